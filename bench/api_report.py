@@ -26,11 +26,16 @@ def routes(told: dict[str, Any]) -> Iterator[str]:
     yield f"### Server CPU per request\n\nA bare ASGI hello costs {told['hello_us']:.1f} µs in this run.\n"
     rows = [
         [
-            row["route"], f"{row['hot_us']:.0f}", f"{row['hot_ratio']:.2f}", f"{row['app_us']:.0f}",
-            f"{row['app_ratio']:.2f}", f"{row['hot_per_s']:,.0f}", f"{row['app_per_s']:,.0f}",
+            row["route"],
+            f"{row['hot_us']:.0f}",
+            f"{row['hot_ratio']:.2f}",
+            f"{row['app_us']:.0f}",
+            f"{row['app_ratio']:.2f}",
+            f"{row['hot_per_s']:,.0f}",
+            f"{row['app_per_s']:,.0f}",
         ]
         for row in told["routes"]
-    ]  # fmt: skip
+    ]
     head = [
         "route",
         "hot lane µs",

@@ -60,8 +60,14 @@ async def fill(door: Door, count: int) -> str:
 
 def with_body(method: bytes, path: bytes, headers: bytes, body: bytes) -> bytes:
     return b"%b %b HTTP/1.1\r\n%b%b%bContent-Length: %d\r\n\r\n%b" % (
-        method, path, HEAD, headers, JSON if body else b"", len(body), body,
-    )  # fmt: skip
+        method,
+        path,
+        HEAD,
+        headers,
+        JSON if body else b"",
+        len(body),
+        body,
+    )
 
 
 def plain_asks(door: Door, map_url: str) -> dict[str, tuple[bytes, bytes, int]]:

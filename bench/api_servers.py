@@ -36,9 +36,19 @@ async def put_on_sale(url: str, plan: Plan, event_id: str = EVENT, **changes: An
         )
         tiers = tuple(PriceTier(key, Money(5_000, "EUR")) for key in plan.tiers)
         event = Event(
-            event_id, "Aurora", "ven_bench", digest(body), "EUR", now_us + 60 * DAY_US, now_us - US_PER_S,
-            now_us + 59 * DAY_US, tiers, EventStatus.ON_SALE, lonely_rule_until_percent=0, **changes,
-        )  # fmt: skip
+            event_id,
+            "Aurora",
+            "ven_bench",
+            digest(body),
+            "EUR",
+            now_us + 60 * DAY_US,
+            now_us - US_PER_S,
+            now_us + 59 * DAY_US,
+            tiers,
+            EventStatus.ON_SALE,
+            lonely_rule_until_percent=0,
+            **changes,
+        )
         await ledger.catalogue.put_event(event, now_us)
     finally:
         await ledger.aclose()
@@ -46,18 +56,31 @@ async def put_on_sale(url: str, plan: Plan, event_id: str = EVENT, **changes: An
 
 @contextlib.contextmanager
 def platform(
-    folder: Path, redis_url: str, postgres_url: str, *, hot: bool = True, jobs: bool = True, event: str = EVENT,
+    folder: Path,
+    redis_url: str,
+    postgres_url: str,
+    *,
+    hot: bool = True,
+    jobs: bool = True,
+    event: str = EVENT,
     max_lag_ms: int = 10_000,
-) -> Iterator[tuple[int, int]]:  # fmt: skip
+) -> Iterator[tuple[int, int]]:
     """`frontrow serve` as people run it, with limits that are checked and never reached; (pid, port)."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("FRONTROW_")}
     env |= {
-        "FRONTROW_SECRET_KEY": "b" * 20 + "0123456789abcdef" * 2, "FRONTROW_REDIS_URL": redis_url,
-        "FRONTROW_LEDGER_URL": postgres_url, "FRONTROW_SERVER_PER_IP": WIDE, "FRONTROW_SERVER_PER_PERSON": WIDE,
-        "FRONTROW_SERVER_HOT_LANE": str(hot).lower(), "FRONTROW_SERVER_JOBS_INSIDE": str(jobs).lower(),
-        "FRONTROW_ROOM_CAPACITY": "1000000", "FRONTROW_ROOM_WINDOW_SIZE": "20000", "FRONTROW_ROOM_INTERVAL_S": "0.1",
-        "FRONTROW_ROOM_RATE_PER_S": "200000", "FRONTROW_OVERLOAD_MAX_LAG_MS": str(max_lag_ms),
-    }  # fmt: skip
+        "FRONTROW_SECRET_KEY": "b" * 20 + "0123456789abcdef" * 2,
+        "FRONTROW_REDIS_URL": redis_url,
+        "FRONTROW_LEDGER_URL": postgres_url,
+        "FRONTROW_SERVER_PER_IP": WIDE,
+        "FRONTROW_SERVER_PER_PERSON": WIDE,
+        "FRONTROW_SERVER_HOT_LANE": str(hot).lower(),
+        "FRONTROW_SERVER_JOBS_INSIDE": str(jobs).lower(),
+        "FRONTROW_ROOM_CAPACITY": "1000000",
+        "FRONTROW_ROOM_WINDOW_SIZE": "20000",
+        "FRONTROW_ROOM_INTERVAL_S": "0.1",
+        "FRONTROW_ROOM_RATE_PER_S": "200000",
+        "FRONTROW_OVERLOAD_MAX_LAG_MS": str(max_lag_ms),
+    }
     command = [sys.executable, "-m", "frontrow.cli.main", "serve", "--demo", "--port", "0", "--folder", str(folder)]
     with (folder / f"server-{hot}.log").open("ab") as errors:
         process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=errors, text=True)

@@ -41,9 +41,23 @@ def django_server(python: str, url: str) -> Iterator[tuple[int, int]]:
     sock = socket.create_server(("127.0.0.1", 0), backlog=1024)
     port = sock.getsockname()[1]
     command = [
-        python, "-m", "gunicorn", "--bind", f"fd://{sock.fileno()}", "--workers", "1", "--worker-class", "gthread",
-        "--threads", "16", "--worker-connections", "1000", "--log-level", "warning", "django_textbook:application",
-    ]  # fmt: skip
+        python,
+        "-m",
+        "gunicorn",
+        "--bind",
+        f"fd://{sock.fileno()}",
+        "--workers",
+        "1",
+        "--worker-class",
+        "gthread",
+        "--threads",
+        "16",
+        "--worker-connections",
+        "1000",
+        "--log-level",
+        "warning",
+        "django_textbook:application",
+    ]
     env = os.environ | {"TEXTBOOK_URL": url, "PYTHONPATH": str(Path(__file__).parent)}
     process = subprocess.Popen(command, env=env, pass_fds=[sock.fileno()])
     try:

@@ -77,9 +77,11 @@ def measured() -> dict[str, Any]:
         alone = page.evaluate(ALONE, [ticket.code, 100])
         browser.close()
     return {
-        "bytes": sizes(), "frame_to_verdict_ms": told(online), "decode_ms": round(decode_ms, 1),
+        "bytes": sizes(),
+        "frame_to_verdict_ms": told(online),
+        "decode_ms": round(decode_ms, 1),
         "verify_alone_ms": told(alone),
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

@@ -85,9 +85,15 @@ class Film:
         times = [shown_ms for _, shown_ms in self.frames]
         for quality in (80, 65, 50, 35, 20):
             first.save(
-                path, save_all=True, append_images=others, duration=times, loop=0, quality=quality, method=6,
+                path,
+                save_all=True,
+                append_images=others,
+                duration=times,
+                loop=0,
+                quality=quality,
+                method=6,
                 minimize_size=True,
-            )  # fmt: skip
+            )
             if path.stat().st_size <= MAX_BYTES:
                 break
         return path.stat().st_size

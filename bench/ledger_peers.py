@@ -132,9 +132,19 @@ class FactRow(Base):
 
 
 BOOKING_FIELDS = (
-    "id", "event_id", "fan", "state", "seat_count", "seats", "amount_minor", "currency", "session", "created_at_us",
-    "changed_at_us", "hold_expires_at_us",
-)  # fmt: skip
+    "id",
+    "event_id",
+    "fan",
+    "state",
+    "seat_count",
+    "seats",
+    "amount_minor",
+    "currency",
+    "session",
+    "created_at_us",
+    "changed_at_us",
+    "hold_expires_at_us",
+)
 FACT_FIELDS = ("fact", "body", "event_id", "booking_id", "at_us")
 
 

@@ -77,9 +77,12 @@ def bar_plot(name: str, title: str, groups: dict[str, dict[str, float]], unit: s
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(
-        len(groups), 1, figsize=(9, 0.9 + sum(0.32 * len(bars) + 0.6 for bars in groups.values())), squeeze=False,
+        len(groups),
+        1,
+        figsize=(9, 0.9 + sum(0.32 * len(bars) + 0.6 for bars in groups.values())),
+        squeeze=False,
         gridspec_kw={"height_ratios": [len(bars) + 1 for bars in groups.values()]},
-    )  # fmt: skip
+    )
     for axis, (label, bars) in zip(axes[:, 0], groups.items(), strict=True):
         names, values = list(bars), list(bars.values())
         colours = ["#c2410c" if each.startswith("Frontrow") else "#94a3b8" for each in names]

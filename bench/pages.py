@@ -95,10 +95,15 @@ def loaded(browser: Browser, site: Site, path: str, cookies: Any, *, phone: bool
     scripts = sum(size for name, size in sizes.items() if "javascript" in kinds.get(name, ""))
     context.close()
     return {
-        "js_bytes": scripts + inline, "total_bytes": sum(sizes.values()), "lcp_ms": seen["lcp"],
-        "interactive_ms": mark, "blocked_ms": seen["blocked"], "shift": seen["moved"],
-        "script_cpu_ms": told["ScriptDuration"] * 1000, "all_cpu_ms": told["TaskDuration"] * 1000,
-    }  # fmt: skip
+        "js_bytes": scripts + inline,
+        "total_bytes": sum(sizes.values()),
+        "lcp_ms": seen["lcp"],
+        "interactive_ms": mark,
+        "blocked_ms": seen["blocked"],
+        "shift": seen["moved"],
+        "script_cpu_ms": told["ScriptDuration"] * 1000,
+        "all_cpu_ms": told["TaskDuration"] * 1000,
+    }
 
 
 def frames(browser: Browser, site: Site, cookies: Any, *, phone: bool) -> Any:
@@ -166,9 +171,12 @@ def gates(found: dict[str, Any]) -> list[str]:
     """What is over its budget: bytes and CPU only, never time."""
     pages, late = found["pages"], []
     limits = {
-        "room": (8_000, 30_000), "seats": (25_000, 60_000), "events": (8_000, 60_000), "event": (8_000, 60_000),
+        "room": (8_000, 30_000),
+        "seats": (25_000, 60_000),
+        "events": (8_000, 60_000),
+        "event": (8_000, 60_000),
         "live": (80_000, 160_000),
-    }  # fmt: skip
+    }
     for name, (scripts, total) in limits.items():
         row = pages[f"{name}, desktop"]
         if row["js_bytes"] > scripts:

@@ -41,10 +41,15 @@ def set_up(url: str) -> None:
     parts = urlsplit(url)
     settings.DATABASES = {
         "default": {
-            "ENGINE": "django.db.backends.postgresql", "NAME": parts.path.lstrip("/"), "USER": parts.username,
-            "PASSWORD": parts.password or "", "HOST": parts.hostname, "PORT": parts.port, "CONN_MAX_AGE": 600,
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": parts.path.lstrip("/"),
+            "USER": parts.username,
+            "PASSWORD": parts.password or "",
+            "HOST": parts.hostname,
+            "PORT": parts.port,
+            "CONN_MAX_AGE": 600,
         }
-    }  # fmt: skip
+    }
     settings.MIGRATION_MODULES = NoMigrations()
     settings.DEBUG = False
     sys.modules["pretix_bench_settings"] = settings
@@ -63,9 +68,14 @@ def event_with_seats() -> tuple[Any, Any, list[Any]]:
 
     organizer = Organizer.objects.create(name="Bench", slug="bench")
     event = Event.objects.create(
-        organizer=organizer, name="Bench", slug="bench", date_from=now() + timedelta(days=9), live=True, currency="EUR",
+        organizer=organizer,
+        name="Bench",
+        slug="bench",
+        date_from=now() + timedelta(days=9),
+        live=True,
+        currency="EUR",
         plugins="",
-    )  # fmt: skip
+    )
     item = event.items.create(name="Seat", default_price=Decimal("50.00"))
     quota = Quota.objects.create(event=event, name="all", size=None)
     quota.items.add(item)

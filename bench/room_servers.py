@@ -96,15 +96,23 @@ def run_room(redis_url: str, folder: str, hot: bool) -> None:
     """The waiting room as `frontrow room serve` runs it, with limits that are checked and never reached."""
     import uvloop
 
+    from frontrow.cli.room_serve import serve_async
     from frontrow.settings.room import RoomSettings
-    from frontrow.web.room.server import serve_async
 
     wide = "1000000000/second"
     with tempfile.TemporaryDirectory() as own:
         settings = RoomSettings(
-            events=("aurora",), store=redis_url, folder=folder or own, audit=f"{own}/audit.sqlite", hot_lane=hot,
-            per_ip=wide, per_person=wide, capacity=100, window_size=100, max_streams=100_000,
-        )  # fmt: skip
+            events=("aurora",),
+            store=redis_url,
+            folder=folder or own,
+            audit=f"{own}/audit.sqlite",
+            hot_lane=hot,
+            per_ip=wide,
+            per_person=wide,
+            capacity=100,
+            window_size=100,
+            max_streams=100_000,
+        )
         uvloop.run(serve_async(settings, [listening()]))
 
 

@@ -22,7 +22,7 @@ from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.room_state import LaneState, RoomState
 from frontrow.waitingroom.ports import JoinCommand, PlaceKey, Recovered, VisitCommand, VisitOp
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.waitingroom.stores.redis import RedisStore, room_key
+from frontrow.waitingroom.stores.redis import RedisRoomStore, room_key
 from tests.support.servers import Valkey
 
 EVENT = "bench"
@@ -45,7 +45,7 @@ def cpu_of(pid: int) -> float:
 
 async def issue(url: str, places: int, batch: int) -> dict[str, float]:
     """Positions by the store alone, in coalesced batches, as a burst gives them."""
-    store = RedisStore(url, timeout_s=10)
+    store = RedisRoomStore(url, timeout_s=10)
     await store.create(EVENT, fresh())
     asks, left, calls = [JoinCommand(0)] * batch, places, store.calls
     start = time.process_time()
@@ -62,7 +62,7 @@ async def issue(url: str, places: int, batch: int) -> dict[str, float]:
 
 async def claim(url: str, claims: int, no_show: float) -> None:
     """Admit and claim, with holes where nobody came."""
-    store = RedisStore(url, timeout_s=10)
+    store = RedisRoomStore(url, timeout_s=10)
     positions = int(claims / (1 - no_show))
     await store.lift(EVENT, [LaneState(positions, positions)])
     coming = [p for p in range(1, positions + 1) if p % 5 not in (0, 3)][:claims]
@@ -74,7 +74,7 @@ async def claim(url: str, claims: int, no_show: float) -> None:
 
 async def service_joins(url: str, people: int, at_once: int) -> dict[str, float]:
     """Durable joins through the service: place minted, audit row written, Redis call shared."""
-    store = RedisStore(url, timeout_s=10)
+    store = RedisRoomStore(url, timeout_s=10)
     room = WaitingRoom(store, open_sqlite_audit(":memory:"), RoomKeys.generate())
     await room.create("service", CONFIG)
     await room.join("service")

@@ -30,6 +30,10 @@ ALLOWED = {
     "total_requests": "uvicorn reads it",
     "_client_async": "the Stripe client reads it",
     "request_body": "Litestar reads it",
+    "readable": "io calls it",
+    "readinto": "io calls it",
+    "process_view": "Django calls it",
+    "on_app_init": "Litestar calls it",
     "_fulfils_ports": "mypy checks the protocols with it",
 }
 

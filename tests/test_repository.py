@@ -15,8 +15,11 @@ ROOT = Path(__file__).parents[1]
 def sources(*folders: str) -> list[Path]:
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", *folders],
-        capture_output=True, text=True, cwd=ROOT, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+    )
     return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
 
 
@@ -59,6 +62,29 @@ def test_no_machine_path_stands_in_the_project() -> None:
     for path in sources():
         if path != Path(__file__) and path.suffix not in (".png", ".gif", ".woff2", ".sqlite", ".db", ".wasm"):
             assert not forbidden.search(path.read_text(errors="replace")), path
+
+
+def test_templates_can_be_read() -> None:
+    """The rule for templates: 200 characters per line, unless a line is one text. The waiting room's page is exempt: it
+    must fit into 14 KB."""
+    for path in sources("src/frontrow/**/*.html"):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            short = len(line) <= 200 or re.fullmatch(r'\s*"[^"]*",?', line) or path.name == "room.html"
+            assert short, f"{path}:{number}"
+
+
+def test_a_public_class_name_means_one_thing() -> None:
+    """Outside the Python client, whose classes are named as the server's, and the limiter, which can be used alone.
+
+    A middleware is called the same for ASGI and WSGI.
+    """
+    found: dict[str, list[str]] = {}
+    for path in sources("src/frontrow"):
+        if path.suffix == ".py" and not {"client", "limits"} & set(path.parts):
+            for name in re.findall(r"^class ([A-Z]\w*)", path.read_text(), re.MULTILINE):
+                found.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    found.pop("PassMiddleware")
+    assert {name: where for name, where in found.items() if len(where) > 1} == {}
 
 
 def test_sql_statements_fit_the_line() -> None:

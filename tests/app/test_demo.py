@@ -18,8 +18,12 @@ def test_b18_the_demo_sells_prints_a_summary_and_exits_0(tmp_path):
     kept = ["--folder", "kept"]
     done = subprocess.run(
         [sys.executable, "-m", "frontrow.cli.main", "demo", "--for", "4s", "--seats", "600", "--people", "20", *kept],
-        capture_output=True, text=True, cwd=tmp_path, timeout=150, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=150,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "live at http://127.0.0.1:" in done.stdout
     assert "nothing sold twice" in done.stdout

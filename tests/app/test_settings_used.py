@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from frontrow.app.room_wiring import human_check
 from frontrow.app.wiring import open_platform
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings
 from frontrow.core.errors import ConfigError
@@ -26,7 +27,6 @@ from frontrow.settings.platform import (
 )
 from frontrow.settings.room import RoomSettings
 from frontrow.settings.traces import TraceSettings
-from frontrow.web.room.server import human_check
 from frontrow.web.server.platform_server import make_server
 from frontrow.web.site.fans import checkout
 from tests.web.api.support import a_server, room_keys, settings_for

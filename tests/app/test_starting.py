@@ -95,8 +95,13 @@ def test_secrets_show_in_no_repr():
 def test_serve_refuses_to_start_without_a_secret_key(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "frontrow.cli.main", "serve", "--port", "0"],
-        capture_output=True, text=True, cwd=tmp_path, env={"PATH": ""}, timeout=60, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"PATH": ""},
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 2
     assert done.stderr.startswith("frontrow serve: secret.key is not set")
     assert len(done.stderr.strip().splitlines()) == 1

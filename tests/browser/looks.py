@@ -52,7 +52,7 @@ def axe(page: Page, only: list[str]) -> list[str]:
     return found
 
 
-def looked_at(page: Page, name: str) -> list[str]:
+def read_booking_view(page: Page, name: str) -> list[str]:
     """What is wrong with a page as it is now, in both schemes and widths, and at 320 px."""
     found, known = list[str](), set[int]()
     for scheme in ("light", "dark"):

@@ -204,7 +204,7 @@ def test_the_door_is_for_everybody_axe_finds_nothing_and_it_fits_320_pixels(prof
     staff(page, site, role="door")
     found = list[str]()
 
-    def looked_at(name: str, *, widths: tuple[int, ...] = (390, 1280)) -> None:
+    def read_booking_view(name: str, *, widths: tuple[int, ...] = (390, 1280)) -> None:
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             for width in widths:
@@ -217,23 +217,23 @@ def test_the_door_is_for_everybody_axe_finds_nothing_and_it_fits_320_pixels(prof
         found.extend([f"{name} is {wide} px wide at 320"] if wide > 320 else [])
 
     page.goto(f"{site.url}/door")
-    looked_at("list")
+    read_booking_view("list")
     page.goto(f"{site.url}/door/{SHOW}")
     expect(page.locator("#state")).to_have_text("Online")
-    looked_at("setup", widths=(390,))
+    read_booking_view("setup", widths=(390,))
     open_gate(page, site)
     page.locator("summary").click()
     for code, verdict in ((tickets[0].code, "ok"), (tickets[0].code, "duplicate"), ("x", "unreadable")):
         scan(page, code, verdict)
-        looked_at(verdict, widths=(390,))
+        read_booking_view(verdict, widths=(390,))
     scan(page, buy(site, 1, OTHER)[0].code, "wrong_event")
-    looked_at("wrong event", widths=(390,))
+    read_booking_view("wrong event", widths=(390,))
     goes_offline(page)
     scan(page, forged("bkg_x", 1), "forged")
-    looked_at("forged", widths=(390,))
+    read_booking_view("forged", widths=(390,))
     scan(page, tickets[1].code, "ok")
     refund(site, tickets[1])  # meanwhile
     context.set_offline(False)
     expect(page.locator("#conflicts")).to_contain_text("Admitted, but no longer valid:")
-    looked_at("everything")
+    read_booking_view("everything")
     assert not found, "\n".join(found)

@@ -76,15 +76,27 @@ def test_a_map_follows_the_changes(viewer: Page, own_site: Site) -> None:
     ("what", "code"),
     [
         ("dropped", "let left = 2; feed.take = (line) => { if (left-- > 0) return; take(line); };"),
-        ("reordered", "let kept = null; feed.take = (line) => { if (kept === null) { kept = line; return; } take(line); if (kept) { take(kept); kept = ''; } };"),  # noqa: E501
+        (
+            "reordered",
+            "let kept = null; feed.take = (line) => { if (kept === null) { kept = line; return; }"
+            " take(line); if (kept) { take(kept); kept = ''; } };",
+        ),
         ("doubled", "feed.take = (line) => { take(line); take(line); };"),
         ("no base64", "let left = 1; feed.take = (line) => take(left-- > 0 ? line.slice(0, -3) + '*!' : line);"),
-        ("cut off", "let left = 1; feed.take = (line) => { const [e, p, s] = line.split(' '); take(left-- > 0 ? `${e} ${p} ${s} ${btoa(String.fromCharCode(129))}` : line); };"),  # noqa: E501
-        ("outside the map", "let left = 1; feed.take = (line) => { const [e, p, s] = line.split(' '); take(left-- > 0 ? `${e} ${p} ${s} ${btoa(String.fromCharCode(255, 255, 255, 1))}` : line); };"),  # noqa: E501
+        (
+            "cut off",
+            "let left = 1; feed.take = (line) => { const [e, p, s] = line.split(' ');"
+            " take(left-- > 0 ? `${e} ${p} ${s} ${btoa(String.fromCharCode(129))}` : line); };",
+        ),
+        (
+            "outside the map",
+            "let left = 1; feed.take = (line) => { const [e, p, s] = line.split(' ');"
+            " take(left-- > 0 ? `${e} ${p} ${s} ${btoa(String.fromCharCode(255, 255, 255, 1))}` : line); };",
+        ),
         ("of another epoch", "let left = 1; feed.take = (line) => take(left-- > 0 ? '7' + line : line);"),
         ("nonsense", "let left = 1; feed.take = (line) => take(left-- > 0 ? 'x y z' : line);"),
     ],
-)  # fmt: skip
+)
 def test_changes_that_go_wrong_on_their_way_are_healed(viewer: Page, own_site: Site, what: str, code: str) -> None:
     viewer.evaluate(f"() => {{ const {{ feed }} = window.frontrow, take = feed.take.bind(feed); {code} }}")
     assert seen(viewer, own_site) == 0, what

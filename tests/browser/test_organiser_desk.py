@@ -13,7 +13,7 @@ from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.messages import Contact
 from frontrow.core.clock import US_PER_S
 from tests.boxoffice.people.support import PASSWORD, mailed
-from tests.browser.looks import MOST_MOVED, SHIFTS, bring_axe, looked_at
+from tests.browser.looks import MOST_MOVED, SHIFTS, bring_axe, read_booking_view
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import EVENT_ID, settled, until
@@ -166,7 +166,7 @@ def test_axe_finds_nothing_text_reflows_and_the_console_is_clean(profile: Any, h
     page.on("pageerror", lambda one: said.append(str(one)))
     found = list[str]()
     for name in walked(page, hall, listed(hall)):
-        found += looked_at(page, name)
+        found += read_booking_view(page, name)
     assert not found, "\n".join(found)
     assert said == []
 

@@ -11,10 +11,11 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.events import EventStatus
-from frontrow.boxoffice.model.people import Role, Stage, SubjectKind
+from frontrow.boxoffice.model.people import Stage, SubjectKind
+from frontrow.boxoffice.model.roles import Role
 from frontrow.core.clock import US_PER_S
 from tests.boxoffice.people.support import PASSWORD
-from tests.browser.looks import bring_axe, looked_at
+from tests.browser.looks import bring_axe, read_booking_view
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import session_cookie, staff
 from tests.browser.steps import EVENT_ID
@@ -339,7 +340,7 @@ def test_axe_finds_nothing_text_reflows_and_the_console_stays_clean(profile: Any
     context.on("weberror", lambda error: told.append(str(error.error)))
     for name, page in every_page(context, site):
         names.append(name)
-        found += looked_at(page, name)
+        found += read_booking_view(page, name)
     assert len(names) >= 20
     assert not found, f"{len(found)}\n" + "\n".join(found)
     assert not [text for text in told if "status of 4" not in text]  # the page's own 422

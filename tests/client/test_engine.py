@@ -25,9 +25,15 @@ from frontrow.client.errors import BY_CODE
 from frontrow.web.api.problems import PROBLEMS
 
 BOOKING = {
-    "booking": "bkg_1", "event": "evt_1", "state": "held", "seats": [], "fence": 1, "created_at": "2026-01-01",
-    "amount": {"amount_minor": 1, "currency": "EUR"}, "a_new_field": True,
-}  # fmt: skip
+    "booking": "bkg_1",
+    "event": "evt_1",
+    "state": "held",
+    "seats": [],
+    "fence": 1,
+    "created_at": "2026-01-01",
+    "amount": {"amount_minor": 1, "currency": "EUR"},
+    "a_new_field": True,
+}
 Answer = Callable[[httpx.Request], httpx.Response]
 
 

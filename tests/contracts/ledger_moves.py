@@ -55,8 +55,15 @@ def _asker(bench: Bench, move: Move, hold: PlacedHold) -> Callable[[], Awaitable
 
 
 ASKED = (
-    Move.EXTEND, Move.BEGIN_PAYMENT, Move.STEP_BACK, Move.CONFIRM, Move.DECLINE, Move.RELEASE, Move.CANCEL, Move.REFUND,
-)  # fmt: skip
+    Move.EXTEND,
+    Move.BEGIN_PAYMENT,
+    Move.STEP_BACK,
+    Move.CONFIRM,
+    Move.DECLINE,
+    Move.RELEASE,
+    Move.CANCEL,
+    Move.REFUND,
+)
 
 
 @check

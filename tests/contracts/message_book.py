@@ -4,16 +4,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from frontrow.boxoffice.model.messages import (
-    Buyer,
-    Contact,
-    Delivery,
-    Endpoint,
-    InAppMessage,
-    NewDelivery,
-    Outcome,
-    settled,
-)
+from frontrow.boxoffice.messaging.delivery_retries import apply_outcome
+from frontrow.boxoffice.model.messages import Buyer, Contact, Delivery, Endpoint, InAppMessage, NewDelivery, Outcome
 from frontrow.boxoffice.model.people import Fan
 from frontrow.boxoffice.model.person_names import search_words
 from frontrow.core.errors import InvalidInput
@@ -26,7 +18,7 @@ async def put(bench: Bench, kind: str, *deliveries: tuple[str, str]) -> None:
     """Put (lane, dedupe) in line."""
     new = [NewDelivery(kind, lane, dedupe, '{"ü": "\\\\"}') for lane, dedupe in deliveries]
     source = f"{bench.event} {kind}"
-    for query in bench.one.messages.delivering(new, bench.now_us):
+    for query in bench.one.messages.make_delivery_queries(new, bench.now_us):
         await bench.one.messages.once(source, deliveries[0][1], [query], bench.now_us)
 
 
@@ -37,7 +29,8 @@ async def lease(bench: Bench, kind: str, *, per_lane: int = 10, limit: int = 100
 async def of_many_callers_with_one_message_exactly_one_acts(bench: Bench) -> None:
     kind = f"k {bench.event}"
     queries = [
-        bench.one.messages.delivering([NewDelivery(kind, "l", f"{kind}:{n}", "")], bench.now_us) for n in range(CALLERS)
+        bench.one.messages.make_delivery_queries([NewDelivery(kind, "l", f"{kind}:{n}", "")], bench.now_us)
+        for n in range(CALLERS)
     ]
     calls = (bench.either(n).messages.once(kind, "same", queries[n], bench.now_us) for n in range(CALLERS))
     assert sum(await asyncio.gather(*calls)) == 1
@@ -49,7 +42,7 @@ async def many_messages_are_heard_once_each_in_one_step(bench: Bench) -> None:
     """A batch with one known message, one that stands in it twice, and new ones; then everybody hears it again."""
     kind = f"k {bench.event}"
     batch = [
-        (name, bench.one.messages.delivering([NewDelivery(kind, "l", f"{kind}:{n}", "")], bench.now_us))
+        (name, bench.one.messages.make_delivery_queries([NewDelivery(kind, "l", f"{kind}:{n}", "")], bench.now_us))
         for n, name in enumerate(["a", "b", "b", "c"])
     ]
     assert await bench.one.messages.once(kind, "a", (), bench.now_us)
@@ -75,7 +68,9 @@ async def a_lane_is_leased_to_one_worker_and_no_lane_waits_for_another(bench: Be
     assert first[0].body == '{"ü": "\\\\"}'
     assert await lease(bench, kind, per_lane=3) == [], "every lane is being worked on"
     of_lane_1 = [one for one in first if one.lane == "lane 1"]
-    await bench.one.messages.settle([settled(one, Outcome(True), bench.now_us, 60) for one in of_lane_1], bench.now_us)
+    await bench.one.messages.save_delivery_results(
+        [apply_outcome(one, Outcome(True), bench.now_us, 60) for one in of_lane_1], bench.now_us
+    )
     assert [one.lane for one in await lease(bench, kind)] == ["lane 1"], "the rest of a lane that is free again"
     assert len(await lease(bench, kind, at=1_000)) == 6, "when a lease ends, somebody else may try"
 
@@ -85,14 +80,14 @@ async def a_delivery_comes_back_at_its_time_and_is_sent_once(bench: Bench) -> No
     await put(bench, kind, ("l", f"{kind}:1"))
     await put(bench, kind, ("l", f"{kind}:1"))
     (one,) = await lease(bench, kind)
-    again = settled(one, Outcome(False, final=False, reason="busy"), bench.now_us, 60)
-    await bench.one.messages.settle([again], bench.now_us)
+    again = apply_outcome(one, Outcome(False, final=False, reason="busy"), bench.now_us, 60)
+    await bench.one.messages.save_delivery_results([again], bench.now_us)
     wait_us = again.next_at_us - bench.now_us
     assert await lease(bench, kind, at=wait_us - 1) == []
     (two,) = await lease(bench, kind, at=wait_us)
     assert (two.number, two.attempts) == (one.number, 1)
-    await bench.one.messages.settle([settled(two, Outcome(True), bench.now_us, 60)], bench.now_us)
-    await bench.one.messages.settle([again], bench.now_us)
+    await bench.one.messages.save_delivery_results([apply_outcome(two, Outcome(True), bench.now_us, 60)], bench.now_us)
+    await bench.one.messages.save_delivery_results([again], bench.now_us)
     assert await bench.two.messages.delivery_counts(kind) == {"sent": 1}
     assert await lease(bench, kind, at=10**12) == []
     assert (await refusal(lease(bench, kind, limit=0), InvalidInput)).param == "limit"

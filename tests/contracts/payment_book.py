@@ -28,9 +28,16 @@ def first(bench: Bench, hold: PlacedHold, attempt: int = 1, **more: Any) -> Paym
     id_ = f"pay_{hold.booking_id[4:]}_{attempt}"
     now_us = bench.now_us
     return Payment(
-        id_, hold.booking_id, attempt, "simulated", 4500 * len(hold.seats), "EUR", created_at_us=now_us,
-        changed_at_us=now_us, **more,
-    )  # fmt: skip
+        id_,
+        hold.booking_id,
+        attempt,
+        "simulated",
+        4500 * len(hold.seats),
+        "EUR",
+        created_at_us=now_us,
+        changed_at_us=now_us,
+        **more,
+    )
 
 
 async def begun(bench: Bench, *seats: int) -> tuple[PlacedHold, Payment]:
@@ -54,9 +61,18 @@ async def sold(bench: Bench, *seats: int) -> tuple[PlacedHold, Payment]:
 
 def owed(bench: Bench, payment: Payment, number: int, *seats: int, fee: int = 0) -> Refund:
     return Refund(
-        f"rfd_{payment.booking_id[4:]}_{number}", payment.booking_id, payment.id, number, 4500 * len(seats) - fee,
-        "EUR", seats, fee, retry_at_us=bench.now_us, created_at_us=bench.now_us, changed_at_us=bench.now_us,
-    )  # fmt: skip
+        f"rfd_{payment.booking_id[4:]}_{number}",
+        payment.booking_id,
+        payment.id,
+        number,
+        4500 * len(seats) - fee,
+        "EUR",
+        seats,
+        fee,
+        retry_at_us=bench.now_us,
+        created_at_us=bench.now_us,
+        changed_at_us=bench.now_us,
+    )
 
 
 @check

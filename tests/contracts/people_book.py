@@ -13,12 +13,12 @@ from frontrow.boxoffice.model.people import (
     LastOwner,
     Organiser,
     PersonNotFound,
-    Role,
     Session,
     Staff,
     Stage,
     SubjectKind,
 )
+from frontrow.boxoffice.model.roles import Role
 from tests.contracts.ledger_contract import CALLERS, Bench, outcomes, refusal
 
 Check = Callable[[Bench], Coroutine[Any, Any, None]]

@@ -222,4 +222,129 @@ def l8_exactly_n_of_60_concurrent_requests_pass(make: MakeDoor) -> None:
     assert (results.count(200), results.count(429)) == (25, 35)
 
 
+def l13_exempt_addresses_users_and_paths_are_not_counted(make: MakeDoor) -> None:
+    door = make(
+        rules=[rule("all", "1/minute", "ip")],
+        identify={"user": "header:x-user"},
+        exempt_addresses=["198.51.100.0/24", "2001:db8::1"],
+        exempt_users=["staff"],
+        exempt_paths=["/public"],
+        exempt_if=lambda request: bool(request.get("frontrow.never")),
+        clock=ManualClock(),
+    )
+    for free in ({"ip": "198.51.100.7"}, {"ip": "2001:db8::1"}, {"x_user": "staff"}, {"path": "/public"}):
+        answers = [door.ask(**free) for _ in range(3)]
+        assert statuses(answers) == [200] * 3, free
+        assert not FIELDS & set(answers[0].headers)
+    assert statuses([door.ask(), door.ask(), door.ask(x_user="fan")]) == [200, 429, 429]
+    assert statuses([door.ask(ip="2001:db8::2"), door.ask(ip="2001:db8::3")]) == [200, 429], "not the whole network"
+    assert statuses([door.ask(ip="198.51.101.7"), door.ask(ip="6.6.6.6, 198.51.101.7")]) == [200, 429]
+
+
+def l13_a_rule_can_count_only_failed_sign_ins(make: MakeDoor) -> None:
+    rules = [rule("tries", "2/minute", "ip", statuses=(401, 403)), rule("all", "9/minute", "ip")]
+    door = make(rules=rules, clock=ManualClock(), reset="delta")
+    fine = [door.ask("POST", "/holds") for _ in range(3)]
+    assert [(answer.status, answer.headers["x-ratelimit-remaining"]) for answer in fine] == [(200, "2")] * 3
+    failed = [door.ask("POST", "/holds", x_answer=status) for status in ("401", "500", "403", "401")]
+    assert [(answer.status, answer.headers["x-ratelimit-remaining"]) for answer in failed] == [
+        (401, "1"),
+        (500, "1"),
+        (403, "0"),
+        (429, "0"),
+    ]
+    assert json.loads(failed[3].body)["violated-policies"] == ["tries"]
+    odd = make(rules=[rule("odd", "1/minute", "ip", statuses=lambda status: status >= 500)], clock=ManualClock())
+    assert statuses([odd.ask(), odd.ask(x_answer="404"), odd.ask(x_answer="502"), odd.ask()]) == [200, 404, 502, 429]
+
+
+def l13_a_response_after_the_window_gives_nothing_back(make: MakeDoor) -> None:
+    """A slow success must not hand the next window's failures back."""
+    clock = ManualClock()
+    rules = [rule("tries", "1/minute", "ip", statuses=(401,), algorithm="fixed_window")]
+    door = make(rules=rules, clock=clock)
+    limits = door.limits
+    route = limits.add_route("GET", "/")
+    slow = limits.decide(route, {"ip": "203.0.113.1"}, "GET")
+    clock.advance(60)
+    assert statuses([door.ask(x_answer="401")]) == [401]
+    limits.settle(slow, 200)
+    assert door.ask().status == 429
+
+
+def l2_keys_come_from_the_body_which_the_application_still_gets(make: MakeDoor) -> None:
+    rules = [rule("account", "1/minute", "email", methods=("POST",))]
+    door = make(rules=rules, identify={"email": "json:user.email"}, max_body_bytes=100, clock=ManualClock())
+
+    def sign_in(body: bytes) -> Answer:
+        return door.ask("POST", "/holds", body=body)
+
+    first = sign_in(b'{"user": {"email": "ann@example.org"}, "password": "1"}')
+    assert (first.status, first.body) == (200, b'{"user": {"email": "ann@example.org"}, "password": "1"}')
+    assert sign_in(b'{"user": {"email": " ann@example.org"}, "password": "2"}').status == 429
+    assert sign_in(b'{"user": {"email": "bob@example.org"}}').status == 200
+    twice = b'{"user": {"email": "eve@example.org", "email": "ann@example.org"}}'
+    for wrong in (b"", b"{", b"[" * 99, b'{"user": 5}', b'{"user": {"email": ["x"]}}', twice, b'{"x": "' + b"x" * 99):
+        assert sign_in(wrong).status == 400, wrong
+    assert door.ask("GET", "/holds").status == 200, "no rule, no body read"
+    by_form = [rule("account", "1/minute", "email", on_missing="ip")]
+    door = make(rules=by_form, identify={"email": "form:email"}, max_body_bytes=50, clock=ManualClock())
+    form = {"content_type": "application/x-www-form-urlencoded"}
+    results = [door.ask("POST", "/holds", body=b"email=ann%40example.org&n=" + n, **form) for n in (b"1", b"2")]
+    assert statuses(results) == [200, 429]
+    long = door.ask("POST", "/holds", body=b"n=1&email=ann&" + b"x" * 100, **form)
+    assert (long.status, len(long.body)) == (200, 114), "counted by address, and the body is whole"
+
+
+def l13_a_preflight_is_not_counted(make: MakeDoor) -> None:
+    preflight = {"origin": "https://fans.example", "access_control_request_method": "POST"}
+    door = make(rules=[rule("all", "1/minute", "ip")], clock=ManualClock())
+    assert [door.ask("OPTIONS", "/holds", **preflight).status for _ in range(3)].count(429) == 0
+    assert door.ask("POST", "/holds", origin="https://fans.example").status == 200
+    assert door.ask("OPTIONS", "/holds", origin="https://fans.example").status == 429, "not a preflight"
+    door = make(rules=[rule("all", "1/minute", "ip")], count_preflights=True, clock=ManualClock())
+    assert [door.ask("OPTIONS", "/holds", **preflight).status for _ in range(3)][1:] == [429, 429]
+
+
+def l12_a_refusal_has_the_applications_own_body_and_the_fields(make: MakeDoor) -> None:
+    bodies: dict[str, Any] = {
+        "GET": lambda decision: {"error": "slow down", "rule": decision.rule},
+        "POST": lambda decision: ("text/html; charset=utf-8", f"<b>{decision.limit}</b>"),
+        "PUT": lambda decision: "später",
+        "DELETE": lambda decision: None,
+    }
+
+    def refuse(request: Any, decision: Any) -> Any:
+        return bodies[request.get("method") or request["REQUEST_METHOD"]](decision)
+
+    door = make(rules=[rule("all", "1/minute", "ip")], on_refused=refuse, clock=ManualClock())
+    door.ask()
+    answers = [door.ask(method) for method in bodies]
+    assert statuses(answers) == [429] * 4
+    for answer in answers:
+        assert set(answer.headers) >= {*FIELDS, "retry-after"}
+        assert answer.headers["content-length"] == str(len(answer.body))
+    assert json.loads(answers[0].body) == {"error": "slow down", "rule": "all"}
+    assert [answer.headers["content-type"].partition(";")[0] for answer in answers] == [
+        "application/json",
+        "text/html",
+        "text/plain",
+        "application/problem+json",
+    ]
+    assert [answer.body for answer in answers[1:3]] == [b"<b>1</b>", "später".encode()]
+
+
+def l12_nested_limits_send_the_fields_of_the_one_with_least_left(make: MakeDoor) -> None:
+    door = make(rules=[rule("outer", "5/minute", "ip")], clock=ManualClock())
+    inner = type(door.wrapped)(door.wrapped.app, [rule("inner", "2/minute", "ip")], clock=ManualClock())
+    door.wrapped.app = inner
+    answers = [door.ask() for _ in range(3)]
+    assert [(answer.status, answer.headers["ratelimit-policy"]) for answer in answers] == [
+        (200, '"inner";q=2;w=60'),
+        (200, '"inner";q=2;w=60'),
+        (429, '"inner";q=2;w=60'),
+    ]
+    assert [answer.headers["x-ratelimit-remaining"] for answer in answers] == ["1", "0", "0"]
+
+
 CONTRACT = [check for name, check in sorted(globals().items()) if name[0] == "l" and name[1].isdigit()]

@@ -112,8 +112,12 @@ class StoreContract:
         asks = [JoinCommand(0), JoinCommand(1), JoinCommand(0), JoinCommand(1), JoinCommand(1)]
         answers = await store.join(EVENT, asks)
         assert [(a.lane, a.position) for a in answers if isinstance(a, JoinReply)] == [
-            (0, 1), (1, 1), (0, 2), (1, 2), (1, 3),
-        ]  # fmt: skip
+            (0, 1),
+            (1, 1),
+            (0, 2),
+            (1, 2),
+            (1, 3),
+        ]
 
     async def test_the_same_key_gets_the_same_position_for_a_while(self, make: Make) -> None:
         store, clock = await make()
@@ -270,8 +274,11 @@ class StoreContract:
         state = await state_of(store)
         assert (state.lanes[0].lo, state.lanes[0].hi) == (10, 30)
         assert [await visit(store, claim(p)) for p in (10, 11, 30, 31)] == [
-            VisitResult.EXPIRED, VisitResult.OK, VisitResult.OK, VisitResult.WAITING,
-        ]  # fmt: skip
+            VisitResult.EXPIRED,
+            VisitResult.OK,
+            VisitResult.OK,
+            VisitResult.WAITING,
+        ]
 
     async def test_w6_active_never_exceeds_capacity_and_a_returned_pass_frees_it_at_once(self, make: Make) -> None:
         store, _ = await make(capacity=5, window_size=100, burst=100)

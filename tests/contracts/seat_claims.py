@@ -11,7 +11,7 @@ import pytest
 from frontrow.boxoffice.model.best_seats import Grade
 from frontrow.boxoffice.model.claims import (
     BestClaim,
-    Claimed,
+    ClaimedSeats,
     ClaimKind,
     ClaimRefused,
     ClaimsLost,
@@ -54,19 +54,19 @@ async def taken(claims: SeatClaims, now_us: int = NOW) -> set[int]:
 
 async def a_claimed_seat_is_refused_to_everybody_else_with_its_name(one: SeatClaims, two: SeatClaims) -> None:
     """B2, B3: all or none; the refusal names exactly the seats in the way."""
-    assert await one.claim(wish("ann", 3, 4), NOW) == Claimed((3, 4))
+    assert await one.claim(wish("ann", 3, 4), NOW) == ClaimedSeats((3, 4))
     refusal = await two.claim(wish("bob", 2, 3, 4, 5), NOW)
     assert isinstance(refusal, ClaimRefused)
     assert [seat.seat for seat in refusal.taken] == [3, 4]
     assert {seat.booking_id for seat in refusal.taken} == {"bkg_ann"}
     assert await taken(two) == {3, 4}
-    assert await two.claim(wish("bob", 2, 5), NOW) == Claimed((2, 5))
+    assert await two.claim(wish("bob", 2, 5), NOW) == ClaimedSeats((2, 5))
 
 
 async def of_64_callers_for_one_seat_exactly_one_wins(one: SeatClaims, two: SeatClaims) -> None:
     """B3, N4: the check and the claim are one step."""
     told = await asyncio.gather(*((one, two)[n % 2].claim(wish(f"f{n}", 7), NOW) for n in range(64)))
-    assert sum(isinstance(answer, Claimed) for answer in told) == 1
+    assert sum(isinstance(answer, ClaimedSeats) for answer in told) == 1
 
 
 async def overlapping_groups_never_deadlock_and_never_share(one: SeatClaims, two: SeatClaims) -> None:
@@ -76,7 +76,7 @@ async def overlapping_groups_never_deadlock_and_never_share(one: SeatClaims, two
         SeatClaim(w.event_id, w.seats, w.fan, f"{w.booking_id}_{n}", w.expires_at_us) for n, w in enumerate(wishes)
     ]
     told = await asyncio.gather(*((one, two)[n % 2].claim(w, NOW) for n, w in enumerate(wishes)))
-    won = [seat for answer in told if isinstance(answer, Claimed) for seat in answer.seats]
+    won = [seat for answer in told if isinstance(answer, ClaimedSeats) for seat in answer.seats]
     assert len(won) == len(set(won))
     assert won, "somebody must win"
     assert await taken(one) == set(won)
@@ -85,8 +85,8 @@ async def overlapping_groups_never_deadlock_and_never_share(one: SeatClaims, two
 async def the_same_booking_may_ask_again(one: SeatClaims, two: SeatClaims) -> None:
     """Asking again after a lost answer is harmless, also for a group across sections."""
     for seats in ((1, 2), (10, 50)):
-        assert await one.claim(wish("ann", *seats), NOW) == Claimed(seats)
-        assert await two.claim(wish("ann", *seats), NOW + 5) == Claimed(seats)
+        assert await one.claim(wish("ann", *seats), NOW) == ClaimedSeats(seats)
+        assert await two.claim(wish("ann", *seats), NOW + 5) == ClaimedSeats(seats)
     assert isinstance(await one.claim(wish("bob", 10), NOW), ClaimRefused)
 
 
@@ -106,7 +106,7 @@ async def a_claim_ends_exactly_at_its_expiry(one: SeatClaims, two: SeatClaims) -
     assert isinstance(await two.claim(wish("bob", 5, until_us=NOW + 2 * HOLD_US), NOW + HOLD_US - 1), ClaimRefused)
     assert await taken(two, NOW + HOLD_US - 1) == {5}
     assert await taken(two, NOW + HOLD_US) == set()
-    assert await two.claim(wish("bob", 5, until_us=NOW + 2 * HOLD_US), NOW + HOLD_US) == Claimed((5,))
+    assert await two.claim(wish("bob", 5, until_us=NOW + 2 * HOLD_US), NOW + HOLD_US) == ClaimedSeats((5,))
     assert await one.release(EVENT, (5,), "bkg_ann") == 0
 
 
@@ -117,10 +117,10 @@ async def the_stores_own_clock_decides_nothing(one: SeatClaims, two: SeatClaims)
 
         now_us = time.time_ns() // 1000 + shift_us
         claim = wish(f"c{seat}", seat, until_us=now_us + US_PER_S)
-        assert await one.claim(claim, now_us) == Claimed((seat,))
+        assert await one.claim(claim, now_us) == ClaimedSeats((seat,))
         other = wish(f"d{seat}", seat, until_us=now_us + HOLD_US)
         assert isinstance(await two.claim(other, now_us + US_PER_S - 1), ClaimRefused)
-        assert await two.claim(other, now_us + US_PER_S) == Claimed((seat,))
+        assert await two.claim(other, now_us + US_PER_S) == ClaimedSeats((seat,))
 
 
 async def a_hold_is_extended_by_its_owner_only(one: SeatClaims, two: SeatClaims) -> None:
@@ -128,7 +128,7 @@ async def a_hold_is_extended_by_its_owner_only(one: SeatClaims, two: SeatClaims)
     longer_us = NOW + 2 * HOLD_US
     assert isinstance(await two.extend(wish("bob", 5, until_us=longer_us), NOW), ClaimRefused)
     assert isinstance(await two.extend(wish("ann", 5, 9, until_us=longer_us), NOW), ClaimRefused)
-    assert await two.extend(wish("ann", 5, 6, until_us=longer_us), NOW) == Claimed((5, 6))
+    assert await two.extend(wish("ann", 5, 6, until_us=longer_us), NOW) == ClaimedSeats((5, 6))
     assert await taken(one, longer_us - 1) == {5, 6}
     assert isinstance(await one.claim(wish("bob", 6), longer_us - 1), ClaimRefused)
 
@@ -137,14 +137,14 @@ async def a_sold_seat_never_ends_and_a_late_repeat_does_not_unsell_it(one: SeatC
     """B16: sold seats are claims without an end."""
     await one.claim(wish("ann", 5), NOW)
     await one.put(EVENT, [sold_seat(5, "fan_ann", "bkg_ann", NOW), sold_seat(70, "fan_zed", "bkg_zed", NOW)], NOW)
-    assert await two.claim(wish("ann", 5), NOW) == Claimed((5,))
+    assert await two.claim(wish("ann", 5), NOW) == ClaimedSeats((5,))
     much_later_us = NOW + 1000 * HOLD_US
     assert await taken(two, much_later_us) == {5, 70}
     refusal = await two.claim(wish("bob", 5), much_later_us)
     assert isinstance(refusal, ClaimRefused)
     assert [seat.kind for seat in refusal.taken] == [ClaimKind.SOLD]
     assert await two.release(EVENT, (5,), "bkg_ann") == 1
-    assert await two.claim(wish("bob", 5), NOW) == Claimed((5,))
+    assert await two.claim(wish("bob", 5), NOW) == ClaimedSeats((5,))
 
 
 async def a_group_across_sections_is_all_or_nothing(one: SeatClaims, two: SeatClaims) -> None:
@@ -154,7 +154,7 @@ async def a_group_across_sections_is_all_or_nothing(one: SeatClaims, two: SeatCl
     assert isinstance(refusal, ClaimRefused)
     assert [seat.seat for seat in refusal.taken] == [50]
     assert await taken(one) == {50}
-    assert await two.claim(wish("bob", 1, 51, 100), NOW) == Claimed((1, 51, 100))
+    assert await two.claim(wish("bob", 1, 51, 100), NOW) == ClaimedSeats((1, 51, 100))
     assert await taken(one) == {1, 50, 51, 100}
 
 
@@ -181,7 +181,7 @@ async def half_a_group_is_never_seen(one: SeatClaims, two: SeatClaims) -> None:
 async def a_crowd_for_the_best_two_does_not_collide(one: SeatClaims, two: SeatClaims) -> None:
     """B4: 20 pairs fill the 40 seats of section A; the 30 others are refused with the section as it is."""
     told = await asyncio.gather(*((one, two)[n % 2].claim_best(best(f"b{n}", 2), NOW) for n in range(50)))
-    won = [answer.seats for answer in told if isinstance(answer, Claimed)]
+    won = [answer.seats for answer in told if isinstance(answer, ClaimedSeats)]
     seats = [seat for pair in won for seat in pair]
     assert sorted(seats) == list(range(40))
     assert all(right == left + 1 and left // 10 == right // 10 for left, right in won)
@@ -192,7 +192,7 @@ async def a_crowd_for_the_best_two_does_not_collide(one: SeatClaims, two: SeatCl
 
 async def best_available_repeats_for_the_same_booking(one: SeatClaims, two: SeatClaims) -> None:
     first = await one.claim_best(best("ann", 3), NOW)
-    assert isinstance(first, Claimed)
+    assert isinstance(first, ClaimedSeats)
     assert await two.claim_best(best("ann", 3), NOW) == first
     assert await taken(two) == set(first.seats)
 
@@ -202,14 +202,14 @@ async def best_available_sees_expired_seats_as_free(one: SeatClaims, two: SeatCl
     refused = await two.claim_best(best("bob", 2), NOW)
     assert isinstance(refused, ClaimRefused)
     assert len(refused.taken) == 40
-    assert isinstance(await two.claim_best(best("bob", 2), NOW + HOLD_US), Claimed)
+    assert isinstance(await two.claim_best(best("bob", 2), NOW + HOLD_US), ClaimedSeats)
 
 
 async def a_standing_area_gives_any_free_places(one: SeatClaims, two: SeatClaims) -> None:
     """An area of 60 for 40 pairs: 30 get places, nobody shares one."""
     wishes = [best(f"s{n}", 2, section=2, size=60) for n in range(40)]
     told = await asyncio.gather(*((one, two)[n % 2].claim_best(w, NOW) for n, w in enumerate(wishes)))
-    won = [seat for answer in told if isinstance(answer, Claimed) for seat in answer.seats]
+    won = [seat for answer in told if isinstance(answer, ClaimedSeats) for seat in answer.seats]
     assert sorted(won) == list(range(80, 140))
 
 
@@ -226,9 +226,9 @@ async def a_rebuild_replaces_everything(one: SeatClaims, two: SeatClaims) -> Non
     real = [held, sold_seat(45, "fan_zed", "bkg_zed", NOW)]
     assert await two.rebuild(EVENT, lambda: seats_of(real), NOW)
     assert set((await one.states(EVENT, NOW)).values()) == set(real)
-    assert await one.claim(wish("bob", 1), NOW) == Claimed((1,))
+    assert await one.claim(wish("bob", 1), NOW) == ClaimedSeats((1,))
     assert isinstance(await one.claim(wish("bob", 3), NOW), ClaimRefused)
-    assert await two.extend(wish("ann", 3), NOW) == Claimed((3,))
+    assert await two.extend(wish("ann", 3), NOW) == ClaimedSeats((3,))
 
 
 async def while_it_is_being_filled_the_store_refuses(one: SeatClaims, two: SeatClaims) -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import pytest
 
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
-from frontrow.boxoffice.model.claims import BestClaim, Claimed, ClaimRefused, SeatClaim, TakenSeat
+from frontrow.boxoffice.model.claims import BestClaim, ClaimedSeats, ClaimRefused, SeatClaim, TakenSeat
 from tests.contracts import seat_claims as contract
 from tests.contracts.seat_claims import EVENT, NOW, Contract, seats_of, small_plan
 
@@ -14,20 +14,20 @@ from tests.contracts.seat_claims import EVENT, NOW, Contract, seats_of, small_pl
 class ChecksThenActs(MemoryClaims):
     """Awaits between looking and writing."""
 
-    async def claim(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+    async def claim(self, wish: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         taken = await self.states(wish.event_id, now_us, wish.seats)
         await asyncio.sleep(0)
         others = tuple(seat for seat in taken.values() if seat.booking_id != wish.booking_id)
         if others:
             return ClaimRefused(others)
         self._write(self._events[EVENT], wish.seats, wish.fan, wish.booking_id, now_us, wish.expires_at_us)
-        return Claimed(wish.seats)
+        return ClaimedSeats(wish.seats)
 
 
 class TakesWhatItCanGet(MemoryClaims):
     """Claims the free ones of a refused group."""
 
-    async def claim(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+    async def claim(self, wish: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         answer = await super().claim(wish, now_us)
         if isinstance(answer, ClaimRefused):
             taken = {seat.seat for seat in answer.taken}
@@ -39,7 +39,7 @@ class TakesWhatItCanGet(MemoryClaims):
 class ShowsHalfAGroup(MemoryClaims):
     """Claims seat by seat, visibly, and undoes on failure."""
 
-    async def claim(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+    async def claim(self, wish: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         won: list[int] = []
         for seat in wish.seats:
             one = SeatClaim(wish.event_id, (seat,), wish.fan, wish.booking_id, wish.expires_at_us)
@@ -49,7 +49,7 @@ class ShowsHalfAGroup(MemoryClaims):
                 await self.release(wish.event_id, won, wish.booking_id)
                 return answer
             won.append(seat)
-        return Claimed(wish.seats)
+        return ClaimedSeats(wish.seats)
 
 
 class ReleasesForAnybody(MemoryClaims):
@@ -59,17 +59,17 @@ class ReleasesForAnybody(MemoryClaims):
 
 
 class EndsAMicrosecondLate(MemoryClaims):
-    async def claim(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+    async def claim(self, wish: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         return await super().claim(wish, now_us - 1)
 
 
 class EndsAMicrosecondEarly(MemoryClaims):
-    async def claim(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+    async def claim(self, wish: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         return await super().claim(wish, now_us + 1)
 
 
 class UnsellsOnRepeat(MemoryClaims):
-    async def claim(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+    async def claim(self, wish: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         for seat in wish.seats:
             was = self._events[EVENT].taken.get(seat)
             if was is not None and was.booking_id == wish.booking_id:
@@ -78,16 +78,16 @@ class UnsellsOnRepeat(MemoryClaims):
 
 
 class ExtendsForAnybody(MemoryClaims):
-    async def extend(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+    async def extend(self, wish: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         return await self.claim(wish, now_us)
 
 
 class ChoosesOutsideTheAtomicStep(MemoryClaims):
     """Looks for the best seats first and claims them afterwards."""
 
-    async def claim_best(self, wish: BestClaim, now_us: int) -> Claimed | ClaimRefused:
+    async def claim_best(self, wish: BestClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         answer = await super().claim_best(wish, now_us)
-        if isinstance(answer, Claimed):
+        if isinstance(answer, ClaimedSeats):
             await self.release(wish.event_id, answer.seats, wish.booking_id)
             await asyncio.sleep(0)
             return await self.claim(

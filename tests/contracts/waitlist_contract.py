@@ -12,11 +12,11 @@ from frontrow.boxoffice.model.facts import (
 from frontrow.boxoffice.model.holds import NewHold
 from frontrow.boxoffice.model.waitlist import (
     AlreadyWaiting,
-    Entry,
     EntryState,
     NewEntry,
     NewOffer,
     Offer,
+    WaitlistEntry,
     WaitOrder,
     WaitRules,
     rules_for,
@@ -40,17 +40,25 @@ def wish(bench: Bench, fan: str, count: int = 1, **more: Any) -> NewEntry:
     return NewEntry(f"wle_{next(_numbers):026d}", bench.event, fan, count, **more)
 
 
-async def join(bench: Bench, fan: str, count: int = 1, **more: Any) -> Entry:
+async def join(bench: Bench, fan: str, count: int = 1, **more: Any) -> WaitlistEntry:
     return await bench.one.waitlist.join_waitlist(wish(bench, fan, count, **more), bench.now_us)
 
 
-def an_offer(bench: Bench, entry: Entry, *seats: int, **more: Any) -> NewOffer:
+def an_offer(bench: Bench, entry: WaitlistEntry, *seats: int, **more: Any) -> NewOffer:
     offer_id, booking_id = entry.next_offer_ids()
     more.setdefault("cap", 10)
     hold = NewHold(
-        booking_id, bench.event, entry.fan, seats, bench.now_us, bench.now_us + FIVE_MINUTES_US, 5_000 * len(seats),
-        "EUR", (5_000,) * len(seats), **more,
-    )  # fmt: skip
+        booking_id,
+        bench.event,
+        entry.fan,
+        seats,
+        bench.now_us,
+        bench.now_us + FIVE_MINUTES_US,
+        5_000 * len(seats),
+        "EUR",
+        (5_000,) * len(seats),
+        **more,
+    )
     return NewOffer(offer_id, entry.id, hold)
 
 
@@ -131,13 +139,13 @@ async def the_last_fan_of_a_seat_is_the_one_of_the_newest_booking(bench: Bench) 
 
 @check
 async def a_look_counts_live_seats_and_sees_whether_anybody_waits(bench: Bench) -> None:
-    look = await bench.one.waitlist.waitlist_look(bench.event, bench.now_us)
+    look = await bench.one.waitlist.read_waitlist_summary(bench.event, bench.now_us)
     assert (look.taken, look.waiting) == (0, False)
     await bench.paid(1, 2)
     await join(bench, "ada")
-    look = await bench.one.waitlist.waitlist_look(bench.event, bench.now_us)
+    look = await bench.one.waitlist.read_waitlist_summary(bench.event, bench.now_us)
     assert (look.taken, look.waiting) == (2, True)
-    look = await bench.one.waitlist.waitlist_look(bench.event, bench.now_us + TEN_MINUTES_US)
+    look = await bench.one.waitlist.read_waitlist_summary(bench.event, bench.now_us + TEN_MINUTES_US)
     assert look.taken == 0
 
 

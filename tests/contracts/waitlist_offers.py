@@ -109,7 +109,7 @@ async def an_offer_ends_at_its_instant_swept_or_not(bench: Bench) -> None:
     offer = await offered(bench, "ada", 3)
     await offered(bench, "bob", 4)
     bench.clock.advance(us=FIVE_MINUTES_US - 1)
-    assert await bench.one.waitlist.settle_offers(bench.now_us, 100) == []
+    assert await bench.one.waitlist.end_finished_offers(bench.now_us, 100) == []
     await bench.one.waitlist.claim_offer(offer.id, "ada", bench.now_us, bench.now_us + TEN_MINUTES_US)
     (bobs,) = await bench.one.waitlist.offers_of(bench.event, "bob")
     bench.clock.advance(us=1)
@@ -125,7 +125,9 @@ async def a_lapsed_offer_is_ended_once_and_its_entry_waits_on_until_the_last(ben
     for turn in (1, 2):
         offer = await offered(bench, "ada", 3)
         bench.clock.advance(us=FIVE_MINUTES_US)
-        settled, _ = await outcomes([bench.either(n).waitlist.settle_offers(bench.now_us, 100) for n in range(CALLERS)])
+        settled, _ = await outcomes(
+            [bench.either(n).waitlist.end_finished_offers(bench.now_us, 100) for n in range(CALLERS)]
+        )
         assert [o.id for part in settled for o in part] == [offer.id]
         facts = await bench.facts()
         assert [type(fact) for fact in facts[-2:]] == [HoldExpired, OfferLapsed]
@@ -142,7 +144,7 @@ async def an_offer_whose_hold_another_sweep_ended_lapses_too(bench: Bench) -> No
     offer = await offered(bench, "ada", 3)
     bench.clock.advance(us=FIVE_MINUTES_US)
     assert len(await bench.one.expire_due(bench.now_us, 10)) == 1
-    (lapsed,) = await bench.two.waitlist.settle_offers(bench.now_us, 10)
+    (lapsed,) = await bench.two.waitlist.end_finished_offers(bench.now_us, 10)
     assert (lapsed.id, lapsed.state) == (offer.id, OfferState.LAPSED)
     assert (await kinds(bench))[-2:] == [HoldExpired, OfferLapsed]
 
@@ -201,7 +203,7 @@ async def who_pays_without_claiming_has_claimed(bench: Bench) -> None:
     offer = await offered(bench, "ada", 3)
     await bench.one.begin_payment(offer.booking_id, offer.fence, bench.now_us)
     await refusal(bench.one.waitlist.decline_offer(offer.id, "ada", bench.now_us), OfferOver)
-    (settled,) = await bench.one.waitlist.settle_offers(bench.now_us, 10)
+    (settled,) = await bench.one.waitlist.end_finished_offers(bench.now_us, 10)
     assert settled.state is OfferState.CLAIMED
     assert await state_of(bench, "ada") is None
     assert (await kinds(bench))[-1] is OfferClaimed
@@ -211,7 +213,7 @@ async def who_pays_without_claiming_has_claimed(bench: Bench) -> None:
 async def who_released_the_hold_has_declined(bench: Bench) -> None:
     offer = await offered(bench, "ada", 3)
     await bench.one.release_hold(offer.booking_id, offer.fence, bench.now_us)
-    (settled,) = await bench.one.waitlist.settle_offers(bench.now_us, 10)
+    (settled,) = await bench.one.waitlist.end_finished_offers(bench.now_us, 10)
     assert settled.state is OfferState.DECLINED
     assert await state_of(bench, "ada") is EntryState.WAITING
 
@@ -236,7 +238,7 @@ async def a_cancelled_event_ends_its_line_and_tells_everybody_once(bench: Bench)
     withdrawn = await bench.two.waitlist.offer(offer.id)
     assert withdrawn is not None
     assert (withdrawn.state, withdrawn.booking_state) == (OfferState.WITHDRAWN, BookingState.CANCELLED)
-    assert await bench.two.waitlist.settle_offers(bench.now_us, 10) == []
+    assert await bench.two.waitlist.end_finished_offers(bench.now_us, 10) == []
     await refusal(
         bench.two.waitlist.claim_offer(offer.id, "ada", bench.now_us, bench.now_us + TEN_MINUTES_US), OfferOver
     )

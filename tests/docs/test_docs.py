@@ -9,7 +9,9 @@ import ast
 import asyncio
 import inspect
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -40,9 +42,13 @@ RUN = [(page, line, code) for page, line, before, code in PYTHON if not NO_RUN.s
 
 def run(code: str, where: str) -> None:
     compiled = compile(code, where, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    made = eval(compiled, {"__name__": "__docs__"})
-    if inspect.iscoroutine(made):
-        asyncio.run(made)
+    module = sys.modules["__docs__"] = ModuleType("__docs__")  # frameworks look up the module of a function
+    try:
+        made = eval(compiled, vars(module))
+        if inspect.iscoroutine(made):
+            asyncio.run(made)
+    finally:
+        del sys.modules["__docs__"]
 
 
 @pytest.mark.parametrize(

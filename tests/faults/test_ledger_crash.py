@@ -203,8 +203,10 @@ async def test_an_unknown_commit_is_resolved_by_asking_again(cut: str, proxied: 
     facts = [fact.fact for fact in await ledger.lease_facts(NOW_US, 1, 1_000)]
     kinds = [type(fact).__name__ for fact in facts if fact.booking_id != "bkg_00001000"]
     assert {kind: kinds.count(kind) for kind in kinds} == {
-        "HoldPlaced": 60, "PaymentBegun": 60, "BookingConfirmed": 60,
-    }  # fmt: skip
+        "HoldPlaced": 60,
+        "PaymentBegun": 60,
+        "BookingConfirmed": 60,
+    }
     await assert_all_there(ledger, {h.booking_id: h.fence for h in holds}, {h.booking_id: h.fence for h in holds})
 
 

@@ -14,7 +14,7 @@ from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
 from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.model.claims import Claimed, SeatClaim
+from frontrow.boxoffice.model.claims import ClaimedSeats, SeatClaim
 from frontrow.boxoffice.model.hold_values import Hold
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.core.clock import ManualClock
@@ -28,8 +28,8 @@ FANS = 60
 class YesClaims(MemoryClaims):
     """A bouncer who lets everybody in."""
 
-    async def claim(self, wish: SeatClaim, now_us: int) -> Claimed:
-        return Claimed(wish.seats)
+    async def claim(self, wish: SeatClaim, now_us: int) -> ClaimedSeats:
+        return ClaimedSeats(wish.seats)
 
 
 def careless_confirm() -> str:

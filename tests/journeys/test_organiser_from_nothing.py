@@ -9,7 +9,7 @@ import pyotp
 from playwright.sync_api import Page, expect
 
 from frontrow.core.clock import US_PER_S
-from tests.browser.looks import looked_at
+from tests.browser.looks import read_booking_view
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
 
@@ -71,7 +71,7 @@ def test_an_organiser_from_the_invitation_to_a_running_sale(stack: Stack, visito
     go_on(desk, "Save and continue", "**/room?done=saved")
 
     # the waiting room of this event
-    assert looked_at(desk, "waiting room") == []
+    assert read_booking_view(desk, "waiting room") == []
     desk.get_by_label("Name of a lane for people with a code").fill("general")
     desk.get_by_role("button", name="Save and continue").click()
     expect(desk.get_by_role("alert")).to_be_visible()

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from playwright.sync_api import Page, expect
 
 from frontrow.core.clock import US_PER_S
-from tests.browser.looks import looked_at
+from tests.browser.looks import read_booking_view
 from tests.browser.staff import staff
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
@@ -60,21 +60,21 @@ def test_fans_register_are_drawn_and_buy_and_others_are_told_when_the_sale_opens
     desk.get_by_label("Registration opens").fill(local(stack, -HOUR_S))
     desk.get_by_label("Registration closes").fill(local(stack, 10 * MINUTE_S))
     desk.get_by_label("Codes", exact=True).fill("1")
-    assert looked_at(desk, "presale") == []
+    assert read_booking_view(desk, "presale") == []
     desk.get_by_role("button", name="Open registration").click()
     desk.wait_for_url("**?done=saved")
 
     # Ada registers and confirms in another browser, by keyboard
     ada = visitor(390, 844)
     ada.goto(event_page)
-    assert looked_at(ada, "event before the presale") == []
+    assert read_booking_view(ada, "event before the presale") == []
     ada.locator("#register-email").focus()
     ada.keyboard.type("ada@example.org")
     ada.keyboard.press("Enter")
     expect(ada.get_by_role("heading", name="Check your email")).to_be_visible()
     phone = visitor(390, 844)
     confirm_by_mail(phone, stack, "ada@example.org")
-    assert looked_at(phone, "confirmed") == []
+    assert read_booking_view(phone, "confirmed") == []
 
     # Bob wants to be told when everybody can buy; he has scripts switched off
     bob = visitor(java_script_enabled=False)
@@ -112,7 +112,7 @@ def test_fans_register_are_drawn_and_buy_and_others_are_told_when_the_sale_opens
     eve = visitor()
     eve.goto(event_page)
     expect(eve.get_by_text("The presale is on. Do you have a code?")).to_be_visible()
-    assert looked_at(eve, "event in the presale") == []
+    assert read_booking_view(eve, "event in the presale") == []
     eve.get_by_role("link", name="Join with your code").click()
     expect(eve.get_by_text("The general sale begins")).to_be_visible()
     eve.get_by_role("button", name="Join the queue").click()

@@ -5,6 +5,7 @@ import pytest
 from frontrow.core.errors import ConfigError
 from frontrow.limits.config import load_config
 from frontrow.limits.http.asgi import RateLimitMiddleware
+from frontrow.limits.quota import Quota
 from frontrow.limits.rules import RequestRule, RuleBook
 from tests.limits.web_doors import call_asgi, starlette_app
 
@@ -69,6 +70,45 @@ def test_l16_the_environment_wins_over_the_file_for_settings_and_single_fields_o
     assert (made.settings.deadline_ms, made.settings.store) == (40.0, "redis://127.0.0.1:1/0")
     assert (holds.quota.limit, holds.quota.period_s, holds.methods) == (7, 3600, ("GET", "POST"))
     assert everything.shadow is False
+
+
+def test_l16_exemptions_counted_statuses_and_body_keys_stand_in_the_file(tmp_path):
+    text = """
+[limits]
+exempt_addresses = ["10.0.0.0/8"]
+exempt_users = ["staff"]
+exempt_paths = ["/health"]
+count_preflights = true
+max_body_bytes = 1000
+[limits.identify]
+email = "json:user.email"
+[[limits.rules]]
+name = "tries"
+quota = "2/minute"
+key = ["email"]
+statuses = [401, 403]
+"""
+    made = config(tmp_path, text, FRONTROW_LIMITS_RULE_TRIES_STATUSES="401, 429")
+    assert made.book.current.rules[0].statuses == (401, 429)
+    options = made.middleware_options()
+    assert (options["exempt_addresses"], options["exempt_users"]) == (("10.0.0.0/8",), ("staff",))
+    assert (options["count_preflights"], options["max_body_bytes"]) == (True, 1000)
+    RateLimitMiddleware(starlette_app([]), **options)
+
+
+def test_l16_a_rule_may_have_several_quotas_in_one_text(tmp_path):
+    text = '[[limits.rules]]\nname = "api"\nquota = "1/s; 100/h"\ntiers = { vip = "10/s burst 20; 1000/h" }\n'
+    second, hour = config(tmp_path, text).book.current.rules
+    assert (second.name, second.quota, second.tiers["vip"]) == (
+        "api-1",
+        Quota.parse("1/s"),
+        Quota.parse("10/s", algorithm="token_bucket", burst=20),
+    )
+    assert (hour.name, hour.quota, hour.tiers["vip"]) == ("api-2", Quota.parse("100/h"), Quota.parse("1000/h"))
+    [only] = config(tmp_path, text.split("tiers")[0], FRONTROW_LIMITS_RULE_API_QUOTA="5/250ms").book.current.rules
+    assert (only.name, only.quota) == ("api", Quota.parse("5/250ms"))
+    with pytest.raises(ConfigError, match=r"tiers\.vip needs as many quotas as the rule: 2, not 1"):
+        config(tmp_path, text.replace("; 1000/h", ""))
 
 
 def test_l16_the_file_itself_may_be_named_by_the_environment(tmp_path):

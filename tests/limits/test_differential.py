@@ -18,11 +18,11 @@ from frontrow.limits.stores.redis import RedisStore
 from tests.limits.doors import T0_US, S
 
 quotas = st.builds(
-    lambda limit, period_s, algorithm, burst: Quota(
-        limit, period_s * S, algorithm, burst if algorithm in ("token_bucket", "leaky_bucket", "leaky_queue") else 0
+    lambda limit, period_us, algorithm, burst: Quota(
+        limit, period_us, algorithm, burst if algorithm in ("token_bucket", "leaky_bucket", "leaky_queue") else 0
     ),
     st.integers(1, 12) | st.sampled_from([7, 97, 1000, 1_234_567]),
-    st.sampled_from([1, 2, 7, 10, 60, 3600, 86_400]),
+    st.sampled_from([1, 100_000, 1_500_000, *(seconds * S for seconds in (1, 2, 7, 10, 60, 3600, 86_400))]),
     st.sampled_from([a for a in ALGORITHMS if a != "sliding_log"]),
     st.integers(0, 9),
 ) | st.builds(
@@ -48,7 +48,8 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 @settings(max_examples=300)
 @given(
-    rules=st.lists(st.tuples(quotas, st.booleans()), min_size=1, max_size=3), history=st.lists(operations, max_size=40)
+    rules=st.lists(st.tuples(quotas, st.booleans()), min_size=1, max_size=3),
+    history=st.lists(operations, max_size=40),
 )
 def test_specification_kernel_and_script_agree_on_random_histories(
     every_redis_url: str, rules: list[tuple[Quota, bool]], history: list[tuple[int, int, int, int]]

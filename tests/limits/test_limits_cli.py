@@ -57,6 +57,14 @@ def test_l16_try_shows_every_decision_in_simulated_time():
     assert (result.output.count("allowed"), result.output.count("refused")) == (2, 2)
 
 
+def test_l16_try_takes_a_burst_and_several_quotas_as_people_write_them():
+    result = run(app, ["try", "10/s burst 2", "--calls", "4", "--every-ms", "0"])
+    assert (result.output.count("allowed"), result.output.count("refused")) == (2, 2)
+    result = run(app, ["try", "3/100ms; 5/s", "--calls", "8", "--every-ms", "100"], env={"COLUMNS": "200"})
+    assert "3/100ms sliding_counter; 5/1s sliding_counter" in result.output
+    assert (result.output.count("allowed"), result.output.count("refused")) == (5, 3)
+
+
 @pytest.mark.parametrize("words", [["try", "many/second"], ["try", "1/s", "--algorithm", "magic"], ["show", "0/s"]])
 def test_l15_wrong_words_exit_2_with_one_sentence(words):
     result = run(app, words)

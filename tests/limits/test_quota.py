@@ -1,13 +1,21 @@
 """Bad configuration and bad questions: one error each, naming the field and a valid example (L15)."""
 
+import copy
+import pickle
+from ipaddress import ip_address
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from frontrow.core.errors import ConfigError
-from frontrow.limits import Decision, InvalidCost, InvalidKey, InvalidQuota, Limiter, Quota, Rule
+from frontrow.limits import Decision, InvalidCost, InvalidKey, InvalidQuota, Limiter, Quota, Rule, Throttled
+from frontrow.limits.http.asgi import RateLimitMiddleware
+from frontrow.limits.http.decorators import limited
+from frontrow.limits.http.starlette import limited as starlette_limited
+from frontrow.limits.quota import ALGORITHMS, BUCKETS
 
 DAY_US = 86_400_000_000
 
@@ -28,23 +36,78 @@ DAY_US = 86_400_000_000
         ("8/min", 8, 60),
         ("8/mins", 8, 60),
         ("2/hrs", 2, 3600),
+        ("5/100ms", 5, 0.1),
+        ("5/ms", 5, 0.001),
+        ("5 per 250 milliseconds", 5, 0.25),
+        ("7/20us", 7, 0.00002),
+        ("7/20 µs", 7, 0.00002),
+        ("3/week", 3, 604_800),
+        ("3/2w", 3, 1_209_600),
+        ("100_000/day", 100_000, 86_400),
     ],
 )
-def test_l3_quotas_are_written_as_people_say_them(text: str, limit: int, period_s: int) -> None:
-    """L3: seconds, minutes, hours, days."""
+def test_l3_quotas_are_written_as_people_say_them(text: str, limit: int, period_s: float) -> None:
+    """L3: microseconds to weeks. `5/100ms` was once read as five per 100 minutes."""
     quota = Quota.parse(text)
-    assert (quota.limit, quota.period_us, quota.algorithm) == (limit, period_s * 1_000_000, "sliding_counter")
+    assert (quota.limit, quota.period_us, quota.algorithm) == (limit, round(period_s * 1_000_000), "sliding_counter")
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "100", "100/", "/minute", "ten/minute", "10/fortnight", "1.5/s", "10/0s", "0/s", "-5/s", None, 7, "1/s/s"],
+    [
+        *(
+            "",
+            "100",
+            "100/",
+            "/minute",
+            "ten/minute",
+            "10/fortnight",
+            "1.5/s",
+            "10/0s",
+            "0/s",
+            "-5/s",
+            None,
+            7,
+            "1/s/s",
+        ),
+        *("10/year", "10/mss", "10/ns", "10/0.5s", "10/3 months", "1/s; 100/h", "10/s burst", "10/s burst -1", ";"),
+    ],
 )
 def test_l15_a_bad_quota_text_is_one_clear_error(text: Any) -> None:
     with pytest.raises(InvalidQuota) as caught:
         Quota.parse(text)
     assert caught.value.param in ("quota", "limit", "period_us")
-    assert any(example in caught.value.message for example in ("100/minute", "e.g."))
+    assert any(example in caught.value.message for example in ("100/minute", "e.g.", "90 days"))
+
+
+def test_l3_a_burst_and_an_algorithm_are_written_behind_the_rate() -> None:
+    assert Quota.parse("10/s burst 20") == Quota(10, 1_000_000, "token_bucket", 20)
+    assert Quota.parse("10/s, burst=20") == Quota.parse("10/s", burst=20) == Quota.parse("10/s burst 20")
+    assert Quota.parse("10/s burst 20 leaky_queue") == Quota(10, 1_000_000, "leaky_queue", 20)
+    assert Quota.parse("10/s sliding_log", algorithm="sliding_log").algorithm == "sliding_log"
+    for options in ({"burst": 3}, {"algorithm": "leaky_bucket"}):
+        with pytest.raises(InvalidQuota, match="differ; say the (burst|algorithm) once"):
+            Quota.parse("10/s burst 20 token_bucket", **options)  # type: ignore[arg-type]
+    with pytest.raises(InvalidQuota, match="burst belongs to"):
+        Quota.parse("10/s burst 20", algorithm="fixed_window")
+
+
+@given(
+    st.integers(1, 10_000),
+    st.sampled_from([1, 7, 1000, 250_000, 1_500_000, 60_000_000, DAY_US]),
+    st.sampled_from(ALGORITHMS),
+    st.integers(0, 50),
+)
+def test_l3_the_text_of_a_quota_reads_as_the_same_quota(limit: int, period_us: int, algorithm: str, burst: int) -> None:
+    quota = Quota(limit, period_us, algorithm, burst if algorithm in BUCKETS else 0)
+    assert Quota.parse(str(quota)) == quota
+
+
+@pytest.mark.parametrize("text", ["1/s; 100/h", "1/s, 100/h", "1/s\n100/h", " 1/s ;; 100/h; "])
+def test_l3_a_text_may_hold_several_quotas(text: str) -> None:
+    assert Quota.parse_all(text) == (Quota.parse("1/s"), Quota.parse("100/h"))
+    with pytest.raises(InvalidQuota, match="several quotas"):
+        Quota.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +119,8 @@ def test_l15_a_bad_quota_text_is_one_clear_error(text: Any) -> None:
         ({"limit": True}, "limit"),
         ({"limit": 1 << 31}, "limit"),
         ({"period_us": 0}, "period_us"),
-        ({"period_us": 999_999}, "period_us"),
+        ({"period_us": 1.5}, "period_us"),
+        ({"period_us": 10_000_000_001, "limit": (1 << 31) - 1}, "period_us"),
         ({"period_us": 367 * DAY_US}, "period_us"),
         ({"algorithm": "gcra"}, "algorithm"),
         ({"algorithm": "token_bucket", "burst": -1}, "burst"),
@@ -75,13 +139,37 @@ def test_l15_a_burst_of_zero_is_refused_where_somebody_wrote_it() -> None:
         Quota.parse("10/second", algorithm="token_bucket", burst=0)
 
 
-@pytest.mark.parametrize("key", ["", None, 42, b"bytes", {}, {"user": ""}, {"user": None}, {"user": 7}, ["user"]])
+class Account:
+    """A class without `__str__`: its text is another one at every request."""
+
+
+NO_KEYS = ["", None, True, 4.5, b"bytes", ["user"], Account(), {}]
+NO_KEYS += [{"user": part} for part in ("", None, False, 0.5, b"7", ["7"], Account())]
+
+
+@pytest.mark.parametrize("key", NO_KEYS)
 @pytest.mark.parametrize("compiled", [True, False])
 def test_l15_a_missing_or_empty_client_id_is_a_clear_error(key: Any, compiled: bool) -> None:
     limiter = Limiter(Quota.parse("1/minute"), compiled=compiled)
     with pytest.raises(InvalidKey) as caught:
         limiter.check(key)
     assert "like" in caught.value.message
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_l15_numbers_and_objects_with_a_text_are_keys_like_their_text(compiled: bool) -> None:
+    limiter = Limiter("9/minute", compiled=compiled)
+    for key in (42, UUID(int=42), ip_address("203.0.113.7")):
+        limiter.check(str(key))
+        assert limiter.check(key).remaining == 7
+        limiter.check({"user": str(key)})
+        assert limiter.check({"user": key}).remaining == 7
+
+
+def test_l15_an_object_without_a_text_is_told_apart_from_a_missing_key() -> None:
+    for key in (Account(), {"user": Account()}):
+        with pytest.raises(InvalidKey, match="has no __str__; pass its id"):
+            Limiter("9/minute").check(key)  # type: ignore[arg-type]
 
 
 def test_l15_a_key_without_the_part_a_rule_needs_names_the_part() -> None:
@@ -122,7 +210,7 @@ def test_l15_a_bad_rule_is_refused_when_it_is_made(arguments: dict[str, Any]) ->
 
 def test_l15_a_limiter_needs_rules_with_different_names_and_a_known_store() -> None:
     rule = Rule("burst", Quota.parse("10/second"))
-    for rules in ([], [rule, rule], ["10/second"], [Rule(f"r{n}", rule.quota) for n in range(33)]):
+    for rules in ([], [rule, rule], [7], 7, None, "", [Rule(f"r{n}", rule.quota) for n in range(33)]):
         with pytest.raises(InvalidQuota):
             Limiter(rules)  # type: ignore[arg-type]
     for store in ("mongodb://x", "redis", "memory", "memory://?size=3", "memory://?max_keys=0", "memory://?max_keys=x"):
@@ -131,6 +219,41 @@ def test_l15_a_limiter_needs_rules_with_different_names_and_a_known_store() -> N
     for options in ({"on_store_down": "shrug"}, {"deadline_s": 0}, {"prefix": "a{b}"}, {"colour": "red"}):
         with pytest.raises(ConfigError):
             Limiter(rule, store="redis://127.0.0.1:1/0", **options)  # type: ignore[arg-type]
+    for options in ({"on_store_down": "bogus"}, {"deadline_s": 0}, {"deadline_s": "1"}, {"colour": "red"}):
+        with pytest.raises(ConfigError, match=next(iter(options))):
+            Limiter(rule, **options)  # type: ignore[arg-type]
+
+
+async def no_endpoint(request: Any) -> None: ...
+
+
+def test_l15_every_door_reads_rules_in_the_same_way() -> None:
+    """What the middleware and the decorator accept, the limiter accepts, with the same names."""
+    for rules in ("1/s; 100/h", ["1/s", "100/h"], [Quota.parse("1/s"), "100/h"]):
+        limited_function = limited(rules, name="rule")(print)
+        middleware = RateLimitMiddleware(None, rules)  # type: ignore[arg-type]
+        quotas = [rule.quota for rule in Limiter(rules).rules]  # type: ignore[arg-type]
+        assert quotas == [Quota.parse("1/s"), Quota.parse("100/h")]
+        assert [rule.quota for rule in middleware.limits.book.current.rules] == quotas
+        assert [rule.quota for rule in limited_function.limiter.rules] == quotas  # type: ignore[attr-defined]
+        assert [rule.name for rule in Limiter(rules).rules] == ["rule1", "rule2"]  # type: ignore[arg-type]
+        assert [rule.name for rule in middleware.limits.book.current.rules] == ["rule1", "rule2"]
+        assert [rule.name for rule in limited_function.limiter.rules] == ["rule-1", "rule-2"]  # type: ignore[attr-defined]
+    assert [rule.name for rule in Limiter(["5/s"]).rules] == ["default"]
+    starlette_limited("5/100ms; 5/200ms")(no_endpoint)  # each has its own name
+    with pytest.raises(ConfigError, match="a rule for requests is like"):
+        RateLimitMiddleware(None, [7])  # type: ignore[arg-type, list-item]
+
+
+def test_a_refusal_survives_pickling_and_copying() -> None:
+    """A `Throttled` in a process pool or a Celery worker reaches the caller."""
+    limiter = Limiter("1/minute")
+    limiter.check("fan")
+    error = Throttled("too many", limiter.check("fan"))
+    for same in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+        assert type(same) is Throttled
+        assert (same.decision, same.message, same.problem()) == (error.decision, error.message, error.problem())
+        assert same.retry_after_s == error.retry_after_s
 
 
 @given(st.integers(1, 2**31 - 1), st.integers(1, 366 * 86_400), st.integers(1, 2**31 - 1))

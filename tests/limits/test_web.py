@@ -5,17 +5,20 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
-from frontrow.limits import CostTooLarge, Quota, Rule
+from frontrow.limits import CostTooLarge, InvalidKey, Quota, Rule
 from frontrow.limits.http import asgi
 from frontrow.limits.http.caller_identity import secret_key, user_name
 from frontrow.limits.http.request_limits import MAX_ROUTES
+from frontrow.limits.rules import RequestRule
 from tests.contracts import rate_limit_middleware as web_contract
 from tests.contracts.rate_limit_middleware import CONTRACT, rule
+from tests.limits import typed_applications
 from tests.limits.web_doors import DOORS, Door, asgi_door, call_asgi, starlette_app
 
 
@@ -240,6 +243,8 @@ def test_l13_rules_may_be_given_as_text_quotas_or_the_limiters_own_rules(opened)
     assert door.ask().headers["ratelimit-policy"] == '"own";q=9;w=60, "plain";q=8;w=60'
     door = opened(DOORS["starlette"])(rules=["5/second", Quota.parse("100/hour")], clock=ManualClock())
     assert door.ask().headers["ratelimit-policy"] == '"rule1";q=5;w=1, "rule2";q=100;w=3600'
+    door = opened(DOORS["starlette"])(rules="5/second; 100/hour", clock=ManualClock())
+    assert door.ask().headers["ratelimit-policy"] == '"rule1";q=5;w=1, "rule2";q=100;w=3600'
     tiers = {"vip": Quota.parse("7/minute")}
     tiered = Rule(
         "t",
@@ -250,3 +255,26 @@ def test_l13_rules_may_be_given_as_text_quotas_or_the_limiters_own_rules(opened)
     )
     door = opened(DOORS["starlette"])(rules=tiered, clock=ManualClock())
     assert [door.ask(ip=f"203.0.113.{n}").headers["x-ratelimit-limit"] for n in (1, 2)] == ["7", "2"]
+
+
+async def test_the_applications_that_mypy_checks_also_run():
+    apps = [typed_applications.fastapi_application(), typed_applications.starlette_application()]
+    for app in apps:
+        answers = [await call_asgi(app, "GET", "/", {}, "203.0.113.1") for _ in range(3)]
+        assert answers[0].status in (200, 404)
+        assert answers[2].status == 429
+    assert typed_applications.litestar_application().routes
+
+
+class Account:
+    """A class without `__str__`: its text is another one at every request."""
+
+
+def test_l15_an_identity_without_a_text_is_an_error_and_never_a_new_client_per_request(opened):
+    """`str(Account())` once counted every request as somebody else."""
+    rule = RequestRule("fan", Quota.parse("1/minute"), key=("user",))
+    door = opened(DOORS["flask"])(rules=rule, identify={"user": lambda request: Account()})
+    with pytest.raises(InvalidKey, match="user must be a text, a whole number or an object with __str__"):
+        door.ask()
+    door = opened(DOORS["flask"])(rules=rule, identify={"user": lambda request: UUID(int=42)})
+    assert [door.ask().status for _ in range(2)] == [200, 429]

@@ -37,9 +37,13 @@ class Door:
     def limits(self) -> Any:
         return self.wrapped.limits
 
-    def ask(self, method: str = "GET", path: str = "/", ip: str = "203.0.113.1", **headers: str) -> Answer:
+    def ask(
+        self, method: str = "GET", path: str = "/", ip: str = "203.0.113.1", body: bytes = b"", **headers: str
+    ) -> Answer:
+        """Send a request. The application answers with the status in `x_answer` and with the body that it got."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.send(method, path, {"x-forwarded-for": ip, "host": "shop.test", **named})
+        length = {"content-length": str(len(body))} if body else {}
+        return self.send(method, path, {"x-forwarded-for": ip, "host": "shop.test", **length, **named}, body)
 
     @property
     def served(self) -> int:
@@ -51,23 +55,20 @@ def starlette_app(calls: list[str]) -> Any:
     from starlette.responses import PlainTextResponse
     from starlette.routing import Route
 
-    def endpoint(request: Any) -> Any:
+    async def endpoint(request: Any) -> Any:
         calls.append(request.url.path)
-        return PlainTextResponse("served")
+        return PlainTextResponse(await request.body() or "served", int(request.headers.get("x-answer", 200)))
 
-    async def on_loop(request: Any) -> Any:
-        return endpoint(request)
-
-    return Starlette(routes=[Route(path, on_loop, methods=["GET", "POST"]) for path in PATHS])
+    return Starlette(routes=[Route(path, endpoint, methods=["GET", "POST"]) for path in PATHS])
 
 
 def litestar_app(calls: list[str]) -> Any:
-    from litestar import Litestar, Request, route
+    from litestar import Litestar, Request, Response, route
 
     @route(PATHS, http_method=["GET", "POST"], media_type="text/plain", status_code=200)
-    async def endpoint(request: Request[Any, Any, Any]) -> str:
+    async def endpoint(request: Request[Any, Any, Any]) -> Response[bytes]:
         calls.append(request.url.path)
-        return "served"
+        return Response(await request.body() or b"served", status_code=int(request.headers.get("x-answer", 200)))
 
     return Litestar([endpoint], openapi_config=None)
 
@@ -77,17 +78,19 @@ def flask_app(calls: list[str]) -> Any:
 
     app = flask.Flask("door")
 
-    def endpoint() -> str:
+    def endpoint() -> Any:
         calls.append(flask.request.path)
-        return "served"
+        return flask.request.get_data() or b"served", int(flask.request.headers.get("x-answer", 200))
 
     for path in PATHS:
         app.add_url_rule(path, path, endpoint, methods=["GET", "POST"])
     return app
 
 
-async def call_asgi(app: Any, method: str, path: str, headers: dict[str, str], peer: str = "127.0.0.1") -> Answer:
-    """One request, driven by hand: the path arrives decoded, as servers hand it over."""
+async def call_asgi(
+    app: Any, method: str, path: str, headers: dict[str, str], peer: str = "127.0.0.1", body: bytes = b""
+) -> Answer:
+    """One request, driven by hand: the path arrives decoded, as servers hand it over. The body comes in two pieces."""
     scope = {
         "type": "http",
         "asgi": {"version": "3.0"},
@@ -104,9 +107,12 @@ async def call_asgi(app: Any, method: str, path: str, headers: dict[str, str], p
         "state": {},
     }
     sent: list[Any] = []
+    pieces = [body[:7], body[7:]]
 
     async def receive() -> Any:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        if not pieces:
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": pieces.pop(0), "more_body": bool(pieces)}
 
     async def send(message: Any) -> None:
         sent.append(message)
@@ -121,8 +127,8 @@ def asgi_door(make: Callable[[list[str]], Any], middleware: Any = asgi.RateLimit
     wrapped = middleware(make(calls), trusted_proxies=["127.0.0.1"], **options)
     loop = asyncio.new_event_loop()
 
-    def send(method: str, path: str, headers: dict[str, str]) -> Answer:
-        return loop.run_until_complete(call_asgi(wrapped, method, path, headers))
+    def send(method: str, path: str, headers: dict[str, str], body: bytes = b"") -> Answer:
+        return loop.run_until_complete(call_asgi(wrapped, method, path, headers, body=body))
 
     def close() -> None:
         loop.run_until_complete(wrapped.aclose())
@@ -137,10 +143,10 @@ def flask_door(**options: Any) -> Door:
     wrapped = wsgi.RateLimitMiddleware(app.wsgi_app, trusted_proxies=["127.0.0.1"], **options)
     app.wsgi_app = wrapped
 
-    def send(method: str, path: str, headers: dict[str, str]) -> Answer:
+    def send(method: str, path: str, headers: dict[str, str], body: bytes = b"") -> Answer:
         raw = unquote_to_bytes(path).decode("latin-1")  # as a WSGI server hands it over; the client would parse // away
         environ = {"REMOTE_ADDR": "127.0.0.1", "PATH_INFO": raw}
-        response = app.test_client().open("/", method=method, headers=headers, environ_overrides=environ)
+        response = app.test_client().open("/", method=method, headers=headers, environ_overrides=environ, data=body)
         return Answer(
             response.status_code, {name.lower(): value for name, value in response.headers.items()}, response.data
         )
@@ -165,13 +171,13 @@ class Uvicorn:
             time.sleep(0.005)
         self.port: int = self.server.servers[0].sockets[0].getsockname()[1]
 
-    def send(self, method: str, path: str, headers: dict[str, str]) -> Answer:
+    def send(self, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> Answer:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         try:
             connection.putrequest(method, path, skip_host=True)
             for name, value in headers.items():
                 connection.putheader(name, value)
-            connection.endheaders()
+            connection.endheaders(body or None)
             response = connection.getresponse()
             return Answer(
                 response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()

@@ -55,9 +55,18 @@ async def test_cross_site_requests_with_a_session_cookie(world: World, guarded: 
 
 
 @pytest.mark.parametrize(
-    "kind", ["text/plain", "text/plain; charset=application/json", "application/x-www-form-urlencoded", "", "*/*",
-             "multipart/form-data; boundary=x", "text/json", "application/jsonx"],
-)  # fmt: skip
+    "kind",
+    [
+        "text/plain",
+        "text/plain; charset=application/json",
+        "application/x-www-form-urlencoded",
+        "",
+        "*/*",
+        "multipart/form-data; boundary=x",
+        "text/json",
+        "application/jsonx",
+    ],
+)
 async def test_json_in_a_text_plain_body(world: World, guarded: Door, kind: str):
     """What a form of another site can send is never read as JSON, with all other locks opened."""
     for route in table():

@@ -21,21 +21,52 @@ def spellings(path: str) -> list[str]:
     """The same path as some router, proxy or normaliser may understand it."""
     head, _, last = path.rpartition("/")
     return [
-        f"/{path}", path.replace("/", "//"), f"{path}/", f"{path}//", f"/.{path}", f"/x/..{path}", f"{head}/./{last}",
-        path.replace("/v1/", "/v1%2f"), path.replace("/", "%2F")[3:], f"{head}%2f{last}", f"{head}%5c{last}",
-        f"{head}\\{last}", path.upper(), path.replace("/v1/", "/V1/"), f"{path};x=1", f"{path}%00", f"{path}%20",
-        f"{path}.json", f"{path}?x=1", f"{path}%3fx=1", f"{path}#x", f"{path}%23x", path.replace("v1", "%76%31"),
-    ]  # fmt: skip
+        f"/{path}",
+        path.replace("/", "//"),
+        f"{path}/",
+        f"{path}//",
+        f"/.{path}",
+        f"/x/..{path}",
+        f"{head}/./{last}",
+        path.replace("/v1/", "/v1%2f"),
+        path.replace("/", "%2F")[3:],
+        f"{head}%2f{last}",
+        f"{head}%5c{last}",
+        f"{head}\\{last}",
+        path.upper(),
+        path.replace("/v1/", "/V1/"),
+        f"{path};x=1",
+        f"{path}%00",
+        f"{path}%20",
+        f"{path}.json",
+        f"{path}?x=1",
+        f"{path}%3fx=1",
+        f"{path}#x",
+        f"{path}%23x",
+        path.replace("v1", "%76%31"),
+    ]
 
 
 DISGUISES = [
-    [("host", "localhost")], [("host", "127.0.0.1")], [("host", "")], [("host", "evil.example")],
-    [("x-forwarded-host", "localhost")], [("x-original-url", "/healthz")], [("x-rewrite-url", "/healthz")],
-    [("x-http-method-override", "GET")], [("x-http-method-override", "OPTIONS")], [("x-method-override", "GET")],
-    [("x-forwarded-for", "127.0.0.1")], [("x-forwarded-prefix", "/v1")], [("authorization", "Basic YWRtaW46YWRtaW4=")],
-    [("authorization", "Bearer")], [("authorization", "Bearer null")], [("authorization", "Bearer undefined")],
-    [("cookie", "__Host-frontrow-session=")], [("cookie", "__Host-frontrow-session=undefined; a=b")],
-]  # fmt: skip
+    [("host", "localhost")],
+    [("host", "127.0.0.1")],
+    [("host", "")],
+    [("host", "evil.example")],
+    [("x-forwarded-host", "localhost")],
+    [("x-original-url", "/healthz")],
+    [("x-rewrite-url", "/healthz")],
+    [("x-http-method-override", "GET")],
+    [("x-http-method-override", "OPTIONS")],
+    [("x-method-override", "GET")],
+    [("x-forwarded-for", "127.0.0.1")],
+    [("x-forwarded-prefix", "/v1")],
+    [("authorization", "Basic YWRtaW46YWRtaW4=")],
+    [("authorization", "Bearer")],
+    [("authorization", "Bearer null")],
+    [("authorization", "Bearer undefined")],
+    [("cookie", "__Host-frontrow-session=")],
+    [("cookie", "__Host-frontrow-session=undefined; a=b")],
+]
 
 
 async def test_double_slashes_encoded_slashes_case_and_dots(world: World):

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
-from frontrow.boxoffice.model.people import Role
+from frontrow.boxoffice.model.roles import Role
 from frontrow.web.app import front_of, platform_app
 from tests.boxoffice.people.support import CHEAP, PASSWORD, Person, code_now, mailed, member, opened
 from tests.security.world import Door, Reply

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.people import Role
+from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.model.waitlist import Offer, OfferState
 from tests.boxoffice.organising.http import a_venue_body
 from tests.boxoffice.people.support import fan, mailed, member
@@ -138,9 +138,18 @@ async def test_idor_venues_and_webhooks_of_another_organiser(world: World):
 async def test_idor_an_offer_is_its_own_fans(world: World, monkeypatch):
     """Claimed and declined by its fan only, whoever learns its id."""
     offer = Offer(
-        "ofr_1", "wle_1", EVENT_ID, world.people["fan"].id, world.booking, OfferState.OPEN, 2**60, 1, (1,),
-        BookingState.HELD, 2**60,
-    )  # fmt: skip
+        "ofr_1",
+        "wle_1",
+        EVENT_ID,
+        world.people["fan"].id,
+        world.booking,
+        OfferState.OPEN,
+        2**60,
+        1,
+        (1,),
+        BookingState.HELD,
+        2**60,
+    )
     asked = []
 
     async def found(offer_id: str) -> Offer:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from frontrow.boxoffice.model.people import Role
+from frontrow.boxoffice.model.roles import Role
 from frontrow.web.app import front_of, platform_app
 from tests.boxoffice.people.support import PASSWORD, api_key, fan, mailed, mails, member, opened
 from tests.security.route_table import table
@@ -14,9 +14,13 @@ from tests.security.world import EVENT_ID, Door, a_world, bearer
 
 CANARY = "CANARYcanary0123456789CANARYcanary012345678"  # as long as a secret of ours
 CANARIES = {
-    "session": f"frs_{CANARY}", "key": f"frk_{CANARY}", "link": f"frl_{CANARY}", "invitation": f"fri_{CANARY}",
-    "booking": f"frb_{CANARY[:26]}.{CANARY[:22]}", "pass": f"eyJhbGciOiJSUzI1NiJ9.{CANARY}.{CANARY}",
-}  # fmt: skip
+    "session": f"frs_{CANARY}",
+    "key": f"frk_{CANARY}",
+    "link": f"frl_{CANARY}",
+    "invitation": f"fri_{CANARY}",
+    "booking": f"frb_{CANARY[:26]}.{CANARY[:22]}",
+    "pass": f"eyJhbGciOiJSUzI1NiJ9.{CANARY}.{CANARY}",
+}
 
 
 async def test_canary_secrets_never_in_logs_errors_metrics_or_urls(tmp_path):
@@ -70,9 +74,13 @@ async def fail_everywhere(world, platform) -> list:
         await ask("POST", "/v1/auth/staff/login", (), {"email": "x@example.org", "password": CANARY, "code": "CANARY"}),
         await ask("POST", "/v1/auth/staff/login", (), {"email": "x@example.org", "password": {"x": CANARY}}),
         await ask("POST", "/v1/auth/staff/login", (), f'{{"password": "{CANARY}'.encode()),
-        await ask("POST", "/v1/auth/staff/password", bearer(world.people["owner of hall"].session),
-                  {"old": CANARY, "new": "password1234567"}),
-    ]  # fmt: skip
+        await ask(
+            "POST",
+            "/v1/auth/staff/password",
+            bearer(world.people["owner of hall"].session),
+            {"old": CANARY, "new": "password1234567"},
+        ),
+    ]
     find = platform.people.sessions.find
 
     async def breaks(secret: str) -> None:

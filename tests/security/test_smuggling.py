@@ -64,9 +64,12 @@ async def test_request_smuggling_over_raw_sockets(tmp_path, hot: bool):
 async def test_response_splitting_and_odd_request_lines(tmp_path):
     async with opened(tmp_path, per_ip="100000/second") as platform, serving(platform) as port:
         for line in (
-            b"GET /v1/events\r\nX: y HTTP/1.1\r\n", b"GET /v1/events HTTP/1.9\r\n",
-            b"GET /v1/events\tHTTP/1.1\r\n", b"get /v1/events HTTP/1.1\r\n", b"G\x00T /v1/events HTTP/1.1\r\n",
-        ):  # fmt: skip
+            b"GET /v1/events\r\nX: y HTTP/1.1\r\n",
+            b"GET /v1/events HTTP/1.9\r\n",
+            b"GET /v1/events\tHTTP/1.1\r\n",
+            b"get /v1/events HTTP/1.1\r\n",
+            b"G\x00T /v1/events HTTP/1.1\r\n",
+        ):
             answer = await say(port, line + b"Host: test\r\nConnection: close\r\n\r\n")
             assert MARK not in answer, line
         answer = await say(

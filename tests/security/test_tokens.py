@@ -9,7 +9,8 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from frontrow.boxoffice.model.people import Role, secret_hash
+from frontrow.boxoffice.model.people import secret_hash
+from frontrow.boxoffice.model.roles import Role
 from frontrow.waitingroom.credentials import passes
 from tests.boxoffice.people.support import member
 from tests.security.world import EVENT_ID, World, bearer, pass_for
@@ -137,11 +138,21 @@ async def test_a_session_is_not_made_of_what_the_ledger_or_another_proof_knows(w
     session = await world.platform.people.sessions.find(owner.session)
     key = world.keys["key with everything"]
     tries = [
-        secret_hash("session", owner.session), f"frs_{secret_hash('session', owner.session)[:43]}", session.id,
+        secret_hash("session", owner.session),
+        f"frs_{secret_hash('session', owner.session)[:43]}",
+        session.id,
         owner.id,
-        owner.session[:-1], owner.session + "x", owner.session.upper(), "frs_" + key[4:], "frk_" + owner.session[4:],
-        world.booking_token, "frs_", "frs_" + "A" * 43, "frs_" + "%" * 43, owner.session.replace("frs_", "frs_ "),
-    ]  # fmt: skip
+        owner.session[:-1],
+        owner.session + "x",
+        owner.session.upper(),
+        "frs_" + key[4:],
+        "frk_" + owner.session[4:],
+        world.booking_token,
+        "frs_",
+        "frs_" + "A" * 43,
+        "frs_" + "%" * 43,
+        owner.session.replace("frs_", "frs_ "),
+    ]
     for text in tries:
         reply = await world.door.ask("GET", "/v1/organiser/team", bearer(text))
         assert reply.status == 401, (text, reply.status)
@@ -165,10 +176,15 @@ async def test_booking_tokens_are_of_one_booking_and_of_one_secret_key(world: Wo
     path = f"/v1/bookings/{world.booking}"
     good = world.booking_token
     forged = [
-        good[:-1] + ("A" if good[-1] != "A" else "B"), good.partition(".")[0], good.partition(".")[0] + ".",
+        good[:-1] + ("A" if good[-1] != "A" else "B"),
+        good.partition(".")[0],
+        good.partition(".")[0] + ".",
         booking_token(Secrets(b"another secret key of 32 bytes.."), world.booking),
-        booking_token(world.platform.secrets, "bkg_01JCQ3W2N4X7Z8Y9A0B1C2D3E4"), good.lower(), good + "=", f"{good}é",
-    ]  # fmt: skip
+        booking_token(world.platform.secrets, "bkg_01JCQ3W2N4X7Z8Y9A0B1C2D3E4"),
+        good.lower(),
+        good + "=",
+        f"{good}é",
+    ]
     for text in forged:
         for headers in ([("frontrow-booking", text)], bearer(text)):
             assert (await world.door.ask("GET", path, headers)).status == 404, text

@@ -13,7 +13,8 @@ from urllib.parse import unquote
 import msgspec
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.model.people import PERMISSIONS, Role, Stage, SubjectKind
+from frontrow.boxoffice.model.people import Stage, SubjectKind
+from frontrow.boxoffice.model.roles import PERMISSIONS, Role
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.credentials.passes import Pass
 from frontrow.waitingroom.ports import PlaceKey
@@ -70,10 +71,19 @@ class Door:
             lines += [(b"content-type", kind.encode())] if kind else []
             lines.append((b"content-length", str(len(raw)).encode()))
         scope = {
-            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "https",
-            "path": unquote(path), "raw_path": path.encode("latin-1"), "query_string": query.encode(), "root_path": "",
-            "headers": lines, "client": (peer, 50_000), "server": ("test", 443),
-        }  # fmt: skip
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "https",
+            "path": unquote(path),
+            "raw_path": path.encode("latin-1"),
+            "query_string": query.encode(),
+            "root_path": "",
+            "headers": lines,
+            "client": (peer, 50_000),
+            "server": ("test", 443),
+        }
         return await self._run(scope, raw)
 
     async def _run(self, scope: dict[str, Any], raw: bytes) -> Reply:
@@ -152,9 +162,16 @@ async def a_world(platform: Platform) -> World:
     assert held.status == 201, held.body
     booking = held.json()["booking"]
     return World(
-        platform, door, people, keys, Person(staff.id, made.secret, "half"), mine,
-        pass_for(platform, OTHER_EVENT_ID, people["fan"].id), booking, booking_token(platform.secrets, booking),
-    )  # fmt: skip
+        platform,
+        door,
+        people,
+        keys,
+        Person(staff.id, made.secret, "half"),
+        mine,
+        pass_for(platform, OTHER_EVENT_ID, people["fan"].id),
+        booking,
+        booking_token(platform.secrets, booking),
+    )
 
 
 __all__ = ["EVENT_ID", "HALL", "OTHER", "OTHER_EVENT_ID", "PASSWORD", "Door", "Reply", "World", "a_world", "bearer"]

@@ -103,9 +103,9 @@ class MoneyWorld:
                 self.provider.finish_action(ref)
         for ref, refund in list(self.provider.refunds.items()):
             if refund["status"] == "pending" and self.random.random() < 0.5:
-                self.provider.settle_refund(ref, self.random.choice(["succeeded", "failed"]))
+                self.provider.finish_refund(ref, self.random.choice(["succeeded", "failed"]))
             elif refund["status"] == "succeeded" and self.random.random() < 0.05:
-                self.provider.settle_refund(ref, "failed")
+                self.provider.finish_refund(ref, "failed")
         for body, signature in self.random.choices(self.provider.notices, k=4) if self.provider.notices else []:
             with contextlib.suppress(FrontrowError):
                 await self.office.checkout.handle_webhook(body, signature)
@@ -204,7 +204,7 @@ class MoneyWorld:
         self.provider.refund_status = lambda found, known: "succeeded"
         for ref, refund in list(self.provider.refunds.items()):
             if refund["status"] == "pending":
-                self.provider.settle_refund(ref, "succeeded")
+                self.provider.finish_refund(ref, "succeeded")
         for _ in range(3):
             self.office.clock.advance(3_700)
             await self.office.till.settle(360, 60)

@@ -25,10 +25,15 @@ class Process:
             room_keys().save(folder / "room")
         self._env = {
             **{name: value for name, value in os.environ.items() if not name.startswith("FRONTROW_")},
-            "FRONTROW_SERVER_DEMO": "true", "FRONTROW_SERVER_FOLDER": str(folder), "FRONTROW_SECRET_KEY": SECRET,
-            "FRONTROW_SERVER_PER_IP": "10000/second", "FRONTROW_SERVER_PER_PERSON": "1000/second",
-            "FRONTROW_ROOM_INTERVAL_S": "0.05", "FRONTROW_ROOM_GRACE_S": "600", **env,
-        }  # fmt: skip
+            "FRONTROW_SERVER_DEMO": "true",
+            "FRONTROW_SERVER_FOLDER": str(folder),
+            "FRONTROW_SECRET_KEY": SECRET,
+            "FRONTROW_SERVER_PER_IP": "10000/second",
+            "FRONTROW_SERVER_PER_PERSON": "1000/second",
+            "FRONTROW_ROOM_INTERVAL_S": "0.05",
+            "FRONTROW_ROOM_GRACE_S": "600",
+            **env,
+        }
         self._command = [sys.executable, "-m", "frontrow.cli.main", *command]
         self._folder = folder
         self.url = ""

@@ -12,7 +12,7 @@ from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.room_state import LaneState, RoomState, VisitResult
 from frontrow.waitingroom.ports import AuditRow, JoinCommand, PlaceKey, Recovered, VisitCommand, VisitOp
 from frontrow.waitingroom.service.leader import Leader
-from frontrow.waitingroom.stores.memory import MemoryStore
+from frontrow.waitingroom.stores.memory import MemoryRoomStore
 
 EVENT = "sim"
 
@@ -65,7 +65,7 @@ class Sale:
 
     def __init__(self, config: RoomConfig, behaviour: Behaviour, seed: int, people: int) -> None:
         self.clock = ManualClock()
-        self.store = MemoryStore(self.clock)
+        self.store = MemoryRoomStore(self.clock)
         self.leader = Leader(self.store, NoAudit(), owner="sim")  # type: ignore[arg-type]
         self.config, self.behaviour, self.people = config, behaviour, people
         self.random = random.Random(seed)

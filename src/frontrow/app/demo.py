@@ -85,7 +85,7 @@ def _demo(home: Path, seats: int, people: int, port: int, seconds: float | None)
 
 async def put_on_sale(home: Path, seats: int) -> None:
     """Write venue, plan and event into the demo's ledger."""
-    from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+    from frontrow.app.ledger_tools import opened_ledger
     from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
     from frontrow.boxoffice.model.venues import Venue
     from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
@@ -94,8 +94,7 @@ async def put_on_sale(home: Path, seats: int) -> None:
 
     plan = generate("stadium", seats)
     body, now_us = plan_bytes(plan), SystemClock()()
-    ledger = await open_ledger(f"sqlite:///{home / 'frontrow.db'}")
-    try:
+    async with opened_ledger(f"sqlite:///{home / 'frontrow.db'}", auto_migrate=None) as ledger:
         await ledger.catalogue.put_plan(digest(body), plan, body.decode(), now_us)
         await ledger.catalogue.put_venue(
             Venue("ven_demo", "Frontrow Stadium", digest(body), "Vienna", "AT", "Europe/Vienna"), now_us
@@ -116,8 +115,6 @@ async def put_on_sale(home: Path, seats: int) -> None:
             hold_ttl_s=120,
         )
         await ledger.catalogue.put_event(event, now_us)
-    finally:
-        await ledger.aclose()
 
 
 def _start(home: Path, port: int) -> "subprocess.Popen[str]":
@@ -223,15 +220,12 @@ def _stop(server: "subprocess.Popen[str]") -> int:
 
 async def _verified(home: Path) -> list[str]:
     """What the ledger says against itself: nothing."""
-    from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+    from frontrow.app.ledger_tools import opened_ledger
     from frontrow.boxoffice.ports.queries import Query
 
-    ledger = await open_ledger(f"sqlite:///{home / 'frontrow.db'}")
-    try:
+    async with opened_ledger(f"sqlite:///{home / 'frontrow.db'}", auto_migrate=None) as ledger:
         names = ("seats_sold_twice", "seats_out_of_step", "bookings_out_of_step")
         return [name for name in names if await ledger.store.read(Query(name, params=(5,)))]
-    finally:
-        await ledger.aclose()
 
 
 def _summary(console: Any, tally: "CrowdStats", took_s: float, seats: int, free: int, wrong: list[str]) -> None:

@@ -61,13 +61,13 @@ async def _within(name: str, check: Callable[[], Awaitable[list[Finding]]]) -> l
 
 
 def versions() -> Iterator[Finding]:
-    told = [f"python {'.'.join(map(str, sys.version_info[:3]))}"]
+    found = [f"python {'.'.join(map(str, sys.version_info[:3]))}"]
     for name in LIBRARIES:
         try:
-            told.append(f"{name} {version(name)}")
+            found.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             yield Finding("versions", FAIL, f"{name} is not installed", "pip install 'frontrow[platform]'")
-    yield Finding("versions", OK, ", ".join(told))
+    yield Finding("versions", OK, ", ".join(found))
 
 
 def secrets(settings: PlatformSettings) -> Iterator[Finding]:
@@ -160,13 +160,13 @@ async def ledger(settings: PlatformSettings) -> list[Finding]:
 
     connection = await asyncpg.connect(url, timeout=DEADLINE_S)
     try:
-        told = await connection.fetchval("SHOW server_version")
+        server_version = await connection.fetchval("SHOW server_version")
         before_s = time.time()
         there_us = await connection.fetchval("SELECT (extract(epoch from clock_timestamp()) * 1000000)::bigint")
         safe = await connection.fetchval("SHOW synchronous_commit")
     finally:
         await connection.close()
-    found = [_version("postgresql", told), schema(await asyncio.to_thread(schema_version, url))]
+    found = [_version("postgresql", server_version), schema(await asyncio.to_thread(schema_version, url))]
     found.append(clock("postgresql", there_us / 1e6, before_s, time.time()))
     if safe == "off":
         do = "A confirmed booking could be lost with the server: set it to on."
@@ -218,10 +218,10 @@ async def redis(settings: PlatformSettings) -> list[Finding]:
 async def _config(client: Any) -> dict[str, str]:
     """Its settings, where it shows them (managed services often do not)."""
     try:
-        told: dict[Any, Any] = await client.config_get("*")
+        config: dict[Any, Any] = await client.config_get("*")
     except Exception:
         return {}
-    return {_text(name): _text(value) for name, value in told.items()}
+    return {_text(name): _text(value) for name, value in config.items()}
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The composition root: the only place where the platform's adapters are chosen and its services are built.
+"""The composition root of the platform: its adapters are chosen and its services are built here.
 
 `open_platform` builds a whole server, `open_jobs` the background jobs of `frontrow work`. Without Redis the server is
 embedded: claims, places and limits in memory, a SQLite file, an in-process bus, the journaled simulated provider, a
@@ -17,10 +17,12 @@ from typing import Final
 
 import msgspec
 
+from frontrow.app.organiser_wiring import make_organiser_services
+from frontrow.app.room_wiring import HumanChecks, make_room
 from frontrow.boxoffice.adapters.bus.from_url import open_bus
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings, open_channels, open_mail
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
-from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore
+from frontrow.boxoffice.adapters.ledger.books.idempotency_store import KEPT_US, IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.adapters.payments.from_url import open_provider
@@ -61,15 +63,16 @@ from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
 from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
-from frontrow.core.clock import US_PER_S, Clock, SystemClock
+from frontrow.core.clock import Clock, SystemClock
 from frontrow.core.cookies import is_https
 from frontrow.core.derived_keys import Secrets
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.ids import Ids
 from frontrow.core.settings_loader import load, named
 from frontrow.settings.platform import PlatformSettings, read_settings
+from frontrow.settings.room import PLATFORM_IDLE_S
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
-from frontrow.waitingroom.door.door_limits import Entry, EntryRules
+from frontrow.waitingroom.door.door_limits import DoorLimits, DoorRules
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.api.access import booking_token
 from frontrow.web.app import open_sales
@@ -85,7 +88,6 @@ from frontrow.web.observability.worker_metrics import Board
 from frontrow.web.platform.event_openings import Openings
 from frontrow.web.platform.event_rooms import Rooms
 from frontrow.web.platform.fan_codes import FanCodes
-from frontrow.web.platform.organiser_services import make_organiser_services
 from frontrow.web.platform.platform import (
     BoxOfficeServices,
     MessagingServices,
@@ -98,7 +100,6 @@ from frontrow.web.platform.platform import (
 from frontrow.web.platform.platform_keys import open_keys
 from frontrow.web.platform.visits import RoomVisits
 from frontrow.web.room.page import PageSettings, RoomPages
-from frontrow.web.room.server import HumanChecks, make_room
 from frontrow.web.site.fans.waiting_room import SiteSurroundings
 from frontrow.web.streams.positions import Streams
 from frontrow.web.streams.seat_routes import LiveSeats
@@ -106,8 +107,6 @@ from frontrow.web.streams.seat_routes import LiveSeats
 __all__ = ["Platform", "PlatformSettings", "Secrets", "WorkUrls", "open_jobs", "open_platform", "read_settings"]
 
 ALL_GROUPS: Final = (*GROUPS, WAITLIST_GROUP)
-IDLE_S: Final = 120  # a visit without any request ends after this time, unless the settings say otherwise
-KEEP_ANSWERS_US: Final = 86_400 * US_PER_S
 MakeFrameLog = Callable[[str], FrameLog]
 
 
@@ -142,7 +141,7 @@ class _Adapters:
 async def open_platform(settings: PlatformSettings, *, clock: Clock | None = None) -> AsyncIterator[Platform]:
     """Everything one process needs, opened. `frontrow.web.app` or `frontrow work` starts its jobs and loops."""
     if settings.room.idle_s < 0:
-        settings = replace(settings, room=replace(settings.room, idle_s=IDLE_S))
+        settings = replace(settings, room=replace(settings.room, idle_s=PLATFORM_IDLE_S))
     async with contextlib.AsyncExitStack() as stack:
         ledger = await _open_ledger(settings)
         stack.push_async_callback(ledger.aclose)
@@ -209,6 +208,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             issuer=issuer,
             seats=box_office.holds,
             refunds=box_office.refunds,
+            messaging=messaging,
             room=room,
             openings=openings,
             feeds=box_office.feeds,
@@ -316,11 +316,13 @@ def _make_jobs(
     ledger, bus, clock, provider = adapters.ledger, adapters.bus, adapters.clock, adapters.provider
     more = money_jobs(ledger, provider, clock, issuer, seats=seats) if provider is not None else []
     more += [*beside, *waitlist_jobs(ledger, bus, clock, offering, resale)]
-    return box_office_jobs(ledger, bus, clock, messaging.notifier, messaging.webhooks, told=seats.expired, more=more)
+    return box_office_jobs(
+        ledger, bus, clock, messaging.notifier, messaging.webhooks, on_expired=seats.expired, more=more
+    )
 
 
 async def _purge_answers(requests: IdempotencyStore, clock: Clock) -> None:
-    await requests.purge(clock() - KEEP_ANSWERS_US)
+    await requests.purge(clock() - KEPT_US)
 
 
 async def _open_ledger(settings: PlatformSettings) -> SqlLedger:
@@ -453,8 +455,8 @@ def _make_room(
     store = settings.redis.url or "memory://"
     own = replace(page, store=store, folder=str(folder), audit=audit, by_identity=False)  # each event says by itself
     room = make_room(own, keys, sale_clock=clock, clock=given_clock)
-    rules = EntryRules(server.per_person, server.per_ip, page.per_device)
-    entry = Entry(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
+    rules = DoorRules(server.per_person, server.per_ip, page.per_device)
+    entry = DoorLimits(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
     secure = page.secure_cookies or is_https(settings.public_url)
     page_settings = PageSettings(page.brand, (), page.shop_url, secure)
     pages = RoomPages(room, entry, page_settings, SiteSurroundings(room, page_settings, openings.events, zones))

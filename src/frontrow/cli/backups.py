@@ -6,9 +6,7 @@ from typing import Annotated
 
 import typer
 
-from frontrow.boxoffice.adapters.ledger import backups
-from frontrow.boxoffice.adapters.ledger.audit_verification import verify
-from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.app.ledger_tools import back_up_ledger, restore_ledger, verify_ledger
 from frontrow.core.errors import FrontrowError
 
 Url = Annotated[
@@ -22,7 +20,7 @@ def backup(
 ) -> None:
     """Copy the ledger into a file while it is in use."""
     try:
-        size = backups.backup(ledger, file)
+        size = back_up_ledger(ledger, file)
     except FrontrowError as error:
         raise _fail(error) from None
     typer.echo(f"{file}: {size:,} bytes")
@@ -35,8 +33,8 @@ def restore(
 ) -> None:
     """Make a ledger of a backup, then prove it whole. Stop every server and worker first."""
     try:
-        version = backups.restore(file, ledger, force=force)
-        wrong, read = asyncio.run(_verified(ledger))
+        version = restore_ledger(file, ledger, force=force)
+        wrong, read = asyncio.run(verify_ledger(ledger, auto_migrate=True))
     except FrontrowError as error:
         raise _fail(error) from None
     for line in wrong:
@@ -44,14 +42,6 @@ def restore(
     typer.echo(f"schema {version}; {len(wrong)} problems; {read} audit entries read")
     if wrong:
         raise typer.Exit(1)
-
-
-async def _verified(url: str) -> tuple[list[str], int]:
-    ledger = await open_ledger(url, auto_migrate=True)
-    try:
-        return await verify(ledger.store)
-    finally:
-        await ledger.aclose()
 
 
 def _fail(error: FrontrowError) -> typer.Exit:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, TypeVar
 import msgspec
 import typer
 
-from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.app.ledger_tools import opened_ledger
 from frontrow.boxoffice.model.messages import Aside
 from frontrow.core.errors import FrontrowError
 
@@ -60,8 +60,7 @@ def _run(work: Coroutine[Any, Any, Answer]) -> Answer:
 
 
 async def _list(url: str) -> list[Aside]:
-    ledger = await open_ledger(url, auto_migrate=False)
-    try:
+    async with opened_ledger(url) as ledger:
         found: list[Aside] = []
         for _ in range(MAX_PAGES):
             page = await ledger.dead_letters.asides(found[-1].number if found else 0, PAGE)
@@ -69,20 +68,15 @@ async def _list(url: str) -> list[Aside]:
             if len(page) < PAGE:
                 break
         return found
-    finally:
-        await ledger.aclose()
 
 
 async def _retry(url: str, numbers: Sequence[int]) -> tuple[int, list[str]]:
     numbers = numbers or [one.number for one in await _list(url)]
-    ledger = await open_ledger(url, auto_migrate=False)
     wrong: list[str] = []
-    try:
+    async with opened_ledger(url) as ledger:
         for number in numbers:
             try:
                 await ledger.dead_letters.retry_aside(number, time.time_ns() // 1000)
             except FrontrowError as error:
                 wrong.append(error.message)
-        return len(numbers) - len(wrong), wrong
-    finally:
-        await ledger.aclose()
+    return len(numbers) - len(wrong), wrong

@@ -6,12 +6,12 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final, NoReturn
+from typing import Annotated, Final, NoReturn
 
 import typer
 
 from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, find_duplicates
-from frontrow.boxoffice.tickets.door_bundle import read_bundle, write_bundle
+from frontrow.boxoffice.tickets.door_bundle import Bundle, read_bundle, write_bundle
 from frontrow.boxoffice.tickets.door_check import MAX_LOG_LINES, VERDICT_TEXTS, DoorAnswer, DoorVerdict, Gate, ScanLog
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.core.clock import WallClock
@@ -36,11 +36,11 @@ def bundle(
     if not keys.exists():
         _fail(f"{keys}: there is no ring of ticket keys; it is made where tickets are signed")
     try:
-        made = asyncio.run(_bundle(event, ledger, TicketKeys.opened(keys)))
+        taken = asyncio.run(_make_bundle(event, ledger, TicketKeys.opened(keys)))
     except FrontrowError as error:
         _fail(error.message)
-    write_bundle(made, out)
-    typer.echo(f"{made.name}: {len(made.seats):,} seats, {len(made.revocations.ids):,} revoked tickets -> {out}")
+    write_bundle(taken, out)
+    typer.echo(f"{taken.name}: {len(taken.seats):,} seats, {len(taken.revocations.ids):,} revoked tickets -> {out}")
 
 
 @app.command()
@@ -62,7 +62,7 @@ def check(
         answer = at_gate.check(code, clock())
         took_ms = (time.perf_counter_ns() - began_ns) / 1e6
         refused += not answer.accepted
-        typer.echo(_told(answer, took_ms, as_json))
+        typer.echo(_format_answer(answer, took_ms, as_json))
     if refused:
         raise typer.Exit(1)
 
@@ -99,7 +99,7 @@ def _lines() -> Iterator[str]:
             yield line.strip()
 
 
-def _told(answer: DoorAnswer, took_ms: float, as_json: bool) -> str:
+def _format_answer(answer: DoorAnswer, took_ms: float, as_json: bool) -> str:
     if as_json:
         first = answer.first_scan
         return json.dumps(
@@ -124,28 +124,22 @@ def _duplicate(one: DuplicateScan, as_json: bool) -> str:
     return f"{one.ticket_id}: {', '.join(scan.gate for scan in one.scans)}"
 
 
-async def _bundle(event_id: str, url: str, keys: TicketKeys) -> Any:
-    from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+async def _make_bundle(event_id: str, url: str, keys: TicketKeys) -> Bundle:
+    from frontrow.app.ledger_tools import opened_ledger
     from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
 
-    ledger = await open_ledger(url, auto_migrate=False)
-    try:
+    async with opened_ledger(url) as ledger:
         return await TicketDesk(ledger, keys).bundle(event_id, await ledger.time_us())
-    finally:
-        await ledger.aclose()
 
 
 async def _hand_in(scans: list[Scan], url: str) -> Iterable[DuplicateScan]:
-    from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+    from frontrow.app.ledger_tools import opened_ledger
 
-    ledger = await open_ledger(url, auto_migrate=False)
-    try:
+    async with opened_ledger(url) as ledger:
         found: list[DuplicateScan] = []
         for start in range(0, len(scans), HANDED_IN):
             found += await ledger.tickets.record_scans(scans[start : start + HANDED_IN])
         return found
-    finally:
-        await ledger.aclose()
 
 
 def _fail(message: str) -> NoReturn:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from frontrow.app.ledger_tools import opened_ledger
 from frontrow.app.wiring import PlatformSettings, read_settings
-from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.core.errors import ConfigError, FrontrowError
 from frontrow.web.platform.platform import Secrets
 from frontrow.web.platform.platform_keys import rotate_keys
@@ -37,9 +37,6 @@ def rotate(
 
 
 async def _rotate(settings: PlatformSettings) -> None:
-    ledger = await open_ledger(settings.ledger_url)
-    try:
+    async with opened_ledger(settings.ledger_url, auto_migrate=None) as ledger:
         sealing_key = Secrets(settings.secret.key.encode()).key("keys")
         await rotate_keys(ledger, sealing_key, time.time_ns() // 1_000)
-    finally:
-        await ledger.aclose()

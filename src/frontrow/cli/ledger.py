@@ -2,15 +2,11 @@
 
 import asyncio
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from frontrow.boxoffice.adapters.ledger.audit_verification import Heads
-from frontrow.boxoffice.adapters.ledger.audit_verification import verify as run_verify
-from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.adapters.ledger.schema import newest_version, schema_version
-from frontrow.boxoffice.ports.queries import Query
+from frontrow.app.ledger_tools import migrate_ledger, read_ledger_status, verify_ledger
 from frontrow.cli.backups import backup, restore
 from frontrow.cli.dead_letters import app as aside_app
 from frontrow.cli.reconcile import reconcile
@@ -37,11 +33,8 @@ def _fail(error: FrontrowError) -> typer.Exit:
 @app.command()
 def migrate(ledger: Url = DEFAULT_URL) -> None:
     """Bring the schema to the newest version; doing it again changes nothing."""
-    from frontrow.boxoffice.adapters.ledger.migrate import migrate as run_migrations
-
     try:
-        before = schema_version(ledger)
-        after = run_migrations(ledger)
+        before, after = migrate_ledger(ledger)
     except FrontrowError as error:
         raise _fail(error) from None
     except Exception as error:  # the driver's own words; no stack for a wrong host name
@@ -60,7 +53,7 @@ def verify(
 ) -> None:
     """Check that no seat is sold twice, that nothing is out of step and that the audit chains are unbroken."""
     try:
-        wrong, read = asyncio.run(_verify(ledger, dict(map(_head, head or []))))
+        wrong, read = asyncio.run(verify_ledger(ledger, dict(map(_head, head or []))))
     except FrontrowError as error:
         raise _fail(error) from None
     if as_json:
@@ -79,7 +72,7 @@ def verify(
 def status(ledger: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """The schema's version, how much is in the ledger, and the heads of the audit chains (write them down)."""
     try:
-        figures = asyncio.run(_status(ledger))
+        figures = asyncio.run(read_ledger_status(ledger))
     except FrontrowError as error:
         raise _fail(error) from None
     if as_json:
@@ -98,21 +91,3 @@ def _head(text: str) -> tuple[str, tuple[int, str]]:
         return chain, (int(seq), last_hash)
     except ValueError:
         raise InvalidInput(f"{text[:80]!r} is no head; one looks like aud_01…:17:5f3c…", param="head") from None
-
-
-async def _verify(url: str, kept: Heads) -> tuple[list[str], int]:
-    ledger = await open_ledger(url, auto_migrate=False)
-    try:
-        return await run_verify(ledger.store, kept)
-    finally:
-        await ledger.aclose()
-
-
-async def _status(url: str) -> dict[str, Any]:
-    ledger = await open_ledger(url, auto_migrate=False)
-    try:
-        counts = {row[0]: row[1] for row in await ledger.store.read(Query("ledger_counts"))}
-        heads = [f"{row[0]}:{row[1]}:{row[2]}" for row in await ledger.store.read(Query("audit_heads"))]
-    finally:
-        await ledger.aclose()
-    return {"schema": newest_version(), "counts": counts, "heads": heads}

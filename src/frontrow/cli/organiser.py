@@ -5,10 +5,8 @@ prints such a link for a member who lost password or second factor.
 """
 
 import asyncio
-import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final, NoReturn
 
 import typer
@@ -43,25 +41,25 @@ def create(
 
     async def act(people: Any) -> dict[str, str]:
         from frontrow.boxoffice.model.email_addresses import checked_email
-        from frontrow.boxoffice.model.people import Role, checked_password
+        from frontrow.boxoffice.model.password_rules import checked_password
+        from frontrow.boxoffice.model.roles import Role
 
         checked_password(password or "checked when it is chosen", checked_email(email))
-        made = await people.team.create_organiser(name, organiser)
+        created = await people.team.create_organiser(name, organiser)
         if invite:
-            link = await people.team.create_invitation_link(made.id, email, Role.OWNER)
-            return {"organiser": made.id, "link": link}
-        staff = await people.team.add_owner(made.id, email, owner, password)
-        return {"organiser": made.id, "staff": staff.id}
+            link = await people.team.create_invitation_link(created.id, email, Role.OWNER)
+            return {"organiser": created.id, "link": link}
+        staff = await people.team.add_owner(created.id, email, owner, password)
+        return {"organiser": created.id, "staff": staff.id}
 
-    told = _run(act, ledger, url)
+    created = _run(act, ledger, url)
     if as_json:
-        typer.echo(json.dumps(told))
+        typer.echo(json.dumps(created))
     elif invite:
-        typer.echo(
-            f"{told['organiser']}\nThis link makes {email} its owner; it works once, for three days:\n{told['link']}"
-        )
+        typer.echo(f"{created['organiser']}\nThis link makes {email} its owner; it works once, for three days:")
+        typer.echo(created["link"])
     else:
-        typer.echo(f"{told['organiser']}\n{email} owns it. The second factor is set up at the first sign-in.")
+        typer.echo(f"{created['organiser']}\n{email} owns it. The second factor is set up at the first sign-in.")
 
 
 @app.command("list")
@@ -120,41 +118,16 @@ def reset(
 
 
 def _run(act: Callable[[Any], Awaitable[Any]], ledger_url: str, url: str) -> Any:
+    from frontrow.app.command_services import open_people
+
     async def whole() -> Any:
-        async with _people(ledger_url, url) as people:
+        async with open_people(ledger_url, url) as people:
             return await act(people)
 
     try:
         return asyncio.run(whole())
     except FrontrowError as error:
         _fail(error.message)
-
-
-@contextlib.asynccontextmanager
-async def _people(ledger_url: str, url: str) -> AsyncIterator[Any]:
-    """The services about people over the ledger alone; nothing is sealed or mailed, so no secret key is needed."""
-    import secrets
-
-    from frontrow.boxoffice.adapters.channels.email import FolderChannel
-    from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-    from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
-    from frontrow.boxoffice.people.people import People
-    from frontrow.boxoffice.people.people_settings import PeopleSettings
-    from frontrow.core.clock import WallClock
-    from frontrow.core.ids import Ids
-    from frontrow.core.settings_loader import load
-
-    if not is_postgres(ledger_url):
-        sqlite_path(ledger_url).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    ledger = await open_ledger(ledger_url)
-    channel = FolderChannel(Path("frontrow-outbox"))
-    settings = load(PeopleSettings, "people")
-    people = People(ledger, channel, WallClock(), Ids(), secrets.token_bytes(32), settings=settings, public_url=url)
-    try:
-        yield people
-    finally:
-        await people.aclose()
-        await ledger.aclose()
 
 
 def _fail(message: str) -> NoReturn:

@@ -6,12 +6,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.checkout.checkout import Checkout
-from frontrow.boxoffice.checkout.reconciliation import WINDOW_S, Reconciler, ReconciliationReport
-from frontrow.boxoffice.holds.expiry import LedgerClock
-from frontrow.boxoffice.refunds.refunds import Refunds
-from frontrow.core.clock import SystemClock
+from frontrow.app.command_services import reconcile_payments
+from frontrow.boxoffice.checkout.reconciliation import WINDOW_S
 from frontrow.core.errors import FrontrowError
 
 Url = Annotated[str, typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="The ledger's URL.")]
@@ -28,8 +24,12 @@ def reconcile(
     as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
 ) -> None:
     """Make the provider and the ledger agree; exit 1 when something is left for a person or money differs."""
+    window_s = round(days * 86_400)
+    work = reconcile_payments(
+        ledger, payments or "stripe:", stripe_key=stripe_key, stripe_api=stripe_api, window_s=window_s
+    )
     try:
-        report = asyncio.run(_reconcile(ledger, payments or "stripe:", stripe_key, stripe_api, round(days * 86_400)))
+        report = asyncio.run(work)
     except FrontrowError as error:
         typer.echo(f"frontrow ledger: {error.message}", err=True)
         raise typer.Exit(2) from None
@@ -45,23 +45,3 @@ def reconcile(
         )
     if report.problems or difference:
         raise typer.Exit(1)
-
-
-async def _reconcile(url: str, payments: str, stripe_key: str, stripe_api: str, window_s: int) -> ReconciliationReport:
-    from frontrow.boxoffice.adapters.payments.from_url import open_provider
-
-    provider = open_provider(payments, SystemClock(), stripe_key=stripe_key, stripe_api=stripe_api)
-    assert provider is not None
-    try:
-        ledger = await open_ledger(url, auto_migrate=False)
-    except BaseException:
-        await provider.aclose()
-        raise
-    try:
-        clock = await LedgerClock.measure(ledger, SystemClock())
-        checkout = Checkout(ledger, provider, clock)
-        await Refunds(ledger, provider, clock).work()
-        return await Reconciler(ledger, provider, clock, checkout.driver).run(window_s)
-    finally:
-        await provider.aclose()
-        await ledger.aclose()

@@ -1,6 +1,5 @@
 """`frontrow room`: serve a room, look at it and steer it over HTTP, make fan codes, check a draw."""
 
-import importlib
 import json
 import os
 import sys
@@ -38,13 +37,14 @@ def serve(
     human: Annotated[str | None, typer.Option(help="none, altcha, turnstile or hcaptcha")] = None,
 ) -> None:
     """Serve waiting rooms until told to stop. Everything else is set in the file or as FRONTROW_ROOM_…"""
-    # The web layer stands above this one: it is named here, not imported, so that the layers keep their order.
-    server: Any = importlib.import_module("frontrow.web.room.server")
+    from frontrow.cli import room_serve  # the other commands need none of the server's libraries
+    from frontrow.web.room.server import read_settings
+
     changes: dict[str, Any] = {"events": event or None, "store": store, "host": host, "port": port, "human": human}
     changes |= {"workers": workers, "capacity": capacity, "folder": str(folder) if folder else None}
     changes["shards"] = tuple(shard) if shard else None
     try:
-        server.serve(server.read_settings(str(config) if config else None, changes))
+        room_serve.serve(read_settings(str(config) if config else None, changes))
     except FrontrowError as error:
         sys.exit(f"frontrow room: {error.message}")
 
@@ -106,8 +106,8 @@ def verify_draw(
     except (FrontrowError, ValueError) as error:
         sys.exit(f"frontrow room: {error}")
     right = position is None or position == found
-    told = {"lane": lane, "arrival": arrival, "position": found, "as_given": right}
-    print(json.dumps(told) if as_json else f"arrival {arrival} in lane {lane} was drawn position {found}")
+    drawn = {"lane": lane, "arrival": arrival, "position": found, "as_given": right}
+    print(json.dumps(drawn) if as_json else f"arrival {arrival} in lane {lane} was drawn position {found}")
     if not right:
         sys.exit(f"frontrow room: position {position} is not what the record says")
 

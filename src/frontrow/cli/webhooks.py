@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from frontrow.core.clock import WallClock
 from frontrow.core.errors import FrontrowError
 
 if TYPE_CHECKING:  # the command's own group must load without the box office's libraries
@@ -26,8 +25,8 @@ def add(
     fact: Annotated[list[str] | None, typer.Option(help="Only this fact; may be given often. Default: all.")] = None,
 ) -> None:
     """Register a webhook and print its id and secret; the secret is not shown again."""
-    made = _with(ledger, lambda endpoints: endpoints.register(organiser, event, url, tuple(fact or ())))
-    typer.echo(f"{made.id}\n{made.secret}")
+    webhook = _with(ledger, lambda endpoints: endpoints.register(organiser, event, url, tuple(fact or ())))
+    typer.echo(f"{webhook.id}\n{webhook.secret}")
 
 
 @app.command("list")
@@ -44,17 +43,11 @@ def remove(webhook: str, ledger: Url = "sqlite:///frontrow.db") -> None:
 
 
 def _with(url: str, act: "Callable[[WebhookEndpoints], Awaitable[Answer]]") -> Answer:
-    from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-    from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
-    from frontrow.boxoffice.messaging.webhook_endpoints import WebhookEndpoints
+    from frontrow.app.command_services import open_webhook_endpoints
 
     async def run() -> Answer:
-        ledger, outgoing = await open_ledger(url, auto_migrate=False), SafeHttpClient()
-        try:
-            return await act(WebhookEndpoints(ledger.messages, outgoing, WallClock()))
-        finally:
-            await outgoing.aclose()
-            await ledger.aclose()
+        async with open_webhook_endpoints(url) as endpoints:
+            return await act(endpoints)
 
     try:
         return asyncio.run(run())

@@ -7,11 +7,11 @@
     user = "header:x-user-id"                   # where the key part `user` comes from
     [[limits.rules]]
     name = "holds"
-    quota = "10/minute"                         # FRONTROW_LIMITS_RULE_HOLDS_QUOTA=20/minute
+    quota = "10/minute; 100/day"                # FRONTROW_LIMITS_RULE_HOLDS_QUOTA=20/minute
     algorithm = "token_bucket"
     key = ["user"]
     paths = ["/events/{event}/holds"]
-    tiers = { vip = "100/minute" }
+    tiers = { vip = "100/minute; 500/day" }
     [limits.tiers]
     vip = ["user:42", "user:7"]                 # who is in which tier; `config.tiers.put` adds others while running
 
@@ -20,12 +20,13 @@ A mistake stops the start (or the reload) with one sentence that names the field
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from frontrow.core.errors import ConfigError, InvalidInput
 from frontrow.core.settings_loader import load, read_toml, setting
+from frontrow.limits.http.body_parts import DEFAULT_MAX_BODY_BYTES
 from frontrow.limits.http.headers import DIALECTS, RESETS
 from frontrow.limits.metrics import RefusalLog
 from frontrow.limits.quota import ON_STORE_DOWN, Quota
@@ -47,6 +48,7 @@ _RULE_FIELDS: dict[str, tuple[type, str]] = {  # field -> (type in TOML, a valid
     "lease": (int, "100"),
     "on_store_down": (str, '"local"'),
     "on_missing": (str, '"ip"'),
+    "statuses": (list, "[401, 403]"),
 }
 
 
@@ -59,9 +61,15 @@ class LimitsSettings:
     deadline_ms: float = setting(25.0, low=1.0, high=60_000.0, example="25")
     trusted_proxies: tuple[str, ...] = setting(())
     ipv6_prefix: int = setting(64, low=1, high=128)
+    exempt_addresses: tuple[str, ...] = setting(())
+    exempt_users: tuple[str, ...] = setting(())
+    exempt_paths: tuple[str, ...] = setting(())
+    count_preflights: bool = setting(False)
+    max_body_bytes: int = setting(DEFAULT_MAX_BODY_BYTES, low=1, high=64 * 1024 * 1024)
     dialect: str = setting("draft-11", choices=DIALECTS)
     reset: str = setting("epoch", choices=RESETS)
     log_per_second: int = setting(5, low=0, high=10_000)
+    record_refusals: bool = setting(False)
 
 
 @dataclass(frozen=True)
@@ -78,8 +86,11 @@ class LimitsConfig:
 
     def middleware_options(self) -> dict[str, Any]:
         """The arguments of a middleware."""
-        names = ("store", "on_store_down", "trusted_proxies", "ipv6_prefix", "dialect", "reset")
-        options: dict[str, Any] = {name: getattr(self.settings, name) for name in names}
+        own = ["deadline_ms", "log_per_second"]  # they have another form below
+        if not self.settings.record_refusals:  # a store in memory does not know it
+            own.append("record_refusals")
+        options: dict[str, Any] = {each.name: getattr(self.settings, each.name) for each in fields(self.settings)}
+        options = {name: value for name, value in options.items() if name not in own}
         refusals = RefusalLog(self.settings.log_per_second)
         deadline_s = self.settings.deadline_ms / 1000
         return {
@@ -132,7 +143,8 @@ def _read(path: str | Path, env: Mapping[str, str]) -> _FileContent:
         raise ConfigError(f'{path}: limits.identify must be like user = "header:x-user-id"', param="identify")
     plain = {key: value for key, value in env.items() if not key.startswith(RULE_VARIABLE)}
     settings = load(LimitsSettings, "limits", tables={"limits": table}, env=plain)
-    parsed = [_rule(row, f"{path}: limits.rules[{index}]") for index, row in enumerate(_overridden(rules, env))]
+    rows = enumerate(_overridden(rules, env))
+    parsed = [rule for index, row in rows for rule in _rules(row, f"{path}: limits.rules[{index}]")]
     RuleSet(parsed)  # checks that names are unique and patterns are valid
     return _FileContent(settings, identify, parsed, _members(tiers, parsed, f"{path}: limits.tiers"))
 
@@ -170,7 +182,8 @@ def _members(tiers: object, rules: list[RequestRule], where: str) -> dict[str, s
 
 
 def _is_source(value: object) -> bool:
-    return isinstance(value, str) and value.startswith("header:") and len(value) > len("header:")
+    kind, _, name = value.partition(":") if isinstance(value, str) else ("", "", "")
+    return kind in ("header", "json", "form") and bool(name.strip())
 
 
 def _overridden(rows: list[Any], env: Mapping[str, str]) -> list[Any]:
@@ -197,13 +210,44 @@ def _from_text(name: str, text: str, variable: str) -> object:
         if kind is bool:
             return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
         if kind is list:
-            return [part.strip() for part in text.split(",") if part.strip()]
+            parts = [part.strip() for part in text.split(",") if part.strip()]
+            return [int(part) for part in parts] if name == "statuses" else parts
         return kind(text)
     except (ValueError, KeyError):
         raise ConfigError(f"{variable} must be like {example}, not {text!r}", param=variable) from None
 
 
-def _rule(row: object, where: str) -> RequestRule:
+def _rules(row: object, where: str) -> list[RequestRule]:
+    """The rules of one table: one per quota of its text. Several are called `name-1`, `name-2`."""
+    table = _checked_table(row, where)
+    options: dict[str, Any] = {name: table[name] for name in ("algorithm", "burst") if name in table}
+    quotas = _quotas(table["quota"], options, f"{where}.quota")
+    tiers = {tier: _quotas(text, options, f"{where}.tiers.{tier}") for tier, text in table.get("tiers", {}).items()}
+    for tier, of_tier in tiers.items():
+        if len(of_tier) != len(quotas):
+            message = f"{where}.tiers.{tier} needs as many quotas as the rule: {len(quotas)}, not {len(of_tier)}"
+            raise ConfigError(message, param="tiers")
+    rest: dict[str, Any]
+    lists = ("key", "methods", "paths", "except_paths", "statuses")
+    rest = {name: tuple(table[name]) for name in lists if name in table}
+    rest |= {name: table[name] for name in ("shadow", "lease", "on_store_down", "on_missing") if name in table}
+    name = table["name"]
+    try:
+        return [
+            RequestRule(
+                name if len(quotas) == 1 else f"{name}-{at + 1}",
+                quota,
+                tiers={tier: of_tier[at] for tier, of_tier in tiers.items()},
+                **rest,
+            )
+            for at, quota in enumerate(quotas)
+        ]
+    except (ConfigError, InvalidInput) as error:
+        raise ConfigError(f"{where}: {error.message}", param=error.param) from error
+
+
+def _checked_table(row: object, where: str) -> dict[str, Any]:
+    """`row` if it has the fields of a rule, with the right types."""
     if not isinstance(row, dict):
         raise ConfigError(f'{where} must be a table with name and quota, like name = "holds"')
     for name, value in row.items():
@@ -211,26 +255,16 @@ def _rule(row: object, where: str) -> RequestRule:
             raise ConfigError(f"{where}.{name} is not a field of a rule; known: {', '.join(_RULE_FIELDS)}", param=name)
         kind, example = _RULE_FIELDS[name]
         items = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
-        if type(value) is not kind or not all(isinstance(item, str) for item in items):
+        if type(value) is not kind or not all(type(item) is (int if name == "statuses" else str) for item in items):
             raise ConfigError(f"{where}.{name} must be like {name} = {example}, not {value!r}", param=name)
     for name in ("name", "quota"):
         if name not in row:
             raise ConfigError(f"{where}.{name} is missing; add {name} = {_RULE_FIELDS[name][1]}", param=name)
-    options = {name: row[name] for name in ("algorithm", "burst") if name in row}
-    tiers = {tier: _quota(text, options, f"{where}.tiers.{tier}") for tier, text in row.get("tiers", {}).items()}
-    rest: dict[str, Any]
-    rest = {name: tuple(row[name]) for name in ("key", "methods", "paths", "except_paths") if name in row}
-    rest |= {name: row[name] for name in ("shadow", "lease", "on_store_down", "on_missing") if name in row}
-    try:
-        return RequestRule(row["name"], _quota(row["quota"], options, f"{where}.quota"), tiers=tiers, **rest)
-    except (ConfigError, InvalidInput) as error:
-        if error.message.startswith(where):
-            raise
-        raise ConfigError(f"{where}: {error.message}", param=error.param) from error
+    return row
 
 
-def _quota(text: str, options: dict[str, Any], where: str) -> Quota:
+def _quotas(text: str, options: dict[str, Any], where: str) -> tuple[Quota, ...]:
     try:
-        return Quota.parse(text, **options)
+        return Quota.parse_all(text, **options)
     except (ConfigError, InvalidInput) as error:
         raise ConfigError(f"{where}: {error.message}", param=error.param) from error

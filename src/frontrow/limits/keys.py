@@ -1,18 +1,24 @@
 """Turns a caller's key into one store key per rule. No two different keys ever share a store key.
 
-A string key is used as it is. A mapping's parts are packed as bytes with their lengths, which no string can equal and
-no separator inside a part can fake (`user=1, item=23` is not `user=12, item=3`). A key longer than 256 characters is
-replaced by its digest, so a megabyte sent as a name costs 34 bytes.
+A key and the parts of a mapping are texts, whole numbers (42 is the client "42") or objects whose class defines
+`__str__`, like a UUID or an IP address: the same for every door. A text is used as it is. A mapping's parts are packed
+as bytes with their lengths, which no text can equal and no separator inside a part can fake (`user=1, item=23` is not
+`user=12, item=3`). A key longer than 256 characters is replaced by its digest, so a megabyte sent as a name costs 34
+bytes.
 """
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any
+from uuid import UUID
 
 from frontrow.limits.quota import InvalidKey, Rule
 
 MAX_KEY_CHARS = 256
 
-Key = str | Mapping[str, str]
+KeyPart = str | int | UUID | IPv4Address | IPv6Address
+Key = KeyPart | Mapping[str, KeyPart]
 StoreKey = str | bytes
 
 GLOBAL_KEY = b"*"
@@ -22,25 +28,44 @@ def rule_key(rule: Rule, key: object) -> StoreKey:
     """The key under which `rule` counts `key`."""
     if rule.per == ():
         return GLOBAL_KEY
-    if isinstance(key, str):
-        if rule.per is not None:
-            needs = ", ".join(rule.per)
-            raise InvalidKey(f"rule {rule.name} counts by {needs}: give a mapping with these parts", param="key")
-        return _short_text(key)
     if isinstance(key, Mapping):
         return pack_parts(key, tuple(sorted(key)) if rule.per is None else rule.per, rule.name)
-    wanted = "a non-empty string or a mapping of parts, like 'user:42' or {'user': '42'}"
-    raise InvalidKey(f"a key is {wanted}; not {key!r:.80}", param="key")
+    text = key_text(key)
+    if text is None:
+        wanted = "a text, a whole number or a mapping of parts, like 'user:42', 42 or {'user': '42'}"
+        raise InvalidKey(f"a key is {wanted}; not {_shown(key)}", param="key")
+    if rule.per is not None:
+        needs = ", ".join(rule.per)
+        raise InvalidKey(f"rule {rule.name} counts by {needs}: give a mapping with these parts", param="key")
+    return _short_text(text)
 
 
-def pack_parts(key: Mapping[str, str], names: Sequence[str], rule_name: str) -> bytes:
+def key_text(value: object) -> str | None:
+    """The text of a key or of a part. None if `value` has no text of its own to count by."""
+    if isinstance(value, str):
+        return value
+    if type(value) is int:
+        return str(value)
+    own_text = type(value).__str__ is not object.__str__ and not isinstance(value, bytes | bytearray | BaseException)
+    return str(value) if own_text else None
+
+
+def _shown(value: object) -> str:
+    """`value` in an error message, with what to do about an object that has no text."""
+    plain = value is None or isinstance(value, bytes | bool | float | list | tuple | set)
+    return f"{value!r:.80}" if plain else f"{value!r:.80}, which has no __str__; pass its id"
+
+
+def pack_parts(key: Mapping[str, Any], names: Sequence[str], rule_name: str) -> bytes:
     """The named parts as bytes, each with its length. Raises `InvalidKey` if one is missing or empty."""
     packed = bytearray()
     for name in names:
         value = key.get(name)
-        if not isinstance(value, str) or not value:
-            given = "missing" if value is None else f"{value!r:.40}"
-            wanted = f"a non-empty string in the key, like {{'{name}': '42'}}"
+        if not isinstance(value, str):
+            value = key_text(value)
+        if not value:
+            given = "missing" if key.get(name) is None else _shown(key[name])
+            wanted = f"a text or a whole number in the key, like {{'{name}': '42'}}"
             raise InvalidKey(f"rule {rule_name} counts by {name!r}, {wanted}; it is {given}", param=name)
         for text in (name, value):
             raw = text.encode("utf-8", "surrogatepass")

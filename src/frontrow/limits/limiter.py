@@ -6,26 +6,24 @@
 Each operation exists twice, blocking (`check`) and for asyncio (`acheck`). Both send the same `StoreRequest`.
 """
 
-import asyncio
 import functools
 import inspect
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from frontrow.core.clock import US_PER_S, Clock, SystemClock, steady
+from frontrow.core.clock import Clock, SystemClock, steady
 from frontrow.limits.keys import Key, pack_parts, rule_key
-from frontrow.limits.quota import Decision, InvalidQuota, Quota, Rule, Throttled
+from frontrow.limits.quota import Decision, InvalidKey, Rule
 from frontrow.limits.refusal_cache import RefusalCache
 from frontrow.limits.reservations import Reservation
+from frontrow.limits.rule_list import RuleLike, to_rules
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.from_url import open_store
 from frontrow.limits.stores.protocol import CHECK, PEEK, REFUND, RESET, QuotaSlot, Store, StoreRequest, StoreResult
+from frontrow.limits.waiting_line import WaitingLines, aacquire, acquire
 
 DEFAULT_DEADLINE_S = 0.025
-MAX_RULES = 32
-MAX_ATTEMPTS = 10_000  # of one acquire; each waits for the promised time, so only heavy contention gets here
 _new: Any = tuple.__new__  # builds a named tuple at half the cost of calling its class
 
 
@@ -34,7 +32,7 @@ class Limiter:
 
     def __init__(
         self,
-        rules: Quota | str | Rule | Sequence[Rule],
+        rules: RuleLike | Sequence[RuleLike],
         *,
         store: str | Store = "memory://",
         clock: Clock | None = None,
@@ -43,7 +41,7 @@ class Limiter:
         stats: Stats | None = None,
         **store_options: Any,
     ) -> None:
-        self.rules = _to_rules(rules)
+        self.rules = to_rules(rules)
         self.stats = stats or Stats([rule.name for rule in self.rules])
         self._raw_clock: Clock = clock or SystemClock()
         self._clock = steady(self._raw_clock)
@@ -66,6 +64,7 @@ class Limiter:
             getattr(self._store, "refusal_cache", None) if self._uses_whole_key else None
         )
         self._cached_refusals = self._refusal_cache.by_key if self._refusal_cache is not None else None
+        self._lines = WaitingLines()
         self._install_fast_path()
 
     # -- operations ----------------------------------------------------------------------------------------------
@@ -121,28 +120,15 @@ class Limiter:
         return self._reservation(request, self._count(await self._store.adecide(request)), charged_us)
 
     def acquire(self, key: Key, cost: int = 1, timeout_s: float | None = None) -> Decision:
-        """Wait until `cost` is allowed (with `leaky_queue` also for its delay). `Throttled` if that takes too long."""
-        sleep = getattr(self._raw_clock, "sleep", time.sleep)
-        deadline_us = _deadline_us(self._clock, timeout_s)
-        for _ in range(MAX_ATTEMPTS):
-            wait_s, decision = self._wait_before_retry(self.check(key, cost), deadline_us)
-            if wait_s:
-                sleep(wait_s)
-            if decision.allowed:
-                return decision
-        raise Throttled(f"rule {decision.rule}: refused {MAX_ATTEMPTS} times in a row", decision)
+        """Wait until `cost` is allowed (with `leaky_queue` also for its delay). `Throttled` if that takes too long.
+
+        Callers of one key are served in the order they came, within this process.
+        """
+        return acquire(self, key, cost, timeout_s)
 
     async def aacquire(self, key: Key, cost: int = 1, timeout_s: float | None = None) -> Decision:
         """`acquire` for asyncio."""
-        sleep: Callable[[float], Awaitable[None] | None] = getattr(self._raw_clock, "sleep", asyncio.sleep)
-        deadline_us = _deadline_us(self._clock, timeout_s)
-        for _ in range(MAX_ATTEMPTS):
-            wait_s, decision = self._wait_before_retry(await self.acheck(key, cost), deadline_us)
-            if wait_s and inspect.isawaitable(waiting := sleep(wait_s)):
-                await waiting
-            if decision.allowed:
-                return decision
-        raise Throttled(f"rule {decision.rule}: refused {MAX_ATTEMPTS} times in a row", decision)
+        return await aacquire(self, key, cost, timeout_s)
 
     # -- closing -------------------------------------------------------------------------------------------------
 
@@ -181,7 +167,7 @@ class Limiter:
             for at in slots:
                 self._slots[at].quota.check_cost(cost)
         tag = keys[0]
-        if self._tag_parts and not isinstance(key, str):
+        if self._tag_parts and isinstance(key, Mapping):
             tag = pack_parts(key, self._tag_parts, self.rules[0].name)
         return _new(StoreRequest, (slots, keys, cost, now_us, op, tag))  # type: ignore[no-any-return]
 
@@ -201,6 +187,8 @@ class Limiter:
     def _slot_index(self, at: int, rule: Rule, key: Key) -> int:
         slots = self._slot_of_tier[at]
         tier = rule.tier_of(key) if rule.tier_of is not None else None
+        if tier is not None and not isinstance(tier, str):
+            raise _wrong_tier(rule, tier)
         return slots.get(tier or "", slots[""])
 
     def _count(self, result: StoreResult) -> Decision:
@@ -208,13 +196,6 @@ class Limiter:
         decision, shadowed = result
         self.stats.count(decision, [self.rules[at].name for at in shadowed] if shadowed else ())
         return decision
-
-    def _wait_before_retry(self, decision: Decision, deadline_us: int | None) -> tuple[float, Decision]:
-        """How long to wait after `decision`. `Throttled` if that is past the deadline."""
-        wait_us = decision.delay_us if decision.allowed else max(1, decision.retry_after_us)
-        if deadline_us is not None and not decision.allowed and self._clock() + wait_us > deadline_us:
-            raise Throttled(f"rule {decision.rule}: free again in {decision.retry_after_s:.3f} s", decision)
-        return wait_us / US_PER_S, decision
 
     def _install_fast_path(self) -> None:
         """Let a store in memory decide common checks directly. It calls back here for unusual ones."""
@@ -230,24 +211,7 @@ class Limiter:
             vars(self).update(check=prepared.check, acheck=prepared.acheck)
 
 
-def _deadline_us(clock: Clock, timeout_s: float | None) -> int | None:
-    return None if timeout_s is None else clock() + round(timeout_s * US_PER_S)
-
-
-def _to_rules(rules: Quota | str | Rule | Sequence[Rule]) -> tuple[Rule, ...]:
-    if isinstance(rules, str):
-        rules = Quota.parse(rules)
-    if isinstance(rules, Quota):
-        return (Rule("default", rules),)
-    if isinstance(rules, Rule):
-        return (rules,)
-    listed = tuple(rules)
-    if len(listed) > MAX_RULES:
-        raise InvalidQuota(f"a limiter takes at most {MAX_RULES} rules, not {len(listed)}; use several limiters")
-    if not listed or not all(isinstance(rule, Rule) for rule in listed):
-        raise InvalidQuota('a limiter needs a quota or a list of rules, like [Rule("burst", Quota.parse("10/second"))]')
-    names = [rule.name for rule in listed]
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise InvalidQuota(f"two rules are called {min(twice)!r}; give each its own name", param="name")
-    return listed
+def _wrong_tier(rule: Rule, tier: Any) -> InvalidKey:
+    if inspect.iscoroutine(tier):
+        tier.close()
+    return InvalidKey(f"rule {rule.name}: tier_of must return a tier's name or None, not {tier!r:.80}", param="tier_of")

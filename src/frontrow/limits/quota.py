@@ -15,10 +15,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput, Refused, Unavailable
+
+T = TypeVar("T")
 
 WINDOWS = ("fixed_window", "sliding_log", "sliding_counter")
 BUCKETS = ("token_bucket", "leaky_bucket", "leaky_queue")
@@ -26,13 +28,30 @@ ALGORITHMS = (*WINDOWS, *BUCKETS)
 ON_STORE_DOWN = ("open", "closed", "local")
 
 MAX_LIMIT = 1 << 31
-MIN_PERIOD_US, MAX_PERIOD_US = US_PER_S, 366 * 86_400 * US_PER_S
+DAY_US = 86_400 * US_PER_S
+MIN_PERIOD_US, MAX_PERIOD_US = 1, 366 * DAY_US
 EXACT = 1 << 52  # Lua's doubles represent whole numbers below this exactly, with one bit to spare for an addition
 EXAMPLE = '"100/minute"'
 
-_UNITS_S = {"s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60}
-_UNITS_S |= {"h": 3600, "hr": 3600, "hour": 3600, "d": 86_400, "day": 86_400}
-_QUOTA_TEXT = re.compile(r"\s*(-?\d+)\s*(?:/|per)\s*(\d+)?\s*([a-z]+?)s?\s*", re.IGNORECASE)
+_UNITS = {  # every way to write a unit -> its length in µs
+    name: length_us
+    for names, length_us in (
+        ("us µs μs usec usecs microsecond microseconds", 1),
+        ("ms msec msecs millisecond milliseconds", 1000),
+        ("s sec secs second seconds", US_PER_S),
+        ("m min mins minute minutes", 60 * US_PER_S),
+        ("h hr hrs hour hours", 3600 * US_PER_S),
+        ("d day days", DAY_US),
+        ("w wk wks week weeks", 7 * DAY_US),
+    )
+    for name in names.split()
+}
+_QUOTA_TEXT = re.compile(
+    r"(?P<limit>-?\d[\d_]*)\s*(?:/|per\b)\s*(?P<count>\d+)?\s*(?P<unit>[a-zµμ]+)"
+    r"(?:[\s,]+burst[\s:=]*(?P<burst>\d+))?(?:\s+(?P<algorithm>[a-z]+_[a-z]+))?",
+    re.IGNORECASE,
+)
+_BETWEEN_QUOTAS = re.compile(r"[;,|\n](?!\s*burst\b)", re.IGNORECASE)
 
 
 class InvalidQuota(InvalidInput):
@@ -88,13 +107,15 @@ class Quota:
         _whole("burst", capacity, 1, MAX_LIMIT - 1, "20 for twenty at once")
         drip = _drip(self.limit, self.period_us, capacity)
         if self.is_bucket and capacity * drip[1] > 2 * EXACT:
-            message = (
-                f"a burst of {capacity} at {self.limit}/{self.period_us // US_PER_S}s would take centuries to drain"
-            )
+            message = f"a burst of {capacity} at {self.rate} would take centuries to drain"
             raise InvalidQuota(f"{message}; lower the burst or raise the rate, e.g. burst={self.limit}", param="burst")
+        grain_us = _grain_us(self.limit, self.period_us)
+        if self.algorithm == "sliding_counter" and self.period_us % grain_us:
+            message = f"a limit of {self.limit} is too large for sliding_counter over {self.period_us} µs"
+            raise InvalidQuota(f"{message}; take a multiple of {grain_us} µs, or fixed_window", param="period_us")
         for name, value in (
             ("capacity", capacity),
-            ("grain_us", _grain_us(self.limit, self.period_us)),
+            ("grain_us", grain_us),
             ("drip", drip),
             ("most_owed", _most_owed(capacity * drip[1])),
             ("life_us", self._life_us(capacity, *drip)),
@@ -107,17 +128,31 @@ class Quota:
         return 2 * self.period_us if self.algorithm == "sliding_counter" else self.period_us
 
     @classmethod
-    def parse(cls, text: str, *, algorithm: str = "sliding_counter", burst: int | None = None) -> "Quota":
-        """A quota from text like `100/minute`, `5/10s`, `1000 per hour` or `3/2 days`."""
-        match = _QUOTA_TEXT.fullmatch(text) if isinstance(text, str) else None
-        unit_s = _UNITS_S.get(match[3].lower()) if match else None
-        if match is None or unit_s is None:
-            message = f'{text!r} is no quota; write a number, a slash and a time, like {EXAMPLE} or "5/10s"'
+    def parse(cls, text: str, *, algorithm: str | None = None, burst: int | None = None) -> "Quota":
+        """A quota from text like `100/minute`, `5/100ms`, `1000 per hour` or `10/s burst 20`.
+
+        Unless `algorithm` or the text names one, it is `sliding_counter`, or with a burst `token_bucket`.
+        """
+        match = _QUOTA_TEXT.fullmatch(text.strip()) if isinstance(text, str) else None
+        if match is None:
+            if isinstance(text, str) and len(_BETWEEN_QUOTAS.findall(text)):
+                message = f"{text!r} holds several quotas where one belongs; give one, like {EXAMPLE}"
+                raise InvalidQuota(message, param="quota")
+            message = f'{text!r} is no quota; write a number, a slash and a time, like {EXAMPLE} or "5/100ms"'
             raise InvalidQuota(message, param="quota")
-        period_us = int(match[2] or 1) * unit_s * US_PER_S
+        period_us = _period_us(text, match["count"], match["unit"])
+        burst = _one_of("burst", text, int(match["burst"]) if match["burst"] else None, burst)
         if burst is not None:
             _whole("burst", burst, 1, MAX_LIMIT - 1, "20 for twenty at once")
-        return cls(int(match[1]), period_us, algorithm, burst or 0)
+        named = _one_of("algorithm", text, match["algorithm"].lower() if match["algorithm"] else None, algorithm)
+        fitting = "token_bucket" if burst is not None else "sliding_counter"
+        return cls(int(match["limit"]), period_us, named or fitting, burst or 0)
+
+    @classmethod
+    def parse_all(cls, text: str, *, algorithm: str | None = None, burst: int | None = None) -> "tuple[Quota, ...]":
+        """The quotas of a text like `1/s; 100/h`, separated by semicolons, commas, bars or new lines."""
+        parts = [part for part in _BETWEEN_QUOTAS.split(text) if part.strip()] if isinstance(text, str) else []
+        return tuple(cls.parse(part, algorithm=algorithm, burst=burst) for part in parts or [text])
 
     @property
     def period_s(self) -> float:
@@ -139,9 +174,32 @@ class Quota:
         return cost
 
     def __str__(self) -> str:
-        period_s, rest = divmod(self.period_us, US_PER_S)
-        text = f"{self.limit}/{period_s}s" if not rest else f"{self.limit}/{self.period_us}us"
-        return text + (f" burst {self.burst}" if self.burst else "") + f" {self.algorithm}"
+        """The text that `parse` reads as this quota."""
+        return self.rate + (f" burst {self.burst}" if self.burst else "") + f" {self.algorithm}"
+
+    @property
+    def rate(self) -> str:
+        """The limit and the period as text, like `5/100ms`."""
+        for length_us, unit in ((US_PER_S, "s"), (1000, "ms")):
+            if self.period_us % length_us == 0:
+                return f"{self.limit}/{self.period_us // length_us}{unit}"
+        return f"{self.limit}/{self.period_us}us"
+
+
+def _period_us(text: str, count: str | None, unit: str) -> int:
+    """The period that a text names."""
+    length_us = _UNITS.get(unit.lower())
+    if length_us is None:
+        units = "us, ms, s, minute, hour, day or week"
+        raise InvalidQuota(f"{text!r}: {unit!r} is no unit of time; write {units}, like {EXAMPLE}", param="quota")
+    return int(count or 1) * length_us
+
+
+def _one_of(name: str, text: str, written: T | None, given: T | None) -> T | None:
+    """What the text says or what was given beside it. They may agree, not differ."""
+    if written is not None and given is not None and written != given:
+        raise InvalidQuota(f"{text!r} and {name}={given!r} differ; say the {name} once", param=name)
+    return written if given is None else given
 
 
 def _most_owed(full: int) -> int:
@@ -187,7 +245,7 @@ class Rule:
     quota: Quota
     per: tuple[str, ...] | None = None
     tiers: Mapping[str, Quota] = field(default_factory=dict)
-    tier_of: Callable[[str | Mapping[str, str]], str | None] | None = None
+    tier_of: Callable[[Any], str | None] | None = None
     shadow: bool = False
     lease: int = 1
     on_store_down: str | None = None
@@ -197,6 +255,10 @@ class Rule:
         if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,63}", self.name):
             wanted = "1 to 64 letters, digits, _ . or -, starting with a letter, like 'burst'"
             raise InvalidQuota(f"a rule's name is {wanted}; not {self.name!r}", param="name")
+        quota: object = self.quota
+        if not isinstance(quota, Quota):
+            message = f'rule {self.name}: quota must be a Quota, like Quota.parse("100/minute"), not {quota!r}'
+            raise InvalidQuota(message, param="quota")
         if isinstance(self.per, str) or not all(isinstance(part, str) and part for part in self.per or ()):
             raise InvalidQuota(f"rule {self.name}: per must be a tuple of part names like ('user',)", param="per")
         if self.on_store_down not in (None, *ON_STORE_DOWN):
@@ -260,3 +322,7 @@ class Throttled(Refused):
     def __init__(self, message: str, decision: Decision) -> None:
         super().__init__(message, retry_after_s=decision.retry_after_s, rule=decision.rule)
         self.decision = decision
+
+    def __reduce__(self) -> tuple[type["Throttled"], tuple[str, Decision]]:
+        """What pickle needs to build the error again, in another process for example."""
+        return type(self), (self.message, self.decision)

@@ -6,9 +6,8 @@ broken file leaves the old ones in force.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.paths import PathMatcher, readings
@@ -42,6 +41,8 @@ class RequestRule:
     lease: int = 1  # units charged to a shared store at once; see `Rule`
     on_store_down: str | None = None  # None: the limiter's default
     on_missing: str = "error"
+    statuses: tuple[int, ...] | Callable[[int], bool] = ()
+    """The responses that count, like (401, 403) or a function of the status. Empty: all. Others are given back."""
 
     def __post_init__(self) -> None:
         """Check every field. An error names the field and shows a valid value."""
@@ -61,10 +62,21 @@ class RequestRule:
                     f"{where}: methods has {method!r}, like ['GET', 'POST'] (HEAD counts as GET)", param="methods"
                 )
         PathMatcher(self.paths), PathMatcher(self.except_paths)
-        object.__setattr__(self, "tiers", MappingProxyType(dict(self.tiers)))
+        if not callable(self.statuses) and not all(
+            type(status) is int and 100 <= status <= 599 for status in self.statuses
+        ):
+            message = f"{where}: statuses must be numbers from 100 to 599, like (401, 403), not {self.statuses!r}"
+            raise ConfigError(message, param="statuses")
+        object.__setattr__(self, "tiers", dict(self.tiers))
+
+    def counts_status(self, status: int) -> bool:
+        """Whether a response with this status counts."""
+        if callable(self.statuses):
+            return bool(self.statuses(status))
+        return not self.statuses or status in self.statuses
 
 
-TierOf = Callable[[Mapping[str, str]], str | None]
+TierOf = Callable[[Mapping[str, str]], str | Awaitable[str | None] | None]
 
 
 @dataclass(frozen=True, slots=True)

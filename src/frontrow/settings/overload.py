@@ -13,6 +13,6 @@ class OverloadSettings:
     max_in_flight: int = setting(8_000, low=1, high=1_000_000, doc="requests being answered at once")
     max_lag_ms: int = setting(50, low=1, high=10_000, doc="a standing delay of the event loop above it is overload")
     max_wait_ms: int = setting(1_000, low=10, high=60_000, doc="the same for answers that wait for a store")
-    retry_after_s: int = setting(2, low=1, high=60, doc="told to the shed; their connection rests as long")
+    retry_after_s: int = setting(2, low=1, high=60, doc="Retry-After of a shed request; its connection rests as long")
     deadline_s: float = setting(10.0, low=0.1, high=600, doc="for an answer")
     pay_deadline_s: float = setting(30.0, low=0.1, high=600, doc="for an answer about money")

@@ -340,9 +340,9 @@ def _check_names(environment: Mapping[str, str]) -> None:
     """A variable that is nearly a setting is a mistake, not nothing."""
     for section, kind in _SECTIONS.items():
         prefix = f"FRONTROW_{section}_".upper()
-        known = [field.name for field in fields(kind)]
+        names = [field.name for field in fields(kind)]
         for variable in sorted(environment):
-            if not variable.startswith(prefix) or variable.removeprefix(prefix).lower() in known:
+            if not variable.startswith(prefix) or variable.removeprefix(prefix).lower() in names:
                 continue
             if not OF_KUBERNETES.fullmatch(variable.removeprefix(prefix[:-1])):
-                raise ConfigError(f"{variable} is no setting; [{section}] knows {', '.join(known)}", param=variable)
+                raise ConfigError(f"{variable} is not a setting; [{section}] has {', '.join(names)}", param=variable)

@@ -66,8 +66,8 @@ def platform_app(platform: Platform, *, own_loops: bool = True) -> Litestar:
     """The app. `own_loops`: start and stop the platform's loops and jobs with it."""
 
     async def caller(request: Request[Any, Any, Any]) -> Caller:
-        known: Caller = request.state.caller
-        return known
+        checked: Caller = request.state.caller
+        return checked
 
     handlers = routes()
     app = Litestar(
@@ -129,7 +129,7 @@ def methods() -> Callable[[str], str]:
     for handler in routes():
         for path in handler.paths:
             found.setdefault(path, {"OPTIONS"}).update(str(method) for method in handler.http_methods)
-    table = [(re.compile(_pattern(path)), ", ".join(sorted(known))) for path, known in sorted(found.items())]
+    table = [(re.compile(_pattern(path)), ", ".join(sorted(verbs))) for path, verbs in sorted(found.items())]
 
     def allowed(path: str) -> str:
         return next((listed for pattern, listed in table if pattern.fullmatch(path.rstrip("/") or "/")), "")

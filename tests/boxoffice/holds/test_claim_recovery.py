@@ -84,7 +84,7 @@ async def test_large_sections_and_areas_are_filled_in_steps(redis_url: str) -> N
 
 
 async def test_a_large_area_is_sold_to_the_last_place_through_windows(redis_url: str) -> None:
-    from frontrow.boxoffice.model.claims import BestClaim, Claimed, ClaimRefused
+    from frontrow.boxoffice.model.claims import BestClaim, ClaimedSeats, ClaimRefused
 
     plan = Plan("area", (area("S", 2_500),))
     claims = RedisClaims(redis_url)
@@ -95,7 +95,7 @@ async def test_a_large_area_is_sold_to_the_last_place_through_windows(redis_url:
     for number in range(3):
         wish = BestClaim("evt_area", 0, b"\1" * 2_500, 4, 1, "fan", f"bkg_n{number}", NOW + 1_000_000)
         answer = await claims.claim_best(wish, NOW)
-        if isinstance(answer, Claimed):
+        if isinstance(answer, ClaimedSeats):
             won += answer.seats
         else:
             assert isinstance(answer, ClaimRefused)

@@ -45,7 +45,8 @@ from frontrow.boxoffice.model.facts import (
     WaitlistEnded,
 )
 from frontrow.boxoffice.model.messages import Contact, Message, Outcome
-from frontrow.boxoffice.model.people import Role, Staff
+from frontrow.boxoffice.model.people import Staff
+from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.ports.messages import Channel
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
@@ -198,8 +199,10 @@ async def test_a_failed_refund_is_mailed_once_to_every_member_who_may_refund(des
     await desk.ledger.people.remove_staff("org_default", "stf_gone", "stf_own", NOW)
     await notifier.worker().drain()
     await notifier.worker().drain()
-    read = (email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
-            for path in (tmp_path / "outbox").glob("*.eml"))  # fmt: skip
+    read = (
+        email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
+        for path in (tmp_path / "outbox").glob("*.eml")
+    )
     mails = {mail["To"]: mail for mail in read}
     assert mails.keys() == {"own@example.org", "box@example.org"}
     for mail in mails.values():
@@ -276,8 +279,10 @@ async def test_web_push_is_encrypted_for_the_browser_and_signed_by_us() -> None:
     raw = vapid.private_key.private_numbers().private_value.to_bytes(32, "big")
     key = base64.urlsafe_b64encode(raw).decode().rstrip("=")
     async with http_receiver() as receiver:
-        keys = {name: base64.urlsafe_b64encode(value).decode().rstrip("=") for name, value in
-                (("p256dh", public), ("auth", secret))}  # fmt: skip
+        keys = {
+            name: base64.urlsafe_b64encode(value).decode().rstrip("=")
+            for name, value in (("p256dh", public), ("auth", secret))
+        }
         device = json.dumps({"endpoint": f"http://127.0.0.1:{receiver.port}/push/1", "keys": keys})
         inside = json.dumps({"endpoint": "https://169.254.169.254/latest", "keys": keys})
         outgoing = SafeHttpClient(allow_http=True, trusted=frozenset({"127.0.0.1"}))
@@ -337,12 +342,16 @@ DAY_US = 24 * HOUR_US
         (RefundPaid("bkg_X", EVENT, "fan_1", 1, (3,), NOW), OpenedLink(LinkPurpose.BOOKING, "bkg_X", 0)),
         (RefundFailed("bkg_X", EVENT, "fan_1", 1, (3,), NOW), OpenedLink(LinkPurpose.BOOKING, "bkg_X", 0)),
         (TicketReturned("bkg_X", EVENT, "fan_1", 1, (3,), NOW), OpenedLink(LinkPurpose.BOOKING, "bkg_X", 0)),
-        (PriorityGranted("bkg_X", EVENT, "fan_1", 1, (3,), NOW, until_us=NOW + HOUR_US),
-         OpenedLink(LinkPurpose.PRIORITY, "bkg_X", (NOW + HOUR_US + DAY_US) // 1_000_000)),
-        (OfferMade("bkg_X", EVENT, "fan_1", 1, (3,), NOW, offer_id="ofr_1", expires_at_us=NOW + HOUR_US),
-         OpenedLink(LinkPurpose.OFFER, "ofr_1", (NOW + HOUR_US + DAY_US) // 1_000_000)),
+        (
+            PriorityGranted("bkg_X", EVENT, "fan_1", 1, (3,), NOW, until_us=NOW + HOUR_US),
+            OpenedLink(LinkPurpose.PRIORITY, "bkg_X", (NOW + HOUR_US + DAY_US) // 1_000_000),
+        ),
+        (
+            OfferMade("bkg_X", EVENT, "fan_1", 1, (3,), NOW, offer_id="ofr_1", expires_at_us=NOW + HOUR_US),
+            OpenedLink(LinkPurpose.OFFER, "ofr_1", (NOW + HOUR_US + DAY_US) // 1_000_000),
+        ),
     ],
-)  # fmt: skip
+)
 async def test_every_mail_has_the_link_that_does_what_it_is_about(
     desk: Desk, tmp_path: Path, fact: Fact, opens: OpenedLink
 ) -> None:

@@ -86,7 +86,9 @@ async def test_a_relay_that_dies_at_every_point_loses_none_of_10_000_facts(ledge
 
     async def plan(number: int, fact: Fact) -> list[Query]:
         effects[fact.booking_id] += 1
-        return ledger.messages.delivering([NewDelivery("effect", "one", f"effect:{number}:{len(effects)}", "")], NOW)
+        return ledger.messages.make_delivery_queries(
+            [NewDelivery("effect", "one", f"effect:{number}:{len(effects)}", "")], NOW
+        )
 
     consumer = FactConsumer("count", bus, ledger.messages, clock, plan, wait_s=0.0)
     reader = await bus.reader("count")

@@ -19,10 +19,21 @@ from frontrow.web.site.languages import LANGUAGES as PAGE_LANGUAGES
 SHOW = Moment(1_780_680_600 * US_PER_S, "Europe/Vienna")  # Friday 5 June 2026, 19:30 in Vienna
 ABOUT = {
     "reason": "lost_or_stolen_card",
-    "event_name": "Aurora", "booking_id": "bkg_1", "when": SHOW, "place": "Stadthalle, Wien",
-    "amount": Money(1_234_50, "EUR"), "seats": ("A-1-12", "A-1-13"), "seat_count": 2, "until": SHOW,
-    "minutes": 15, "hours": 72, "presale": SHOW, "general_sale": SHOW, "code": "VF-1", "end_url": "https://x.example/end",
-}  # fmt: skip
+    "event_name": "Aurora",
+    "booking_id": "bkg_1",
+    "when": SHOW,
+    "place": "Stadthalle, Wien",
+    "amount": Money(1_234_50, "EUR"),
+    "seats": ("A-1-12", "A-1-13"),
+    "seat_count": 2,
+    "until": SHOW,
+    "minutes": 15,
+    "hours": 72,
+    "presale": SHOW,
+    "general_sale": SHOW,
+    "code": "VF-1",
+    "end_url": "https://x.example/end",
+}
 URL = "https://tickets.example.org/open#frm_x"
 
 

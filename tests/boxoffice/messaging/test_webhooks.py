@@ -11,6 +11,7 @@ import pytest
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
+from frontrow.boxoffice.messaging.delivery_retries import apply_outcome
 from frontrow.boxoffice.messaging.organiser_webhooks import (
     GIVE_UP_AFTER_S,
     KIND,
@@ -19,7 +20,7 @@ from frontrow.boxoffice.messaging.organiser_webhooks import (
     signature,
 )
 from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
-from frontrow.boxoffice.model.messages import Delivery, DeliveryState, Endpoint, NewDelivery, Outcome, settled
+from frontrow.boxoffice.model.messages import Delivery, DeliveryState, Endpoint, NewDelivery, Outcome
 from frontrow.core.clock import ManualClock
 from tests.boxoffice.messaging.outbox import NOW, confirmed
 from tests.boxoffice.messaging.receivers import HttpReceiver, http_receiver
@@ -178,7 +179,7 @@ async def test_fifty_workers_send_each_delivery_once(bench) -> None:  # type: ig
     """Leases on both stores: 50 workers, 300 deliveries in 30 lanes, nobody sends one twice."""
     clock = ManualClock(NOW)
     new = [NewDelivery("x", f"lane {n % 30}", f"x:{n}", "") for n in range(300)]
-    await bench.one.messages.once("t", "1", bench.one.messages.delivering(new, NOW), NOW)
+    await bench.one.messages.once("t", "1", bench.one.messages.make_delivery_queries(new, NOW), NOW)
     sent: list[int] = []
 
     async def send(deliveries: list[Delivery]) -> list[Outcome]:
@@ -200,24 +201,28 @@ async def test_fifty_workers_send_each_delivery_once(bench) -> None:  # type: ig
 
 async def test_a_worker_that_dies_after_sending_sends_again_when_the_lease_ends(ledger: SqlLedger) -> None:
     clock = ManualClock(NOW)
-    await ledger.messages.once("t", "1", ledger.messages.delivering([NewDelivery("x", "a", "x:1", "")], NOW), NOW)
+    await ledger.messages.once(
+        "t", "1", ledger.messages.make_delivery_queries([NewDelivery("x", "a", "x:1", "")], NOW), NOW
+    )
     leased = await ledger.messages.lease_deliveries("x", NOW, 1_000, 10, 10)
     assert len(leased) == 1  # sent, and then the process died
     assert await ledger.messages.lease_deliveries("x", NOW + 999, 1_000, 10, 10) == []
     again = await ledger.messages.lease_deliveries("x", NOW + 1_000, 1_000, 10, 10)
     assert [one.dedupe for one in again] == ["x:1"]
-    await ledger.messages.settle([settled(again[0], Outcome(True), clock(), 60)], NOW)
-    await ledger.messages.settle([settled(leased[0], Outcome(False, final=False), clock(), 60)], NOW)
+    await ledger.messages.save_delivery_results([apply_outcome(again[0], Outcome(True), clock(), 60)], NOW)
+    await ledger.messages.save_delivery_results(
+        [apply_outcome(leased[0], Outcome(False, final=False), clock(), 60)], NOW
+    )
     assert await ledger.messages.delivery_counts("x") == {"sent": 1}, "what was sent stays sent"
 
 
 def test_pauses_double_up_to_a_bound_and_end_with_the_time() -> None:
     delivery = Delivery(1, "x", "l", "d", "", 0, NOW)
-    first = settled(delivery, Outcome(False, final=False, reason="r" * 999), NOW, 60)
+    first = apply_outcome(delivery, Outcome(False, final=False, reason="r" * 999), NOW, 60)
     assert first.state is DeliveryState.WAITING
     assert 5_000_000 <= first.next_at_us - NOW <= 6_000_000
     assert len(first.reason) == 300
     late = Delivery(1, "x", "l", "d", "", 40, NOW)
-    assert settled(late, Outcome(False, final=False), NOW, 10**6).next_at_us - NOW <= 1.2 * 4 * 3600 * 1_000_000
-    assert settled(late, Outcome(False, final=False), NOW, 60).state is DeliveryState.GIVEN_UP
-    assert settled(delivery, Outcome(False), NOW, 10**6).state is DeliveryState.GIVEN_UP
+    assert apply_outcome(late, Outcome(False, final=False), NOW, 10**6).next_at_us - NOW <= 1.2 * 4 * 3600 * 1_000_000
+    assert apply_outcome(late, Outcome(False, final=False), NOW, 60).state is DeliveryState.GIVEN_UP
+    assert apply_outcome(delivery, Outcome(False), NOW, 10**6).state is DeliveryState.GIVEN_UP

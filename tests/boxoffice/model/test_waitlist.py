@@ -10,12 +10,12 @@ from frontrow.boxoffice.model.seats import Wish, masks_for
 from frontrow.boxoffice.model.waitlist import (
     MAX_LAPSES,
     OFFER_MOVES,
-    Entry,
     EntryState,
     NewEntry,
     Offer,
     OfferMove,
     OfferState,
+    WaitlistEntry,
     WaitOrder,
     due_move,
     entry_after,
@@ -42,12 +42,14 @@ def pool(*free: int, last: dict[int, str] | None = None) -> SeatPool:
     return SeatPool(PLAN, LAYOUTS, masks, taken, last)
 
 
-def entry(number: int, count: int = 1, *sections: str, split_ok: bool = False, rank: int = 0) -> Entry:
+def entry(number: int, count: int = 1, *sections: str, split_ok: bool = False, rank: int = 0) -> WaitlistEntry:
     state = EntryState.WAITING
-    return Entry(number, f"wle_{number}", EVENT.id, f"f{number}", count, sections, split_ok, rank, state, 0, 0, 0)
+    return WaitlistEntry(
+        number, f"wle_{number}", EVENT.id, f"f{number}", count, sections, split_ok, rank, state, 0, 0, 0
+    )
 
 
-def given_to(entries: list[Entry], free: SeatPool) -> dict[int, tuple[int, ...]]:
+def given_to(entries: list[WaitlistEntry], free: SeatPool) -> dict[int, tuple[int, ...]]:
     return {one.number: seats for one, seats in assign_seats(entries, free)}
 
 

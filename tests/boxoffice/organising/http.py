@@ -11,7 +11,7 @@ from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.messages import Contact
-from frontrow.boxoffice.model.people import Role
+from frontrow.boxoffice.model.roles import Role
 from frontrow.core.clock import US_PER_S
 from tests.boxoffice.organising.support import small_document
 from tests.boxoffice.people.support import ORGANISER, Person, asking, member, on_sale, opened

@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 
 from frontrow.boxoffice.model.facts import BookingConfirmed
-from frontrow.boxoffice.model.people import Role
+from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.tickets.door_check import DoorVerdict
 from frontrow.waitingroom.model.errors import CodeInvalid, CodeUsed

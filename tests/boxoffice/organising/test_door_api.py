@@ -4,7 +4,7 @@ import asyncio
 
 import msgspec
 
-from frontrow.boxoffice.model.people import Role
+from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.tickets.door_bundle import Bundle, Revocations
 from frontrow.boxoffice.tickets.door_check import DoorVerdict, Gate
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys

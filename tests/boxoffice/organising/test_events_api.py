@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from frontrow.boxoffice.model.people import ROLES, Role
+from frontrow.boxoffice.model.roles import ROLES, Role
 from frontrow.boxoffice.refunds.event_cancellation import LEASE_US, SURE_US, EventCancellations
 from frontrow.web.app import routes
 from tests.boxoffice.organising.http import EVENTS, a_desk, a_venue_body, an_event_body

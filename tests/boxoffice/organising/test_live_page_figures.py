@@ -6,7 +6,7 @@ from frontrow.boxoffice.model.sales_figures import Percentiles, RoomFigures
 from frontrow.core.clock import US_PER_S
 from frontrow.web.observability.telemetry import Telemetry
 from frontrow.web.streams.sales_figures import WHOLE_EVERY_US, LiveFiguresStreams
-from frontrow.web.streams.sales_history import MAX_EVENTS, MAX_POINTS, History
+from frontrow.web.streams.sales_history import MAX_EVENTS, MAX_POINTS, SalesHistory
 from tests.boxoffice.organising.http import a_desk
 from tests.boxoffice.organising.support import a_clock
 
@@ -58,7 +58,7 @@ async def test_the_ledger_sums_up_for_a_frame_only_now_and_then(tmp_path):
 async def test_b13_every_server_remembers_the_last_hour_of_what_it_sells():
     clock, sold_here = a_clock(), {"evt_a": bytes([0, 1, 2, 2, 3]), "evt_b": b"\x00"}
     rooms = {"evt_a": ROOM}
-    history = History(clock, lambda: sold_here, sold_here.get, rooms.get, lambda: {"hold": SPEED})
+    history = SalesHistory(clock, lambda: sold_here, sold_here.get, rooms.get, lambda: {"hold": SPEED})
     await history.record_points()
     (point,) = history.of("evt_a")
     assert msgspec.to_builtins(point) == [clock.now_us // US_PER_S, 1, 2, 600, 120, 12.5, 1.0, 4.0]

@@ -91,12 +91,12 @@ def test_w12_everybody_has_the_same_chance():
 async def test_an_address_counts_once_however_often_it_asks(ledger: SqlLedger):
     book = ledger.signups
     asks = [a_signup(n, email="ada@example.org", purpose=Purpose.NOTICE, state=SignupState.ASKED) for n in range(50)]
-    found = await asyncio.gather(*(book.ask(one, None) for one in asks))
+    found = await asyncio.gather(*(book.save_signup(one, None) for one in asks))
     assert len({signup_id for signup_id, _ in found}) == 1
     signup_id = found[0][0]
     assert await book.confirm(signup_id, NOW_US)
     assert not await book.confirm(signup_id, NOW_US)
-    again, state = await book.ask(asks[7], None)
+    again, state = await book.save_signup(asks[7], None)
     assert (again, state) == (signup_id, SignupState.CONFIRMED)
     assert await book.drop(signup_id)
     assert await book.signup(signup_id) is None
@@ -106,8 +106,8 @@ async def test_of_many_servers_that_send_a_notice_each_address_gets_one(ledger: 
     """Exactly once per address: marking the notice and its mail are one transaction."""
     book = ledger.signups
     for number in range(25):
-        await book.ask(a_signup(number, purpose=Purpose.NOTICE), None)
-    await book.ask(a_signup(99, purpose=Purpose.NOTICE, state=SignupState.ASKED), None)
+        await book.save_signup(a_signup(number, purpose=Purpose.NOTICE), None)
+    await book.save_signup(a_signup(99, purpose=Purpose.NOTICE, state=SignupState.ASKED), None)
 
     def mail(signup: Signup) -> NewDelivery:
         return NewDelivery("signup", "email/0", f"sale_opens-{signup.id}", signup.email)
@@ -122,9 +122,9 @@ async def test_of_many_servers_that_send_a_notice_each_address_gets_one(ledger: 
 async def test_a_presale_takes_registrations_until_it_closes_and_its_order_is_fixed(ledger: SqlLedger):
     book = ledger.signups
     with pytest.raises(RegistrationClosed):
-        await book.ask(a_signup(1), None)
+        await book.save_signup(a_signup(1), None)
     assert await book.put_presale(a_presale(), NOW_US)
-    signup_id, _ = await book.ask(a_signup(1, state=SignupState.ASKED), None)
+    signup_id, _ = await book.save_signup(a_signup(1, state=SignupState.ASKED), None)
     assert await book.put_presale(a_presale(codes=7, seed="another"), NOW_US)
     kept = await book.presale("evt_1")
     assert kept is not None
@@ -133,7 +133,7 @@ async def test_a_presale_takes_registrations_until_it_closes_and_its_order_is_fi
     assert not await book.begin_draw("evt_1", "", "[]", NOW_US + 99)
     assert not await book.confirm(signup_id, NOW_US + 100)
     with pytest.raises(RegistrationClosed):
-        await book.ask(a_signup(2, created_at_us=NOW_US + 100), None)
+        await book.save_signup(a_signup(2, created_at_us=NOW_US + 100), None)
     begun = await asyncio.gather(*(book.begin_draw("evt_1", f"b{n}", "[]", NOW_US + 100) for n in range(10)))
     assert sum(begun) == 1
     assert not await book.put_presale(a_presale(), NOW_US + 101)
@@ -307,7 +307,7 @@ async def test_w12_a_draw_that_died_in_the_middle_goes_on_and_nobody_gets_two_co
             await desk.client.post(f"/v1/events/{event}/presale/registrations", json={}, headers=person.bearer)
         await desk.ask("PUT", f"{EVENTS}/{event}/presale", json=asked | {"closes_at": at(desk.platform, -1)})
         book = desk.platform.presale.presales._book
-        settle, calls = book.settle_registrations, 0
+        settle, calls = book.write_draw_results, 0
 
         async def dies(*given: Any) -> None:
             nonlocal calls
@@ -316,7 +316,7 @@ async def test_w12_a_draw_that_died_in_the_middle_goes_on_and_nobody_gets_two_co
                 raise RuntimeError("the server died")
             await settle(*given)
 
-        monkeypatch.setattr(book, "settle_registrations", dies)
+        monkeypatch.setattr(book, "write_draw_results", dies)
         await desk.ask("POST", f"{EVENTS}/{event}/presale/draw", json={})
         with pytest.raises(RuntimeError):
             await desk.platform.presale.presales.work()

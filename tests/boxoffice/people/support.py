@@ -16,7 +16,8 @@ import msgspec
 import pyotp
 
 from frontrow.app.wiring import Platform, open_platform
-from frontrow.boxoffice.model.people import Role, Staff, Stage, SubjectKind
+from frontrow.boxoffice.model.people import Staff, Stage, SubjectKind
+from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.boxoffice.people.team import Actor
 from frontrow.core.clock import US_PER_S
@@ -79,9 +80,14 @@ async def member(platform: Platform, role: Role, organiser: str = ORGANISER, nam
     await people.team.create_organiser("Hall", organiser)
     address = f"{name or role.value}@{organiser.replace('_', '-')}.example.org"
     staff = Staff(
-        platform.ids.new("stf"), organiser, address, role.value, role, await people.passwords.hash(PASSWORD),
+        platform.ids.new("stf"),
+        organiser,
+        address,
+        role.value,
+        role,
+        await people.passwords.hash(PASSWORD),
         created_at_us=platform.clock(),
-    )  # fmt: skip
+    )
     assert await people.book.add_staff(staff)
     secret = pyotp.random_base32()
     sealed = people.vault.seal(secret, f"totp:{staff.id}")

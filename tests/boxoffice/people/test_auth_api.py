@@ -3,7 +3,7 @@
 import httpx
 import pyotp
 
-from frontrow.boxoffice.model.people import Role
+from frontrow.boxoffice.model.roles import Role
 from frontrow.web.endpoints.cookies import SESSION_COOKIE
 from tests.boxoffice.people.support import PASSWORD, api_key, asking, code_now, mailed, member, opened
 
@@ -114,8 +114,10 @@ async def test_a_member_is_invited_accepts_enrols_and_works(tmp_path):
         body = {"pending": begun["pending"], "code": pyotp.TOTP(begun["secret"]).now(), "deliver": "bearer"}
         done = (await client.post("/v1/auth/staff/totp/confirm", json=body, headers=half)).json()
         assert (done["stage"], done["permissions"], len(done["recovery_codes"])) == (
-            "full", ["door:scan", "events:read"], 10,
-        )  # fmt: skip
+            "full",
+            ["door:scan", "events:read"],
+            10,
+        )
         full = {"authorization": f"Bearer {done['session']}"}
         listed = (await client.get("/v1/auth/sessions", headers=full)).json()["sessions"]
         assert [one["current"] for one in listed] == [True]

@@ -44,9 +44,12 @@ async def test_preferences_devices_and_messages(tmp_path):
         }
         me = (await client.patch("/v1/me/preferences", json=changes, headers=mine.bearer)).json()
         assert me["preferences"] == {
-            "email": "fan@example.org", "phone": "+436641234567", "locale": "de-AT", "channels": ["email", "push"],
+            "email": "fan@example.org",
+            "phone": "+436641234567",
+            "locale": "de-AT",
+            "channels": ["email", "push"],
             "name": "Ada Lovelace",
-        }  # fmt: skip
+        }
         for bad in ({"phone": "12"}, {"locale": "no locale"}, {"email": "other@example.org"}, {"channels": ["fax"]}):
             assert (await client.patch("/v1/me/preferences", json=bad, headers=mine.bearer)).status_code in (
                 400,
@@ -89,8 +92,9 @@ async def test_everything_can_be_taken_along_and_forgotten_and_the_money_stays(t
         kept = await client.get("/v1/me/export", headers=mine.bearer)
         assert kept.headers["content-disposition"].startswith("attachment")
         assert (kept.json()["fan"]["email"], [one["id"] for one in kept.json()["bookings"]]) == (
-            "fan@example.org", [booking],
-        )  # fmt: skip
+            "fan@example.org",
+            [booking],
+        )
         assert "other@example.org" not in kept.text
         assert "frs_" not in kept.text
         entry = await platform.ledger.waitlist.join_waitlist(NewEntry("wle_1", EVENT_ID, mine.id, 1), platform.clock())

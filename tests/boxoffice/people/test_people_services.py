@@ -5,17 +5,17 @@ import asyncio
 import pytest
 
 from frontrow.boxoffice.model.messages import Contact
+from frontrow.boxoffice.model.password_rules import checked_password
 from frontrow.boxoffice.model.people import (
     LastOwner,
     LinkSpent,
     NotAllowed,
     OtherBrowser,
-    Role,
     Stage,
     TooManyTries,
     WrongCredentials,
-    checked_password,
 )
+from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.people.passwords import Passwords
 from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.boxoffice.people.team import Actor

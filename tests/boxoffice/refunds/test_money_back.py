@@ -257,7 +257,7 @@ async def test_a_pending_refund_is_not_paid_until_the_bank_says_so(office: Offic
     assert not [one for one in await office.till.facts() if isinstance(one, RefundPaid)]
     assert (await office.till.reconciler.run()).difference_minor == {}
     (ref,) = office.till.provider.refunds
-    office.till.provider.settle_refund(ref, "succeeded")
+    office.till.provider.finish_refund(ref, "succeeded")
     await office.deliver()
     assert await office.refund_states(booking_id) == [RefundState.DONE]
     assert len([one for one in await office.till.facts() if isinstance(one, RefundPaid)]) == 1
@@ -273,7 +273,7 @@ async def test_a_refund_that_fails_later_is_owed_again(office: Office, who_tells
     await office.till.settle()
     await office.deliver()
     (ref,) = office.till.provider.refunds
-    office.till.provider.settle_refund(ref, "failed")
+    office.till.provider.finish_refund(ref, "failed")
     if who_tells == "webhook":
         await office.deliver()
     elif who_tells == "worker" and before == "pending":

@@ -7,7 +7,7 @@ import pytest
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.holds.seat_cache import SeatCache
-from frontrow.boxoffice.model.claims import Claimed, SeatClaim, TakenSeat, sold_seat
+from frontrow.boxoffice.model.claims import ClaimedSeats, SeatClaim, TakenSeat, sold_seat
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.seatmap.frame_log import MemoryFrameLog
 from frontrow.boxoffice.seatmap.map_feed import FeedSettings, MapFeed
@@ -55,7 +55,7 @@ async def test_viewers_see_what_the_claim_store_says(claims: SeatClaims, clock: 
         return {index: state for index, state in enumerate(viewer.states) if state}
 
     hold = SeatClaim(EVENT.id, (1, 2, 31), "fan", "bkg_1", clock() + 600_000_000)
-    assert isinstance(await claims.claim(hold, clock()), Claimed)
+    assert isinstance(await claims.claim(hold, clock()), ClaimedSeats)
     feed.notify(hold.seats)
     assert await shown() == {1: 1, 2: 1, 7: 3, 31: 1}
     await claims.put(EVENT.id, [sold_seat(2, "fan", "bkg_1", clock())], clock())
@@ -86,7 +86,7 @@ async def test_a_server_learns_from_the_map_who_took_seats_elsewhere(claims: Sea
         feeds.append(feed)
         await feed.resync()
     hold = SeatClaim(EVENT.id, (30, 31), "ann", "bkg_1", clock() + 600_000_000)
-    assert isinstance(await claims.claim(hold, clock()), Claimed)
+    assert isinstance(await claims.claim(hold, clock()), ClaimedSeats)
     caches[0].mark_taken(hold.seats, "ann", hold.expires_at_us, clock())
     feeds[0].notify(hold.seats)
     await feeds[0].tick()

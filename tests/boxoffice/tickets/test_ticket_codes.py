@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 
+from frontrow.boxoffice.tickets import rotating_codes
 from frontrow.boxoffice.tickets import ticket_codes as codes
 from frontrow.boxoffice.tickets.door_check import DoorVerdict, Gate
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
@@ -134,7 +135,7 @@ def test_a_rotating_code_lives_for_its_step_and_one_to_either_side() -> None:
     """B10: a screenshot is worth nothing half a minute later; both edges of the tolerance."""
     ticket = issued(1, rotating=True)[0]
     secret = KEYS.rotating_secret(EVENT)
-    step_us = codes.STEP_S * 1_000_000
+    step_us = rotating_codes.STEP_S * 1_000_000
     start = NOW - NOW % step_us
     shown = codes.shown_code(ticket.code, secret, start)
     at = gate()
@@ -159,13 +160,17 @@ def test_a_rotating_code_lives_for_its_step_and_one_to_either_side() -> None:
 def test_the_secret_of_one_event_or_ticket_fits_no_other() -> None:
     ticket, other = issued(1, 2, rotating=True)
     read = codes.read_code(ticket.code)
-    right = codes.rotating_code(codes.ticket_secret(KEYS.rotating_secret(EVENT), read.short_id), NOW)
+    right = rotating_codes.rotating_code(rotating_codes.ticket_secret(KEYS.rotating_secret(EVENT), read.short_id), NOW)
     wrong = [
-        codes.rotating_code(codes.ticket_secret(KEYS.rotating_secret("evt_other"), read.short_id), NOW),
-        codes.rotating_code(
-            codes.ticket_secret(KEYS.rotating_secret(EVENT), codes.read_code(other.code).short_id), NOW
+        rotating_codes.rotating_code(
+            rotating_codes.ticket_secret(KEYS.rotating_secret("evt_other"), read.short_id), NOW
         ),
-        codes.rotating_code(codes.ticket_secret(OTHER_KEYS.rotating_secret(EVENT), read.short_id), NOW),
+        rotating_codes.rotating_code(
+            rotating_codes.ticket_secret(KEYS.rotating_secret(EVENT), codes.read_code(other.code).short_id), NOW
+        ),
+        rotating_codes.rotating_code(
+            rotating_codes.ticket_secret(OTHER_KEYS.rotating_secret(EVENT), read.short_id), NOW
+        ),
     ]
     assert right not in wrong
 

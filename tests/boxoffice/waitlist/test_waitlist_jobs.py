@@ -29,7 +29,7 @@ async def waiting(tmp_path: Path) -> AsyncIterator[Waiting]:
 
 async def test_the_running_worker_serves_what_it_hears_and_survives_a_silent_ledger(waiting: Waiting) -> None:
     await waiting.list.join(EVENT, "ada", 1)
-    silent, look = 3, waiting.ledger.waitlist.waitlist_look
+    silent, look = 3, waiting.ledger.waitlist.read_waitlist_summary
 
     async def flaky(event_id: str, now_us: int) -> object:
         nonlocal silent
@@ -38,7 +38,7 @@ async def test_the_running_worker_serves_what_it_hears_and_survives_a_silent_led
             raise Unavailable("no answer")
         return await look(event_id, now_us)
 
-    waiting.ledger.waitlist.waitlist_look = flaky  # type: ignore[method-assign, assignment]
+    waiting.ledger.waitlist.read_waitlist_summary = flaky  # type: ignore[method-assign, assignment]
     await refund_seat(waiting, "s0")
     task = asyncio.create_task(waiting.worker.run())
     try:

@@ -30,7 +30,7 @@ from frontrow.waitingroom.ports import (
     RoomRow,
 )
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.waitingroom.stores.memory import MemoryStore
+from frontrow.waitingroom.stores.memory import MemoryRoomStore
 from tests.contracts.room_store import new_room
 
 EVENT = "concert"
@@ -59,10 +59,17 @@ class TestAudits:
         assert await audit.recover(EVENT, NOW_S) is None
         config = {"lanes": (LaneRule("general"), LaneRule("fans", 3)), "message": "grüß 'dich'"}
         state = replace(
-            new_room(**config), epoch=3, lanes=(LaneState(90, 50, 10, 40), LaneState(7, 3, 1)), slide_no=9,
-            ring=(Slide(8, 5, (40, 2), 4), Slide(9, 6, (50, 3), 11)), took={8: 4}, note='{"x":1}', beacon="b",
-            message_no=2, released=17,
-        )  # fmt: skip
+            new_room(**config),
+            epoch=3,
+            lanes=(LaneState(90, 50, 10, 40), LaneState(7, 3, 1)),
+            slide_no=9,
+            ring=(Slide(8, 5, (40, 2), 4), Slide(9, 6, (50, 3), 11)),
+            took={8: 4},
+            note='{"x":1}',
+            beacon="b",
+            message_no=2,
+            released=17,
+        )
         await audit.append(EVENT, [RoomRow(state, 1000)])
         back = (await recovered(audit)).state
         assert replace(back, now_us=0) == replace(state, now_us=0)
@@ -96,8 +103,11 @@ class TestAudits:
         found = await recovered(audit)
         standing = {row.place.position: (row.expires_s, row.tag) for row in found.claims}
         assert standing == {
-            10: (NOW_S + 50, 1), 30: (NOW_S + 90, 4_000_000_000), 31: (0, 0), 32: (NOW_S - 10, 0),
-        }  # fmt: skip
+            10: (NOW_S + 50, 1),
+            30: (NOW_S + 90, 4_000_000_000),
+            31: (0, 0),
+            32: (NOW_S - 10, 0),
+        }
         assert sorted(found.codes) == [77, 2**40]
         assert (await audit.used_codes(EVENT), await audit.used_codes("other")) == (2, 0)
 
@@ -146,7 +156,7 @@ async def test_b20_the_join_of_a_known_person_can_be_found_in_the_audit(tmp_path
     """`room_joins` is the audit of queue positions: who got which position, when. Also in an anonymous room."""
     clock = ManualClock()
     path = tmp_path / "room.sqlite"
-    room = WaitingRoom(MemoryStore(clock), open_sqlite_audit(path), room_keys, clock=clock)
+    room = WaitingRoom(MemoryRoomStore(clock), open_sqlite_audit(path), room_keys, clock=clock)
     await room.create(EVENT, RoomConfig())
     joins = [room.join(EVENT), room.join(EVENT, person="fan_ada"), room.join(EVENT), room.join(EVENT, person="fan_bob")]
     ada = (await asyncio.gather(*joins))[1]
@@ -165,7 +175,7 @@ async def test_b20_the_join_of_a_known_person_can_be_found_in_the_audit(tmp_path
 async def test_b20_people_in_the_audit_of_an_anonymous_room_are_not_given_their_old_place(
     tmp_path: Path, room_keys: RoomKeys
 ) -> None:
-    store = MemoryStore(ManualClock())
+    store = MemoryRoomStore(ManualClock())
     room = WaitingRoom(store, open_sqlite_audit(tmp_path / "room.sqlite"), room_keys, durable_joins=True)
     await room.create(EVENT, RoomConfig())
     assert (await room.join(EVENT, person="fan_ada")).position == 1

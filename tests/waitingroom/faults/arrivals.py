@@ -15,11 +15,12 @@ from typing import Any
 
 import uvloop
 
+from frontrow.cli.room_serve import serve_async
 from frontrow.settings.room import RoomSettings
 from frontrow.web.endpoints.messages import EndpointRequest
 from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.lane.pending_replies import Handler, Routes
-from frontrow.web.room import server as room_serve
+from frontrow.web.room import server as room_server
 
 EVENT = "concert"
 WIDE = "1000000000/second"
@@ -51,18 +52,18 @@ def watched(endpoints: RoomEndpoints, *, root_event: str = "") -> Routes:
     return table
 
 
-plain_routes = room_serve.hot_routes
+plain_routes = room_server.hot_routes
 
 
 def main() -> None:
     order = json.loads(sys.argv[1])
-    room_serve.hot_routes = watched
+    room_server.hot_routes = watched
     signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn stops by it, then raises it again for us
     settings = RoomSettings(
         events=(EVENT,), store=order["url"], folder=order["keys"], audit=":memory:", per_ip=WIDE, per_person=WIDE
     )
-    uvloop.run(room_serve.serve_async(settings, [socket.socket(fileno=order["fd"])]))
-    positions = [(at_ns, json.loads(reply._answer.body)["position"]) for at_ns, reply in arrivals]
+    uvloop.run(serve_async(settings, [socket.socket(fileno=order["fd"])]))
+    positions = [(at_ns, json.loads(reply._response.body)["position"]) for at_ns, reply in arrivals]
     answers = {"answers": [(at_ns, place, answered_ns[place]) for at_ns, place in positions]}
     Path(order["out"]).write_text(json.dumps(answers))  # a file: an unbuffered pipe may keep only the first 64 KiB
 

@@ -13,7 +13,7 @@ from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.config import RoomConfig
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.waitingroom.stores.redis import RedisStore
+from frontrow.waitingroom.stores.redis import RedisRoomStore
 
 EVENT = "concert"
 LEASE_TTL_US = 600_000
@@ -35,7 +35,7 @@ class SkewedClock(SystemClock):
 def service(order: dict[str, object]) -> WaitingRoom:
     keys = RoomKeys.load(str(order["keys"]))
     clock = SkewedClock(int(str(order.get("skew_us", 0))))
-    store = RedisStore(str(order["url"]), timeout_s=20.0)
+    store = RedisRoomStore(str(order["url"]), timeout_s=20.0)
     return WaitingRoom(
         store, open_sqlite_audit(":memory:"), keys, clock=clock, lease_ttl_us=LEASE_TTL_US, refresh_us=10_000
     )

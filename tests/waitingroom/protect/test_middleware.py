@@ -140,11 +140,23 @@ def test_open_paths_need_no_pass(shop: Any, path: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "/static/../checkout", "//static/a", "/static//a", "/STATIC/a", "/static%2fa", "/static/%2e%2e/checkout",
-        "/static", "/robots.txt/", "/robots.txt%00", "/static/;/a", "/static\\..\\checkout", "/staticx", "/./static/a",
-        "/static/%61", "/static/a%0a",
+        "/static/../checkout",
+        "//static/a",
+        "/static//a",
+        "/STATIC/a",
+        "/static%2fa",
+        "/static/%2e%2e/checkout",
+        "/static",
+        "/robots.txt/",
+        "/robots.txt%00",
+        "/static/;/a",
+        "/static\\..\\checkout",
+        "/staticx",
+        "/./static/a",
+        "/static/%61",
+        "/static/a%0a",
     ],
-)  # fmt: skip
+)
 def test_no_unusual_spelling_of_a_path_opens_it(path: str) -> None:
     assert not guard().is_open(path)
 

@@ -9,7 +9,7 @@ from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.room_state import LaneState, RoomState
 from frontrow.waitingroom.ports import JoinCommand, Recovered
 from frontrow.waitingroom.service.leader import Leader
-from frontrow.waitingroom.stores.memory import MemoryStore
+from frontrow.waitingroom.stores.memory import MemoryRoomStore
 from tests.waitingroom.simulation import EVENT, NoAudit
 
 TTL_US, INTERVAL_US, LOOK_US = 5_000_000, 2_000_000, 250_000
@@ -20,7 +20,7 @@ async def test_w4_a_dead_leader_costs_at_most_ttl_and_interval_and_no_slide(seed
     """Three candidates look every 250 ms; the leader is killed again and again at random moments."""
     chance = random.Random(seed)
     clock = ManualClock()
-    store = MemoryStore(clock)
+    store = MemoryRoomStore(clock)
     config = RoomConfig(window_size=10, interval_us=INTERVAL_US, capacity=10**9, rate_per_s=10**6, burst=10**6)
     await store.create(EVENT, Recovered(RoomState(1, Phase.OPEN, config, (LaneState(),), bucket_milli=10**9)))
     await store.join(EVENT, [JoinCommand(0)] * 100_000)

@@ -15,12 +15,12 @@ from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.errors import AlreadyClaimed, RoomFull
-from frontrow.waitingroom.model.results import Claimed, Joined
+from frontrow.waitingroom.model.results import ClaimedPass, Joined
 from frontrow.waitingroom.model.window import PlaceState
 from frontrow.waitingroom.ports import Audit
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.waitingroom.stores.memory import MemoryStore
-from frontrow.waitingroom.stores.redis import RedisStore
+from frontrow.waitingroom.stores.memory import MemoryRoomStore
+from frontrow.waitingroom.stores.redis import RedisRoomStore
 from tests.support.servers import Sentinel, Valkey
 
 EVENT = "concert"
@@ -37,7 +37,7 @@ async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
 
 
 def process(url: str, audit: Audit, keys: RoomKeys, *, one_place_per_person: bool = False) -> WaitingRoom:
-    store = RedisStore(url, timeout_s=5, one_place_per_person=one_place_per_person)
+    store = RedisRoomStore(url, timeout_s=5, one_place_per_person=one_place_per_person)
     return WaitingRoom(store, audit, keys, refresh_us=20_000, lease_ttl_us=500_000)
 
 
@@ -52,9 +52,9 @@ async def join_patiently(room: WaitingRoom) -> Joined:
     raise AssertionError("never got in")
 
 
-async def claimed_all(room: WaitingRoom, places: list[Joined]) -> list[Claimed]:
+async def claimed_all(room: WaitingRoom, places: list[Joined]) -> list[ClaimedPass]:
     answers = await asyncio.gather(*(room.claim(j.place_jwt) for j in places), return_exceptions=True)
-    return [answer for answer in answers if isinstance(answer, Claimed)]
+    return [answer for answer in answers if isinstance(answer, ClaimedPass)]
 
 
 class Witness:
@@ -156,7 +156,9 @@ async def test_w13_f1_f5_admissions_resume_within_ten_seconds(
     audit_file = tmp_path / "room.sqlite"
 
     def start() -> WaitingRoom:
-        store = MemoryStore(clock) if loss == "embedded" else RedisStore(own_valkey.url, timeout_s=20, clock=clock)
+        store = (
+            MemoryRoomStore(clock) if loss == "embedded" else RedisRoomStore(own_valkey.url, timeout_s=20, clock=clock)
+        )
         return WaitingRoom(store, open_sqlite_audit(audit_file), room_keys, clock=clock, durable_joins=True)
 
     first = start()
@@ -214,7 +216,7 @@ async def test_w13_f5_the_server_is_restarted(
     """Embedded: everything comes back from the file. Grown up: the store still has it."""
 
     def start() -> WaitingRoom:
-        store = MemoryStore() if embedded else RedisStore(own_valkey.url, timeout_s=20)
+        store = MemoryRoomStore() if embedded else RedisRoomStore(own_valkey.url, timeout_s=20)
         return WaitingRoom(store, open_sqlite_audit(tmp_path / "room.sqlite"), room_keys, durable_joins=True)
 
     first = start()

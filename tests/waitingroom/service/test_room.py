@@ -37,11 +37,11 @@ from frontrow.waitingroom.model.errors import (
     RoomUnknown,
     StayTooLong,
 )
-from frontrow.waitingroom.model.results import Claimed, Joined
+from frontrow.waitingroom.model.results import ClaimedPass, Joined
 from frontrow.waitingroom.model.window import PlaceState, Reason
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.waitingroom.stores.memory import MemoryStore
-from frontrow.waitingroom.stores.redis import RedisStore
+from frontrow.waitingroom.stores.memory import MemoryRoomStore
+from frontrow.waitingroom.stores.redis import RedisRoomStore
 from tests.waitingroom.credentials.test_binding_codes_keys import Browser
 
 EVENT = "concert"
@@ -67,9 +67,9 @@ class Rig:
 async def rig(request: pytest.FixtureRequest, room_keys: RoomKeys) -> AsyncIterator[Rig]:
     clock = ManualClock()
     if request.param == "redis":
-        store: Any = RedisStore(request.getfixturevalue("redis_url"), timeout_s=20, clock=clock)
+        store: Any = RedisRoomStore(request.getfixturevalue("redis_url"), timeout_s=20, clock=clock)
     else:
-        store = MemoryStore(clock)
+        store = MemoryRoomStore(clock)
     room = WaitingRoom(store, open_sqlite_audit(":memory:"), room_keys, clock=clock)
     yield Rig(room, clock)
     await room.aclose()
@@ -116,7 +116,7 @@ async def test_w7_a_hundred_parallel_claims_give_one_pass(rig: Rig) -> None:
     (mine,) = await rig.joins(1)
     await rig.tick()
     answers = await asyncio.gather(*(rig.room.claim(mine.place_jwt) for _ in range(100)), return_exceptions=True)
-    assert sum(isinstance(a, Claimed) for a in answers) == 1
+    assert sum(isinstance(a, ClaimedPass) for a in answers) == 1
     assert sum(isinstance(a, AlreadyClaimed) for a in answers) == 99
 
 
@@ -132,7 +132,7 @@ async def test_w7_a_place_is_claimed_on_a_server_that_has_not_heard_of_the_slide
     assert rig.room.status(joined[0].place_jwt).state is PlaceState.ACTIVE
     assert other.status(joined[0].place_jwt).state is PlaceState.WAITING
     claims = await asyncio.gather(*(other.claim(one.place_jwt) for one in joined), return_exceptions=True)
-    assert [type(one) for one in claims] == [Claimed] * 10 + [NotYourTurn] * 2
+    assert [type(one) for one in claims] == [ClaimedPass] * 10 + [NotYourTurn] * 2
 
 
 async def test_w7_the_same_idempotency_key_gets_the_same_pass_again(rig: Rig) -> None:
@@ -177,7 +177,7 @@ async def test_w6_a_full_shop_keeps_people_at_the_door_with_their_place(rig: Rig
     await rig.tick(1)
     await rig.room.set_capacity(EVENT, 2)
     answers = await asyncio.gather(*(rig.room.claim(j.place_jwt) for j in joined), return_exceptions=True)
-    assert sum(isinstance(a, Claimed) for a in answers) == 2
+    assert sum(isinstance(a, ClaimedPass) for a in answers) == 2
     assert sum(isinstance(a, RoomFull) for a in answers) == 6
     refused = next(j for j, a in zip(joined, answers, strict=True) if isinstance(a, RoomFull))
     await rig.room.set_capacity(EVENT, 3)
@@ -247,7 +247,7 @@ async def test_a_room_that_lost_everything_makes_nobody_an_earlier_visitor(room_
     """Store and audit are gone: the room counts from 1 again, in epoch 1 again, and the people are others."""
     clock, people = ManualClock(), []
     for _ in range(2):
-        room = WaitingRoom(MemoryStore(clock), open_sqlite_audit(":memory:"), room_keys, clock=clock)
+        room = WaitingRoom(MemoryRoomStore(clock), open_sqlite_audit(":memory:"), room_keys, clock=clock)
         await room.create(EVENT, SMALL)
         joined = await room.join(EVENT)
         await room.tick(EVENT)
@@ -307,10 +307,15 @@ async def test_positions_seen_never_worsen_whatever_the_organiser_does(rig: Rig)
     states: dict[str, int] = {}
     fans = iter(rig.room.codes.make(EVENT, 1, range(1000)))
     moves = [
-        rig.room.pause, rig.room.resume, rig.room.queue_all, rig.room.resume,
-        lambda e: rig.room.set_capacity(e, 1), lambda e: rig.room.set_capacity(e, 500),
-        lambda e: rig.room.set_rate(e, 1, 1), lambda e: rig.room.set_rate(e, 1000, 1000),
-    ]  # fmt: skip
+        rig.room.pause,
+        rig.room.resume,
+        rig.room.queue_all,
+        rig.room.resume,
+        lambda e: rig.room.set_capacity(e, 1),
+        lambda e: rig.room.set_capacity(e, 500),
+        lambda e: rig.room.set_rate(e, 1, 1),
+        lambda e: rig.room.set_rate(e, 1000, 1000),
+    ]
     for move in moves:
         await asyncio.gather(*(rig.room.join(EVENT, code=next(fans)) for _ in range(10)))
         await move(EVENT)
@@ -429,9 +434,11 @@ async def test_w9_the_wait_comes_from_the_measured_rate_with_a_band(rig: Rig) ->
 @pytest.mark.parametrize("kind", ["memory", "redis"])
 async def test_w8_rooms_by_identity(kind: str, request: pytest.FixtureRequest, room_keys: RoomKeys) -> None:
     clock = ManualClock()
-    store: Any = MemoryStore(clock, one_place_per_person=True)
+    store: Any = MemoryRoomStore(clock, one_place_per_person=True)
     if kind == "redis":
-        store = RedisStore(request.getfixturevalue("redis_url"), timeout_s=20, clock=clock, one_place_per_person=True)
+        store = RedisRoomStore(
+            request.getfixturevalue("redis_url"), timeout_s=20, clock=clock, one_place_per_person=True
+        )
     room = WaitingRoom(store, open_sqlite_audit(":memory:"), room_keys, clock=clock)
     await room.create(EVENT, SMALL)
     places = [(await room.join(EVENT, person=f"p{n}")).place_jwt for n in range(10)]
@@ -448,7 +455,9 @@ async def test_w8_rooms_by_identity(kind: str, request: pytest.FixtureRequest, r
 async def test_w8_one_place_per_person_is_a_setting_of_a_room(
     kind: str, request: pytest.FixtureRequest, room_keys: RoomKeys
 ) -> None:
-    store: Any = MemoryStore() if kind == "memory" else RedisStore(request.getfixturevalue("redis_url"), timeout_s=20)
+    store: Any = (
+        MemoryRoomStore() if kind == "memory" else RedisRoomStore(request.getfixturevalue("redis_url"), timeout_s=20)
+    )
     room = WaitingRoom(store, open_sqlite_audit(":memory:"), room_keys)
     await room.create(EVENT, SMALL.changed(one_place_per_person=True))
     await room.create("other", SMALL)
@@ -467,7 +476,7 @@ async def test_w8_one_place_per_person_is_a_setting_of_a_room(
 
 async def test_w12_a_presale_lets_in_who_has_a_code_until_it_ends(room_keys: RoomKeys) -> None:
     clock = ManualClock()
-    room = WaitingRoom(MemoryStore(clock), open_sqlite_audit(":memory:"), room_keys, clock=clock)
+    room = WaitingRoom(MemoryRoomStore(clock), open_sqlite_audit(":memory:"), room_keys, clock=clock)
     ends_us = clock() + 60_000_000
     lanes = (LaneRule("general"), LaneRule("presale"))
     await room.create(EVENT, SMALL.changed(lanes=lanes, codes_until_us=ends_us))
@@ -499,7 +508,7 @@ async def test_an_anonymous_room_has_no_roster(rig: Rig) -> None:
 
 
 async def test_joins_that_arrive_together_cost_one_store_call(redis_url: str, room_keys: RoomKeys) -> None:
-    store = RedisStore(redis_url, timeout_s=20)
+    store = RedisRoomStore(redis_url, timeout_s=20)
     room = WaitingRoom(store, open_sqlite_audit(":memory:"), room_keys)
     await room.create(EVENT, SMALL)
     await room.join(EVENT)

@@ -11,10 +11,10 @@ from frontrow.core.errors import ConfigError, FrontrowError
 from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.config import RoomConfig
-from frontrow.waitingroom.model.results import Claimed
+from frontrow.waitingroom.model.results import ClaimedPass
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.service.sharding import ShardedRoom, shard_of, slices
-from frontrow.waitingroom.stores.redis import RedisStore
+from frontrow.waitingroom.stores.redis import RedisRoomStore
 from tests.support.servers import Valkey
 
 
@@ -37,7 +37,8 @@ def test_w11_keys_spread_evenly_and_few_move_when_a_shard_is_added() -> None:
 async def test_w11_a_line_over_two_servers_keeps_capacity_and_outlives_one_of_them(room_keys: RoomKeys) -> None:
     with Valkey() as one, Valkey() as two:
         rooms = [
-            WaitingRoom(RedisStore(s.url, timeout_s=20), open_sqlite_audit(":memory:"), room_keys) for s in (one, two)
+            WaitingRoom(RedisRoomStore(s.url, timeout_s=20), open_sqlite_audit(":memory:"), room_keys)
+            for s in (one, two)
         ]
         line = ShardedRoom("concert", rooms)
         await line.create(RoomConfig(capacity=11, window_size=100))
@@ -51,7 +52,7 @@ async def test_w11_a_line_over_two_servers_keeps_capacity_and_outlives_one_of_th
         answers = await asyncio.gather(
             *(line.room_of(j.place_jwt).claim(j.place_jwt) for j in joined), return_exceptions=True
         )
-        assert sum(isinstance(answer, Claimed) for answer in answers) == 11
+        assert sum(isinstance(answer, ClaimedPass) for answer in answers) == 11
         for room, name in zip(rooms, line.names, strict=True):
             await room.tick(name)
         assert sum(await line.rebalance()) <= 11
@@ -65,7 +66,7 @@ async def test_w11_a_line_over_two_servers_keeps_capacity_and_outlives_one_of_th
 
 
 async def test_w11_unused_capacity_moves_to_where_people_wait(redis_url: str, room_keys: RoomKeys) -> None:
-    room = WaitingRoom(RedisStore(redis_url, timeout_s=20), open_sqlite_audit(":memory:"), room_keys)
+    room = WaitingRoom(RedisRoomStore(redis_url, timeout_s=20), open_sqlite_audit(":memory:"), room_keys)
     line = ShardedRoom("concert", [room, room])
     await line.create(RoomConfig(capacity=100, window_size=100))
     people = [f"fan-{n}" for n in range(600) if shard_of(f"fan-{n}", 2) == 0][:200]

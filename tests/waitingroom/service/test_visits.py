@@ -15,8 +15,8 @@ from frontrow.waitingroom.model.config import RoomConfig
 from frontrow.waitingroom.model.errors import PassEnded, PassExpired, PassForeign
 from frontrow.waitingroom.ports import PlaceKey
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.waitingroom.stores.memory import MemoryStore
-from frontrow.waitingroom.stores.redis import RedisStore
+from frontrow.waitingroom.stores.memory import MemoryRoomStore
+from frontrow.waitingroom.stores.redis import RedisRoomStore
 
 EVENT = "concert"
 SETTINGS = RoomConfig(capacity=1, window_size=5, pass_ttl_s=900, max_stay_s=3600, idle_s=120, leave_s=10)
@@ -31,15 +31,15 @@ class Servers:
     path: Path
     keys: RoomKeys
     clock: ManualClock = field(default_factory=ManualClock)
-    memory: MemoryStore | None = None
+    memory: MemoryRoomStore | None = None
     opened: list[WaitingRoom] = field(default_factory=list)
 
     async def start(self) -> WaitingRoom:
         """One more process that serves the room."""
         if self.kind == "redis":
-            store: Any = RedisStore(self.url, timeout_s=20, clock=self.clock)
+            store: Any = RedisRoomStore(self.url, timeout_s=20, clock=self.clock)
         else:
-            self.memory = self.memory or MemoryStore(self.clock)
+            self.memory = self.memory or MemoryRoomStore(self.clock)
             store = self.memory
         room = WaitingRoom(store, open_sqlite_audit(self.path), self.keys, clock=self.clock)
         self.opened.append(room)

@@ -21,8 +21,8 @@ from frontrow.waitingroom.ports import (
     VisitOp,
     VisitReply,
 )
-from frontrow.waitingroom.stores.memory import MemoryStore
-from frontrow.waitingroom.stores.redis import RedisStore
+from frontrow.waitingroom.stores.memory import MemoryRoomStore
+from frontrow.waitingroom.stores.redis import RedisRoomStore
 from tests.contracts.room_store import EVENT, Make, StoreContract, joined, new_room, slide, state_of
 from tests.support.servers import Cluster
 
@@ -51,12 +51,12 @@ def builder(kind: str, request: pytest.FixtureRequest) -> Build:
         cluster: Cluster = request.getfixturevalue("redis_cluster")
         for node in cluster.nodes:
             node.command("FLUSHALL")
-        return lambda clock: RedisStore(cluster.url, timeout_s=20, clock=clock)
+        return lambda clock: RedisRoomStore(cluster.url, timeout_s=20, clock=clock)
     if kind.endswith("redis"):
         url = request.getfixturevalue("redis_url")
         one_place = kind.startswith("roster")
-        return lambda clock: RedisStore(url, timeout_s=20, clock=clock, one_place_per_person=one_place)
-    return lambda clock: MemoryStore(clock, one_place_per_person=kind.startswith("roster"))
+        return lambda clock: RedisRoomStore(url, timeout_s=20, clock=clock, one_place_per_person=one_place)
+    return lambda clock: MemoryRoomStore(clock, one_place_per_person=kind.startswith("roster"))
 
 
 @pytest.fixture(params=KINDS)
@@ -122,7 +122,7 @@ class TestRoster:
 # -- canaries: each is broken in one way, and the contract must notice ------------------------------------------------
 
 
-class RacyJoin(MemoryStore):
+class RacyJoin(MemoryRoomStore):
     async def join(self, event: str, asks: Sequence[JoinCommand], seen: Sequence[int] = ()) -> Any:
         room = self._room(event)
         before = list(room.issued)
@@ -131,7 +131,7 @@ class RacyJoin(MemoryStore):
         return await super().join(event, asks)
 
 
-class TwoPasses(MemoryStore):
+class TwoPasses(MemoryRoomStore):
     async def visit(self, event: str, asks: Sequence[VisitCommand]) -> Sequence[VisitReply]:
         room = self._room(event)
         known = [self._read_entry(room, ask.place) for ask in asks]
@@ -142,7 +142,7 @@ class TwoPasses(MemoryStore):
         return await super().visit(event, asks)
 
 
-class NoCapacity(MemoryStore):
+class NoCapacity(MemoryRoomStore):
     def _claim(self, room: Any, ask: VisitCommand, expires_s: int, tag: int, now_s: int) -> VisitReply:
         kept = room.state
         room.state = replace(kept, config=kept.config.changed(capacity=10**9))
@@ -151,7 +151,7 @@ class NoCapacity(MemoryStore):
         return answer
 
 
-class UnfencedSlide(MemoryStore):
+class UnfencedSlide(MemoryRoomStore):
     async def slide(self, event: str, owner: str, plan: SlidePlan) -> SlideResult:
         await self.lease(event, owner, 10**12)
         room = self._room(event)
@@ -159,14 +159,14 @@ class UnfencedSlide(MemoryStore):
         return await super().slide(event, owner, plan)
 
 
-class EarlySlide(MemoryStore):
+class EarlySlide(MemoryRoomStore):
     async def slide(self, event: str, owner: str, plan: SlidePlan) -> SlideResult:
         room = self._room(event)
         room.state = replace(room.state, slid_at_us=0)
         return await super().slide(event, owner, plan)
 
 
-class ReturnsTwice(MemoryStore):
+class ReturnsTwice(MemoryRoomStore):
     def _visit(self, room: Any, ask: VisitCommand) -> VisitReply:
         kept = self._read_entry(room, ask.place)
         answer = super()._visit(room, ask)
@@ -175,7 +175,7 @@ class ReturnsTwice(MemoryStore):
         return answer
 
 
-class ForgetsClaims(MemoryStore):
+class ForgetsClaims(MemoryRoomStore):
     async def create(self, event: str, room: Recovered) -> bool:
         return await super().create(event, replace(room, claims=()))
 
@@ -192,16 +192,16 @@ CANARIES = [
 
 
 @pytest.mark.parametrize(("broken", "test"), CANARIES)
-async def test_canary_the_contract_catches_a_broken_store(broken: type[MemoryStore], test: str) -> None:
+async def test_canary_the_contract_catches_a_broken_store(broken: type[MemoryRoomStore], test: str) -> None:
     check: Callable[..., Awaitable[None]] = getattr(StoreContract(), test)
     assert inspect.iscoroutinefunction(check)
-    await check(maker(MemoryStore, []))
+    await check(maker(MemoryRoomStore, []))
     with pytest.raises(AssertionError):
         await check(maker(broken, []))
 
 
 async def test_one_call_for_each_batch_of_joins(redis_url: str) -> None:
-    store = RedisStore(redis_url, timeout_s=20)
+    store = RedisRoomStore(redis_url, timeout_s=20)
     await store.create(EVENT, Recovered(new_room()))
     before = store.calls
     await joined(store, 1000)

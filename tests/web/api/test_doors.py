@@ -58,10 +58,10 @@ async def test_b1_an_event_is_counted_once_for_everybody_and_again_when_the_map_
     async with a_server(tmp_path, hot_lane=hot_lane) as (platform, url), httpx.AsyncClient(base_url=url) as client:
         path, views = f"/v1/events/{EVENT_ID}", platform.server.shown
         first = await client.get(path)
-        before = views.made
+        before = views.built
         many = await asyncio.gather(*(client.get(path) for _ in range(50)))
         assert {one.headers["etag"] for one in many} == {first.headers["etag"]}
-        assert views.made - before < 10, "a moment or two may have passed, not fifty"
+        assert views.built - before < 10, "a moment or two may have passed, not fifty"
         known = await client.get(path, headers={"If-None-Match": first.headers["etag"]})
         assert (known.status_code, known.content) == (304, b"")
         buyer = await a_buyer(client)

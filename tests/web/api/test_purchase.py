@@ -9,8 +9,8 @@ from frontrow.boxoffice.model.bookings import Move
 from frontrow.boxoffice.model.event_changes import Change, Editor
 from frontrow.boxoffice.model.map_format import read_snapshot
 from frontrow.boxoffice.model.payments import Payment, PaymentState
-from frontrow.boxoffice.model.people import Role
 from frontrow.boxoffice.model.provider_intents import IntentState
+from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.tickets.door_check import DoorVerdict, Gate
 from tests.boxoffice.people.support import member
 from tests.web.api.script import a_buyer

@@ -39,13 +39,29 @@ def test_an_address_with_a_parameter_finds_its_handler():
 @pytest.mark.parametrize(
     "url",
     [
-        b"", b"/", b"/v1", b"/v1/", b"/v1/bookings", b"/v1/bookings/", b"/v1/bookings//pay", b"/v1/bookings/a/pay/",
-        b"/v1/bookings/a%2fb/pay", b"/v1/bookings/a b/pay", b"/v1/bookings/a/b/pay", b"/v1/bookings/a/Pay",
-        b"//v1/bookings/a/pay", b"/v1//bookings/a/pay", b"/V1/bookings/a/pay", b"/v1/bookings/a/pay?x=1",
-        b"/v1/bookings/" + b"a" * 65 + b"/pay", b"/v1/bookings/\xff/pay", b"http://evil/v1/bookings/a/pay",
-        b"/v1/bookings/../pay", b"*",
+        b"",
+        b"/",
+        b"/v1",
+        b"/v1/",
+        b"/v1/bookings",
+        b"/v1/bookings/",
+        b"/v1/bookings//pay",
+        b"/v1/bookings/a/pay/",
+        b"/v1/bookings/a%2fb/pay",
+        b"/v1/bookings/a b/pay",
+        b"/v1/bookings/a/b/pay",
+        b"/v1/bookings/a/Pay",
+        b"//v1/bookings/a/pay",
+        b"/v1//bookings/a/pay",
+        b"/V1/bookings/a/pay",
+        b"/v1/bookings/a/pay?x=1",
+        b"/v1/bookings/" + b"a" * 65 + b"/pay",
+        b"/v1/bookings/\xff/pay",
+        b"http://evil/v1/bookings/a/pay",
+        b"/v1/bookings/../pay",
+        b"*",
     ],
-)  # fmt: skip
+)
 def test_whatever_is_not_plain_is_left_to_the_framework(url):
     assert a_table().shaped(b"POST", url) is None
 

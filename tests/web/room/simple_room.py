@@ -15,7 +15,7 @@ from frontrow.waitingroom.credentials.passes import Pass, PassSigner, new_key
 from frontrow.waitingroom.credentials.places import Place, PlaceSigner
 from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.errors import AlreadyClaimed, NotYourTurn, PassEnded, RoomOverflow, RoomUnknown
-from frontrow.waitingroom.model.results import Claimed, Joined, PlaceStatus, RoomView
+from frontrow.waitingroom.model.results import ClaimedPass, Joined, PlaceStatus, RoomView
 from frontrow.waitingroom.model.room_state import LaneState, RoomState, VisitResult
 from frontrow.waitingroom.model.window import PlaceState, Reason, Wait, estimate
 from frontrow.waitingroom.ports import PlaceKey, VisitReply
@@ -114,7 +114,7 @@ class SimpleRoom(WaitingRoom):
 
     async def claim(
         self, place_jwt: str, event: str | None = None, idempotency_key: str | None = None, proof: str | None = None
-    ) -> Claimed:
+    ) -> ClaimedPass:
         told = self.status(place_jwt, event)
         if told.state is not PlaceState.ACTIVE:
             raise NotYourTurn("it is not your turn yet")
@@ -130,11 +130,11 @@ class SimpleRoom(WaitingRoom):
             expires_s=NOW_S + 900,
             since_s=NOW_S,
         )
-        return Claimed(self.passes.mint(visit), NOW_S + 900)
+        return ClaimedPass(self.passes.mint(visit), NOW_S + 900)
 
-    async def renew(self, pass_jwt: str, event: str | None = None) -> Claimed:
+    async def renew(self, pass_jwt: str, event: str | None = None) -> ClaimedPass:
         visit = self.check_pass(pass_jwt, event)
-        return Claimed(
+        return ClaimedPass(
             self.passes.mint(dataclasses.replace(visit, expires_s=visit.expires_s + 900)), visit.expires_s + 900
         )
 

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from frontrow.core.errors import Unavailable
 from frontrow.waitingroom.credentials.now_serving import read
 from frontrow.waitingroom.credentials.places import Place
-from frontrow.waitingroom.door.door_limits import EntryRules
+from frontrow.waitingroom.door.door_limits import DoorRules
 from frontrow.waitingroom.model.config import Phase, RoomConfig
 from tests.web.room.conftest import ORGANISER, Door, endpoints_of, opened
 from tests.web.room.served import Line
@@ -219,7 +219,7 @@ def test_the_organiser_pauses_resumes_and_changes_rate_capacity_and_message(door
 def test_limits_per_ip_and_per_person_hold_and_now_serving_is_not_limited(kind: str) -> None:
     """W12, B17."""
     room = SimpleRoom()
-    for door in opened(kind, room, endpoints_of(room, rules=EntryRules("3/hour", "20/hour"))):
+    for door in opened(kind, room, endpoints_of(room, rules=DoorRules("3/hour", "20/hour"))):
         place = joined(door)["place"]
         codes = [door.client.get("/status", headers=bearer(place)).status_code for _ in range(5)]
         assert codes == [200] * 3 + [429] * 2

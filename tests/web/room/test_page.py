@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from frontrow.waitingroom.door.door_limits import Entry
+from frontrow.waitingroom.door.door_limits import DoorLimits
 from frontrow.waitingroom.door.human_check import HCAPTCHA, TURNSTILE, Captcha, HumanCheck, ProofOfWork
 from frontrow.waitingroom.door.used_proofs import MemoryUsedProofs
 from frontrow.waitingroom.model.config import Phase
@@ -64,7 +64,7 @@ class Markup(HTMLParser):
 
 def page(room: SimpleRoom | None = None, check: HumanCheck | None = None, cookie: bytes = b"") -> EndpointResponse:
     room = room or SimpleRoom()
-    entry = Entry({room.event: check} if check else {})
+    entry = DoorLimits({room.event: check} if check else {})
     pages = RoomPages(room, entry, PageSettings(root_event=room.event, titles=(("aurora", "Aurora <World> Tour"),)))
     return pages.page(room.event, EndpointRequest([(b"Cookie", cookie)] if cookie else [], b"", "127.0.0.1"))
 

@@ -9,9 +9,9 @@ import httpx
 import jwt
 import pytest
 
+from frontrow.app.room_wiring import make_endpoints, make_room
 from frontrow.settings.room import RoomSettings
-from frontrow.waitingroom.door.door_limits import Entry, EntryRules, TooManyRequests
-from frontrow.web.room.server import make_endpoints, make_room
+from frontrow.waitingroom.door.door_limits import DoorLimits, DoorRules, TooManyRequests
 from tests.support.servers import Valkey
 from tests.web.room.test_serve import KEY, Served, room, wait_for
 
@@ -79,12 +79,12 @@ def test_limits_and_streams_are_divided_among_the_workers(tmp_path: Path) -> Non
     keys = RoomKeys.load(tmp_path)
     endpoints = make_endpoints(settings, make_room(settings, keys), keys)
     assert endpoints.streams["aurora"].max_open == 250
-    entry = Entry(rules=EntryRules("10/second", "50/second", "20/minute"), processes=4, clock=lambda: 1_000_000)
+    entry = DoorLimits(rules=DoorRules("10/second", "50/second", "20/minute"), processes=4, clock=lambda: 1_000_000)
     for _ in range(12):
         entry.count_ip("192.0.2.1")
     with pytest.raises(TooManyRequests):
         entry.count_ip("192.0.2.1")
-    lone = Entry(rules=EntryRules("1/second", "1/second", "1/minute"), processes=64, clock=lambda: 1_000_000)
+    lone = DoorLimits(rules=DoorRules("1/second", "1/second", "1/minute"), processes=64, clock=lambda: 1_000_000)
     lone.count_ip("192.0.2.1")
 
 

@@ -15,7 +15,7 @@ from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
 from frontrow.web.lane.overload_watch import Watch
 from frontrow.web.lane.protocol import lane
 from frontrow.web.observability.traffic import Traffic
-from frontrow.web.server.overload import Gate, Rank
+from frontrow.web.server.overload import OverloadGate, Rank
 from frontrow.web.server.overload_middleware import GuardedApp
 
 WORK_S = 0.0004
@@ -39,7 +39,7 @@ def answer(ask: EndpointRequest) -> EndpointResponse:
     return EndpointResponse(200, b"content-type: text/plain\r\n", b"done")
 
 
-def app_of(gate: Gate) -> Any:
+def app_of(gate: OverloadGate) -> Any:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             while (message := await receive())["type"] != "lifespan.shutdown":
@@ -62,7 +62,7 @@ def app_of(gate: Gate) -> Any:
 
 
 def main() -> None:
-    gate = Gate(OverloadSettings(max_lag_ms=20, retry_after_s=1))
+    gate = OverloadGate(OverloadSettings(max_lag_ms=20, retry_after_s=1))
     watch = Watch(gate, Traffic(), lambda peer: False)
     routes = {(method.encode(), path.encode()): answer for method, path in HOT.values()}
     sock = socket.create_server(("127.0.0.1", 0), backlog=4096)

@@ -5,7 +5,7 @@ import pytest
 from frontrow.core.errors import ConfigError
 from frontrow.core.settings_loader import load
 from frontrow.settings.overload import OverloadSettings
-from frontrow.web.server.overload import CROWD, HIGHEST, LEAST_ANSWERS, Gate, Rank, Standing, rank_of
+from frontrow.web.server.overload import CROWD, HIGHEST, LEAST_ANSWERS, OverloadGate, Rank, Standing, rank_of
 
 E = b"/v1/events/evt_01"
 RANKS = [
@@ -35,18 +35,18 @@ def test_f3_every_request_has_a_class(method, path, rank):
     assert rank_of(method, path) is rank
 
 
-def under(gate: Gate, intervals: int, lag_s: float) -> None:
+def under(gate: OverloadGate, intervals: int, lag_s: float) -> None:
     for _ in range(intervals):
         gate.lag.saw(lag_s)
         gate.close_interval()
 
 
-def shed_share(gate: Gate, rank: Rank, asked: int = 1000) -> float:
+def shed_share(gate: OverloadGate, rank: Rank, asked: int = 1000) -> float:
     return sum(not gate.admits(rank) for _ in range(asked)) / asked
 
 
 def test_f3_a_quiet_server_sheds_nobody_and_decides_nothing():
-    gate = Gate()
+    gate = OverloadGate()
     under(gate, 100, 0.001)
     assert not gate.active
     assert [shed_share(gate, rank) for rank in Rank] == [0] * 6
@@ -54,7 +54,7 @@ def test_f3_a_quiet_server_sheds_nobody_and_decides_nothing():
 
 def test_f3_a_late_loop_without_a_crowd_sheds_nobody():
     """Something else on the machine took the CPU: refusing the few who ask would help nobody."""
-    gate = Gate()
+    gate = OverloadGate()
     for _ in range(50):
         gate.lag.saw(0.5)
         gate.close_interval(CROWD - 1)
@@ -65,7 +65,7 @@ def test_f3_a_late_loop_without_a_crowd_sheds_nobody():
 
 
 def test_f3_a_burst_passes_because_one_moment_of_the_interval_was_free():
-    gate = Gate()
+    gate = OverloadGate()
     for lag_s in (0.5, 0.4, 0.001, 0.3):
         gate.lag.saw(lag_s)
     gate.close_interval()
@@ -73,7 +73,7 @@ def test_f3_a_burst_passes_because_one_moment_of_the_interval_was_free():
 
 
 def test_f3_a_standing_queue_sheds_from_the_bottom_class_by_class():
-    gate = Gate()
+    gate = OverloadGate()
     seen = []
     for _ in range(8):
         under(gate, 1, 0.2)
@@ -86,7 +86,7 @@ def test_f3_a_standing_queue_sheds_from_the_bottom_class_by_class():
 
 
 def test_f3_pressure_is_bounded_and_goes_when_the_queue_goes():
-    gate = Gate()
+    gate = OverloadGate()
     under(gate, 1000, 10.0)
     assert gate.pressure == HIGHEST
     assert shed_share(gate, Rank.PAY) == 0
@@ -96,7 +96,7 @@ def test_f3_pressure_is_bounded_and_goes_when_the_queue_goes():
 
 
 def test_f3_answers_that_wait_too_long_for_a_store_are_overload_as_well():
-    gate = Gate()
+    gate = OverloadGate()
     for _ in range(LEAST_ANSWERS - 1):
         gate.wait.saw(3.0)
     gate.close_interval()
@@ -108,7 +108,7 @@ def test_f3_answers_that_wait_too_long_for_a_store_are_overload_as_well():
 
 
 def test_f3_requests_in_flight_are_bounded_lower_classes_first():
-    gate = Gate(OverloadSettings(max_in_flight=100))
+    gate = OverloadGate(OverloadSettings(max_in_flight=100))
     admitted = dict.fromkeys(Rank, 0)
     for rank in (Rank.BROWSE, Rank.JOIN, Rank.MAP, Rank.HOLD, Rank.PAY):
         while gate.admits(rank):
@@ -116,8 +116,13 @@ def test_f3_requests_in_flight_are_bounded_lower_classes_first():
             admitted[rank] += 1
     assert gate.in_flight == 100
     assert admitted == {
-        Rank.BROWSE: 50, Rank.JOIN: 10, Rank.MAP: 10, Rank.HOLD: 15, Rank.PAY: 15, Rank.EXEMPT: 0,
-    }  # fmt: skip
+        Rank.BROWSE: 50,
+        Rank.JOIN: 10,
+        Rank.MAP: 10,
+        Rank.HOLD: 15,
+        Rank.PAY: 15,
+        Rank.EXEMPT: 0,
+    }
     assert gate.admits(Rank.EXEMPT)
     for _ in range(100):
         gate.ended()

@@ -17,7 +17,7 @@ from frontrow.web.endpoints.messages import EndpointResponse
 from frontrow.web.lane.overload_watch import Watch
 from frontrow.web.lane.protocol import lane
 from frontrow.web.observability.traffic import Traffic
-from frontrow.web.server.overload import Gate
+from frontrow.web.server.overload import OverloadGate
 from frontrow.web.server.overload_middleware import GuardedApp
 from tests.web.server.crowd import counts_of, crowd, request_bytes, until_true
 from tests.web.server.overload_server import COLD, HOT, app_of
@@ -61,7 +61,7 @@ async def test_f3_ten_times_too_much_keeps_the_goodput_and_sheds_by_class(port):
     assert storm["pay", 503] == 0
 
 
-async def running(gate: Gate, routes: Any, app: Any) -> tuple[uvicorn.Server, "asyncio.Task[None]", int, Watch]:
+async def running(gate: OverloadGate, routes: Any, app: Any) -> tuple[uvicorn.Server, "asyncio.Task[None]", int, Watch]:
     """A guarded server inside this loop."""
     watch = Watch(gate, Traffic(), lambda peer: False)
     sock = socket.create_server(("127.0.0.1", 0))
@@ -84,7 +84,7 @@ async def answer_of(port: int, request: bytes) -> tuple[bytes, bytes]:
 
 
 async def test_f3_the_shed_are_told_in_problem_json_when_to_come_again_through_both_doors():
-    gate = Gate(OverloadSettings(max_in_flight=100))
+    gate = OverloadGate(OverloadSettings(max_in_flight=100))
     routes = {(b"POST", HOT["hold"][1].encode()): lambda ask: EndpointResponse(200, b"", b"done")}
     server, task, port, _ = await running(gate, routes, app_of(gate))
     gate.in_flight, gate.active = 100, True
@@ -104,7 +104,7 @@ async def test_f3_the_shed_are_told_in_problem_json_when_to_come_again_through_b
 
 
 async def test_f3_connections_over_the_cap_are_turned_away_and_counted():
-    gate = Gate(OverloadSettings(max_connections=60))
+    gate = OverloadGate(OverloadSettings(max_connections=60))
     server, task, port, _ = await running(gate, {}, app_of(gate))
     lines = [await asyncio.open_connection("127.0.0.1", port) for _ in range(60)]
     assert await until_true(lambda: gate.connections == 60)
@@ -120,7 +120,7 @@ async def test_f3_connections_over_the_cap_are_turned_away_and_counted():
 
 
 async def test_f3_an_answer_that_does_not_come_is_a_503_at_its_deadline_through_both_doors():
-    gate = Gate(OverloadSettings(deadline_s=0.1))
+    gate = OverloadGate(OverloadSettings(deadline_s=0.1))
     never = asyncio.get_running_loop().create_future
 
     async def wait_for_ever(ask: Any) -> EndpointResponse:
@@ -147,7 +147,7 @@ async def test_f3_an_answer_that_does_not_come_is_a_503_at_its_deadline_through_
 
 
 async def test_f3_answers_about_money_have_a_deadline_of_their_own():
-    gate = Gate(OverloadSettings(deadline_s=600, pay_deadline_s=0.1))
+    gate = OverloadGate(OverloadSettings(deadline_s=600, pay_deadline_s=0.1))
     never = asyncio.get_running_loop().create_future
 
     async def wait_for_ever(ask: Any) -> EndpointResponse:

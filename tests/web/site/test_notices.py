@@ -8,7 +8,7 @@ from frontrow.core.errors import Overloaded
 from frontrow.settings.overload import OverloadSettings
 from frontrow.web.endpoints.messages import EndpointRequest
 from frontrow.web.server.overflow_page import OVERFLOW, Notices
-from frontrow.web.server.overload import Gate
+from frontrow.web.server.overload import OverloadGate
 from frontrow.web.site.error_pages import KINDS
 from frontrow.web.site.languages import LANGUAGES, words_of
 from frontrow.web.site.refusal_pages import notices_for_people
@@ -70,7 +70,7 @@ async def test_a_room_that_does_not_exist_is_a_page_for_people(tmp_path: Path) -
 
 
 async def test_f3_the_shed_who_look_at_pages_get_one_that_tries_again() -> None:
-    gate = Gate(OverloadSettings(max_in_flight=100))
+    gate = OverloadGate(OverloadSettings(max_in_flight=100))
     server, task, port, watch = await running(gate, {}, app_of(gate))
     watch.for_people = notices_for_people(Notices("Frontrow"))
     gate.in_flight, gate.active = 100, True

@@ -7,7 +7,8 @@ from pathlib import Path
 import httpx
 
 from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.people import Role, csrf_of
+from frontrow.boxoffice.model.people import csrf_of
+from frontrow.boxoffice.model.roles import Role
 from frontrow.web.endpoints.cookies import SESSION_COOKIE
 from frontrow.web.site.assets import site_assets
 from tests.boxoffice.organising.http import Desk, a_desk

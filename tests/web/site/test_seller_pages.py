@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from frontrow.boxoffice.model.people import Role
+from frontrow.boxoffice.model.roles import Role
 from tests.boxoffice.organising.http import EVENTS
 from tests.web.site.test_organiser_desk_pages import BROWSER, a_site
 

@@ -37,7 +37,7 @@ SEATS_UNCHANGED: Final = (
 class EventStatusBook(Protocol):
     """What is needed of the catalogue."""
 
-    async def settle_event(self, event_id: str, now_us: int) -> EventStatusChange | None: ...
+    async def update_event_status(self, event_id: str, now_us: int) -> EventStatusChange | None: ...
 
     async def ended_events(self, now_us: int, limit: int) -> list[str]: ...
 
@@ -86,8 +86,8 @@ class EventStatusKeeper:
             await self._update(event_id)
 
     async def _update(self, event_id: str) -> None:
-        settled = await self._catalogue.settle_event(event_id, self._clock())
-        self.moved += settled is not None and settled.move is not None
+        change = await self._catalogue.update_event_status(event_id, self._clock())
+        self.moved += change is not None and change.move is not None
 
     async def run(self) -> None:
         """Update events and sweep until cancelled."""

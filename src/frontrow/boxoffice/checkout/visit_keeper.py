@@ -23,7 +23,7 @@ MAX_HOLDS: Final = 20_000
 BOUGHT: Final = frozenset({BookingState.CONFIRMED, BookingState.REFUNDED})
 
 
-class Visits(Protocol):
+class KeptVisits(Protocol):
     """The visits of the waiting room, named as bookings name them (`Booking.session`)."""
 
     def is_mine(self, event_id: str) -> bool:
@@ -48,7 +48,9 @@ class HoldLedger(Protocol):
 class VisitKeeper:
     """Keeps the waiting room's visits in step with the ledger's holds."""
 
-    def __init__(self, ledger: HoldLedger, visits: Visits, clock: Clock, events: Callable[[], Iterable[str]]) -> None:
+    def __init__(
+        self, ledger: HoldLedger, visits: KeptVisits, clock: Clock, events: Callable[[], Iterable[str]]
+    ) -> None:
         self._ledger, self._visits, self._clock, self._events = ledger, visits, clock, events
         self.failures = 0
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from frontrow.boxoffice.holds.background_tasks import BackgroundTasks
 from frontrow.boxoffice.holds.events_on_sale import Sale
 from frontrow.boxoffice.holds.held_seats import HeldSeats
-from frontrow.boxoffice.model.claims import Claimed, ClaimRefused
+from frontrow.boxoffice.model.claims import ClaimedSeats, ClaimRefused
 from frontrow.boxoffice.model.hold_values import Hold, HoldStats, ShopPass
 from frontrow.boxoffice.model.holds import IdempotencyMismatch, NewHold, PlacedHold, SeatsTaken
 from frontrow.boxoffice.ports.ledger import Ledger
@@ -42,7 +42,7 @@ class AttemptRunner:
 
     def run_from_claim(
         self,
-        claimed: "asyncio.Future[Claimed | ClaimRefused]",
+        claimed: "asyncio.Future[ClaimedSeats | ClaimRefused]",
         sale: Sale,
         shop_pass: ShopPass,
         booking_id: str,
@@ -155,7 +155,7 @@ class _Attempt:
         self.amount_minor = 0
         self.result: asyncio.Future[HoldResult] = asyncio.get_running_loop().create_future()
 
-    def on_claim(self, claimed: "asyncio.Future[Claimed | ClaimRefused]") -> None:
+    def on_claim(self, claimed: "asyncio.Future[ClaimedSeats | ClaimRefused]") -> None:
         """The claim store has answered."""
         runner = self.runner
         error = asyncio.CancelledError() if claimed.cancelled() else claimed.exception()

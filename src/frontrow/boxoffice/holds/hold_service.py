@@ -23,7 +23,7 @@ from frontrow.boxoffice.holds.held_seats import HeldSeats, SeatChangeListener
 from frontrow.boxoffice.holds.local_refusal import LocalRefusals
 from frontrow.boxoffice.model.best_seats import best_available
 from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.claims import BestClaim, Claimed, ClaimRefused, SeatClaim, check_name
+from frontrow.boxoffice.model.claims import BestClaim, ClaimedSeats, ClaimRefused, SeatClaim, check_name
 from frontrow.boxoffice.model.events import check_on_sale
 from frontrow.boxoffice.model.hold_values import Hold, HoldStats, NoSuchSeats, ShopPass
 from frontrow.boxoffice.model.holds import ExpiredHold, SeatsTaken
@@ -112,7 +112,7 @@ class HoldService:
                 now_us + sale.hold_us,
             )
             claimed = await self._claim_best(claim, now_us)
-            if isinstance(claimed, Claimed):
+            if isinstance(claimed, ClaimedSeats):
                 request = repr(wish) if idempotency_key else ""
                 result = await self._attempts.run_from_seats(
                     claimed.seats, sale, shop_pass, booking_id, now_us, idempotency_key, request
@@ -195,7 +195,7 @@ class HoldService:
             )
         return await self._claim(sale, shop_pass, seats, now_us, key)
 
-    async def _claim_best(self, claim: BestClaim, now_us: int) -> Claimed | ClaimRefused:
+    async def _claim_best(self, claim: BestClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         try:
             return await self._claims.claim_best(claim, now_us)
         except Unavailable:

@@ -113,11 +113,11 @@ def box_office_jobs(
     notifier: Notifier,
     webhooks: OrganiserWebhooks,
     *,
-    told: OnExpired | None = None,
+    on_expired: OnExpired | None = None,
     more: Sequence[Job] = (),
 ) -> list[Job]:
-    """The jobs of a box office. `told` is called with expired holds; `more` are jobs of checkout and waitlist."""
-    sweeper = Sweeper(ledger, clock, on_expired=told) if told is not None else Sweeper(ledger, clock)
+    """The jobs of a box office. `on_expired` is called with expired holds; `more` are jobs of checkout and waitlist."""
+    sweeper = Sweeper(ledger, clock, on_expired=on_expired) if on_expired is not None else Sweeper(ledger, clock)
     relay = OutboxRelay(ledger, bus, clock)
     consumers = [
         FactConsumer("notify", bus, ledger.messages, clock, notifier.plan),

@@ -38,7 +38,7 @@ class SalesFollower:
         self._plans: dict[str, Plan] = {}
         self.follower = CatalogueFollower(catalogue, self._open, self._close, every_s=every_s)
 
-    async def look(self) -> None:
+    async def sync(self) -> None:
         """Read the catalogue once: open what is on sale, update what changed, close what is over."""
         await self.follower.sync()
 
@@ -67,7 +67,7 @@ class SalesFollower:
     async def run(self) -> None:
         """Follow the catalogue and recover lost claims until cancelled."""
         with contextlib.suppress(FrontrowError):
-            await self.look()
+            await self.sync()
         await self._recovery.start()
         try:
             await self.follower.run()

@@ -10,7 +10,8 @@ from itertools import groupby
 from typing import Final
 
 from frontrow.boxoffice.jobs.polling import PollLoop
-from frontrow.boxoffice.model.messages import Delivery, Outcome, settled
+from frontrow.boxoffice.messaging.delivery_retries import apply_outcome
+from frontrow.boxoffice.model.messages import Delivery, Outcome
 from frontrow.boxoffice.ports.messages import MessageBook
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
@@ -69,7 +70,9 @@ class DeliveryWorker:
                 outcomes = [Outcome(False, final=False, reason=repr(error))] * len(deliveries)
             now_us = self._clock()
             pairs = list(zip(deliveries, outcomes, strict=True))
-            await self._book.settle([settled(one, out, now_us, self._give_up_after_s) for one, out in pairs], now_us)
+            await self._book.save_delivery_results(
+                [apply_outcome(one, out, now_us, self._give_up_after_s) for one, out in pairs], now_us
+            )
             self.sent += sum(out.sent for out in outcomes)
             self.failed += sum(not out.sent for out in outcomes)
         except (Unavailable, Overloaded):

@@ -76,7 +76,7 @@ class FactConsumer:
         poisoned = PoisonedFact(carried.number, carried.body.decode(errors="replace")[:MAX_FACT_CHARS], reason)
         body = msgspec.json.encode(poisoned).decode()
         dead_letter = NewDelivery(POISON, self.name, f"{POISON}:{self.name}:{carried.number}", body)
-        return self._book.delivering([dead_letter], self._clock())
+        return self._book.make_delivery_queries([dead_letter], self._clock())
 
     def stop(self) -> None:
         """Stop after the current batch; without one, at once if the bus can."""

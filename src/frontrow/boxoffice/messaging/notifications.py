@@ -22,7 +22,7 @@ from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import BookingConfirmed, Fact, decode_fact, encode_fact
 from frontrow.boxoffice.model.messages import Attachment, Contact, Delivery, Message, NewDelivery, Outcome
-from frontrow.boxoffice.model.people import ROLES
+from frontrow.boxoffice.model.roles import ROLES
 from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.messages import Channel, MessageBook
 from frontrow.boxoffice.ports.payments import PaymentBook
@@ -136,7 +136,7 @@ class Notifier:
             for name in chosen
         ]
         deliveries += await self._plan_for_staff(number, fact)
-        return self._ledger.messages.delivering(deliveries, self._clock())
+        return self._ledger.messages.make_delivery_queries(deliveries, self._clock())
 
     async def _plan_for_staff(self, number: int, fact: Fact) -> list[NewDelivery]:
         """A mail to each member of the organiser's team who has the permission."""
@@ -173,7 +173,9 @@ class Notifier:
         message_id = f"confirmed-{booking.id}-again-{now_us}"
         body = msgspec.json.encode(_NotificationBody("email", "confirmed", encode_fact(fact), message_id)).decode()
         lane = f"email/{zlib.crc32(booking.fan.encode()) % LANES}"
-        queries = self._ledger.messages.delivering([NewDelivery(KIND, lane, f"{message_id}:email", body)], now_us)
+        queries = self._ledger.messages.make_delivery_queries(
+            [NewDelivery(KIND, lane, f"{message_id}:email", body)], now_us
+        )
         return await self._ledger.messages.once("resend", message_id, queries, now_us)
 
     async def send(self, deliveries: Sequence[Delivery]) -> list[Outcome]:

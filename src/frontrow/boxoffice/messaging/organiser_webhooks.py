@@ -71,7 +71,7 @@ class OrganiserWebhooks:
         wanted = [one for one in await self._endpoints(fact.event_id) if not one.facts or name in one.facts]
         payload = f'{{"id":"fct_{number}","type":"{name}","fact":{encode_fact(fact)}}}'
         body = {one.id: msgspec.json.encode(_WebhookBody(one.id, payload)).decode() for one in wanted}
-        return self._book.delivering(
+        return self._book.make_delivery_queries(
             [NewDelivery(KIND, one.organiser, f"webhook:{one.id}:{number}", body[one.id]) for one in wanted],
             self._clock(),
         )
@@ -82,7 +82,7 @@ class OrganiserWebhooks:
         payload = f'{{"id":"fct_test-{now_us}","type":"Test","fact":{{"event_id":"{endpoint.event_id}"}}}}'
         body = msgspec.json.encode(_WebhookBody(endpoint.id, payload)).decode()
         dedupe = f"webhook:{endpoint.id}:test-{now_us}"
-        queries = self._book.delivering([NewDelivery(KIND, endpoint.organiser, dedupe, body)], now_us)
+        queries = self._book.make_delivery_queries([NewDelivery(KIND, endpoint.organiser, dedupe, body)], now_us)
         return await self._book.once("webhook test", dedupe, queries, now_us)
 
     async def _endpoints(self, event_id: str) -> list[Endpoint]:

@@ -34,7 +34,7 @@ class SeatClaim(msgspec.Struct, frozen=True, gc=False):
     expires_at_us: int
 
 
-class Claimed(msgspec.Struct, frozen=True, gc=False):
+class ClaimedSeats(msgspec.Struct, frozen=True, gc=False):
     """The booking has the seats, as far as the claim store knows."""
 
     seats: tuple[int, ...]

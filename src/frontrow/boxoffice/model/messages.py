@@ -4,18 +4,14 @@ A delivery is one thing to one receiver over one way. It waits, is leased, and i
 twice as long, up to a bound) or given up when its time is over.
 """
 
-import zlib
 from enum import StrEnum
 from typing import Final
 
 import msgspec
 
 from frontrow.boxoffice.model.facts import Fact, OutboxFact, decode_fact, encode_fact
-from frontrow.core.clock import US_PER_S
 
 DEFAULT_CHANNELS: Final = ("email", "in_app")
-FIRST_PAUSE_S: Final = 5
-LONGEST_PAUSE_S: Final = 4 * 3600
 MAX_ERROR_CHARS: Final = 300
 POISON: Final = "poison"  # the kind of deliveries that keep facts no consumer could handle
 
@@ -157,7 +153,7 @@ class Aside(msgspec.Struct, frozen=True):
             return self.body[:MAX_ERROR_CHARS]
 
 
-class Settled(msgspec.Struct, frozen=True):
+class DeliveryResult(msgspec.Struct, frozen=True):
     """What became of a leased delivery."""
 
     number: int
@@ -180,20 +176,3 @@ class Endpoint(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"Endpoint({self.id}, {self.organiser}, {self.url})"
-
-
-def settled(delivery: Delivery, outcome: Outcome, now_us: int, give_up_after_s: int) -> Settled:
-    """The delivery after an attempt: sent, given up, or waiting for a pause that doubles each time.
-
-    The pause is spread by a fifth, the same for the same delivery, so that receivers are not hit in step.
-    """
-    attempts = delivery.attempts + 1
-    reason = outcome.reason[:MAX_ERROR_CHARS]
-    if outcome.sent:
-        return Settled(delivery.number, DeliveryState.SENT, attempts, now_us)
-    pause_s = min(FIRST_PAUSE_S * 2 ** min(attempts - 1, 20), LONGEST_PAUSE_S)
-    spread = zlib.crc32(f"{delivery.dedupe}:{attempts}".encode()) % 200
-    next_at_us = now_us + pause_s * US_PER_S * (1000 + spread) // 1000
-    if outcome.final or next_at_us >= delivery.created_at_us + give_up_after_s * US_PER_S:
-        return Settled(delivery.number, DeliveryState.GIVEN_UP, attempts, now_us, reason)
-    return Settled(delivery.number, DeliveryState.WAITING, attempts, next_at_us, reason)

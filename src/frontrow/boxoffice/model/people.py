@@ -1,62 +1,23 @@
-"""Who may do what: organisers, their staff and roles, fans, sessions, API keys, one-time links. Pure values and rules.
+"""People: organisers and their staff, fans, sessions, API keys, one-time links. Pure values and rules.
 
-PERMISSIONS and ROLES are the one table of rights; a route names a permission, a role or an API key's scopes grant it.
-Secrets that people carry (sessions, keys, links) are 256 random bits with a prefix; only their hashes are kept.
+What a role may do is in `model.roles`, what a password must be in `model.password_rules`. Secrets that people carry
+(sessions, keys, links) are 256 random bits with a prefix; only their hashes are kept.
 """
 
 import hashlib
-import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
 import msgspec
 
-from frontrow.core.clock import US_PER_S
+from frontrow.boxoffice.model.roles import PERMISSIONS, ROLES, Role
 from frontrow.core.errors import Forbidden, InvalidInput, NotFound, Overloaded, Refused, Unauthorised
 
 DEFAULT_ORGANISER: Final = "org_default"  # whose events are that were there before organisers
 
-PERMISSIONS: Final[Mapping[str, str]] = {
-    "events:read": "see events that are not public yet",
-    "events:write": "create and change venues, seating, events, tiers and schedules",
-    "sales:control": "publish, pause, cancel and steer the waiting room",
-    "bookings:read": "see bookings and who made them",
-    "refunds:write": "refund outside the fans' own window",
-    "codes:write": "make presale and priority codes",
-    "webhooks:write": "send the event's facts elsewhere",
-    "figures:read": "see sales figures, live and as files",
-    "door:scan": "check tickets at the door and hand scans in",
-    "audit:read": "see who changed what",
-    "team:read": "see who is in the team",
-    "team:write": "invite, change and remove members of the team",
-    "keys:write": "make and revoke API keys",
-}
-
-
-class Role(StrEnum):
-    OWNER = "owner"
-    MANAGER = "manager"
-    BOX_OFFICE = "box_office"
-    DOOR = "door"
-    READ_ONLY = "read_only"
-
-
-ROLES: Final[Mapping[Role, frozenset[str]]] = {
-    Role.OWNER: frozenset(PERMISSIONS),
-    Role.MANAGER: frozenset(PERMISSIONS) - {"team:write", "keys:write"},
-    Role.BOX_OFFICE: frozenset(
-        {"events:read", "bookings:read", "refunds:write", "codes:write", "figures:read", "door:scan"}
-    ),
-    Role.DOOR: frozenset({"events:read", "door:scan"}),
-    Role.READ_ONLY: frozenset({"events:read", "bookings:read", "figures:read", "audit:read", "team:read"}),
-}
-
-MIN_PASSWORD_CHARS, MAX_PASSWORD_CHARS = 12, 256
 MAX_NAME_CHARS: Final = 200
-# Words that guessers try first; a password made of one of them and digits is refused whatever its length.
-_TOO_EASY: Final = re.compile(r"(pass(word|wort)?|frontrow|qwert[yz]|letmein|welcome|admin|ticket|secret|iloveyou)+\W*")
 
 
 class SignInNeeded(Unauthorised):
@@ -231,53 +192,13 @@ def checked_name(text: str, param: str = "name") -> str:
     return name
 
 
-def normalised_password(text: str) -> str:
-    """The one form in which a password is hashed and compared: NFKC, without spaces around it."""
-    return unicodedata.normalize("NFKC", text).strip()
-
-
-def checked_password(text: str, email: str) -> str:
-    """The password as it is hashed, or what is wrong with it."""
-    password = normalised_password(text)
-    if not MIN_PASSWORD_CHARS <= len(password) <= MAX_PASSWORD_CHARS:
-        raise InvalidInput(
-            f"a password has {MIN_PASSWORD_CHARS} to {MAX_PASSWORD_CHARS} characters; a sentence is fine",
-            param="password",
-        )
-    plain = re.sub(r"[\d_\s]+", "", password.lower())
-    local = email.partition("@")[0].lower()
-    if len(set(password)) < 5 or _TOO_EASY.fullmatch(plain) or (len(local) > 3 and plain == local):
-        raise InvalidInput("this password is among the first that guessers try; choose another", param="password")
-    return password
-
-
 def checked_scopes(scopes: Iterable[str], granted: frozenset[str]) -> tuple[str, ...]:
     """Scopes of a new API key: known ones, at least one, none that its maker lacks."""
     wanted = frozenset(scopes)
     unknown = wanted - PERMISSIONS.keys()
     if unknown or not wanted:
-        known = ", ".join(sorted(PERMISSIONS))
-        raise InvalidInput(f"scopes are one or more of {known}", param="scopes")
+        permissions = ", ".join(sorted(PERMISSIONS))
+        raise InvalidInput(f"scopes are one or more of {permissions}", param="scopes")
     if wanted - granted:
         raise NotAllowed(f"nobody can give away what they may not do: {', '.join(sorted(wanted - granted))}")
     return tuple(sorted(wanted))
-
-
-def may_manage(actor: Role, target: Role) -> bool:
-    """Whether a member with `actor`'s role may give, change or take away `target`'s role."""
-    return "team:write" in ROLES[actor] and ROLES[target] <= ROLES[actor]
-
-
-def session_bounds(kind: SubjectKind, stage: Stage) -> tuple[int, int]:
-    """(idle, absolute) life of a new session in microseconds."""
-    if stage is not Stage.FULL:
-        return 10 * 60 * US_PER_S, 10 * 60 * US_PER_S
-    return _BOUNDS_US[kind]
-
-
-_HOUR_US: Final = 3600 * US_PER_S
-_BOUNDS_US: Final = {
-    SubjectKind.STAFF: (2 * _HOUR_US, 12 * _HOUR_US),
-    SubjectKind.FAN: (14 * 24 * _HOUR_US, 60 * 24 * _HOUR_US),
-    SubjectKind.GUEST: (24 * _HOUR_US, 7 * 24 * _HOUR_US),
-}

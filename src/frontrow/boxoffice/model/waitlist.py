@@ -115,7 +115,7 @@ class NewEntry(msgspec.Struct, frozen=True):
             raise InvalidInput(f"choose at most {MAX_SECTIONS} sections of the plan, or none", param="sections")
 
 
-class Entry(msgspec.Struct, frozen=True):
+class WaitlistEntry(msgspec.Struct, frozen=True):
     """A fan in line. `number` grows in the order of joining. `offers_made` and `lapses` count its offers."""
 
     number: int

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from frontrow.boxoffice.model.best_seats import Grade, SectionLayout, best_available
 from frontrow.boxoffice.model.seats import SeatState, Wish
 from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.model.waitlist import Entry, NewEntry
+from frontrow.boxoffice.model.waitlist import NewEntry, WaitlistEntry
 
 Masks = Callable[[Wish], Sequence[tuple[int, bytes]]]
 
@@ -52,7 +52,7 @@ class SeatPool:
         counts = {layout.id: self.states.count(0, layout.base, layout.base + layout.size) for layout in self._layouts}
         return {section: count for section, count in counts.items() if count}
 
-    def pick(self, entry: Entry | NewEntry) -> tuple[int, ...]:
+    def pick(self, entry: WaitlistEntry | NewEntry) -> tuple[int, ...]:
         """The seats for this entry, or none if its party does not fit. The pool does not change."""
         if entry.seat_count > self.free:
             return ()
@@ -92,7 +92,7 @@ class SeatPool:
         return ()
 
 
-def assign_seats(entries: Iterable[Entry], pool: SeatPool) -> list[tuple[Entry, tuple[int, ...]]]:
+def assign_seats(entries: Iterable[WaitlistEntry], pool: SeatPool) -> list[tuple[WaitlistEntry, tuple[int, ...]]]:
     """Seats for as many entries as possible, in their order; the pool is left without those seats."""
     given = []
     for entry in entries:

@@ -69,7 +69,7 @@ class AccountMail:
 
     async def _queue(self, body: _AccountMailBody) -> None:
         message_id, now_us = self._ids.new("msg"), self._clock()
-        queries = self._book.delivering([self._mail.new_delivery(message_id, body)], now_us)
+        queries = self._book.make_delivery_queries([self._mail.new_delivery(message_id, body)], now_us)
         await self._book.once("account mail", message_id, queries, now_us)
 
     def worker(self) -> DeliveryWorker:

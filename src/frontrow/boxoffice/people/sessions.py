@@ -18,7 +18,6 @@ from frontrow.boxoffice.model.people import (
     SubjectKind,
     csrf_of,
     secret_hash,
-    session_bounds,
 )
 from frontrow.boxoffice.ports.people import PeopleBook
 from frontrow.core.clock import US_PER_S, Clock
@@ -29,6 +28,14 @@ KEY_PREFIX: Final = "frk_"
 SECRET_CHARS: Final = 47  # prefix and 43 characters of base64url: 256 bits
 TOUCH_EVERY_US: Final = 60 * US_PER_S  # the precision of "last seen"; one write per request would be too many
 MAX_AGENT_CHARS: Final = 200
+HOUR_US: Final = 3_600 * US_PER_S
+UNFINISHED_LIFE_US: Final = 10 * 60 * US_PER_S  # of a session that waits for its second factor
+# How long a session lives without a request, and at most.
+LIVES_US: Final = {
+    SubjectKind.STAFF: (2 * HOUR_US, 12 * HOUR_US),
+    SubjectKind.FAN: (14 * 24 * HOUR_US, 60 * 24 * HOUR_US),
+    SubjectKind.GUEST: (24 * HOUR_US, 7 * 24 * HOUR_US),
+}
 
 
 class SignedIn(msgspec.Struct, frozen=True):
@@ -70,7 +77,8 @@ class Sessions:
         replaces: Session | None = None,
     ) -> SignedIn:
         """Start a new session. The one it replaces ends in the same transaction."""
-        now_us, (idle_us, whole_us) = self._clock(), session_bounds(kind, stage)
+        now_us = self._clock()
+        idle_us, whole_us = LIVES_US[kind] if stage is Stage.FULL else (UNFINISHED_LIFE_US, UNFINISHED_LIFE_US)
         shown = "".join(letter for letter in agent if letter.isprintable())[:MAX_AGENT_CHARS]
         session = Session(self._ids.new("ses"), kind, subject, stage, now_us, now_us, now_us + whole_us, idle_us, shown)
         secret = new_secret(SESSION_PREFIX)

@@ -12,6 +12,7 @@ import msgspec
 import pyotp
 
 from frontrow.boxoffice.model.email_addresses import checked_email
+from frontrow.boxoffice.model.password_rules import checked_password
 from frontrow.boxoffice.model.people import (
     NotAllowed,
     PersonNotFound,
@@ -20,7 +21,6 @@ from frontrow.boxoffice.model.people import (
     Stage,
     SubjectKind,
     WrongCredentials,
-    checked_password,
     secret_hash,
 )
 from frontrow.boxoffice.people.passwords import PasswordCheck, Passwords

@@ -9,8 +9,8 @@ from typing import Final
 import msgspec
 
 from frontrow.boxoffice.model.email_addresses import checked_email
+from frontrow.boxoffice.model.password_rules import checked_password
 from frontrow.boxoffice.model.people import (
-    ROLES,
     AlreadyMember,
     ApiKey,
     Invitation,
@@ -18,14 +18,12 @@ from frontrow.boxoffice.model.people import (
     NotAllowed,
     Organiser,
     PersonNotFound,
-    Role,
     Staff,
     checked_name,
-    checked_password,
     checked_scopes,
-    may_manage,
     secret_hash,
 )
+from frontrow.boxoffice.model.roles import ROLES, Role, may_manage
 from frontrow.boxoffice.people.account_mail import AccountMail
 from frontrow.boxoffice.people.passwords import Passwords
 from frontrow.boxoffice.people.sessions import KEY_PREFIX, is_secret, new_secret

@@ -11,12 +11,12 @@ from frontrow.boxoffice.model.messages import (
     BusFact,
     Contact,
     Delivery,
+    DeliveryResult,
     Endpoint,
     InAppMessage,
     Message,
     NewDelivery,
     Outcome,
-    Settled,
 )
 from frontrow.boxoffice.ports.queries import Query
 
@@ -99,7 +99,7 @@ class MessageBook(Protocol):
         """When this message was first seen, by any server; records it."""
         ...
 
-    def delivering(self, deliveries: Sequence[NewDelivery], now_us: int) -> list[Query]:
+    def make_delivery_queries(self, deliveries: Sequence[NewDelivery], now_us: int) -> list[Query]:
         """The statements that queue deliveries. A delivery with a known `dedupe` is already queued."""
         ...
 
@@ -112,7 +112,7 @@ class MessageBook(Protocol):
         """
         ...
 
-    async def settle(self, settled: Sequence[Settled], now_us: int) -> None:
+    async def save_delivery_results(self, results: Sequence[DeliveryResult], now_us: int) -> None:
         """Record what became of leased deliveries: sent, given up, or due again later."""
         ...
 

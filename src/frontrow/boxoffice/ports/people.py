@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.people import ApiKey, Fan, Invitation, Organiser, Role, Session, Staff
-from frontrow.boxoffice.model.waitlist import Entry
+from frontrow.boxoffice.model.people import ApiKey, Fan, Invitation, Organiser, Session, Staff
+from frontrow.boxoffice.model.roles import Role
+from frontrow.boxoffice.model.waitlist import WaitlistEntry
 
 
 class PeopleBook(Protocol):
@@ -143,7 +144,7 @@ class PeopleBook(Protocol):
         """
         ...
 
-    async def entries_of(self, fans: Sequence[str]) -> list[Entry]:
+    async def entries_of(self, fans: Sequence[str]) -> list[WaitlistEntry]:
         """The waitlist entries of these fans in all events."""
         ...
 

@@ -19,7 +19,7 @@ class ReturnsBook(Protocol):
         """Free seats being given, with a fact TicketReturned; those that this call freed."""
         ...
 
-    async def settle_resales(self, now_us: int, limit: int) -> list[Return]:
+    async def mark_resales(self, now_us: int, limit: int) -> list[Return]:
         """Find listed seats that were sold again, each once, with a fact TicketResold."""
         ...
 

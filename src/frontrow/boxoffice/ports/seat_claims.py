@@ -4,7 +4,7 @@ from asyncio import Future
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
-from frontrow.boxoffice.model.claims import BestClaim, Claimed, ClaimRefused, SeatClaim, TakenSeat
+from frontrow.boxoffice.model.claims import BestClaim, ClaimedSeats, ClaimRefused, SeatClaim, TakenSeat
 from frontrow.boxoffice.model.venues import Plan
 
 
@@ -26,7 +26,7 @@ class SeatClaims(Protocol):
         """Drop what this process keeps about the event. The stored claims stay."""
         ...
 
-    async def claim(self, claim: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+    async def claim(self, claim: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         """Claim all the seats or none. Seats that the booking has are free to it; expired claims are free to all.
 
         A group across sections is claimed in plan order and undone when one part is refused. Until all parts are
@@ -34,11 +34,11 @@ class SeatClaims(Protocol):
         """
         ...
 
-    def claim_soon(self, claim: SeatClaim, now_us: int) -> "Future[Claimed | ClaimRefused]":
+    def claim_soon(self, claim: SeatClaim, now_us: int) -> "Future[ClaimedSeats | ClaimRefused]":
         """`claim` as a future, without a task. A queued claim is carried out even if the caller stops waiting."""
         ...
 
-    async def claim_best(self, claim: BestClaim, now_us: int) -> Claimed | ClaimRefused:
+    async def claim_best(self, claim: BestClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         """Choose and claim seats in one atomic step, by the rules of `model/best_seats.py`.
 
         Grades are tried from the best to `claim.worst`. The claim is refused when none fits; `taken` then lists the
@@ -46,7 +46,7 @@ class SeatClaims(Protocol):
         """
         ...
 
-    async def extend(self, claim: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+    async def extend(self, claim: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         """Set a new end for seats of the booking. Refused, with the seats named, if one of them is not its own."""
         ...
 

@@ -10,7 +10,9 @@ from frontrow.boxoffice.model.signups import Presale, Signup, SignupState
 class SignupBook(Protocol):
     """Sign-ups and presales as the ledger keeps them. Each method is one transaction."""
 
-    async def ask(self, signup: Signup, delivery: Callable[[str], NewDelivery] | None) -> tuple[str, SignupState]:
+    async def save_signup(
+        self, signup: Signup, delivery: Callable[[str], NewDelivery] | None
+    ) -> tuple[str, SignupState]:
         """Keep the sign-up, or find the one of the same address. Returns its id and state.
 
         `delivery` makes the mail from the id. It is queued in the same transaction, unless the sign-up was decided."""
@@ -64,8 +66,8 @@ class SignupBook(Protocol):
         """Every confirmed registration of an event."""
         ...
 
-    async def settle_registrations(
-        self, settled: Sequence[tuple[str, SignupState, int]], deliveries: Sequence[NewDelivery], now_us: int
+    async def write_draw_results(
+        self, results: Sequence[tuple[str, SignupState, int]], deliveries: Sequence[NewDelivery], now_us: int
     ) -> None:
         """Write what the draw decided for these and queue their mails. Repeating it changes nothing."""
         ...

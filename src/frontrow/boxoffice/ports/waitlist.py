@@ -4,7 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from frontrow.boxoffice.model.events import Event, EventStatus
-from frontrow.boxoffice.model.waitlist import EndedEntries, Entry, NewEntry, NewOffer, Offer, WaitlistSummary, WaitRules
+from frontrow.boxoffice.model.waitlist import (
+    EndedEntries,
+    NewEntry,
+    NewOffer,
+    Offer,
+    WaitlistEntry,
+    WaitlistSummary,
+    WaitRules,
+)
 from frontrow.core.errors import FrontrowError
 
 
@@ -23,7 +31,7 @@ class WaitlistBook(Protocol):
         """The event's rules. The default is first come, first served."""
         ...
 
-    async def join_waitlist(self, new: NewEntry, now_us: int) -> Entry:
+    async def join_waitlist(self, new: NewEntry, now_us: int) -> WaitlistEntry:
         """Join the line, with a fact WaitlistJoined. There is one entry per fan and event under any race.
 
         A repeated request returns the existing entry; a different one raises `AlreadyWaiting`. A cancelled event raises
@@ -31,7 +39,7 @@ class WaitlistBook(Protocol):
         """
         ...
 
-    async def leave_waitlist(self, entry_id: str, fan: str, now_us: int) -> Entry:
+    async def leave_waitlist(self, entry_id: str, fan: str, now_us: int) -> WaitlistEntry:
         """Leave the line. An open offer is declined. An entry that already left is returned as is."""
         ...
 
@@ -42,23 +50,23 @@ class WaitlistBook(Protocol):
         """
         ...
 
-    async def entry(self, entry_id: str) -> Entry | None: ...
+    async def entry(self, entry_id: str) -> WaitlistEntry | None: ...
 
-    async def entry_of_fan(self, event_id: str, fan: str) -> Entry | None:
+    async def entry_of_fan(self, event_id: str, fan: str) -> WaitlistEntry | None:
         """The fan's entry that is waiting or has an offer."""
         ...
 
-    async def entries_ahead(self, entry: Entry) -> int:
+    async def entries_ahead(self, entry: WaitlistEntry) -> int:
         """The number of waiting entries before this one."""
         ...
 
     async def waiting_page(
         self, event_id: str, free: Mapping[str, int], after: tuple[int, int], limit: int
-    ) -> list[Entry]:
+    ) -> list[WaitlistEntry]:
         """Waiting entries in order, from after (rank, number) on, that fit the free seats per section."""
         ...
 
-    async def waitlist_look(self, event_id: str, now_us: int) -> WaitlistSummary: ...
+    async def read_waitlist_summary(self, event_id: str, now_us: int) -> WaitlistSummary: ...
 
     async def last_fans(self, event_id: str, seats: Sequence[int]) -> dict[int, str]:
         """The last fan of each of these free seats that was ever held or sold."""
@@ -88,7 +96,7 @@ class WaitlistBook(Protocol):
         """Free the seats at once. The entry keeps its place. An already declined offer is returned as is."""
         ...
 
-    async def settle_offers(self, now_us: int, limit: int) -> list[Offer]:
+    async def end_finished_offers(self, now_us: int, limit: int) -> list[Offer]:
         """End at most `limit` open offers that are past their time (OfferLapsed) or whose booking was paid or ended.
 
         Among any number of workers, each offer is ended and returned exactly once.

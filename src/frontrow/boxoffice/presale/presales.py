@@ -176,7 +176,7 @@ class Presales:
                     decided.append((signup.id, SignupState.PASSED_OVER, 0))
                     mails.append(self._mail.missed(signup, event, zone))
             if decided:
-                await self._book.settle_registrations(decided, [] if cancelled else mails, self._clock())
+                await self._book.write_draw_results(decided, [] if cancelled else mails, self._clock())
         last = rank_of(presale, everybody[winners - 1]) if winners else ""
         await self._book.finish_draw(presale.event_id, last, self._clock())
 

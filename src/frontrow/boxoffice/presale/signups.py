@@ -82,7 +82,7 @@ class Signups:
             return self.mail.confirm(signup, event, zone, message_id)
 
         needs_proof = state is SignupState.ASKED
-        signup_id, saved_state = await self._book.ask(wanted, mail if needs_proof else None)
+        signup_id, saved_state = await self._book.save_signup(wanted, mail if needs_proof else None)
         return Signup(signup_id, event.id, purpose, email, locale, saved_state, 0, wanted.created_at_us)
 
     async def _check(self, event: Event, purpose: Purpose) -> None:

@@ -146,7 +146,7 @@ class TicketReturns:
         """Continue what a crash left unfinished, find resales and refund them, in bounded steps."""
         await self._revoke_and_list(await self._ledger.returns.returns_in(ReturnState.GIVING, BATCH), self._clock())
         for _ in range(BATCHES_PER_SWEEP):
-            resold = await self._ledger.returns.settle_resales(self._clock(), BATCH)
+            resold = await self._ledger.returns.mark_resales(self._clock(), BATCH)
             self.stats.resold += len(resold)
             if len(resold) < BATCH:
                 break

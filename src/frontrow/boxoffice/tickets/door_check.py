@@ -14,14 +14,8 @@ import msgspec
 
 from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, find_duplicates
 from frontrow.boxoffice.tickets.door_bundle import Bundle, Revocations, check_revocations, seat_name
-from frontrow.boxoffice.tickets.ticket_codes import (
-    Misread,
-    ReadTicket,
-    is_rotating_code,
-    read_code,
-    signed_text,
-    ticket_secret,
-)
+from frontrow.boxoffice.tickets.rotating_codes import is_rotating_code, ticket_secret
+from frontrow.boxoffice.tickets.ticket_codes import Misread, ReadTicket, read_code, signed_text
 from frontrow.core.errors import InvalidInput
 
 MAX_LOG_LINES: Final = 2_000_000

@@ -10,13 +10,12 @@ bytes before it. `check` is a hash of everything before it: it tells a misread c
 
 import base64
 import hashlib
-import hmac
 from typing import Final, NamedTuple
 
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.tickets import NewTicket, ticket_id, ticket_id_bytes
+from frontrow.boxoffice.tickets.rotating_codes import MAC_CHARS, rotating_code, ticket_secret
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
-from frontrow.core.clock import US_PER_S
 
 PREFIX: Final = "FR1"
 VERSION: Final = 0x10
@@ -24,12 +23,8 @@ ROTATING: Final = 0x01
 BODY_BYTES: Final = 38
 SIGNED_BYTES: Final = BODY_BYTES + 64
 CODE_CHARS: Final = len(PREFIX) + 168
-STEP_S: Final = 30
-STEPS_TOLERATED: Final = 1  # in both directions: the clocks of phones and gates differ
 _DOMAIN: Final = b"frontrow ticket 1\0"
 _CHECK_BYTES: Final = 3
-_MAC_BYTES: Final = 5
-MAC_CHARS: Final = 8
 FULL_CHARS: Final = CODE_CHARS + 1 + MAC_CHARS
 _ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _TO_BASE_32_DIGITS: Final = str.maketrans(_ALPHABET, "0123456789ABCDEFGHIJKLMNOPQRSTUV")
@@ -136,36 +131,9 @@ class Issuer:
         return tuple(tickets)
 
 
-# Rotating codes
-
-
-def ticket_secret(event_secret: bytes, short_id: bytes) -> bytes:
-    """The secret of one ticket, for the device of its holder."""
-    return hmac.digest(event_secret, short_id, hashlib.sha256)
-
-
-def rotating_code(secret: bytes, now_us: int) -> str:
-    """The 8 characters of this 30 s step."""
-    return _mac(secret, now_us // (STEP_S * US_PER_S))
-
-
-def is_rotating_code(secret: bytes, shown: str, now_us: int) -> bool:
-    """Whether `shown` is the code of the current step or of one within the tolerated clock difference."""
-    step = now_us // (STEP_S * US_PER_S)
-    return any(
-        hmac.compare_digest(_mac(secret, near).encode(), shown.encode("utf-8", "replace"))
-        for near in range(step - STEPS_TOLERATED, step + STEPS_TOLERATED + 1)
-    )
-
-
 def shown_code(code: str, event_secret: bytes, now_us: int) -> str:
     """The code that a screen shows now, with the rotating part if the ticket has one."""
     ticket = read_code(code)
     if not ticket.rotating:
         return code
     return f"{code}.{rotating_code(ticket_secret(event_secret, ticket.short_id), now_us)}"
-
-
-def _mac(secret: bytes, step: int) -> str:
-    digest = hmac.digest(secret, max(step, 0).to_bytes(8), hashlib.sha256)
-    return base64.b32encode(digest[:_MAC_BYTES]).decode()

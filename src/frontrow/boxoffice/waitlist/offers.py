@@ -18,10 +18,10 @@ import msgspec
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
 from frontrow.boxoffice.holds.held_seats import SeatChangeListener
 from frontrow.boxoffice.model import facts
-from frontrow.boxoffice.model.claims import Claimed, ClaimRefused, SeatClaim
+from frontrow.boxoffice.model.claims import ClaimedSeats, ClaimRefused, SeatClaim
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.holds import NewHold, SeatsTaken
-from frontrow.boxoffice.model.waitlist import OFFER_TTL_S, Entry, NewOffer, Offer, OfferState
+from frontrow.boxoffice.model.waitlist import OFFER_TTL_S, NewOffer, Offer, OfferState, WaitlistEntry
 from frontrow.boxoffice.model.waitlist_matching import SeatPool, assign_seats
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.ports.seat_listener import SeatListener
@@ -135,7 +135,7 @@ class OfferWorker:
         """End offers that lapsed or whose booking moved on, and free the seats of lapsed ones."""
         count = 0
         for _ in range(END_BATCHES_PER_SWEEP):
-            ended = await self._ledger.waitlist.settle_offers(self._clock(), END_BATCH)
+            ended = await self._ledger.waitlist.end_finished_offers(self._clock(), END_BATCH)
             for offer in ended:
                 self._dirty.add(offer.event_id)
                 if offer.state is not OfferState.CLAIMED and offer.event_id in set(self._sales):
@@ -158,7 +158,7 @@ class OfferWorker:
         in_sale = event.sale_starts_at_us <= now_us < event.sale_ends_at_us
         if event.status not in HAS_WAITLIST or event.paused or not in_sale:
             return 0
-        summary = await self._ledger.waitlist.waitlist_look(event_id, now_us)
+        summary = await self._ledger.waitlist.read_waitlist_summary(event_id, now_us)
         if not summary.waiting and event.status is EventStatus.ON_SALE:
             return 0
         if summary.taken >= sale.plan.size:
@@ -205,7 +205,12 @@ class OfferWorker:
         return offered, False
 
     async def _offer_all(
-        self, sale: Sale, given: Sequence[tuple[Entry, tuple[int, ...]]], pool: SeatPool, skipped: set[str], now_us: int
+        self,
+        sale: Sale,
+        given: Sequence[tuple[WaitlistEntry, tuple[int, ...]]],
+        pool: SeatPool,
+        skipped: set[str],
+        now_us: int,
     ) -> int:
         """Claim the seats, then save holds and offers. The seats of refused offers are free again in the pool."""
         news = [self._new_offer(sale, entry, seats, now_us) for entry, seats in given]
@@ -213,7 +218,7 @@ class OfferWorker:
         failed = next((error for error in claims if isinstance(error, BaseException)), None)
         if failed is not None:  # the claims stay until the next call, which uses the same ids
             raise failed
-        claimed = [new for new, answer in zip(news, claims, strict=True) if isinstance(answer, Claimed)]
+        claimed = [new for new, answer in zip(news, claims, strict=True) if isinstance(answer, ClaimedSeats)]
         answers = dict(zip([new.id for new in claimed], await self._ledger.waitlist.make_offers(claimed), strict=True))
         won = 0
         for (entry, seats), new, claim in zip(given, news, claims, strict=True):
@@ -236,7 +241,7 @@ class OfferWorker:
         self.stats.offered += won
         return won
 
-    def _new_offer(self, sale: Sale, entry: Entry, seats: tuple[int, ...], now_us: int) -> NewOffer:
+    def _new_offer(self, sale: Sale, entry: WaitlistEntry, seats: tuple[int, ...], now_us: int) -> NewOffer:
         offer_id, booking_id = entry.next_offer_ids()
         prices, event = sale.prices_minor(seats), sale.event
         hold = NewHold(
@@ -254,7 +259,7 @@ class OfferWorker:
         )
         return NewOffer(offer_id, entry.id, hold)
 
-    async def _claim(self, hold: NewHold) -> Claimed | ClaimRefused:
+    async def _claim(self, hold: NewHold) -> ClaimedSeats | ClaimRefused:
         claim = SeatClaim(hold.event_id, hold.seats, hold.fan, hold.booking_id, hold.expires_at_us)
         return await self._claims.claim(claim, hold.now_us)
 

@@ -15,7 +15,7 @@ from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.claims import SeatClaim
 from frontrow.boxoffice.model.events import EventStatus, NotOnSale
 from frontrow.boxoffice.model.seats import check_count
-from frontrow.boxoffice.model.waitlist import Entry, EntryState, NewEntry, NotWaiting, Offer, SeatsStillFree
+from frontrow.boxoffice.model.waitlist import EntryState, NewEntry, NotWaiting, Offer, SeatsStillFree, WaitlistEntry
 from frontrow.boxoffice.model.waitlist_matching import SeatPool
 from frontrow.boxoffice.ports.ledger import Catalogue, Ledger
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
@@ -41,7 +41,7 @@ class WaitlistLedger(Ledger, Protocol):
 class Position(msgspec.Struct, frozen=True):
     """A fan's position in line: 1 is next, 0 means that an offer is open."""
 
-    entry: Entry
+    entry: WaitlistEntry
     position: int
 
 
@@ -75,7 +75,7 @@ class WaitlistService:
 
     async def join(
         self, event_id: str, fan: str, count: int, *, sections: Sequence[str] = (), split_ok: bool = False
-    ) -> Entry:
+    ) -> WaitlistEntry:
         """Join the waitlist of an event, for any section or the chosen ones. Repeating it changes nothing."""
         sale, now_us = self._sales.get(event_id), self._clock()
         event = await self._ledger.catalogue.event(event_id)
@@ -115,7 +115,7 @@ class WaitlistService:
         ahead = await self._ledger.waitlist.entries_ahead(entry) + 1 if entry.state is EntryState.WAITING else 0
         return Position(entry, ahead)
 
-    async def leave(self, entry_id: str, fan: str) -> Entry:
+    async def leave(self, entry_id: str, fan: str) -> WaitlistEntry:
         """Leave the waitlist. An open offer goes to the next in line."""
         entry = await self._ledger.waitlist.entry(entry_id)
         open_offers = []

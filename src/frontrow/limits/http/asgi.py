@@ -9,46 +9,37 @@ handshakes count as GET.
 """
 
 import asyncio
+import inspect
 import warnings
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, Unpack
 
 from frontrow.limits.config import load_config
-from frontrow.limits.http.caller_identity import make_getters, secret_key, user_name
-from frontrow.limits.http.client import ClientAddress
-from frontrow.limits.http.headers import Field
-from frontrow.limits.http.refusal_responses import missing_client_response, refusal_response
-from frontrow.limits.http.request_limits import Getter, MissingClient, RequestLimits
-from frontrow.limits.http.rule_conversion import TIER_PART, Rules
+from frontrow.limits.http.body_parts import BODY, read_asgi_body
+from frontrow.limits.http.caller_identity import Getter, RequestSource, arun_steps
+from frontrow.limits.http.cors import is_preflight, through_cors
+from frontrow.limits.http.headers import FIELDS, Field, ToldFields, tightest
+from frontrow.limits.http.refusal_responses import Response, missing_client_response, own_response, refusal_response
+from frontrow.limits.http.request_limits import LimitedRoute, MissingClient, Options, RequestLimits
+from frontrow.limits.http.rule_conversion import Rules
 from frontrow.limits.quota import Decision
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
+# every framework has types of its own for these, and mypy must accept this middleware in all of them
+Scope = Any
+Message = Any
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+App = Callable[[Scope, Any, Any], Awaitable[None]]
 
 
 class RateLimitMiddleware:
     """Limits the requests of an ASGI application."""
 
-    def __init__(
-        self,
-        app: App,
-        rules: Rules,
-        store: str = "memory://",
-        *,
-        identify: Mapping[str, str | Getter] | None = None,
-        trusted_proxies: Iterable[str] = (),
-        ipv6_prefix: int = 64,
-        **options: Any,
-    ) -> None:
+    def __init__(self, app: App, rules: Rules, store: str = "memory://", **options: Unpack[Options]) -> None:
         self.app = app
-        clients = ClientAddress(trusted_proxies, ipv6_prefix=ipv6_prefix)
-        standard: dict[str, Getter] = {"ip": _address(clients), "user": _user, "api_key": _api_key}
-        self.limits = RequestLimits(rules, make_getters(standard, identify or {}, header), store=store, **options)
+        self.limits = RequestLimits(rules, SCOPES, store=store, **options)
 
     @classmethod
     def from_config(cls, app: App, path: str | Path | None = None, **options: Any) -> "RateLimitMiddleware":
@@ -65,12 +56,18 @@ class RateLimitMiddleware:
             return await self.app(scope, receive, send)
         limits, path, root_path = self.limits, scope["path"], scope.get("root_path", "")
         route = limits.routes.get((method, path, root_path)) or limits.add_route(method, path, root_path)
-        if not route.matches:
+        if not route.matches or (method == "OPTIONS" and limits.skips_preflights and is_preflight(scope["headers"])):
             return await self.app(scope, receive, send)
+        if route.reads_body and kind == "http":
+            receive = await read_asgi_body(scope, receive, limits.max_body_bytes)
         try:
-            key = route.key_of(scope)
+            key = route.key_of(scope) if route.key_of is not None else await arun_steps(route.key_steps(scope))
         except MissingClient as error:
-            return await _send_response(scope, receive, send, *missing_client_response(error))
+            return await self._respond(scope, receive, send, missing_client_response(error))
+        if key is None:  # exempt
+            return await self.app(scope, receive, send)
+        if route.refundable:
+            return await self._charge_and_settle(route, key, scope, receive, send)
         decision: Decision
         if limits.in_memory and next(limits.untimed):  # most decisions in memory take less time than timing them
             decision = route.check(key, route.cost)
@@ -78,24 +75,85 @@ class RateLimitMiddleware:
             began_ns = perf_counter_ns()
             decision = route.check(key, route.cost) if limits.in_memory else await route.acheck(key, route.cost)
             limits.record_latency(decision, perf_counter_ns() - began_ns)
-        headers = route.headers
-        if route.tier_headers is not None:
-            headers = route.tier_headers.get(key.get(TIER_PART), headers)
-        fields = headers.of(decision)
+        fields = route.fields(key, decision)
         if not decision[0]:
             limits.log_refusal(decision, key, method)
-            return await _send_response(scope, receive, send, *refusal_response(decision, fields))
+            return await self._refuse(scope, receive, send, decision, fields)
         if decision[6]:
             await asyncio.sleep(decision.delay_s)
+        if FIELDS in scope:  # a limit outside this one writes the headers of both
+            scope[FIELDS].append(fields)
+            return await self.app(scope, receive, send)
+        told = scope[FIELDS] = [fields]
 
         # a plain function that returns the awaitable saves one coroutine per message
         def send_with_fields(message: Message) -> Awaitable[None]:
             kind = message["type"]
             if kind == "http.response.start" or kind == "websocket.accept":
-                message = {**message, "headers": [*message.get("headers", ()), *fields]}
+                added = fields if len(told) == 1 else tightest(told)
+                message = {**message, "headers": [*message.get("headers", ()), *added]}
             return send(message)
 
         return await self.app(scope, receive, send_with_fields)
+
+    async def _charge_and_settle(
+        self, route: LimitedRoute, key: Any, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Serve a request of rules that count only some responses: charge first, refund when the status is known."""
+        charge = await self.limits.adecide(route, key, scope.get("method", "GET"))
+        if not charge.decision.allowed:
+            return await self._refuse(scope, receive, send, charge.decision, charge.fields)
+        if charge.decision.delay_us:
+            await asyncio.sleep(charge.decision.delay_s)
+        told, settled = ToldFields(scope, charge.fields, FIELDS), False
+
+        async def send_settled(message: Message) -> None:
+            nonlocal settled
+            if message["type"] in _STARTS and not settled:
+                settled = True
+                told.replace(await self.limits.asettle(charge, message.get("status", 200)))
+                message = {**message, "headers": [*message.get("headers", ()), *told.to_write()]}
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_settled)
+        except Exception:
+            if not settled:  # the server answers with 500
+                await self.limits.asettle(charge, 500)
+            raise
+
+    async def _refuse(
+        self, scope: Scope, receive: Receive, send: Send, decision: Decision, fields: list[Field]
+    ) -> None:
+        """Answer a refused request, with the application's own body if it has one."""
+        if FIELDS in scope:  # a limit outside this one writes the headers of both
+            scope[FIELDS].append(fields)
+            fields = []
+        response = refusal_response(decision, fields)
+        if self.limits.on_refused is not None and scope["type"] == "http":
+            made = self.limits.on_refused(scope, decision)
+            if inspect.isawaitable(made):
+                made = await made
+            if callable(made):  # an ASGI application, like Starlette's Response
+                return await self._answer(scope, receive, _with_fields(send, response[1][2:]), made)
+            response = own_response(made, response)
+        await self._respond(scope, receive, send, response)
+
+    async def _respond(self, scope: Scope, receive: Receive, send: Send, response: Response) -> None:
+        """Send a whole response in place of the application's."""
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            await _send_response(scope, receive, send, *response)
+
+        await self._answer(scope, receive, send, answer)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, answer: App) -> None:
+        """Run `answer` in place of the application. A page's script may read it if it may read the application."""
+        # OPTIONS is left out: a CORS middleware would take it for a preflight and accept it
+        is_cross_origin = scope.get("method", "OPTIONS") != "OPTIONS" and any(
+            name == b"origin" for name, _ in scope["headers"]
+        )
+        await (through_cors(self.app, answer) if is_cross_origin else answer)(scope, receive, send)
 
     @property
     def gate(self) -> RequestLimits:
@@ -112,10 +170,21 @@ class RateLimitMiddleware:
         await self.limits.aclose()
 
 
+_STARTS = ("http.response.start", "websocket.accept", "websocket.http.response.start")
+
+
+def _with_fields(send: Send, fields: list[Field]) -> Send:
+    async def send_with_fields(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), *fields]}
+        await send(message)
+
+    return send_with_fields
+
+
 async def _send_response(
     scope: Scope, receive: Receive, send: Send, status: int, fields: list[Field], body: bytes
 ) -> None:
-    """Send a whole response in place of the application's."""
     kind = "http.response"
     if scope["type"] == "websocket":
         if "websocket.http.response" not in scope.get("extensions", {}):
@@ -142,30 +211,20 @@ def header(name: str) -> Getter:
     return get
 
 
-def _address(clients: ClientAddress) -> Getter:
-    direct = clients.direct
-
-    def peer_only(scope: Scope) -> str | None:
-        client = scope.get("client")
-        return direct(client[0]) if client else None
-
-    def behind_proxies(scope: Scope) -> str | None:
-        client = scope.get("client")
-        peer = client[0] if client else None
-        if not clients.is_proxy(peer):
-            return direct(peer) if peer else None
-        forwarded = [value.decode("latin-1") for key, value in scope["headers"] if key == b"x-forwarded-for"]
-        return clients.key(peer, forwarded)
-
-    return peer_only if clients.trusts_nobody else behind_proxies
+def _peer(scope: Scope) -> str | None:
+    client = scope.get("client")
+    return client[0] if client else None
 
 
-def _user(scope: Scope) -> str | None:
-    return user_name(scope.get("user"))
+def _forwarded(scope: Scope) -> list[str]:
+    return [value.decode("latin-1") for key, value in scope["headers"] if key == b"x-forwarded-for"]
 
 
-_key_header = header("x-api-key")
-
-
-def _api_key(scope: Scope) -> str | None:
-    return secret_key(_key_header(scope))
+SCOPES = RequestSource(
+    peer=_peer,
+    forwarded=_forwarded,
+    header=header,
+    user=lambda scope: scope.get("user"),
+    body=lambda scope, max_bytes: scope.get(BODY),
+    can_wait=True,
+)

@@ -1,39 +1,188 @@
-"""Who sends a request, according to the application: the sources of the key parts `user`, `api_key` and custom ones."""
+"""Who sends a request, according to the application: the sources of the key parts `user`, `api_key` and custom ones.
 
-from collections.abc import Callable, Mapping
+A `RequestSource` says how to read one kind of request: an ASGI scope, a WSGI environ or a framework's own object. The
+functions that users give (`identify`, `tier_of`, `exempt_if`) may be async where the server can wait. `run_steps` and
+`arun_steps` drive the same generator for both worlds: it yields what a function returned and gets the value back.
+"""
+
+import inspect
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 
 from frontrow.core.errors import ConfigError
+from frontrow.limits.http.body_parts import BodyPart, body_part
+from frontrow.limits.http.client import ClientAddress
+from frontrow.limits.keys import key_text
+from frontrow.limits.quota import InvalidKey
 
+T = TypeVar("T")
 Getter = Callable[[Any], str | None]
+Source = str | BodyPart | Callable[[Any], Any]
+Steps = Generator[Any, Any, T]
 
 
-def make_getters(
-    standard: Mapping[str, Getter], identify: Mapping[str, str | Callable[[Any], Any]], header: Callable[[str], Getter]
-) -> dict[str, Getter]:
-    """The standard parts, overridden by those of `identify`: functions of the request, or `"header:x-user-id"`."""
-    getters = dict(standard)
-    for part, source in identify.items():
+@dataclass(frozen=True, slots=True)
+class RequestSource:
+    """How to read one kind of request."""
+
+    peer: Getter
+    forwarded: Callable[[Any], Sequence[str]]  # the values of X-Forwarded-For
+    header: Callable[[str], Getter]
+    user: Callable[[Any], Any]  # what the framework's authentication left behind
+    body: Callable[[Any, int], bytes | None] | None  # the whole body, unless it is longer than so many bytes
+    can_wait: bool  # whether functions of the request may be async
+
+    def inside(
+        self,
+        unwrap: Callable[[Any], Any],
+        *,
+        user: Callable[[Any], Any],
+        body: Callable[[Any, int], bytes | None] | None = None,
+    ) -> "RequestSource":
+        """The source of a framework's requests, which contain requests of this kind."""
+        return RequestSource(
+            lambda request: self.peer(unwrap(request)),
+            lambda request: self.forwarded(unwrap(request)),
+            lambda name: _inside(self.header(name), unwrap),
+            user,
+            body,
+            self.can_wait,
+        )
+
+
+def _inside(get: Getter, unwrap: Callable[[Any], Any]) -> Getter:
+    return lambda request: get(unwrap(request))
+
+
+class CallerIdentity:
+    """Reads the parts of a key. `getters` need no waiting. `functions` are the user's: they may return an awaitable."""
+
+    def __init__(
+        self, source: RequestSource, identify: Mapping[str, Source], clients: ClientAddress, max_body_bytes: int
+    ) -> None:
+        self._max_body_bytes = max_body_bytes
+        key = source.header("x-api-key")
+        self.address = _address(source, clients)
+        self.getters: dict[str, Getter] = {
+            "ip": _ip(source, clients),
+            "user": lambda request: user_name(source.user(request)),
+            "api_key": lambda request: secret_key(key(request)),
+        }
+        self.functions: dict[str, Callable[[Any], Any]] = {}
+        self.in_body: set[str] = set()
+        for part, given in identify.items():
+            self._add(part, given, source)
+
+    def _add(self, part: str, given: Source, source: RequestSource) -> None:
         if not part.isidentifier() or part in ("endpoint", "path", "ip"):
             message = f"identify: {part!r} cannot be set; name a part like user or tenant (ip follows trusted_proxies)"
             raise ConfigError(message, param="identify")
-        if callable(source):
-            getters[part] = _as_text(source)
-        elif isinstance(source, str) and source.startswith("header:") and len(source) > 7:
-            getters[part] = header(source[7:].strip())
+        self.getters.pop(part, None)
+        kind, _, name = given.partition(":") if isinstance(given, str) else ("", "", "")
+        if isinstance(given, BodyPart) or (kind in ("json", "form") and name.strip()):
+            self.getters[part] = self._body_getter(part, given, source)
+            self.in_body.add(part)
+        elif kind == "header" and name.strip():
+            self.getters[part] = source.header(name.strip())
+        elif callable(given):
+            check_can_wait(f"identify: {part}", given, source.can_wait)
+            self.functions[part] = given
         else:
-            message = f'identify: {part} must be a function of the request or "header:x-user-id", not {source!r}'
-            raise ConfigError(message, param="identify")
-    return getters
+            forms = 'a function of the request or "header:x-user-id", "json:user.email", "form:email"'
+            raise ConfigError(f"identify: {part} must be {forms}, not {given!r}", param="identify")
+
+    def _body_getter(self, part: str, given: Source, source: RequestSource) -> Getter:
+        body_of, max_bytes = source.body, self._max_body_bytes
+        if body_of is None:
+            example = "async def key(request): return (await request.json())['email']"
+            raise ConfigError(f"identify: {part}: read the body with a function here, like {example}", param="identify")
+        if isinstance(given, BodyPart):
+            read = given.read
+        else:
+            kind, _, name = str(given).partition(":")
+            read = body_part(kind, name.strip())
+        return lambda request: text_of(part, read(body)) if (body := body_of(request, max_bytes)) else None
+
+    @property
+    def parts(self) -> set[str]:
+        """The parts that a key can have."""
+        return {*self.getters, *self.functions, "endpoint", "path"}
+
+    def steps(self, part: str, request: Any) -> Steps[str | None]:
+        """Read one part."""
+        if part in self.functions:
+            value = yield self.functions[part](request)
+            return text_of(part, value)
+        return self.getters[part](request)
 
 
-def _as_text(source: Callable[[Any], Any]) -> Getter:
-    def get(request: Any) -> str | None:
-        value = source(request)
-        return value if value is None or type(value) is str else str(value)
+def _ip(source: RequestSource, clients: ClientAddress) -> Getter:
+    direct, peer_of = clients.direct, source.peer
 
-    return get
+    def peer_only(request: Any) -> str | None:
+        peer = peer_of(request)
+        return direct(peer) if peer else None
+
+    def behind_proxies(request: Any) -> str | None:
+        peer = peer_of(request)
+        if not clients.is_proxy(peer):
+            return direct(peer) if peer else None
+        return clients.key(peer, source.forwarded(request))
+
+    return peer_only if clients.trusts_nobody else behind_proxies
+
+
+def _address(source: RequestSource, clients: ClientAddress) -> Getter:
+    return lambda request: clients.address(source.peer(request), source.forwarded(request))
+
+
+def text_of(part: str, value: Any) -> str | None:
+    """The text of a part. An object without a text of its own would be somebody else in every request: an error."""
+    if value is None or type(value) is str:
+        return value
+    text = key_text(value)
+    if text is None:
+        message = f"{part} must be a text, a whole number or an object with __str__, like '42' or user.id"
+        raise InvalidKey(f"{message}; not {value!r:.80}", param=part)
+    return text
+
+
+def is_async(function: Any) -> bool:
+    """Whether calling this is known to return a coroutine."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def check_can_wait(what: str, function: Any, can_wait: bool) -> None:
+    """Raise if `function` is async where nothing can wait for it."""
+    if not can_wait and is_async(function):
+        raise ConfigError(f"{what} is async, and nothing waits for it here; give a plain function, or use ASGI")
+
+
+def run_steps(steps: Steps[T]) -> T:
+    """Run the steps. An awaitable is an error, because nothing can wait for it."""
+    try:
+        value = next(steps)
+        while True:
+            if inspect.isawaitable(value):
+                if inspect.iscoroutine(value):
+                    value.close()
+                message = f"a function of the request returned {value!r:.80}, and nothing waits for it here"
+                raise ConfigError(f"{message}; give a function that returns the value itself, or use ASGI")
+            value = steps.send(value)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+async def arun_steps(steps: Steps[T]) -> T:
+    """Run the steps, and wait for what is awaitable."""
+    try:
+        value = next(steps)
+        while True:
+            value = steps.send(await value if inspect.isawaitable(value) else value)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
 
 
 def user_name(user: Any) -> str | None:
@@ -50,7 +199,7 @@ def user_name(user: Any) -> str | None:
         except NotImplementedError:  # Starlette's BaseUser leaves `identity` to its subclasses
             continue
         if value is not None and value != "":
-            return str(value)
+            return text_of("user", value)
     return None
 
 

@@ -47,6 +47,34 @@ def packed_ip(text: str) -> bytes | None:
     return packed[12:] if packed.startswith(_V4_IN_V6) else packed
 
 
+class Networks:
+    """A set of addresses and networks, like `10.0.0.0/8`. `param` names the option that they come from."""
+
+    def __init__(self, texts: Iterable[str], *, param: str) -> None:
+        self._ranges = [_range(text.strip(), param) for text in texts]
+        self.contain: Callable[[str], bool] = lru_cache(maxsize=1024)(self._contain)
+
+    def _contain(self, address: str) -> bool:
+        packed = packed_ip(address)
+        if packed is None:
+            return False
+        number = int.from_bytes(packed, "big")
+        return any(size == len(packed) and number & mask == base for size, base, mask in self._ranges)
+
+
+def _range(text: str, param: str) -> tuple[int, int, int]:
+    """(bytes of an address, network as a number, mask) of `10.0.0.0/8`."""
+    try:
+        network = ipaddress.ip_network(text, strict=False)
+    except ValueError as error:
+        message = f"{param}: {text!r} is not an address or network ({error})"
+        also = f", {UNIX_PEER}" if param == "trusted_proxies" else ""
+        raise ConfigError(f"{message}; valid: 10.0.0.0/8, 192.0.2.7{also}", param=param) from None
+    if network.version == 6 and network.prefixlen >= 96 and network.network_address.ipv4_mapped:
+        network = ipaddress.ip_network(f"{network.network_address.ipv4_mapped}/{network.prefixlen - 96}")
+    return network.max_prefixlen // 8, int(network.network_address), int(network.netmask)
+
+
 class ClientAddress:
     """Finds the client's address of a request. Only configured proxies are believed."""
 
@@ -56,16 +84,20 @@ class ClientAddress:
         self._prefix = ipv6_prefix
         proxies = [proxy.strip() for proxy in trusted_proxies]
         self._trust_unix = UNIX_PEER in proxies
-        self._networks = [_network(proxy) for proxy in proxies if proxy != UNIX_PEER]
+        self._in_trusted = Networks((proxy for proxy in proxies if proxy != UNIX_PEER), param="trusted_proxies").contain
         self.trusts_nobody = not proxies
-        self._in_trusted: Callable[[str], bool] = lru_cache(maxsize=1024)(self._in_networks)
         self.direct: Callable[[str], str | None] = lru_cache(maxsize=_CACHED)(self._direct)
 
     def key(self, peer: str | None, forwarded: Sequence[str] = ()) -> str | None:
         """The client's key from the peer's address and the `X-Forwarded-For` values; None if there is no address."""
         if self.is_proxy(peer):
-            return self._behind_proxies(peer, forwarded)
+            nearest = self._behind_proxies(peer, forwarded)
+            return ip_key(nearest, self._prefix) if nearest else None
         return self.direct(peer) if peer else None
+
+    def address(self, peer: str | None, forwarded: Sequence[str] = ()) -> str | None:
+        """The client's own address, where `key` may name its network."""
+        return self._behind_proxies(peer, forwarded) if self.is_proxy(peer) else peer
 
     def is_proxy(self, peer: str | None) -> bool:
         """Whether this peer's `X-Forwarded-For` is believed."""
@@ -85,23 +117,4 @@ class ClientAddress:
             nearest = hop
             if not self._in_trusted(hop.strip()):
                 break
-        return ip_key(nearest.strip(), self._prefix) if nearest else None
-
-    def _in_networks(self, address: str) -> bool:
-        packed = packed_ip(address)
-        if packed is None:
-            return False
-        number = int.from_bytes(packed, "big")
-        return any(size == len(packed) and number & mask == base for size, base, mask in self._networks)
-
-
-def _network(text: str) -> tuple[int, int, int]:
-    """(bytes of an address, network as a number, mask) of `10.0.0.0/8`."""
-    try:
-        network = ipaddress.ip_network(text, strict=False)
-    except ValueError as error:
-        message = f"trusted_proxies: {text!r} is not an address or network ({error})"
-        raise ConfigError(f"{message}; valid: 10.0.0.0/8, 192.0.2.7, {UNIX_PEER}", param="trusted_proxies") from None
-    if network.version == 6 and network.prefixlen >= 96 and network.network_address.ipv4_mapped:
-        network = ipaddress.ip_network(f"{network.network_address.ipv4_mapped}/{network.prefixlen - 96}")
-    return network.max_prefixlen // 8, int(network.network_address), int(network.netmask)
+        return nearest.strip() if nearest else None

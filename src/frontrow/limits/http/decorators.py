@@ -4,12 +4,14 @@ import asyncio
 import functools
 import inspect
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar, cast
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.limiter import Limiter
 from frontrow.limits.quota import Decision, Quota, Rule, Throttled
+from frontrow.limits.rule_list import RuleLike, to_rules
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -19,7 +21,7 @@ _definitions: dict[str, list[object]] = {}  # where each function of a qualified
 
 
 def limited(
-    quota: str | Quota | Limiter,
+    quota: RuleLike | Sequence[RuleLike] | Limiter,
     *,
     key: Callable[..., Any] | None = None,
     cost: int | Callable[..., int] = 1,
@@ -48,7 +50,7 @@ def limited(
 
         def key_and_cost(args: Any, kwargs: Any) -> tuple[Any, int]:
             who = EVERYBODY if key is None else key(*args, **kwargs)
-            return (str(who) if type(who) is int else who), cost(*args, **kwargs) if callable(cost) else cost
+            return who, cost(*args, **kwargs) if callable(cost) else cost
 
         if inspect.iscoroutinefunction(function):
             wrapper = _async(function, limiter, key_and_cost, wait_s)
@@ -61,7 +63,7 @@ def limited(
 
 
 def _limiter(
-    quota: str | Quota | Limiter,
+    quota: RuleLike | Sequence[RuleLike] | Limiter,
     name: str,
     namespace: str,
     algorithm: str | None,
@@ -73,11 +75,13 @@ def _limiter(
             raise ConfigError("a ready Limiter takes no further options; give them to the Limiter")
         return quota
     if isinstance(quota, str):
-        how: dict[str, Any] = {"algorithm": algorithm} if algorithm else {}
-        quota = Quota.parse(quota, burst=burst, **how)
+        quota = Quota.parse_all(quota, algorithm=algorithm, burst=burst)
     elif algorithm or burst:
         raise ConfigError("a ready Quota has its algorithm and burst; give them to the Quota")
-    return Limiter([Rule(_rule_name(name), quota, namespace=namespace)], **options)
+    rule_name = _rule_name(name)
+    rules = to_rules(quota, rule_name, rule_name + "-{}")
+    given = [quota] if isinstance(quota, Rule) else quota if isinstance(quota, Sequence) else ()
+    return Limiter([rule if rule in given else replace(rule, namespace=namespace) for rule in rules], **options)
 
 
 def _function_namespace(function: Callable[..., Any]) -> str:

@@ -13,8 +13,8 @@ once.
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any, NamedTuple
 
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import ConfigError
@@ -24,6 +24,10 @@ Field = tuple[bytes, bytes]
 
 DIALECTS = ("draft-11", "draft-07", "draft-06", "none")
 RESETS = ("epoch", "delta")
+FIELDS = "frontrow.limits.fields"
+"""The key, in an ASGI scope or WSGI environ, of the headers that the outermost middleware will write."""
+ROUTE_FIELDS = "frontrow.limits.route_fields"
+"""The key of the headers of decorators and dependencies, which write them themselves if there is no middleware."""
 NS_PER_S = 1_000_000_000
 QUOTA_EXCEEDED = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 REDUCED_CAPACITY = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
@@ -133,6 +137,32 @@ def _ready(policy: QuotaPolicy) -> tuple[Field, bytes]:
     return (b"x-ratelimit-limit", whole(policy.limit)), quoted(policy.rule) + b";r="
 
 
+class ToldFields:
+    """The headers of one limit among those of all limits that a request passes. The tightest are written, once.
+
+    `state` is the ASGI scope or WSGI environ of the request. `key` is `FIELDS` for a middleware.
+    """
+
+    def __init__(self, state: MutableMapping[str, Any], fields: list[Field], key: str = ROUTE_FIELDS) -> None:
+        self._is_inside = FIELDS in state
+        self._all: list[list[Field]] = state.setdefault(FIELDS if self._is_inside else key, [])
+        self._all.append(fields)
+        self._at = len(self._all) - 1
+
+    def replace(self, fields: list[Field]) -> None:
+        """Take other headers in place of this limit's."""
+        self._all[self._at] = fields
+
+    def to_write(self) -> list[Field]:
+        """The headers to write now: none, if a middleware outside this limit writes them."""
+        return [] if self._is_inside else tightest(self._all)
+
+
+def tightest(told: Sequence[list[Field]]) -> list[Field]:
+    """The headers of the limit with least left. Every dialect puts `X-RateLimit-Remaining` second."""
+    return min(told, key=lambda fields: int(fields[1][1]))
+
+
 def ceil_s(us: int) -> int:
     """Whole seconds, rounded up."""
     return -(-us // US_PER_S)
@@ -146,6 +176,11 @@ def _policy(policy: QuotaPolicy, dialect: str) -> bytes:
     if dialect == "draft-11":
         return b"%b;q=%d;w=%d" % (quoted(policy.rule), policy.limit, policy.window_s)
     return b"%d;w=%d" % (policy.limit, policy.window_s)
+
+
+def as_text(fields: Sequence[Field]) -> list[tuple[str, str]]:
+    """Headers as WSGI and most frameworks want them."""
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
 
 
 def problem(status: int, kind: str, title: str, detail: str, more: Mapping[str, object] | None = None) -> bytes:

@@ -4,7 +4,10 @@ Under attack most responses are these, so they are byte templates. Rule names ar
 checks it), so they need no escaping.
 """
 
-from frontrow.core.errors import FrontrowError
+import json
+from typing import Any
+
+from frontrow.core.errors import ConfigError, FrontrowError
 from frontrow.limits.http.headers import QUOTA_EXCEEDED, REDUCED_CAPACITY, Field, ceil_s, problem, whole
 from frontrow.limits.quota import Decision
 
@@ -34,13 +37,18 @@ _UNCOUNTED = _template(
 )
 
 
+def retry_s(decision: Decision) -> int:
+    """Seconds until a refused request may come again, for people and for `Retry-After`."""
+    return max(1, ceil_s(decision.retry_after_us))  # 0 would invite the client back at once
+
+
 def refusal_response(decision: Decision, fields: list[Field]) -> Response:
     """429 with the time to retry; 503 if the store was down and the rule fails closed."""
     down = decision.source == "closed"
-    retry_s = max(1, ceil_s(decision.retry_after_us))  # 0 would invite the client back at once
-    about = {b"rule": decision.rule.encode(), b"limit": decision.limit, b"retry": retry_s}
+    wait_s = retry_s(decision)
+    about = {b"rule": decision.rule.encode(), b"limit": decision.limit, b"retry": wait_s}
     body: bytes = (_UNCOUNTED if down else _USED_UP) % about
-    head = [_TYPE, (b"content-length", whole(len(body))), (b"retry-after", whole(retry_s))]
+    head = [_TYPE, (b"content-length", whole(len(body))), (b"retry-after", whole(wait_s))]
     return 503 if down else 429, head + fields, body
 
 
@@ -50,3 +58,22 @@ def missing_client_response(error: FrontrowError) -> Response:
         error.http_status, f"urn:frontrow:{error.code}", error.title(), error.message, {"param": error.param}
     )
     return error.http_status, [_TYPE, (b"content-length", whole(len(body)))], body
+
+
+def own_response(made: Any, response: Response) -> Response:
+    """`response` with the body that `on_refused` made: an object for JSON, a text, or (content type, text).
+
+    None keeps the standard body. Status and headers stay.
+    """
+    if made is None:
+        return response
+    kind, body = made if isinstance(made, tuple) and len(made) == 2 else ("", made)
+    if isinstance(body, dict | list) and not kind:
+        kind, body = "application/json", json.dumps(body)
+    if isinstance(body, str):
+        kind, body = kind or "text/plain; charset=utf-8", body.encode()
+    if not kind or not isinstance(body, bytes):
+        forms = 'a dict, a text, ("text/html", text) or a response of your framework'
+        raise ConfigError(f"on_refused returned {made!r:.80}; return {forms}", param="on_refused")
+    status, fields, _ = response
+    return status, [(b"content-type", kind.encode("latin-1")), (b"content-length", whole(len(body))), *fields[2:]], body

@@ -1,19 +1,27 @@
-"""What both middlewares share: finds the rules and the key of a request, and checks the limiter once.
+"""What all middlewares share: finds the rules and the key of a request, and checks the limiter once.
 
 Whatever depends only on method and path (rules, endpoint, cost, header bytes) is computed once and kept as a
 `LimitedRoute` in a bounded table. All rules of a rule book share one store, so a rule keeps its counts whichever other
 rules apply. New rules are prepared completely before they take over. Requests in progress finish by the old ones.
+
+A rule that counts only some responses (`statuses`) is charged before the application runs and refunded when the
+response does not count. So however many requests arrive at once, no more than the quota reach the application.
 """
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import cycle
-from typing import Any
+from time import perf_counter_ns
+from typing import Any, NamedTuple, TypedDict
 
 from frontrow.core.clock import Clock, SystemClock, steady
 from frontrow.core.errors import ConfigError, InvalidInput
-from frontrow.limits.http.headers import HeaderBuilder, QuotaPolicy
+from frontrow.limits.http.body_parts import DEFAULT_MAX_BODY_BYTES
+from frontrow.limits.http.caller_identity import CallerIdentity, RequestSource, Source, Steps, check_can_wait
+from frontrow.limits.http.client import ClientAddress, Networks
+from frontrow.limits.http.headers import Field, HeaderBuilder, QuotaPolicy
 from frontrow.limits.http.route_check import RouteCheck
 from frontrow.limits.http.rule_conversion import (
     TIER_PART,
@@ -31,12 +39,40 @@ from frontrow.limits.paths import segments
 from frontrow.limits.quota import Decision
 from frontrow.limits.rules import Match, RequestRule, RuleSet, TierOf, folded_method
 
-Request = Any  # an ASGI scope or a WSGI environ
-Getter = Callable[[Request], str | None]
+Request = Any  # an ASGI scope, a WSGI environ or a framework's request
+OnRefused = Callable[[Request, Decision], Any]
 
 MAX_ROUTES, MAX_PATH_CHARS, MAX_RETIRED = 4096, 512, 2
 TIMED_ONE_IN = 16
 _FALLBACK = "\0ip:"  # marks an address that replaces a missing id; no id can start like this
+
+
+class Options(TypedDict, total=False):
+    """What every middleware takes besides rules and store. mypy needs a closed list to check `add_middleware`."""
+
+    identify: Mapping[str, Source] | None  # key part -> "header:x-user-id", "json:email" or a function of the request
+    trusted_proxies: Iterable[str]
+    ipv6_prefix: int
+    exempt_addresses: Iterable[str]
+    exempt_users: Iterable[str]
+    exempt_paths: Iterable[str]
+    exempt_if: Callable[[Request], Any] | None
+    count_preflights: bool
+    on_refused: OnRefused | None
+    max_body_bytes: int
+    tier_of: TierOf | None
+    costs: Mapping[str, int] | None
+    clock: Clock | None
+    on_store_down: str
+    deadline_s: float
+    dialect: str
+    reset: str
+    metrics: LimitMetrics | None
+    refusals: RefusalLog | None
+    prefix: str  # of the keys in Redis
+    record_refusals: bool  # in Redis, for `frontrow limits watch`
+    max_keys: int  # of a store in memory
+    compiled: bool
 
 
 class MissingClient(InvalidInput):
@@ -49,16 +85,53 @@ class MissingClient(InvalidInput):
 class LimitedRoute:
     """Everything needed to check requests of one method and path."""
 
-    __slots__ = ("acheck", "check", "cost", "headers", "key_of", "matches", "tier_headers")
+    __slots__ = (
+        "acheck",
+        "arefund",
+        "check",
+        "cost",
+        "headers",
+        "key_of",
+        "key_steps",
+        "matches",
+        "reads_body",
+        "refund",
+        "refundable",
+        "tier_headers",
+    )
 
     def __init__(self, matches: tuple[Match, ...]) -> None:
         self.matches = matches
         self.check: Callable[..., Any]
         self.acheck: Callable[..., Any]
+        self.refund: Callable[..., Any]
+        self.arefund: Callable[..., Any]
         self.cost = 1
-        self.key_of: Callable[[Request], Any]
+        self.key_of: Callable[[Request], Any] | None = None  # None: only `key_steps` can make the key
+        self.key_steps: Callable[[Request], Steps[Any]]  # makes None for a request that is exempt
+        self.reads_body = False
+        self.refundable: tuple[RequestRule, ...] = ()  # the rules that count only some responses
         self.headers: HeaderBuilder
         self.tier_headers: dict[str, HeaderBuilder] | None = None
+
+    def fields(self, key: Any, decision: Decision) -> list[Field]:
+        """The headers about a decision."""
+        headers = self.headers
+        if self.tier_headers is not None:
+            headers = self.tier_headers.get(key.get(TIER_PART), headers)
+        return headers.of(decision)
+
+
+class Charge(NamedTuple):
+    """A request that was checked: the decision, its headers, and what a refund needs."""
+
+    limits: "RequestLimits"
+    route: LimitedRoute
+    key: Any
+    cost: int
+    decision: Decision
+    fields: list[Field]
+    began_us: int
 
 
 class RequestLimits:
@@ -67,9 +140,19 @@ class RequestLimits:
     def __init__(
         self,
         rules: Rules,
-        getters: Mapping[str, Getter],
+        source: RequestSource,
         *,
         store: str = "memory://",
+        identify: Mapping[str, Source] | None = None,
+        trusted_proxies: Iterable[str] = (),
+        ipv6_prefix: int = 64,
+        exempt_addresses: Iterable[str] = (),
+        exempt_users: Iterable[str] = (),
+        exempt_paths: Iterable[str] = (),
+        exempt_if: Callable[[Request], Any] | None = None,
+        count_preflights: bool = False,
+        on_refused: OnRefused | None = None,
+        max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
         tier_of: TierOf | None = None,
         costs: Mapping[str, int] | None = None,
         clock: Clock | None = None,
@@ -79,6 +162,7 @@ class RequestLimits:
         reset: str = "epoch",
         metrics: LimitMetrics | None = None,
         refusals: RefusalLog | None = None,
+        only: Callable[[RequestRule], bool] | None = None,
         **store_options: Any,
     ) -> None:
         self.book = to_rule_book(rules)
@@ -86,9 +170,21 @@ class RequestLimits:
         self.record_latency = self.metrics.record_latency
         self.untimed = cycle([0] + [1] * (TIMED_ONE_IN - 1))  # 0: time this request
         self.refusals = refusals or RefusalLog()
-        self.in_memory = store.startswith("memory:")
-        self._getters = dict(getters)
+        self.in_memory = isinstance(store, str) and store.startswith("memory:")
+        self.skips_preflights = not count_preflights
+        self.on_refused = on_refused
+        self.max_body_bytes = max_body_bytes
+        clients = ClientAddress(trusted_proxies, ipv6_prefix=ipv6_prefix)
+        self._identity = CallerIdentity(source, identify or {}, clients, max_body_bytes)
+        self._exempt_paths = tuple(exempt_paths)
+        self._exempt_users = _names(exempt_users)
+        self._exempt_if = exempt_if
+        networks = list(exempt_addresses)
+        self._exempt_address = Networks(networks, param="exempt_addresses").contain if networks else None
         self._tier_of = tier_of or tier_of_rules(rules)
+        for what, function in (("tier_of", self._tier_of), ("exempt_if", exempt_if), ("on_refused", on_refused)):
+            check_can_wait(what, function, source.can_wait)
+        self._only = only
         self._costs = rules_of_costs(costs or {})
         self._clock = steady(clock or SystemClock())
         self._limiter_options: dict[str, Any] = {
@@ -102,7 +198,7 @@ class RequestLimits:
         self._closing: set[asyncio.Task[None]] = set()
         self._lock = threading.Lock()
         self._rules: RuleSet
-        self._limiter: Limiter
+        self._limiter: Limiter | None = None
         self.routes: dict[tuple[str, str, str], LimitedRoute] = {}
         self.book.follow(self._prepare)
 
@@ -110,17 +206,23 @@ class RequestLimits:
 
     def _prepare(self, rules: RuleSet) -> Callable[[], None]:
         """Prepare everything that new rules need. Calling the returned function puts them in force."""
+        if self._only is not None:
+            rules = RuleSet(filter(self._only, rules.rules))
         for rule in rules.rules:
             self._check_rule(rule)
+        if self._exempt_paths:
+            rules = RuleSet(replace(rule, except_paths=rule.except_paths + self._exempt_paths) for rule in rules.rules)
         whole = tuple(limiter_rule(rule, single_key_part(rules.rules) is not None) for rule in rules.rules)
-        limiter = Limiter(whole, **self._limiter_options)
+        # a middleware that only has some of the rules may have none
+        limiter = Limiter(whole, **self._limiter_options) if whole or self._only is None else None
         HeaderBuilder([], **self._header_options)  # reports a wrong dialect now, not at the first request
 
         def switch() -> None:
             with self._lock:
-                self.metrics.follow(limiter.stats)
-                if hasattr(self, "_limiter"):
+                if self._limiter is not None:
                     self._retire(self._limiter)
+                if limiter is not None:
+                    self.metrics.follow(limiter.stats)
                 self._rules, self._limiter = rules, limiter
                 self.routes = {}
 
@@ -141,8 +243,8 @@ class RequestLimits:
 
     def _check_rule(self, rule: RequestRule) -> None:
         for part in rule.key:
-            if part not in self._getters and part not in ("endpoint", "path"):
-                parts = ", ".join(sorted({*self._getters, "endpoint", "path"}))
+            if part not in self._identity.parts:
+                parts = ", ".join(sorted(self._identity.parts))
                 message = f"rule {rule.name!r}: key part {part!r} is unknown; known: {parts}; add others with identify="
                 raise ConfigError(message, param="key")
         if rule.tiers and self._tier_of is None:
@@ -153,26 +255,40 @@ class RequestLimits:
     def add_route(self, method: str, path: str, root_path: str = "") -> LimitedRoute:
         """Build the route of a request that `routes` does not have yet."""
         with self._lock:
-            rules, routes = self._rules, self.routes
-            route = self._build_route(rules.matching(method, path, root_path), path)
+            route = self._build_route(self._rules.matching(method, path, root_path), path)
             if len(path) + len(root_path) <= MAX_PATH_CHARS and len(method) <= 16:
-                if len(routes) >= MAX_ROUTES:
-                    routes.clear()
-                routes[(method, path, root_path)] = route
+                self._keep_route((method, path, root_path), route)
         return route
+
+    def endpoint(self, name: str) -> LimitedRoute:
+        """The route of an endpoint that every rule applies to, whatever its path."""
+        route = self.routes.get(("", name, ""))
+        if route is None:
+            with self._lock:
+                route = self._build_route(tuple(Match(rule, name) for rule in self._rules.rules), "/")
+                self._keep_route(("", name, ""), route)
+        return route
+
+    def _keep_route(self, key: tuple[str, str, str], route: LimitedRoute) -> None:
+        if len(self.routes) >= MAX_ROUTES:
+            self.routes.clear()
+        self.routes[key] = route
 
     def _build_route(self, matches: tuple[Match, ...], path: str) -> LimitedRoute:
         route = LimitedRoute(matches)
-        if not matches:
+        if not matches or self._limiter is None:
             return route
         constant = _constant_parts(matches, path)
-        route_check = RouteCheck(self._limiter, [match.rule.name for match in matches], constant)
+        rules = [match.rule for match in matches]
+        route_check = RouteCheck(self._limiter, [rule.name for rule in rules], constant)
         route.cost = route_check.check_cost(self._cost(matches[0].endpoint.partition(" ")[0], path))
         single_part = single_key_part(self._rules.rules)
         checker = route_check if single_part is None else self._limiter
         route.check, route.acheck = checker.check, checker.acheck
-        route.key_of = self._key_of(matches, constant, single_part)
-        rules = [match.rule for match in matches]
+        route.refund, route.arefund = route_check.refund, route_check.arefund
+        route.refundable = tuple(rule for rule in rules if rule.statuses)
+        route.reads_body = any(part in self._identity.in_body for rule in rules for part in rule.key)
+        route.key_of, route.key_steps = self._key_makers(rules, constant, single_part)
         route.headers = self._header_builder(rules, None)
         tiers = {tier for rule in rules for tier in rule.tiers}
         if tiers:
@@ -193,16 +309,30 @@ class RequestLimits:
 
     # -- keys --------------------------------------------------------------------------------------------------
 
-    def _key_of(
-        self, matches: tuple[Match, ...], constant: dict[str, str], plain: str | None
-    ) -> Callable[[Request], Any]:
-        wanted = dict.fromkeys(part for match in matches for part in match.rule.key)
-        strict = {part for match in matches for part in match.rule.key if match.rule.on_missing == "error"}
-        getters = [
-            (part, self._getters[part], part in strict or part == "ip")
-            for part in wanted
-            if part not in ("endpoint", "path")
-        ]
+    def _key_makers(
+        self, rules: Sequence[RequestRule], constant: dict[str, str], plain: str | None
+    ) -> tuple[Callable[[Request], Any] | None, Callable[[Request], Steps[Any]]]:
+        """The plain function that makes the key, where one is enough, and the steps that always can."""
+        wanted = [part for part in dict.fromkeys(part for rule in rules for part in rule.key) if part not in constant]
+        wanted = [part for part in wanted if part != "endpoint"]
+        strict = {part for rule in rules for part in rule.key if rule.on_missing == "error"} | {"ip"}
+        tier_of = self._tier_of if any(rule.tiers for rule in rules) else None
+        may_be_exempt = self._exempt_address or self._exempt_users or self._exempt_if
+
+        def key_steps(request: Request) -> Steps[Any]:
+            if may_be_exempt and (yield from self._exempt_steps(request)):
+                return None
+            key = constant.copy()
+            for part in wanted:
+                value = yield from self._identity.steps(part, request)
+                key[part] = value if value and value[0] != "\0" else self._missing(request, part, part in strict)
+            if tier_of is not None and (tier := (yield tier_of(key))):
+                key[TIER_PART] = tier
+            return key if plain is None else key[plain]
+
+        if may_be_exempt or tier_of is not None or any(part in self._identity.functions for part in wanted):
+            return None, key_steps
+        getters = [(part, self._identity.getters[part], part in strict) for part in wanted]
         if plain is not None:
             [(part, get, must)] = getters
 
@@ -210,28 +340,88 @@ class RequestLimits:
                 value = get(request)
                 return value if value and value[0] != "\0" else self._missing(request, part, must)
 
-            return value_of
-        tier_of = self._tier_of if any(match.rule.tiers for match in matches) else None
+            return value_of, key_steps
 
         def key_of(request: Request) -> dict[str, str]:
             key = constant.copy()
             for part, get, must in getters:
                 value = get(request)
                 key[part] = value if value and value[0] != "\0" else self._missing(request, part, must)
-            if tier_of is not None and (tier := tier_of(key)):
-                key[TIER_PART] = tier
             return key
 
-        return key_of
+        return key_of, key_steps
+
+    def _exempt_steps(self, request: Request) -> Steps[bool]:
+        """Whether this request is not limited at all."""
+        if self._exempt_address is not None:
+            address = self._identity.address(request)
+            if address and self._exempt_address(address):
+                return True
+        if self._exempt_users:
+            user = yield from self._identity.steps("user", request)
+            if user in self._exempt_users:
+                return True
+        return bool((yield self._exempt_if(request)) if self._exempt_if is not None else False)
 
     def _missing(self, request: Request, part: str, must: bool) -> str:
         """The replacement for a part that the request does not have, if the rules allow one."""
         if must:
             raise MissingClient(f"this request has no {part}, and a rate limit counts by it", param=part)
-        address = self._getters["ip"](request)
+        address = self._identity.getters["ip"](request)
         if not address:
             raise MissingClient(f"this request has neither a {part} nor an address to count by", param=part)
         return _FALLBACK + address
+
+    # -- decisions ---------------------------------------------------------------------------------------------
+
+    def decide(self, route: LimitedRoute, key: Any, method: str, cost: int | None = None) -> Charge:
+        """Charge a request. Blocks while the store answers."""
+        cost = route.cost if cost is None else cost
+        began_us, began_ns = self._clock(), perf_counter_ns()
+        decision = route.check(key, cost)
+        self.record_latency(decision, perf_counter_ns() - began_ns)
+        return self._charge(route, key, cost, method, decision, began_us)
+
+    async def adecide(self, route: LimitedRoute, key: Any, method: str, cost: int | None = None) -> Charge:
+        """`decide` for asyncio."""
+        cost = route.cost if cost is None else cost
+        began_us, began_ns = self._clock(), perf_counter_ns()
+        decision = route.check(key, cost) if self.in_memory else await route.acheck(key, cost)
+        self.record_latency(decision, perf_counter_ns() - began_ns)
+        return self._charge(route, key, cost, method, decision, began_us)
+
+    def _charge(
+        self, route: LimitedRoute, key: Any, cost: int, method: str, decision: Decision, began_us: int
+    ) -> Charge:
+        if not decision.allowed:
+            self.log_refusal(decision, key, method)
+        return Charge(self, route, key, cost, decision, route.fields(key, decision), began_us)
+
+    def settle(self, charge: Charge, status: int) -> list[Field]:
+        """Refund the rules that do not count this response. Returns the headers as they are then."""
+        names = self._uncounted(charge, status)
+        if not names:
+            return charge.fields
+        return _settled(charge, charge.route.refund(charge.key, charge.cost, names))
+
+    async def asettle(self, charge: Charge, status: int) -> list[Field]:
+        """`settle` for asyncio."""
+        names = self._uncounted(charge, status)
+        if not names:
+            return charge.fields
+        return _settled(charge, await charge.route.arefund(charge.key, charge.cost, names))
+
+    def _uncounted(self, charge: Charge, status: int) -> list[str]:
+        """The rules to refund. A charge that has left its window by itself is not given back a second time."""
+        now_us = self._clock()
+        names = []
+        for rule in charge.route.refundable:
+            period_us = rule.quota.period_us
+            same = now_us // period_us == charge.began_us // period_us
+            alive = same if rule.quota.algorithm == "fixed_window" else now_us - charge.began_us < period_us
+            if alive and not rule.counts_status(status):
+                names.append(rule.name)
+        return names
 
     def log_refusal(self, decision: Decision, key: Any, method: str) -> None:
         """Log a refusal."""
@@ -241,12 +431,15 @@ class RequestLimits:
 
     def close(self) -> None:
         """Close the stores' blocking connections."""
-        for limiter in (*self._retired, self._limiter):
+        for limiter in self._limiters():
             limiter.close()
+
+    def _limiters(self) -> list[Limiter]:
+        return [*self._retired, *([self._limiter] if self._limiter is not None else [])]
 
     async def aclose(self) -> None:
         """Close the stores' connections, asyncio ones included."""
-        for limiter in (*self._retired, self._limiter):
+        for limiter in self._limiters():
             await limiter.aclose()
         await asyncio.gather(*self._closing)
 
@@ -257,3 +450,16 @@ def _constant_parts(matches: tuple[Match, ...], path: str) -> dict[str, str]:
     if any("path" in match.rule.key for match in matches):
         constant["path"] = "/" + "/".join(segments(path))
     return constant
+
+
+def _settled(charge: Charge, refunded: Decision) -> list[Field]:
+    """The headers after a refund: those of the refunded rule, unless another rule has less left."""
+    if charge.decision.rule != refunded.rule and charge.decision.remaining <= refunded.remaining:
+        return charge.fields
+    return charge.route.fields(charge.key, refunded)
+
+
+def _names(users: Iterable[str]) -> frozenset[str]:
+    if isinstance(users, str):
+        raise ConfigError(f"exempt_users must be a list of ids, like [{users!r}], not a text", param="exempt_users")
+    return frozenset(str(user) for user in users)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from frontrow.limits.keys import GLOBAL_KEY, MAX_KEY_CHARS, StoreKey, digest, pack_parts
 from frontrow.limits.limiter import Limiter
 from frontrow.limits.quota import Decision, Rule
-from frontrow.limits.stores.protocol import CHECK, StoreRequest
+from frontrow.limits.stores.protocol import CHECK, REFUND, StoreRequest
 
 Pack = Callable[[Mapping[str, str]], StoreKey]
 
@@ -39,11 +39,25 @@ class RouteCheck:
         self._stats.count(decision, [self._rules[at].name for at in shadowed] if shadowed else ())
         return decision
 
+    def refund(self, key: Mapping[str, str], cost: int, names: Sequence[str]) -> Decision:
+        """Return what `check` charged to the rules `names`. The decision is that of a `peek` at them afterwards."""
+        return self._store.decide(self._refund_request(key, cost, names)).decision
+
+    async def arefund(self, key: Mapping[str, str], cost: int, names: Sequence[str]) -> Decision:
+        """`refund` for asyncio."""
+        return (await self._store.adecide(self._refund_request(key, cost, names))).decision
+
     def _request(self, key: Mapping[str, str], cost: int) -> StoreRequest:
         keys = tuple([pack(key) for pack in self._packs])
         slots = self._slots if self._slots_of_tier is None else self._slots_for(key)
         tag = pack_parts(key, self._tag_parts, "tag") if self._tag_parts else keys[0]
         return StoreRequest(slots, keys, cost, None, CHECK, tag)
+
+    def _refund_request(self, key: Mapping[str, str], cost: int, names: Sequence[str]) -> StoreRequest:
+        whole = self._request(key, cost)
+        at = [index for index, rule in enumerate(self._rules) if rule.name in names]
+        slots, keys = tuple(whole.slots[index] for index in at), tuple(whole.keys[index] for index in at)
+        return whole._replace(slots=slots, keys=keys, op=REFUND)
 
     def _slots_for(self, key: Mapping[str, str]) -> tuple[int, ...]:
         assert self._slots_of_tier is not None

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.quota import Quota, Rule
+from frontrow.limits.rule_list import RuleLike, name_quotas
 from frontrow.limits.rules import RequestRule, RuleBook, RuleSet, TierOf
 
-RuleLike = RequestRule | Rule | Quota | str
-Rules = RuleBook | RuleLike | Sequence[RuleLike]
+Rules = RuleBook | RequestRule | RuleLike | Sequence[RequestRule | RuleLike]
 
 TIER_PART = "@tier"  # parts are identifiers, so no part can have this name
 
@@ -16,10 +16,7 @@ def to_rule_book(rules: Rules) -> RuleBook:
     """A rule book from a rule book, rules, or a quota (which then applies to every address)."""
     if isinstance(rules, RuleBook):
         return rules
-    if isinstance(rules, str | Quota):
-        return RuleBook([_to_request_rule(rules, "default")])
-    listed = [rules] if isinstance(rules, RequestRule | Rule) else list(rules)
-    return RuleBook([_to_request_rule(rule, f"rule{number}") for number, rule in enumerate(listed, 1)])
+    return RuleBook([_to_request_rule(rule, name) for name, rule in name_quotas(rules)])
 
 
 def tier_of_rules(rules: Rules) -> TierOf | None:
@@ -31,14 +28,15 @@ def tier_of_rules(rules: Rules) -> TierOf | None:
     return found[0] if found else None
 
 
-def _to_request_rule(rule: RuleLike, name: str) -> RequestRule:
+def _to_request_rule(rule: object, name: str) -> RequestRule:
     """A rule for requests. A quota, or a limiter's rule without parts, limits all requests and counts by address."""
-    if isinstance(rule, str):
-        rule = Quota.parse(rule)
     if isinstance(rule, Quota):
         return RequestRule(name, rule)
     if isinstance(rule, RequestRule):
         return rule
+    if not isinstance(rule, Rule):
+        wanted = '"100/minute", a Quota, a Rule or a RequestRule'
+        raise ConfigError(f"a rule for requests is like {wanted}; not {rule!r:.80}", param="rules")
     key = ("ip",) if rule.per is None else rule.per
     same = {"shadow": rule.shadow, "lease": rule.lease, "on_store_down": rule.on_store_down}
     return RequestRule(rule.name, rule.quota, key, tiers=rule.tiers, **same)  # type: ignore[arg-type]
@@ -68,7 +66,9 @@ def single_key_part(rules: Sequence[RequestRule]) -> str | None:
     """The one part that all rules count by, if they always apply together. Then the key is simply its value, which is
     the limiter's fastest case. (A refusal of some rules must not be cached for others under the same short key.)
     """
-    if len({(rule.methods, rule.paths, rule.except_paths) for rule in rules}) > 1 or any(rule.tiers for rule in rules):
+    if len({(rule.methods, rule.paths, rule.except_paths) for rule in rules}) > 1:
+        return None
+    if any(rule.tiers or rule.statuses for rule in rules):
         return None
     parts = {rule.key for rule in rules}
     only = next(iter(parts)) if len(parts) == 1 else ()

@@ -8,19 +8,19 @@ point.
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from pathlib import Path
-from time import perf_counter_ns
-from typing import Any
+from typing import Any, Unpack, cast
 
 from frontrow.limits.config import load_config
-from frontrow.limits.http.caller_identity import make_getters, secret_key, user_name
-from frontrow.limits.http.client import ClientAddress
-from frontrow.limits.http.headers import Field
-from frontrow.limits.http.refusal_responses import missing_client_response, refusal_response
-from frontrow.limits.http.request_limits import Getter, MissingClient, RequestLimits
-from frontrow.limits.http.rule_conversion import TIER_PART, Rules
+from frontrow.limits.http.body_parts import BODY, read_wsgi_body
+from frontrow.limits.http.caller_identity import Getter, RequestSource, run_steps
+from frontrow.limits.http.headers import FIELDS, Field, ToldFields, as_text
+from frontrow.limits.http.refusal_responses import missing_client_response, own_response, refusal_response
+from frontrow.limits.http.request_limits import MissingClient, Options, RequestLimits
+from frontrow.limits.http.rule_conversion import Rules
+from frontrow.limits.quota import Decision
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
@@ -30,21 +30,9 @@ App = Callable[[Environ, StartResponse], Iterable[bytes]]
 class RateLimitMiddleware:
     """Limits the requests of a WSGI application."""
 
-    def __init__(
-        self,
-        app: App,
-        rules: Rules,
-        store: str = "memory://",
-        *,
-        identify: Mapping[str, str | Getter] | None = None,
-        trusted_proxies: Iterable[str] = (),
-        ipv6_prefix: int = 64,
-        **options: Any,
-    ) -> None:
+    def __init__(self, app: App, rules: Rules, store: str = "memory://", **options: Unpack[Options]) -> None:
         self.app = app
-        clients = ClientAddress(trusted_proxies, ipv6_prefix=ipv6_prefix)
-        standard: dict[str, Getter] = {"ip": _address(clients), "user": _user, "api_key": _api_key}
-        self.limits = RequestLimits(rules, make_getters(standard, identify or {}, header), store=store, **options)
+        self.limits = RequestLimits(rules, ENVIRONS, store=store, **options)
 
     @classmethod
     def from_config(cls, app: App, path: str | Path | None = None, **options: Any) -> "RateLimitMiddleware":
@@ -56,33 +44,52 @@ class RateLimitMiddleware:
         mount, path = _text(environ.get("SCRIPT_NAME", "")), _text(environ.get("PATH_INFO", ""))
         route_key = (method, mount + path, mount)
         route = limits.routes.get(route_key) or limits.add_route(*route_key)
-        if not route.matches:
+        if not route.matches or (method == "OPTIONS" and limits.skips_preflights and is_preflight(environ)):
             return self.app(environ, start_response)
+        if route.reads_body:
+            read_wsgi_body(environ, limits.max_body_bytes)
         try:
-            key = route.key_of(environ)
+            key = route.key_of(environ) if route.key_of is not None else run_steps(route.key_steps(environ))
         except MissingClient as error:
             return _send_response(environ, start_response, *missing_client_response(error))
-        if limits.in_memory and next(limits.untimed):
-            decision = route.check(key, route.cost)
-        else:
-            began_ns = perf_counter_ns()
-            decision = route.check(key, route.cost)
-            limits.record_latency(decision, perf_counter_ns() - began_ns)
-        headers = route.headers
-        if route.tier_headers is not None:
-            headers = route.tier_headers.get(key.get(TIER_PART), headers)
-        fields = headers.of(decision)
-        if not decision.allowed:
-            limits.log_refusal(decision, key, method)
-            return _send_response(environ, start_response, *refusal_response(decision, fields))
-        if decision.delay_us:
-            time.sleep(decision.delay_s)
-        added = _as_text(fields)
+        if key is None:  # exempt
+            return self.app(environ, start_response)
+        charge = limits.decide(route, key, method)
+        told = ToldFields(environ, charge.fields, FIELDS)
+        if not charge.decision.allowed:
+            return self._refuse(environ, start_response, charge.decision, told.to_write())
+        if charge.decision.delay_us:
+            time.sleep(charge.decision.delay_s)
+        settled = False
 
-        def start_with_fields(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
-            return start_response(status, [*headers, *added], *error)
+        def start_settled(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
+            nonlocal settled
+            if not settled:
+                settled = True
+                told.replace(limits.settle(charge, int(status[:3])))
+            return start_response(status, [*headers, *as_text(told.to_write())], *error)
 
-        return self.app(environ, start_with_fields)
+        try:
+            return self.app(environ, start_settled)
+        except Exception:
+            if not settled:  # the server answers with 500
+                limits.settle(charge, 500)
+            raise
+
+    def _refuse(
+        self, environ: Environ, start_response: StartResponse, decision: Decision, fields: list[Field]
+    ) -> Iterable[bytes]:
+        """Answer a refused request, with the application's own body if it has one."""
+        response = refusal_response(decision, fields)
+        if self.limits.on_refused is not None:
+            made = self.limits.on_refused(environ, decision)
+            if callable(made):  # a WSGI application, like Flask's Response
+                added = as_text(response[1][2:])
+                return cast(App, made)(
+                    environ, lambda status, headers, *error: start_response(status, [*headers, *added], *error)
+                )
+            response = own_response(made, response)
+        return _send_response(environ, start_response, *response)
 
     @property
     def gate(self) -> RequestLimits:
@@ -98,12 +105,13 @@ class RateLimitMiddleware:
 def _send_response(
     environ: Environ, start_response: StartResponse, status: int, fields: list[Field], body: bytes
 ) -> Iterable[bytes]:
-    start_response(f"{status} {HTTPStatus(status).phrase}", _as_text(fields))
+    start_response(f"{status} {HTTPStatus(status).phrase}", as_text(fields))
     return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
 
-def _as_text(fields: list[Field]) -> list[tuple[str, str]]:
-    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
+def is_preflight(environ: Environ) -> bool:
+    """Whether this OPTIONS request is a CORS preflight."""
+    return "HTTP_ORIGIN" in environ and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in environ
 
 
 def _text(path: str) -> str:
@@ -122,20 +130,16 @@ def header(name: str) -> Getter:
     return get
 
 
-def _address(clients: ClientAddress) -> Getter:
-    def get(environ: Environ) -> str | None:
-        forwarded = environ.get("HTTP_X_FORWARDED_FOR", "")
-        return clients.key(environ.get("REMOTE_ADDR"), [forwarded] if forwarded else [])
-
-    return get
+def _forwarded(environ: Environ) -> list[str]:
+    forwarded = environ.get("HTTP_X_FORWARDED_FOR", "")
+    return [forwarded] if forwarded else []
 
 
-def _user(environ: Environ) -> str | None:
-    return user_name(environ.get("REMOTE_USER"))
-
-
-_key_header = header("x-api-key")
-
-
-def _api_key(environ: Environ) -> str | None:
-    return secret_key(_key_header(environ))
+ENVIRONS = RequestSource(
+    peer=lambda environ: environ.get("REMOTE_ADDR"),
+    forwarded=_forwarded,
+    header=header,
+    user=lambda environ: environ.get("REMOTE_USER"),
+    body=lambda environ, max_bytes: environ.get(BODY),
+    can_wait=False,
+)

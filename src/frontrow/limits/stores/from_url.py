@@ -7,9 +7,10 @@ from urllib.parse import parse_qsl, urlsplit
 from frontrow.core.clock import Clock
 from frontrow.core.errors import ConfigError
 from frontrow.core.redis_url import SCHEMES
+from frontrow.limits.quota import ON_STORE_DOWN
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.memory import DEFAULT_MAX_KEYS, MemoryStore
-from frontrow.limits.stores.protocol import QuotaSlot, Store
+from frontrow.limits.stores.protocol import DEFAULT_PREFIX, QuotaSlot, Store
 
 try:
     from frontrow.limits.stores._kernel import CompiledStore
@@ -26,7 +27,12 @@ def open_store(
     deadline_s: float,
     options: Mapping[str, Any],
 ) -> Store:
-    """Open the store that `url` names, for these slots."""
+    """Open the store that `url` names, for these slots. Wrong options are errors whatever the store."""
+    if on_store_down not in ON_STORE_DOWN:
+        message = f"on_store_down must be one of {', '.join(ON_STORE_DOWN)}, not {on_store_down!r}"
+        raise ConfigError(message, param="on_store_down")
+    if not isinstance(deadline_s, int | float) or not 0.001 <= deadline_s <= 60:
+        raise ConfigError(f"deadline_s must be from 0.001 to 60 seconds, not {deadline_s!r}", param="deadline_s")
     scheme = url.partition("://")[0]
     if scheme == "memory" and "://" in url:
         return open_memory_store(slots, clock, **_read_memory_options(url, options))
@@ -34,10 +40,15 @@ def open_store(
         schemes = ", ".join(f"{name}://" for name in ("memory", *SCHEMES))
         raise ConfigError(f"store {url!r} is unknown; it starts with one of {schemes}, like redis://127.0.0.1:6379/0")
     from frontrow.limits.stores.leases import LeasingStore
+    from frontrow.limits.stores.refused_keys import record_refusals
     from frontrow.limits.stores.resilient import open_shared_store
 
-    store = open_shared_store(url, slots, clock, stats, on_store_down, deadline_s, dict(options))
-    return LeasingStore(store, slots, clock) if any(slot.rule.lease > 1 for slot in slots) else store
+    of_redis = dict(options)
+    records = of_redis.pop("record_refusals", False)
+    store: Store = open_shared_store(url, slots, clock, stats, on_store_down, deadline_s, of_redis)
+    if any(slot.rule.lease > 1 for slot in slots):
+        store = LeasingStore(store, slots, clock)
+    return record_refusals(store, slots, url, of_redis.get("prefix", DEFAULT_PREFIX)) if records else store
 
 
 def open_memory_store(
@@ -51,6 +62,9 @@ def open_memory_store(
 
 def _read_memory_options(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
     given = {**dict(parse_qsl(urlsplit(url).query)), **options}
+    if given.pop("record_refusals", False):
+        message = "record_refusals needs a store that others can read, like redis://127.0.0.1:6379/0"
+        raise ConfigError(message, param="record_refusals")
     unknown = set(given) - {"max_keys", "compiled"}
     if unknown:
         raise ConfigError(f"the memory store knows max_keys and compiled, not {min(unknown)!r}", param=min(unknown))

@@ -19,8 +19,8 @@ from frontrow.core.redis_url import call, call_sync, connect, connect_sync, disc
 from frontrow.limits.quota import StoreDown
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.hash_slots import HashSlotStore
-from frontrow.limits.stores.protocol import QuotaSlot, Store, StoreRequest, StoreResult
-from frontrow.limits.stores.redis_script import DEFAULT_PREFIX, LimitScript, ScriptCall, hash_tag
+from frontrow.limits.stores.protocol import DEFAULT_PREFIX, QuotaSlot, Store, StoreRequest, StoreResult
+from frontrow.limits.stores.redis_script import LimitScript, ScriptCall, hash_tag
 
 MAX_BATCH = 256
 GROUPS_PER_DEADLINE = 50  # the precision of a deadline: requests of one fiftieth of it expire together

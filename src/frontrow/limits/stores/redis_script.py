@@ -21,11 +21,10 @@ from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import ConfigError
 from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import Decision, Quota
-from frontrow.limits.stores.protocol import CHECK, RESERVE, QuotaSlot, Reservation, StoreRequest, StoreResult
+from frontrow.limits.stores.protocol import CHECK, RESERVE, QuotaSlot, ReserveResult, StoreRequest, StoreResult
 
 GIVING_BACK = "-- [giving back]"  # what follows in an algorithm's file is not needed to check
 HASH_TAGS = 64  # hash tags on a Cluster: few enough to share calls, enough to spread over the nodes
-DEFAULT_PREFIX = "frl"
 SPARE_MS = 1000  # a state lives this much longer than it matters
 STATES = ("fixed_window", "sliding_log", "sliding_counter", "bucket")  # the kinds of state, each a file in `lua`
 REPLY = struct.Struct("<7q")  # per request: allowed, rule, remaining, reset, retry, delay, shadow bit mask
@@ -86,7 +85,7 @@ class LimitScript:
         return [tag + starts[slot] + redis_key(key) for slot, key in zip(request.slots, request.keys, strict=True)]
 
     def read_reply(self, requests: Sequence[StoreRequest], reply: bytes) -> list[Any]:
-        """The results of `requests`, in their order: a `StoreResult`, or a `Reservation` for a RESERVE."""
+        """The results of `requests`, in their order: a `StoreResult`, or a `ReserveResult` for a RESERVE."""
         results: list[Any] = []
         names_and_limits = self._names_and_limits
         fields = REPLY.iter_unpack(reply[: len(requests) * REPLY.size])  # the server's time may follow
@@ -95,7 +94,7 @@ class LimitScript:
             decision = _new(Decision, (allowed == 1, name, capacity, remaining, reset, retry, delay, "store"))
             shadowed = tuple(at for at in range(len(request.slots)) if mask >> at & 1) if mask else ()
             result = _new(StoreResult, (decision, shadowed))
-            results.append(result if request.op != RESERVE else Reservation(result, TIME.unpack(reply[-8:])[0]))
+            results.append(result if request.op != RESERVE else ReserveResult(result, TIME.unpack(reply[-8:])[0]))
         return results
 
 

@@ -26,7 +26,7 @@ class TooManyRequests(Overloaded):
 
 
 @dataclass(frozen=True, slots=True)
-class EntryRules:
+class DoorRules:
     """How many requests one person and one address may send, and one device before its work gets harder."""
 
     per_person: str = "10/second"
@@ -34,20 +34,20 @@ class EntryRules:
     per_device: str = "20/minute"
 
 
-class Entry:
+class DoorLimits:
     """Counts requests per address and person, and runs the human check of each event."""
 
     def __init__(
         self,
         checks: dict[str, HumanCheck] | None = None,
         *,
-        rules: EntryRules | None = None,
+        rules: DoorRules | None = None,
         trusted_proxies: Sequence[str] = (),
         clock: Clock | None = None,
         processes: int = 1,
     ) -> None:
         """`processes`: how many processes share these limits. Each gets its part; the sum never exceeds the whole."""
-        rules = rules or EntryRules()
+        rules = rules or DoorRules()
         self._checks = dict(checks or {})
         self._clock = clock or WallClock()
         self._client_ip = ClientAddress(trusted_proxies)

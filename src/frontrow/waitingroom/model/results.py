@@ -39,7 +39,7 @@ class Joined(msgspec.Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class ClaimedPass:
     """A pass, ready to hand out."""
 
     pass_jwt: str

@@ -16,7 +16,7 @@ from frontrow.waitingroom.credentials.key_binding import check_proof
 from frontrow.waitingroom.credentials.passes import Pass, PassSigner, place_of
 from frontrow.waitingroom.credentials.places import PlaceSigner
 from frontrow.waitingroom.model.errors import NotYourTurn, PassEnded, PassExpired, StayTooLong
-from frontrow.waitingroom.model.results import Claimed, claim_refusal
+from frontrow.waitingroom.model.results import ClaimedPass, claim_refusal
 from frontrow.waitingroom.model.room_state import VisitResult
 from frontrow.waitingroom.model.window import PlaceState
 from frontrow.waitingroom.ports import (
@@ -67,7 +67,7 @@ class Visits:
 
     async def claim(
         self, place_jwt: str, event: str | None = None, idempotency_key: str | None = None, proof: str | None = None
-    ) -> Claimed:
+    ) -> ClaimedPass:
         """Exchange an active place, once, for a pass. The same idempotency key gets the same pass again. A bound place
         needs a `proof` (see `key_binding`). Raises PlaceInvalid, PlaceForeign, PlaceExpired, NotYourTurn,
         AlreadyClaimed, RoomFull, RoomHeld, ProofInvalid, Unavailable."""
@@ -95,9 +95,9 @@ class Visits:
         visit = Pass(place.event, person, key, since_s, reply.expires_s, since_s, place.jkt)
         await self._record(visit, reply.expires_s, tag)
         self._counts["claims"] += reply.result is VisitResult.OK
-        return Claimed(self._passes.mint(visit), reply.expires_s, reply.result is VisitResult.REPEATED)
+        return ClaimedPass(self._passes.mint(visit), reply.expires_s, reply.result is VisitResult.REPEATED)
 
-    async def renew(self, pass_jwt: str, event: str | None = None) -> Claimed:
+    async def renew(self, pass_jwt: str, event: str | None = None) -> ClaimedPass:
         """Issue a pass with a later expiry for a live visit. While a hold keeps the visit, an expired pass can be
         renewed too. Raises PassInvalid, PassExpired, PassEnded, StayTooLong."""
         visit = self.read_pass(pass_jwt, event)
@@ -124,7 +124,7 @@ class Visits:
         command = VisitCommand(VisitOp.KEEP, place, until_s=until_s, hold=hold)
         return await self._send(self._cache.find(event), command)
 
-    async def keep_pass(self, pass_jwt: str, until_s: int, hold: str) -> Claimed | None:
+    async def keep_pass(self, pass_jwt: str, until_s: int, hold: str) -> ClaimedPass | None:
         """`keep` for the visit of this pass, and a pass that lasts as long; None if this one already does.
         Raises PassInvalid, PassEnded."""
         visit = self.read_pass(pass_jwt)
@@ -133,12 +133,12 @@ class Visits:
             raise PassEnded("this visit has ended; join again")
         return await self._issue_longer_pass(visit, reply) if reply.expires_s > visit.expires_s else None
 
-    async def _issue_longer_pass(self, visit: Pass, reply: VisitReply) -> Claimed:
+    async def _issue_longer_pass(self, visit: Pass, reply: VisitReply) -> ClaimedPass:
         pass_ttl_s = self._cache.find(visit.event).state.config.pass_ttl_s
         issued_s = max(visit.issued_s, reply.expires_s - pass_ttl_s)
         fresh = replace(visit, issued_s=issued_s, expires_s=reply.expires_s)
         await self._record(fresh, reply.expires_s, 0)
-        return Claimed(self._passes.mint(fresh), reply.expires_s, reply.result is VisitResult.REPEATED)
+        return ClaimedPass(self._passes.mint(fresh), reply.expires_s, reply.result is VisitResult.REPEATED)
 
     def hear(self, visit_id: str) -> None:
         """The visitor made a request: the idle time begins again. Costs no round trip; the loop tells the store."""

@@ -71,7 +71,7 @@ class MemoryRoom:
         return sum(max(0, n - lane.hi) for n, lane in zip(self.issued, self.state.lanes, strict=True))
 
 
-class MemoryStore:
+class MemoryRoomStore:
     """Implements `RoomStore` and `Roster`."""
 
     def __init__(self, clock: Clock | None = None, *, one_place_per_person: bool = False) -> None:

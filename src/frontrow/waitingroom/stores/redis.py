@@ -48,7 +48,7 @@ def script(name: str) -> tuple[str, str]:
     return text, hashlib.sha1(text.encode()).hexdigest()  # noqa: S324  # Redis names scripts by SHA-1
 
 
-class RedisStore:
+class RedisRoomStore:
     """Implements `RoomStore` and `Roster`."""
 
     def __init__(

@@ -1,8 +1,8 @@
-"""Who is asking, and whether they may: what a request proves (`Caller`) and what a route asks for (`Access`).
+"""Authentication and authorisation: what a request proves (`Caller`) and what a route requires (`Access`).
 
 A request may carry several proofs at once: a pass (shop calls), a session (cookie or bearer), an API key, booking
 tokens. `caller_of` reads them all; `check_access` compares them with the route's `opt["access"]`. Every route has one,
-or the app does not start. What is not somebody's own answers as if it did not exist.
+or the app does not start. What belongs to somebody else answers 404.
 """
 
 import base64
@@ -20,15 +20,8 @@ from frontrow.boxoffice.messaging.mail_links import LinkPurpose
 from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, BookingNotFound
 from frontrow.boxoffice.model.events import Event, EventNotFound
 from frontrow.boxoffice.model.hold_values import ShopPass
-from frontrow.boxoffice.model.people import (
-    PERMISSIONS,
-    NotAllowed,
-    SecondFactorNeeded,
-    Session,
-    SignInNeeded,
-    Stage,
-    SubjectKind,
-)
+from frontrow.boxoffice.model.people import NotAllowed, SecondFactorNeeded, Session, SignInNeeded, Stage, SubjectKind
+from frontrow.boxoffice.model.roles import PERMISSIONS
 from frontrow.boxoffice.people.sessions import KEY_PREFIX, SESSION_PREFIX
 from frontrow.core.clock import US_PER_S
 from frontrow.core.cookies import is_https, names_to_read, read_cookie, read_cookies
@@ -47,8 +40,8 @@ Connection = ASGIConnection[Any, Any, Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a route asks for. PASS: a pass for the event in the path. OWNER: of what the path names. FAN: a fan's or a
-    guest's session. SESSION: any session, also one that waits for its second factor."""
+    """What a route requires. PASS: a pass for the event in the path. OWNER: ownership of what the path names. FAN: the
+    session of a fan or a guest. SESSION: any session, also one that waits for its second factor."""
 
     kind: str
     permission: str = ""
@@ -63,7 +56,7 @@ class Access:
     def staff(permission: str) -> "Access":
         """A member of the organiser's team, or an API key, with this permission."""
         if permission not in PERMISSIONS:
-            raise ConfigError(f"{permission!r} is no permission; they stand in boxoffice/model/people.py")
+            raise ConfigError(f"{permission!r} is not a permission; they are listed in boxoffice/model/roles.py")
         return Access("staff", permission)
 
 
@@ -72,7 +65,7 @@ Access.OWNER, Access.FAN = Access("owner"), Access("fan")
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Everything a request proved about whoever sent it."""
+    """Everything a request proved about its sender."""
 
     kind: str = "nobody"  # nobody, fan, staff or key
     id: str = ""
@@ -81,7 +74,7 @@ class Caller(msgspec.Struct, frozen=True):
     permissions: frozenset[str] = frozenset()
     session_id: str = ""
     shop_pass: ShopPass | None = None
-    past_pass: ShopPass | None = None  # genuine, but run out: good only for the live hold it was used for
+    past_pass: ShopPass | None = None  # genuine but expired: valid only for the live hold it was used for
     bookings: frozenset[str] = frozenset()  # ids of bookings whose token was presented
     session: Session | None = None
     links: frozenset[tuple[str, str]] = frozenset()  # (purpose, subject) of opened mail links; pages only
@@ -99,7 +92,7 @@ class Caller(msgspec.Struct, frozen=True):
 
     @property
     def person(self) -> str:
-        """Whose requests these are, for limits and idempotency; empty: only the address is known."""
+        """Who sends these requests, for limits and idempotency. Empty when only the address is known."""
         if self.id:
             return self.id
         if self.shop_pass is not None:
@@ -108,7 +101,7 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 class Presented(msgspec.Struct, frozen=True):
-    """Everything in a request that could prove something, unchecked."""
+    """All proofs in a request, not yet checked."""
 
     tokens: tuple[str, ...] = ()  # bearer and header values
     passes: tuple[str, ...] = ()  # in cookies
@@ -116,13 +109,13 @@ class Presented(msgspec.Struct, frozen=True):
 
 
 def booking_token(secrets: Secrets, booking_id: str) -> str:
-    """The capability of one booking: whoever shows it may see and change that booking."""
+    """The token of one booking. Whoever presents it may see and change that booking."""
     mac = hmac.new(secrets.key("booking"), booking_id.encode(), hashlib.sha256).digest()[:MAC_BYTES]
     return f"{BOOKING_PREFIX}{booking_id.removeprefix('bkg_')}.{base64.urlsafe_b64encode(mac).decode().rstrip('=')}"
 
 
 def booking_of_token(secrets: Secrets, token: str) -> str | None:
-    """The booking a genuine token stands for."""
+    """The booking of a genuine token."""
     name, _, _ = token.removeprefix(BOOKING_PREFIX).partition(".")
     booking_id = f"bkg_{name}"
     genuine = booking_token(secrets, booking_id) if name.isascii() else ""
@@ -130,7 +123,7 @@ def booking_of_token(secrets: Secrets, token: str) -> str | None:
 
 
 def presented(headers: HeaderLines, *, secure: bool) -> Presented:
-    """What came with a request; `secure`: people come by https, so only cookies bound to the host count."""
+    """The proofs in a request. `secure`: the site uses https, so only cookies bound to the host count."""
     names = names_to_read(PASS_COOKIES, secure=secure)
     tokens = [value[7:].strip() for value in headers.getall("authorization", []) if value[:7].lower() == "bearer "]
     tokens += [value.strip() for value in headers.getall("frontrow-pass", [])]
@@ -145,7 +138,7 @@ def presented(headers: HeaderLines, *, secure: bool) -> Presented:
 
 
 async def caller_of(platform: Platform, method: str, headers: HeaderLines) -> Caller:
-    """What the request proves. A bad proof is no error here: it proves nothing."""
+    """What the request proves. A bad proof is ignored here, not an error."""
     given = presented(headers, secure=is_https(platform.settings.public_url))
     bookings = {
         found
@@ -160,7 +153,7 @@ async def caller_of(platform: Platform, method: str, headers: HeaderLines) -> Ca
 
 
 async def _identify(platform: Platform, method: str, headers: HeaderLines, given: Presented) -> Caller:
-    """The session or API key: a bearer's, else the cookie's (which then needs its CSRF token)."""
+    """The session or API key: from the bearer header, else from the cookie (which needs its CSRF token)."""
     bearers = [token for token in given.tokens if token.startswith((SESSION_PREFIX, KEY_PREFIX))]
     if len(bearers) > 1:
         raise Unauthorised("send one session or one API key, not several")
@@ -179,7 +172,7 @@ async def _identify(platform: Platform, method: str, headers: HeaderLines, given
 
 
 def caller_in(session: Session) -> Caller:
-    """Who a session speaks for. A half signed-in member is nobody yet, apart from having that session."""
+    """The caller of a session. A member who has not given the second factor has the session but no rights."""
     if session.kind is not SubjectKind.STAFF:
         return Caller("fan", session.subject, role=session.kind.value, session_id=session.id, session=session)
     if session.stage is not Stage.FULL:
@@ -195,7 +188,7 @@ def method_of(connection: Connection) -> str:
 
 
 def client_ip(platform: Platform, connection: Connection) -> str:
-    """The caller's address as limits count it; `X-Forwarded-For` is believed from our own proxies only."""
+    """The caller's address for limits. `X-Forwarded-For` is read only from trusted proxies."""
     peer = connection.scope.get("client")
     forwarded = connection.headers.getall("x-forwarded-for", [])
     return platform.server.limiter.ip_of(peer[0] if peer else "", forwarded)
@@ -209,8 +202,8 @@ def with_pass(platform: Platform, caller: Caller, visit: ShopPass | None, bookin
 
 
 def read_pass(platform: Platform, text: str) -> ShopPass | None:
-    """The pass, if it is genuine and its visit has not ended; it may have run out (`with_pass` sorts that out). Who
-    needs one says why not by `need_pass` or `need_visit`."""
+    """The pass, if it is genuine and its visit has not ended. It may have expired: `with_pass` checks that. Handlers
+    that need a pass use `need_pass` or `need_visit`, which say what is wrong."""
     if len(text) > MAX_PASS_CHARS:
         return None
     try:
@@ -221,7 +214,7 @@ def read_pass(platform: Platform, text: str) -> ShopPass | None:
 
 
 def need_pass(platform: Platform, caller: Caller, event_id: str) -> ShopPass:
-    """The caller's pass for this event, or 401 (B17). The visitor was heard."""
+    """The caller's pass for this event, or 401 (B17). Counts as a sign of life of the visitor."""
     visit = caller.shop_pass
     if visit is None or visit.event_id != event_id:
         raise Unauthorised("a pass for this event is needed; join its waiting room", event=event_id)
@@ -230,14 +223,14 @@ def need_pass(platform: Platform, caller: Caller, event_id: str) -> ShopPass:
 
 
 def need_visit(platform: Platform, caller: Caller, booking: Booking, fence: int | None = None) -> ShopPass:
-    """The caller's visit for acting on this booking, or 401 (`Purchases.need_visit`). The visitor was heard."""
+    """The caller's visit for acting on this booking, or 401 (`Purchases.need_visit`). Counts as a sign of life."""
     visit = platform.box_office.purchases.need_visit(booking, caller.shop_pass or caller.past_pass, fence)
     platform.room.service.hear(visit.id)
     return visit
 
 
 async def own_booking(platform: Platform, caller: Caller, booking_id: str) -> Booking:
-    """The booking, if it is the caller's; somebody else's does not exist for them."""
+    """The booking, if it is the caller's. Another person's booking answers 404."""
     booking = await platform.ledger.booking(booking_id)
     if booking is None or not await is_own(platform, caller, booking):
         raise BookingNotFound(booking_id)
@@ -262,7 +255,7 @@ async def is_own(platform: Platform, caller: Caller, booking: Booking) -> bool:
 
 
 async def own_event(platform: Platform, caller: Caller, event_id: str) -> Event:
-    """The event, if it is the caller's organiser's; any other does not exist for them."""
+    """The event, if it belongs to the caller's organiser. Any other event answers 404."""
     event = await platform.ledger.catalogue.event(event_id)
     if not caller.organiser_id or event.organiser_id != caller.organiser_id:
         raise EventNotFound(f"there is no event {event_id[:60]}", event=event_id[:60])
@@ -283,8 +276,8 @@ async def own_event_booking(
 async def identified(
     platform: Platform, method: str, headers: HeaderLines, accepts: tuple[str, ...] = JSON_ONLY
 ) -> Caller:
-    """Who asks, after what every request must pass at either door: made by our own pages or by a program, a body of
-    the right kind, and not more often than a person may."""
+    """The caller, after the checks that every request must pass at either door: it comes from our own pages or a
+    program, its body has the right media type, and the person is within the limit."""
     check_same_site(method, headers, platform.settings.public_url)
     check_media_type(method, headers, accepts)
     caller = await caller_of(platform, method, headers)
@@ -297,13 +290,13 @@ async def check_access(connection: Connection, handler: BaseRouteHandler) -> Non
     """The guard of every route: reads the caller, compares with the route, keeps the caller for the handler."""
     platform: Platform = connection.app.state.platform
     method = method_of(connection)
-    if method == "OPTIONS":  # the framework's own: tells the methods of a path, and nothing else
+    if method == "OPTIONS":  # the framework's own: lists the methods of a path, nothing else
         return
     access: Access = handler.opt["access"]
     caller = await identified(platform, method, connection.headers, handler.opt.get("accepts", JSON_ONLY))
     connection.state.caller = caller
     match access.kind:
-        case "public" | "owner":  # owners are checked against the thing itself, which the handler loads
+        case "public" | "owner":  # the handler loads the object and checks its owner
             return
         case "pass":
             need_pass(platform, caller, connection.path_params["event_id"])
@@ -315,15 +308,15 @@ async def check_access(connection: Connection, handler: BaseRouteHandler) -> Non
                 raise SignInNeeded("sign in first")
         case "staff":
             need_permission(caller, access.permission)
-        case _:  # a kind nobody decided about opens nothing
+        case _:  # an unknown kind allows nothing
             raise NotAllowed("this route is closed")
 
 
 def need_permission(caller: Caller, permission: str) -> None:
-    """Nothing if the caller may, else what is missing: signing in, its second step, or the right itself."""
+    """None if the caller may do this, else the error: not signed in, second factor missing, or no permission."""
     if caller.kind not in ("staff", "key"):
         if caller.session is not None and caller.session.kind is SubjectKind.STAFF:
             raise SecondFactorNeeded("finish signing in: the second factor is missing", stage=caller.session.stage)
         raise SignInNeeded("sign in as a member of the team, or send an API key")
     if permission not in caller.permissions:
-        raise NotAllowed(f"{permission} is needed here", permission=permission)
+        raise NotAllowed(f"the permission {permission} is needed", permission=permission)

@@ -1,4 +1,4 @@
-"""Bookings, payments and refunds as HTTP shows them, and how they are made from what the ledger says."""
+"""The bodies of bookings, payments and refunds, and how they are made from the ledger's records."""
 
 from typing import Annotated, Any
 
@@ -14,8 +14,9 @@ from frontrow.web.platform.platform import Platform
 
 
 class CheckoutView(msgspec.Struct):
-    """How paying stands. `retrying`: the provider is away, the seats are kept, it goes on by itself at `retry_at`.
-    `open`: `problem` is what was wrong with the last card, `tries_left` how many may still be declined."""
+    """The state of the payment. `retrying`: the provider does not answer; the seats stay held and the payment continues
+    automatically at `retry_at`. `open`: `problem` says what was wrong with the last card, and `tries_left` how many
+    cards may still be declined."""
 
     state: Annotated[str, msgspec.Meta(examples=["confirmed"])]
     client_secret: str = ""
@@ -41,7 +42,7 @@ class BookingView(msgspec.Struct):
 
 
 class RefundView(msgspec.Struct):
-    """Money that goes, or went, back for seats given back; `fee` is what the organiser keeps."""
+    """The refund of returned seats. `fee` is what the organiser keeps."""
 
     refund: str
     booking: str
@@ -52,22 +53,22 @@ class RefundView(msgspec.Struct):
     created_at: Time
 
 
-class PaymentDeclined(Refused):
-    """The bank declined the card (B9). With `tries_left` above 0 another may be tried; else the seats are free."""
+class CardDeclined(Refused):
+    """The bank declined the card (B9). While `tries_left` is above 0 another card may be tried."""
 
     code = "payment_declined"
     http_status = 402
 
 
 class CardMistyped(Refused):
-    """Number, date or security code are wrong. That is no declined card: the seats are kept."""
+    """The card number, date or security code is wrong. The card was not declined, and the seats stay held."""
 
     code = "card_mistyped"
     http_status = 402
 
 
 async def seat_ids(platform: Platform, event_id: str, seats: tuple[int, ...]) -> list[str]:
-    """The public ids of seats of an event, sold here or not."""
+    """The public ids of seats of an event, also of one that is not sold on this server."""
     try:
         names = platform.box_office.sales.get(event_id).plan.seat_ids
     except NotFound:
@@ -116,8 +117,8 @@ def checkout_view(outcome: CheckoutResult) -> CheckoutView:
     )
 
 
-async def looked_at(platform: Platform, booking: Booking) -> BookingView:
-    """The booking with how its payment stands, if one was begun."""
+async def read_booking_view(platform: Platform, booking: Booking) -> BookingView:
+    """The booking with the state of its payment, if there is one."""
     if booking.state is not BookingState.PAYING:
         return await booking_view(platform, booking)
     try:
@@ -128,16 +129,16 @@ async def looked_at(platform: Platform, booking: Booking) -> BookingView:
 
 
 def declined(outcome: CheckoutResult, *, tried: bool = True) -> Refused | None:
-    """The refusal of a card that was `tried` and not taken; None otherwise."""
+    """The error for a card that was `tried` and refused; None otherwise."""
     about: dict[str, Any] = {"booking": outcome.booking.id, "reason": outcome.payment.reason if outcome.payment else ""}
     if outcome.state is CheckoutState.DECLINED:
-        return PaymentDeclined("the card was declined and the seats are free again", **about, tries_left=0)
+        return CardDeclined("the card was declined and the seats are free again", **about, tries_left=0)
     if not tried or not outcome.problem:
         return None
     if outcome.problem in MISTYPED:
-        return CardMistyped("the card's number, date or security code is wrong; the seats are kept", **about)
-    return PaymentDeclined(
-        "the card was declined; the seats are kept, another card may be tried", **about, tries_left=outcome.tries_left
+        return CardMistyped("the card number, date or security code is wrong; the seats are still held", **about)
+    return CardDeclined(
+        "the card was declined; the seats are still held, try another card", **about, tries_left=outcome.tries_left
     )
 
 

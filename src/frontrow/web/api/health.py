@@ -1,4 +1,4 @@
-"""The service about itself: is it alive, is it ready, and the keys that passes are checked with."""
+"""Liveness, readiness, and the public keys that verify passes."""
 
 import asyncio
 from typing import Annotated, Any
@@ -35,7 +35,7 @@ async def healthz(platform: FromPlatform) -> HealthView:
 @get(
     "/readyz",
     operation_id="readyz",
-    summary="Can this process sell: do its stores answer?",
+    summary="Whether this process can sell: its stores answer",
     opt={"access": Access.PUBLIC, "problems": (503,)},
 )
 async def readyz(platform: FromPlatform) -> HealthView:
@@ -54,7 +54,7 @@ async def readyz(platform: FromPlatform) -> HealthView:
 @get(
     "/.well-known/jwks.json",
     operation_id="jwks",
-    summary="The keys that passes are checked with",
+    summary="The public keys that verify passes",
     opt={"access": Access.PUBLIC},
 )
 async def jwks(platform: FromPlatform) -> Response[JwksView]:

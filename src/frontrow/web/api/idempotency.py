@@ -1,8 +1,9 @@
-"""`Idempotency-Key` on every POST: the same key and body get the same answer, another body 409.
+"""`Idempotency-Key` on every POST: the same key and body get the same response, another body gets 409.
 
-Keys belong to a caller and a route; answers are kept in the ledger for a day. The key is taken before the handler runs
-and the answer is kept before it is sent, so a client that heard nothing may ask again. What was refused is not kept:
-asking again decides again. Hold, join and pay have handling of their own (`opt={"idempotency": "own"}`).
+A key belongs to a caller and a route. Responses are stored in the ledger for a day. The key is taken before the handler
+runs and the response is stored before it is sent, so a client that got no response can repeat the request. A refusal is
+not stored: the repeated request is decided anew. Hold, join and pay handle keys themselves (`opt={"idempotency":
+"own"}`).
 """
 
 import base64
@@ -23,12 +24,12 @@ from frontrow.web.endpoints.messages import check_key
 from frontrow.web.platform.platform import Platform
 
 MAX_KEPT_BYTES: Final = 256 * 1024
-LEASE_US: Final = 30 * US_PER_S  # a request that took longer died with its server
+LEASE_US: Final = 30 * US_PER_S  # after this time the request counts as lost with its server
 HOP: Final = (b"content-length", b"x-request-id", b"date", b"server", b"set-cookie")
 
 
 class KeyReused(Refused):
-    """This key came before with another request."""
+    """This key was used before with another request."""
 
     code = "idempotency_mismatch"
 
@@ -40,7 +41,7 @@ class StillRunning(Refused):
 
 
 class _Begun(msgspec.Struct):
-    """A key this request took, and what came of it."""
+    """The key that this request took, and its response."""
 
     name: str
     book: IdempotencyStore
@@ -48,13 +49,13 @@ class _Begun(msgspec.Struct):
 
 
 async def before_request(request: Request[Any, Any, Any]) -> Response[bytes] | None:
-    """Runs after the guards: take the key, or answer as the first time."""
+    """Runs after the guards: takes the key, or answers with the stored response."""
     key = request.headers.get("idempotency-key")
     handler = request.scope["route_handler"]
     if key is None or request.method != "POST":
         return None
     check_key(key)
-    if handler.opt.get("idempotency") == "own":  # or the answer holds a secret, which is kept nowhere
+    if handler.opt.get("idempotency") == "own":  # or the response holds a secret, which is not stored
         return None
     platform: Platform = request.app.state.platform
     caller = request.state.caller
@@ -76,7 +77,7 @@ async def before_request(request: Request[Any, Any, Any]) -> Response[bytes] | N
 
 
 class IdempotencyMiddleware:
-    """Keeps the answer of a request that took a key, then sends it."""
+    """Stores the response of a request that took a key, then sends it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -121,11 +122,11 @@ class _Kept:
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
     async def give_up(self) -> None:
-        """Refused or failed: the key is free again."""
+        """Free the key of a request that was refused or failed."""
         begun = self._begun()
         if begun is not None:
             self._scope["state"].pop("idempotency")
-            with contextlib.suppress(FrontrowError):  # its lease ends by itself
+            with contextlib.suppress(FrontrowError):  # the lease of the key ends it
                 await begun.book.forget(begun.name)
 
 

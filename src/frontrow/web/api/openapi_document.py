@@ -1,7 +1,8 @@
-"""The API's document (OpenAPI 3.1): what the framework knows of the routes, completed by what the routes declare.
+"""The API's document (OpenAPI 3.1): the framework's schema, completed by what the routes declare.
 
-`opt["body"]` and `opt["answers"]` of endpoints that both doors share, `opt["problems"]`, who may ask, and the headers
-that every POST takes. Served as /openapi.json, and as a page that needs no script and no other server at /docs.
+Routes declare `opt["body"]` and `opt["answers"]` (endpoints that both doors share), `opt["problems"]` and who may call
+them. The headers that every POST takes are added. Served as /openapi.json, and at /docs as a page that needs no script
+and no other server.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ REF: Final = "#/components/schemas/{name}"
 COMMON: Final = (400, 405, 422, 429, 500, 503)
 SCHEMES: Final = {
     "pass": {"type": "http", "scheme": "bearer", "description": "the pass of the event's waiting room"},
-    "place": {"type": "http", "scheme": "bearer", "description": "the place that a join answered"},
+    "place": {"type": "http", "scheme": "bearer", "description": "the place that a join returned"},
     "booking": {"type": "apiKey", "in": "header", "name": "Frontrow-Booking", "description": "a booking token"},
     "shop_pass": {"type": "apiKey", "in": "header", "name": "Frontrow-Pass", "description": "the pass, beside others"},
     "session": {"type": "http", "scheme": "bearer", "description": "a session (frs_…) or an API key (frk_…)"},
@@ -30,7 +31,7 @@ IDEMPOTENCY_KEY: Final = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "the same key and body get the same answer, another body 409",
+    "description": "the same key and body get the same response, another body gets 409",
     "schema": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[ -~]+$"},
 }
 TITLES: Final = {
@@ -40,7 +41,7 @@ TITLES: Final = {
     403: "You may not",
     404: "There is no such thing",
     405: "Not by this method",
-    409: "No, and the code says why",
+    409: "Refused; the code says why",
     410: "It is over",
     413: "Too large",
     415: "Another media type is needed",
@@ -62,7 +63,7 @@ def complete(app: Litestar, handlers: Iterable[HTTPRouteHandler]) -> dict[str, A
         kinds |= {kind for kind in handler.opt.get("answers", {}).values() if isinstance(kind, type)}
         if handler.opt.get("body") is not None:
             kinds.add(handler.opt["body"])
-        taken = handler.parsed_data_field  # the framework's own schema of it forgets that unknown fields are refused
+        taken = handler.parsed_data_field  # the framework's schema does not say that unknown fields are refused
         if taken is not None and isinstance(taken.annotation, type) and issubclass(taken.annotation, msgspec.Struct):
             kinds.add(taken.annotation)
     ordered = sorted(kinds, key=lambda kind: kind.__name__)
@@ -102,7 +103,7 @@ def _complete(operation: dict[str, Any], method: str, handler: HTTPRouteHandler)
     if method == "post" and not own:
         operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
     for parameter in operation.get("parameters", []):
-        if parameter["in"] == "path":  # an empty segment is another path
+        if parameter["in"] == "path":  # an empty segment makes another path
             parameter["schema"] = {**parameter["schema"], "minLength": 1}
     if "204" in responses:
         responses["204"].pop("content", None)

@@ -1,4 +1,5 @@
-"""Webhooks of the payment provider: checked, done once, never trusted for their content."""
+"""Webhooks of the payment provider. The signature is checked, each is handled once, and the payment is read back from
+the provider instead of from the webhook."""
 
 from typing import Any
 
@@ -12,7 +13,7 @@ from frontrow.web.api.access import Access
 
 
 class NoticeView(msgspec.Struct):
-    """`done`: it was news to us."""
+    """`done` is false for a webhook that was handled before."""
 
     done: bool
 
@@ -20,16 +21,16 @@ class NoticeView(msgspec.Struct):
 @post(
     "/v1/webhooks/stripe",
     operation_id="stripe_webhook",
-    summary="Stripe's notices; signed with the webhook secret",
+    summary="Stripe's webhooks, signed with the webhook secret",
     status_code=200,
     opt={"access": Access.PUBLIC, "idempotency": "own", "problems": (401, 404), "raw_body": "application/json"},
 )
 async def stripe_webhook(platform: FromPlatform, request: Request[Any, Any, Any]) -> NoticeView:
     if platform.box_office.provider.name != "stripe":
-        raise NotFound("no payments come by Stripe here")
+        raise NotFound("this server does not use Stripe")
     signature = request.headers.get("stripe-signature", "")
     if not signature:
-        raise Unauthorised("a notice is signed in Stripe-Signature")
+        raise Unauthorised("the header Stripe-Signature is missing")
     return NoticeView(await platform.box_office.checkout.handle_webhook(await request.body(), signature))
 
 

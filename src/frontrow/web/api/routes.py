@@ -1,8 +1,7 @@
-"""How the endpoints of both doors become routes of the framework's door: one
-`EndpointRequest` in, one `EndpointResponse` out.
+"""How endpoints that both doors share become Litestar routes: one `EndpointRequest` in, one `EndpointResponse` out.
 
-Such a route checks and counts by itself (`opt["own_checks"]`), exactly as it does in the hot lane. What it takes and
-answers is declared for the API's document by `opt["body"]` and `opt["answers"]`.
+Such a route makes its own checks and counts (`opt["own_checks"]`), exactly as in the hot lane. `opt["body"]` and
+`opt["answers"]` declare its bodies for the API's document.
 """
 
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ import msgspec
 
 from frontrow.web.api.access import Access
 
-ANY = (400, 401, 403, 405, 422, 429, 500, 503)  # the refusals any route with a caller can give
+ANY = (400, 401, 403, 405, 422, 429, 500, 503)  # the errors of every route that has a caller
 
 
 def own_checks(
@@ -23,7 +22,7 @@ def own_checks(
     problems: tuple[int, ...] = (),
     **more: Any,
 ) -> dict[str, Any]:
-    """The `opt` of a route whose endpoint checks pass and limits itself.
+    """The `opt` of a route whose endpoint checks the pass and the limits itself.
 
     `answers` maps a status to a Struct, to a media type, or to None (no body); `problems` are the error statuses.
     """

@@ -28,7 +28,7 @@ Deliver = Literal["cookie", "bearer"]
 
 
 class SessionView(msgspec.Struct):
-    """A session as its owner sees it. `session` is returned once, and only to programs that asked for a bearer."""
+    """A session as its owner sees it. `session` is returned once, and only to programs that request a bearer."""
 
     kind: Annotated[str, msgspec.Meta(examples=["fan"])]
     id: str = ""

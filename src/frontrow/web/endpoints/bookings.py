@@ -17,13 +17,14 @@ from typing import Annotated, Final
 import msgspec
 
 from frontrow.boxoffice.checkout.checkout import CheckoutState
+from frontrow.boxoffice.checkout.priority import NoPriority, check_priority
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.person_names import MAX_NAME_CHARS
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError
 from frontrow.core.guest_identity import is_reserved
 from frontrow.web.api.access import Caller, identified, need_visit, own_booking
-from frontrow.web.api.booking_bodies import BookingView, booking_view, declined, looked_at
+from frontrow.web.api.booking_bodies import BookingView, booking_view, declined, read_booking_view
 from frontrow.web.endpoints.messages import (
     JSON,
     EndpointRequest,
@@ -114,7 +115,7 @@ async def get_booking(
     platform: Platform, caller: Caller, booking_id: str, request: EndpointRequest
 ) -> EndpointResponse:
     """GET booking: its state, or 304 if the client has it."""
-    view = await looked_at(platform, await own_booking(platform, caller, booking_id))
+    view = await read_booking_view(platform, await own_booking(platform, caller, booking_id))
     body = encode_json(view)
     tag = b'"' + hashlib.blake2s(body, digest_size=9).hexdigest().encode() + b'"'
     head = OWN_ONLY + b"etag: " + tag + b"\r\n"
@@ -172,3 +173,14 @@ async def release_hold(
 async def _shown(platform: Platform, booking: Booking) -> EndpointResponse:
     view: BookingView = await booking_view(platform, booking)
     return json_answer(200, view)
+
+
+async def make_priority_pass(platform: Platform, booking: Booking) -> tuple[str, int]:
+    """The one pass of a booking that gives priority (B8), and when it ends. Asked for again it is the same."""
+    now_us = platform.clock()
+    check_priority(booking, await platform.ledger.payments.payments_of(booking.id), now_us)
+    first_us = await platform.ledger.messages.first_seen("priority", booking.id, now_us)
+    text, expires_s = platform.room.passes.beside_the_line(booking.event_id, booking.fan, booking.id, first_us)
+    if platform.clock() >= expires_s * US_PER_S:
+        raise NoPriority("the pass was fetched and has run out; join the waiting room", booking=booking.id)
+    return text, expires_s

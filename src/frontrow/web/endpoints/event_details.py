@@ -16,7 +16,7 @@ from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.core.errors import FrontrowError
-from frontrow.waitingroom.door.door_limits import Entry
+from frontrow.waitingroom.door.door_limits import DoorLimits
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
 from frontrow.web.endpoints.messages import JSON, EndpointRequest, EndpointResponse, encode_json, problem_answer
 from frontrow.web.endpoints.room_context import Result
@@ -93,13 +93,18 @@ class EventViews:
     """The response for every event, built on request and cached for a moment."""
 
     def __init__(
-        self, openings: Openings, browse: EventBrowser, catalogue: ShownEvents, feeds: dict[str, MapFeed], entry: Entry
+        self,
+        openings: Openings,
+        browse: EventBrowser,
+        catalogue: ShownEvents,
+        feeds: dict[str, MapFeed],
+        entry: DoorLimits,
     ) -> None:
         self._openings, self._browse, self._catalogue = openings, browse, catalogue
         self._feeds, self._entry = feeds, entry
         self._cached: dict[str, CachedEvent] = {}
         self._building: dict[str, asyncio.Task[CachedEvent]] = {}
-        self.made = 0
+        self.built = 0
 
     def event(self, event_id: str, request: EndpointRequest) -> Result:
         """GET event: cached, or built once for all concurrent requests."""
@@ -145,7 +150,7 @@ class EventViews:
         tag = b'"' + hashlib.blake2s(body, digest_size=9).hexdigest().encode() + b'"'
         answer = EndpointResponse(200, JSON + b"etag: " + tag + b"\r\n", body)
         cached = CachedEvent(event, position, time.monotonic() + CACHE_S, tag, answer)
-        self.made += 1
+        self.built += 1
         if sold_here:  # other events are too many to cache, and rarely requested
             if len(self._cached) >= MAX_CACHED:
                 self._cached.pop(next(iter(self._cached)))
@@ -161,8 +166,8 @@ class EventViews:
         return (feed.ring.epoch, feed.ring.seq) if feed is not None else (0, 0)
 
     def _view(self, event: Event, venue: Venue | None) -> EventView:
-        known = summary(Listing(event, venue))
-        details: dict[str, Any] = {name: getattr(known, name) for name in known.__struct_fields__}
+        listed = summary(Listing(event, venue))
+        details: dict[str, Any] = {name: getattr(listed, name) for name in listed.__struct_fields__}
         drawn = self._openings.maps.get(event.id)
         if drawn is not None:
             details["map_url"] = f"/v1/events/{event.id}/map/{drawn.hash}.json"

@@ -49,7 +49,7 @@ class EventLists:
         self._browse, self._version = browse, version
         self._cached: dict[EventSearch, CachedPage] = {}
         self._building: dict[tuple[EventSearch, int], asyncio.Task[CachedPage]] = {}
-        self.made = 0
+        self.built = 0
 
     def ready(self, asked: EventSearch, request: EndpointRequest) -> EndpointResponse | None:
         """The answer, if it is cached."""
@@ -82,7 +82,7 @@ class EventLists:
         tag = b'"' + hashlib.blake2s(body, digest_size=9).hexdigest().encode() + b'"'
         answer = EndpointResponse(200, JSON + b"etag: " + tag + b"\r\n", body)
         cached = CachedPage(version, time.monotonic() + CACHE_S, tag, answer)
-        self.made += 1
+        self.built += 1
         if len(self._cached) >= MAX_CACHED:
             self._cached.pop(next(iter(self._cached)))
         self._cached[asked] = cached
@@ -101,6 +101,6 @@ def read_cursor(cursor: str) -> tuple[int, str]:
     if not cursor:
         return (-1, "")
     if not re.match(CURSOR, cursor):
-        raise InvalidInput("this cursor is not one of ours; begin without one", param="cursor")
+        raise InvalidInput("this cursor is not valid; start without one", param="cursor")
     at_us, _, event_id = cursor.partition(".")
     return (int(at_us), event_id)

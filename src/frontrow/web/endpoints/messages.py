@@ -6,7 +6,7 @@ doors give the same responses byte for byte. A response's header block is bytes 
 
 import asyncio
 from collections.abc import Callable, Generator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -77,32 +77,66 @@ class EndpointResponse(msgspec.Struct, gc=False):
         return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in pairs]
 
 
-class Arriving:
-    """A response that its maker delivers by `arrive`: no future, no task, no turn of the loop.
+class ResponseMaker(Protocol):
+    """Makes the response of a request that waited for a store."""
 
-    The hot lane registers a callback by `then`; everybody else awaits it.
+    def make_response(self, event: str, result: Any, person: str) -> EndpointResponse:
+        """The response to the store's result. May raise: then `make_problem` answers."""
+
+    def make_problem(self, error: BaseException, event: str, request: EndpointRequest) -> EndpointResponse:
+        """The response to an error."""
+
+
+class PendingResponse:
+    """A response that waits for a store's reply, and the slot that the reply is put into, in one object.
+
+    It costs no future, no task and no turn of the loop: the response is made and written when the reply comes. The hot
+    lane registers a callback by `then`; everybody else awaits it.
     """
 
-    __slots__ = ("_answer", "_then")
+    __slots__ = ("_event", "_maker", "_person", "_request", "_response", "_then")
 
-    def __init__(self) -> None:
-        self._answer: EndpointResponse | None = None
+    def __init__(self, maker: ResponseMaker, event: str, request: EndpointRequest, person: str) -> None:
+        self._response: EndpointResponse | None = None
         self._then: Callable[[EndpointResponse], None] | None = None
+        self._maker = maker
+        self._event = event
+        self._request = request
+        self._person = person
 
-    def arrive(self, answer: EndpointResponse) -> None:
-        self._answer = answer
+    def done(self) -> bool:
+        return self._response is not None
+
+    def set_result(self, result: Any) -> None:
+        """The store's reply."""
+        try:
+            response = self._maker.make_response(self._event, result, self._person)
+        except Exception as error:
+            self.set_exception(error)
+            return
+        self._response = response
         if self._then is not None:
-            self._then(answer)
+            self._then(response)
+
+    def set_exception(self, exception: BaseException) -> None:
+        """The store's refusal or failure."""
+        self._response = response = self._maker.make_problem(exception, self._event, self._request)
+        if self._then is not None:
+            self._then(response)
+
+    def cancel(self) -> bool:
+        self.set_exception(Unavailable("this server is stopping; try again", retry_after_s=1))
+        return True
 
     def then(self, callback: Callable[[EndpointResponse], None]) -> None:
         """Call `callback` with the response, at once if it is there."""
         self._then = callback
-        if self._answer is not None:
-            callback(self._answer)
+        if self._response is not None:
+            callback(self._response)
 
     def __await__(self) -> "Generator[Any, None, EndpointResponse]":
         future: asyncio.Future[EndpointResponse] = asyncio.get_running_loop().create_future()
-        self.then(lambda answer: None if future.done() else future.set_result(answer))
+        self.then(lambda response: None if future.done() else future.set_result(response))
         return (yield from future.__await__())
 
 

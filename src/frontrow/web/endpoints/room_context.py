@@ -4,21 +4,28 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable
 
 from frontrow.core.errors import FrontrowError
-from frontrow.waitingroom.door.door_limits import Entry
+from frontrow.waitingroom.door.door_limits import DoorLimits
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.web.endpoints.messages import JSON, NO_STORE, Arriving, EndpointRequest, EndpointResponse, problem_answer
+from frontrow.web.endpoints.messages import (
+    JSON,
+    NO_STORE,
+    EndpointRequest,
+    EndpointResponse,
+    PendingResponse,
+    problem_answer,
+)
 from frontrow.web.room.page import RoomPages
 
 JSON_HEAD = JSON + NO_STORE
 
-Result = EndpointResponse | Arriving | Awaitable[EndpointResponse]
+Result = EndpointResponse | PendingResponse | Awaitable[EndpointResponse]
 Endpoint = Callable[[str, EndpointRequest], Result]
 
 
 class RoomContext:
     """Given to each group of endpoints. `counts` has requests by endpoint and refusals by `endpoint:code`."""
 
-    def __init__(self, room: WaitingRoom, entry: Entry, pages: RoomPages) -> None:
+    def __init__(self, room: WaitingRoom, entry: DoorLimits, pages: RoomPages) -> None:
         self.room = room
         self.entry = entry
         self.pages = pages

@@ -175,7 +175,7 @@ class DrawView(msgspec.Struct):
     event: str
 
 
-class MessageView(msgspec.Struct):
+class RoomMessageView(msgspec.Struct):
     message: str
     message_no: int
 
@@ -237,7 +237,7 @@ SHAPES: dict[str, Shape] = {
     "leave": Shape({200: LeftView}, {"left": True}, problems=(401, 404, 409, 429, 503), bearer="place"),
     "challenge": Shape({200: ChallengeView}, {"kind": "none"}, problems=(404, 429)),
     "draw": Shape({200: DrawView}, DRAW, problems=(404,)),
-    "message": Shape({200: MessageView}, {"message": "Doors at eight.", "message_no": 1}, problems=(404,)),
+    "message": Shape({200: RoomMessageView}, {"message": "Doors at eight.", "message_no": 1}, problems=(404,)),
     "overflow": Shape({200: HTML_TYPE}, "<!doctype html>…"),
     "page": Shape({200: HTML_TYPE}, "<!doctype html>…", problems=(404, 503)),
     "stream": Shape({200: EVENTS_TYPE}, "event: now-serving\ndata: {…}\n\n", problems=(404, 503)),

@@ -10,14 +10,14 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from frontrow.core.errors import Forbidden, FrontrowError, Unavailable
-from frontrow.waitingroom.model.results import Claimed, Joined
+from frontrow.core.errors import Forbidden, FrontrowError
+from frontrow.waitingroom.model.results import ClaimedPass, Joined
 from frontrow.waitingroom.ports import VisitReply
 from frontrow.web.endpoints.messages import (
     NO_STORE,
-    Arriving,
     EndpointRequest,
     EndpointResponse,
+    PendingResponse,
     encode_json,
     header_line,
     json_answer,
@@ -65,6 +65,7 @@ class VisitorEndpoints:
         self._entry = context.entry
         self._pages = context.pages
         self._counts = context.counts
+        self._join_responses = JoinResponses(context)
 
     # -- places --------------------------------------------------------------------------------------------------------
 
@@ -83,7 +84,7 @@ class VisitorEndpoints:
             key = idempotency_key(request)
             human = entry.verify(event, body.proof, ip)
             if human is None and (body is NO_JOIN or not (body.code or body.cnf or body.page)):
-                pending = PendingJoin(self._context, event, request, body.person)
+                pending = PendingResponse(self._join_responses, event, request, body.person)
                 self._room.join_into(event, pending, body.person, key)
                 return pending
         except FrontrowError as error:
@@ -250,47 +251,27 @@ class VisitorEndpoints:
         }
 
 
-class PendingJoin(Arriving):
-    """The answer to a plain join and the slot of the store's reply, in one object: a join costs no future and no task,
-    and its answer is written in the turn of the event loop in which the reply comes."""
+class JoinResponses:
+    """Makes the responses to plain joins."""
 
-    __slots__ = ("_context", "_event", "_person", "_request")
+    def __init__(self, context: RoomContext) -> None:
+        self._context, self._room, self._counts = context, context.room, context.counts
 
-    def __init__(self, context: RoomContext, event: str, request: EndpointRequest, person: str) -> None:
-        self._answer = None
-        self._then = None
-        self._context = context
-        self._event = event
-        self._request = request
-        self._person = person
+    def make_response(self, event: str, result: Any, person: str) -> EndpointResponse:
+        body = self._room.joined_json(event, result, person)
+        self._counts["join"] += 1
+        return EndpointResponse(201, JSON_HEAD, body)
 
-    def done(self) -> bool:
-        return self._answer is not None
-
-    def set_result(self, result: Any) -> None:
-        context = self._context
-        try:
-            body = context.room.joined_json(self._event, result, self._person)
-        except Exception as error:
-            self.set_exception(error)
-            return
-        context.counts["join"] += 1
-        self.arrive(EndpointResponse(201, JSON_HEAD, body))
-
-    def set_exception(self, exception: BaseException) -> None:
-        if not isinstance(exception, FrontrowError):
-            log.error("a join failed", exc_info=exception)
-            exception = FrontrowError("this is our fault; it has been logged")
-        self.arrive(self._context.problem("join", exception, self._request, self._event))
-
-    def cancel(self) -> bool:
-        self.set_exception(Unavailable("this server is stopping; try again", retry_after_s=1))
-        return True
+    def make_problem(self, error: BaseException, event: str, request: EndpointRequest) -> EndpointResponse:
+        if not isinstance(error, FrontrowError):
+            log.error("a join failed", exc_info=error)
+            error = FrontrowError("this is our fault; it has been logged")
+        return self._context.problem("join", error, request, event)
 
 
 def _joined_body(joined: Joined) -> bytes:
     return b'{"place":"' + joined.place_jwt.encode() + b'",' + encode_json(joined.status)[1:]
 
 
-def _claimed_body(claimed: Claimed) -> dict[str, Any]:
+def _claimed_body(claimed: ClaimedPass) -> dict[str, Any]:
     return {"pass": claimed.pass_jwt, "expires_at_s": claimed.expires_s, "repeated": claimed.repeated}

@@ -17,7 +17,7 @@ from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.model.seats import MAX_SEATS_PER_REQUEST, Wish
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
-from frontrow.waitingroom.door.door_limits import Entry
+from frontrow.waitingroom.door.door_limits import DoorLimits
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
 from frontrow.web.endpoints.messages import (
     NO_STORE,
@@ -101,7 +101,7 @@ class ShopEndpoints:
         holds: HoldService,
         feeds: dict[str, MapFeed],
         streams: dict[str, SeatStreams],
-        entry: Entry,
+        entry: DoorLimits,
         passes: Passes,
         token_of: Callable[[str], str],
     ) -> None:

@@ -14,7 +14,7 @@ from frontrow.web.endpoints.messages import EndpointResponse, problem_answer
 from frontrow.web.lane.pending_replies import Handler, PendingReply
 from frontrow.web.observability.traffic import Traffic
 from frontrow.web.server.overflow_page import ForPeople
-from frontrow.web.server.overload import Gate, Rank, rank_of
+from frontrow.web.server.overload import OverloadGate, Rank, rank_of
 
 HOT: Final = "hot"
 SLOW_NS: Final = 2_000_000_000
@@ -62,7 +62,7 @@ class Watch:
 
     def __init__(
         self,
-        gate: Gate,
+        gate: OverloadGate,
         traffic: Traffic,
         is_proxy: Callable[[str], bool],
         for_people: ForPeople | None = None,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from frontrow.web.endpoints.messages import Arriving, EndpointRequest, EndpointResponse
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, PendingResponse
 
 if TYPE_CHECKING:
     from frontrow.web.lane.overload_watch import Watch
@@ -31,7 +31,7 @@ class Takeover:
 
 
 Reply = EndpointResponse | Takeover
-Handler = Callable[[EndpointRequest], "Reply | Arriving | Awaitable[Reply]"]
+Handler = Callable[[EndpointRequest], "Reply | PendingResponse | Awaitable[Reply]"]
 Routes = Mapping[tuple[bytes, bytes], Handler]
 Shapes = Callable[[bytes, bytes], "Handler | None"]
 RequestId = Callable[[Sequence[tuple[bytes, bytes]], str], bytes]
@@ -46,7 +46,7 @@ def shapes_of(routes: Routes) -> Any:
 class Connection(Protocol):
     """What a pending reply needs of the lane."""
 
-    def known_id(self) -> str: ...
+    def logged_id(self) -> str: ...
 
     def write_late(self, reply: Reply, keep_alive: bool) -> None: ...
 
@@ -102,7 +102,7 @@ class PendingReply:
         try:
             reply = future.result()
         except (Exception, asyncio.CancelledError):
-            log.exception("a hot handler failed", extra={"request_id": self._connection.known_id()})
+            log.exception("a hot handler failed", extra={"request_id": self._connection.logged_id()})
             reply = PLAIN_ERROR
         self.arrived(reply)
 

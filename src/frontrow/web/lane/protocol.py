@@ -25,7 +25,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from frontrow.web.endpoints.messages import MAX_BODY_BYTES, Arriving, EndpointRequest, EndpointResponse
+from frontrow.web.endpoints.messages import MAX_BODY_BYTES, EndpointRequest, EndpointResponse, PendingResponse
 from frontrow.web.lane.overload_watch import SLOW_NS, HotRoute, Watch
 from frontrow.web.lane.pending_replies import (
     PLAIN_ERROR,
@@ -282,22 +282,22 @@ class LaneProtocol(HttpToolsProtocol):
         try:
             reply = handler(EndpointRequest(self._lines, body, self._peer, self._query))
         except Exception:
-            log.exception("a hot handler failed", extra={"request_id": self.known_id()})
+            log.exception("a hot handler failed", extra={"request_id": self.logged_id()})
             reply = PLAIN_ERROR
         if type(reply) is EndpointResponse:
             self._write(reply, keep_alive)
-        elif isinstance(reply, Arriving):
-            self._let_arrive(reply, keep_alive)
+        elif isinstance(reply, PendingResponse):
+            self._await_pending(reply, keep_alive)
         elif isinstance(reply, Takeover):
             self._hand_over(reply)
         else:
             self._wait_for(reply, keep_alive)  # type: ignore[arg-type]  # an exact type was tested above
 
-    def known_id(self) -> str:
+    def logged_id(self) -> str:
         """The id of the request in hand, for log lines."""
         return self._id_line.decode().partition(": ")[2].strip()
 
-    def _let_arrive(self, reply: Arriving, keep_alive: bool) -> None:
+    def _await_pending(self, reply: PendingResponse, keep_alive: bool) -> None:
         if self.watch is not None:
             self._wait_for(reply, keep_alive)  # with a deadline, like everything that takes a round trip
             return
@@ -311,7 +311,7 @@ class LaneProtocol(HttpToolsProtocol):
         if watch is None:
             future = asyncio.ensure_future(reply)
         else:
-            mark = logged_request_id.set(self.known_id())  # for the lines that its task logs
+            mark = logged_request_id.set(self.logged_id())  # for the lines that its task logs
             future = asyncio.ensure_future(reply)
             logged_request_id.reset(mark)
             route = self._hot_route
@@ -366,7 +366,7 @@ class LaneProtocol(HttpToolsProtocol):
         route.counts.took(took_ns, status)
         if route.rank is Rank.PAY and (status >= 500 or took_ns > SLOW_NS):  # logged as the other door logs it
             about = {"route": route.name, "status": status, "took_ms": took_ns // 1_000_000}
-            traffic_log.warning("slow or failed request", extra=about | {"request_id": self.known_id()})
+            traffic_log.warning("slow or failed request", extra=about | {"request_id": self.logged_id()})
 
     def _hand_over(self, takeover: Takeover) -> None:
         """Let another protocol own the connection; this object and its parser are free to go."""

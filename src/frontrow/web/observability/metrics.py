@@ -103,11 +103,11 @@ def _seats(platform: Platform) -> Iterator[Family]:
 
 
 def _money(platform: Platform) -> Iterator[Family]:
-    known = platform.server.telemetry.figures.get("payments", {})
-    payments = {state.value: known.get(state.value, 0) for state in PaymentState}
+    by_state = platform.server.telemetry.figures.get("payments", {})
+    payments = {state.value: by_state.get(state.value, 0) for state in PaymentState}
     yield _family("frontrow_payments", "gauge", "Payments in the ledger, by state", payments, "state", add="max")
-    known = platform.server.telemetry.figures.get("refunds", {})
-    refunds = {state.value: known.get(state.value, 0) for state in RefundState}
+    by_state = platform.server.telemetry.figures.get("refunds", {})
+    refunds = {state.value: by_state.get(state.value, 0) for state in RefundState}
     yield _family("frontrow_refunds", "gauge", "Refunds in the ledger, by state", refunds, "state", add="max")
     provider: Any = platform.box_office.provider
     breaker = {(): float(provider.breaker.is_open)}
@@ -130,9 +130,9 @@ def _messages(platform: Platform) -> Iterator[Family]:
 
 
 def _stores(platform: Platform) -> Iterator[Family]:
-    known = platform.server.telemetry.store_errors
+    by_store = platform.server.telemetry.store_errors
     room = sum(count for name, count in platform.room.service.counts.items() if "error" in name or "fail" in name)
-    errors = {store: known[store] for store in STORES} | {"room": room}
+    errors = {store: by_store[store] for store in STORES} | {"room": room}
     errors["claims"] += platform.box_office.holds.stats.unavailable
     yield _family("frontrow_store_errors_total", "counter", "Failures of a store, as seen here", errors, "store")
     rebuilds = {(): platform.box_office.recovery.stats.rebuilds}

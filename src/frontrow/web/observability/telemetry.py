@@ -18,7 +18,7 @@ from frontrow.web.lane.overload_watch import Watch
 from frontrow.web.observability.traffic import Traffic, bounds_s, together
 from frontrow.web.observability.worker_metrics import Board
 from frontrow.web.server.overflow_page import ForPeople
-from frontrow.web.server.overload import Gate
+from frontrow.web.server.overload import OverloadGate
 
 EVERY_S: Final = 2.0
 SHARE: Final = 50
@@ -41,7 +41,7 @@ class Telemetry:
     """`watch` guards and measures; `figures` are the ledger's, as last read; `board` joins the workers' numbers."""
 
     def __init__(self, settings: OverloadSettings | None = None, board: Board | None = None) -> None:
-        self.gate = Gate(settings)
+        self.gate = OverloadGate(settings)
         self.traffic = Traffic()
         self.board = board or Board(None)
         self.figures: Figures = {}

@@ -29,7 +29,7 @@ class RouteTraffic:
         self.statuses[status // 100] += 1
 
 
-class Row(NamedTuple):
+class TrafficRow(NamedTuple):
     """The counts of a route so far. `buckets` are cumulative; the last one counts everything."""
 
     route: str
@@ -54,14 +54,14 @@ class Traffic:
             found = self._routes.setdefault((route, door), RouteTraffic())
         return found
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[TrafficRow]:
         for (route, door), counts in sorted(self._routes.items()):
             statuses = {f"{digit}xx": count for digit, count in enumerate(counts.statuses) if count}
             running, buckets = 0, []
             for count in counts.buckets[:BUCKETS]:
                 running += count
                 buckets.append(running)
-            yield Row(route, door, statuses, [*buckets, sum(counts.buckets)], counts.total_ns)
+            yield TrafficRow(route, door, statuses, [*buckets, sum(counts.buckets)], counts.total_ns)
 
 
 def together(buckets: Iterable[list[int]]) -> list[int]:

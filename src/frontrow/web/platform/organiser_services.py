@@ -1,34 +1,20 @@
 """The organiser's side of one process: services for venues, events, seats, codes and figures, and their jobs."""
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from frontrow.boxoffice.adapters.ledger.audit_verification import verify
-from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.audit.chain_check import ChainCheck
 from frontrow.boxoffice.jobs.background_jobs import Job
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.room_rules import RoomRules
-from frontrow.boxoffice.model.sales_figures import RoomFigures
+from frontrow.boxoffice.organising.bookings import OrganiserBookings
 from frontrow.boxoffice.organising.events import OrganiserEvents
 from frontrow.boxoffice.organising.exports import Exports
-from frontrow.boxoffice.organising.reseating import Reseater
-from frontrow.boxoffice.organising.sales_figures import SalesFigures, SpeedsOf
-from frontrow.boxoffice.ports.ledger import TicketIssuer
-from frontrow.boxoffice.ports.seat_claims import SeatClaims
-from frontrow.boxoffice.ports.seat_listener import SeatListener
+from frontrow.boxoffice.organising.sales_figures import SalesFigures
+from frontrow.boxoffice.organising.waitlists import OrganiserWaitlists
+from frontrow.boxoffice.organising.webhooks import ManagedWebhooks
 from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
-from frontrow.boxoffice.refunds.refunds import Refunds
-from frontrow.boxoffice.seatmap.map_feed import MapFeed
-from frontrow.core.clock import Clock
-from frontrow.core.errors import FrontrowError
-from frontrow.core.ids import Ids
-from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.web.platform.event_openings import Openings
 from frontrow.web.platform.fan_codes import FanCodes
 from frontrow.web.streams.sales_figures import LiveFiguresStreams
-from frontrow.web.streams.sales_history import History
+from frontrow.web.streams.sales_history import SalesHistory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,76 +22,17 @@ class OrganiserServices:
     """What organisers' handlers use besides the fans' services."""
 
     organise: OrganiserEvents
-    reseating: Reseater
+    bookings: OrganiserBookings
+    waitlists: OrganiserWaitlists
+    webhooks: ManagedWebhooks
     cancelling: EventCancellations
     codes: FanCodes
     figures: SalesFigures
     live: LiveFiguresStreams
-    history: History
+    history: SalesHistory
     chain: ChainCheck
     exports: Exports
 
     def jobs(self, *, inside: bool) -> Sequence[Job]:
         """The background jobs: the history in every server, cancellations only where the jobs run."""
         return [self.history.job(), *([self.cancelling.job()] if inside else [])]
-
-
-def make_organiser_services(
-    *,
-    ledger: SqlLedger,
-    claims: SeatClaims,
-    issuer: TicketIssuer,
-    seats: SeatListener,
-    refunds: Refunds,
-    room: WaitingRoom,
-    openings: Openings,
-    feeds: dict[str, MapFeed],
-    clock: Clock,
-    ids: Ids,
-    room_defaults: RoomRules,
-    human_checks: tuple[str, ...],
-    speeds: SpeedsOf,
-    recent_speeds: SpeedsOf,
-) -> OrganiserServices:
-    """Build the services. `speeds` and `recent_speeds` say how quickly this process answers."""
-    organise = OrganiserEvents(ledger, clock, ids, room_defaults=room_defaults, human_checks=human_checks)
-
-    def states_of(event_id: str) -> bytes | bytearray | None:
-        feed = feeds.get(event_id)
-        return feed.ring.states if feed is not None else None
-
-    async def event_of(event_id: str) -> Event:
-        return openings.events.get(event_id) or await ledger.catalogue.event(event_id)
-
-    def room_of(event_id: str) -> RoomFigures | None:
-        return room_figures(room, event_id)
-
-    figures = SalesFigures(ledger.figures, clock, organise.venues.plan, states_of, room_of, speeds)
-    live = LiveFiguresStreams(figures, event_of, speeds=recent_speeds)
-    return OrganiserServices(
-        organise=organise,
-        reseating=Reseater(ledger.organiser, claims, issuer, seats, clock),
-        cancelling=EventCancellations(ledger.organiser, refunds, clock),
-        codes=FanCodes(ledger.organiser, room.audit, organise.rules_of, clock, room.codes),
-        figures=figures,
-        live=live,
-        history=History(clock, lambda: openings.events, states_of, room_of, lambda: live.speeds()),
-        chain=ChainCheck(lambda: verify(ledger.store), clock),
-        exports=Exports(ledger),
-    )
-
-
-def room_figures(room: WaitingRoom, event_id: str) -> RoomFigures | None:
-    """What the waiting room knows of an event, if it has one here."""
-    with contextlib.suppress(FrontrowError):
-        view = room.view(event_id)
-        lanes = view.state.lanes
-        return RoomFigures(
-            view.state.phase.value,
-            sum(lane.issued for lane in lanes),
-            sum(lane.hi for lane in lanes),
-            view.waiting,
-            view.state.active,
-            sum(view.rates_milli) / 1000,
-        )
-    return None

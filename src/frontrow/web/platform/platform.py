@@ -34,7 +34,7 @@ from frontrow.core.clock import Clock
 from frontrow.core.derived_keys import Secrets as Secrets
 from frontrow.core.ids import Ids
 from frontrow.settings.platform import PlatformSettings
-from frontrow.waitingroom.door.door_limits import Entry
+from frontrow.waitingroom.door.door_limits import DoorLimits
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.event_details import EventViews
 from frontrow.web.endpoints.event_list import EventLists
@@ -107,7 +107,7 @@ class RoomServices:
 class ServerServices:
     """What the server needs to answer requests: limits, the hot lane's table, encoded answers, measurements."""
 
-    limiter: Entry
+    limiter: DoorLimits
     shop: ShopEndpoints
     hot: HotTable
     shown: EventViews

@@ -133,7 +133,7 @@ class StreamApp:
                     return
 
 
-async def ask_of(request: Request[Any, Any, Any]) -> EndpointRequest:
+async def read_request(request: Request[Any, Any, Any]) -> EndpointRequest:
     """The request as the endpoints read it."""
     client = request.scope.get("client")
     headers = list(request.scope["headers"])
@@ -146,10 +146,10 @@ def _handler(route: Route, endpoint: Endpoint, event: str) -> HTTPRouteHandler:
     """Litestar's handler of one route: of one event at the root, or of the event in the path."""
 
     async def of_path(request: Request[Any, Any, Any], event: FromPath[str]) -> ASGIApp:
-        return AnswerApp(await await_answer(endpoint(event, await ask_of(request))))
+        return AnswerApp(await await_answer(endpoint(event, await read_request(request))))
 
     async def at_root(request: Request[Any, Any, Any]) -> ASGIApp:
-        return AnswerApp(await await_answer(endpoint(event, await ask_of(request))))
+        return AnswerApp(await await_answer(endpoint(event, await read_request(request))))
 
     path = route.path if event else PREFIX + route.path
     name = route.endpoint + ("_root" if event else "")

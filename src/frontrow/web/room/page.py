@@ -17,8 +17,8 @@ import jinja2
 from frontrow.core.cookies import cookie_line, names_to_read, read_cookie
 from frontrow.core.errors import Forbidden, FrontrowError, Unauthorised
 from frontrow.waitingroom.credentials.key_binding import place_hash
-from frontrow.waitingroom.door.door_limits import Entry
-from frontrow.waitingroom.model.results import Claimed, Joined, PlaceStatus
+from frontrow.waitingroom.door.door_limits import DoorLimits
+from frontrow.waitingroom.model.results import ClaimedPass, Joined, PlaceStatus
 from frontrow.waitingroom.model.window import PlaceState
 from frontrow.waitingroom.protect.guard import PASS_COOKIES, is_plain
 from frontrow.waitingroom.service.room import WaitingRoom
@@ -135,7 +135,7 @@ class RoomPages:
     def __init__(
         self,
         room: WaitingRoom,
-        entry: Entry,
+        entry: DoorLimits,
         settings: PageSettings | None = None,
         surroundings: PageSurroundings | None = None,
     ) -> None:
@@ -273,7 +273,7 @@ class RoomPages:
             201, b"content-type: application/json\r\n" + NO_STORE + cookie, encode_json(joined.status)
         )
 
-    def claimed(self, claimed: Claimed, *, is_form: bool, wish: str = "") -> EndpointResponse:
+    def claimed(self, claimed: ClaimedPass, *, is_form: bool, wish: str = "") -> EndpointResponse:
         """The pass as a cookie, and the way to the shop."""
         cookie = self._cookie(PASS_COOKIES, claimed.pass_jwt, 86_400)
         onward = self.next_url(wish)

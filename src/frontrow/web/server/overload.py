@@ -85,7 +85,7 @@ class Standing:
         return self.last_s
 
 
-class Gate:
+class OverloadGate:
     """Decides for each request of this process whether it is served; keeps count."""
 
     __slots__ = (

@@ -14,7 +14,7 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontrow.web.lane.overload_watch import SLOW_NS, Watch
 from frontrow.web.observability.traffic import OTHER
-from frontrow.web.server.overload import Gate, Rank, rank_of
+from frontrow.web.server.overload import OverloadGate, Rank, rank_of
 from frontrow.web.server.request_middleware import send_answer
 
 APP: Final = "app"
@@ -73,7 +73,7 @@ class _Answer:
 
     __slots__ = ("_deadline", "_gate", "_in_flight", "_send", "began_ns", "status", "took_ns")
 
-    def __init__(self, send: Send, gate: Gate, deadline: asyncio.Timeout) -> None:
+    def __init__(self, send: Send, gate: OverloadGate, deadline: asyncio.Timeout) -> None:
         self._send, self._gate, self._deadline = send, gate, deadline
         self.began_ns, self.took_ns, self.status = time.perf_counter_ns(), 0, 0
         self._in_flight = True

@@ -16,7 +16,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontrow.core.errors import FrontrowError
-from frontrow.waitingroom.door.door_limits import Entry
+from frontrow.waitingroom.door.door_limits import DoorLimits
 from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, header_line, problem_answer
 from frontrow.web.server.overflow_page import ForPeople
 
@@ -30,7 +30,7 @@ request_id: ContextVar[str] = ContextVar(
 class RequestIds:
     """Makes ids that are short, unique over all servers and cheap."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: DoorLimits) -> None:
         self._prefix = secrets.token_hex(5).encode()
         self._numbers = itertools.count(1)
         self._entry = entry
@@ -50,7 +50,7 @@ class Front:
     def __init__(
         self,
         app: ASGIApp,
-        entry: Entry,
+        entry: DoorLimits,
         ids: RequestIds,
         counts_itself: "re.Pattern[str]",
         allowed: Callable[[str], str],

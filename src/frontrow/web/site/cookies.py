@@ -52,12 +52,12 @@ async def remember_booking(platform: Platform, request: Asked, booking: Booking)
     A booking that the fan's session gives access to is not added, so that signing out closes it.
     """
     token = booking_token(platform.secrets, booking.id)
-    known, caller = kept_bookings(platform, request), request.state.caller
-    if token in known:
+    tokens, caller = kept_bookings(platform, request), request.state.caller
+    if token in tokens:
         return {}
     if caller.role == SubjectKind.FAN and await platform.people.fans.owns_booking(caller.id, booking):
         return {}
-    kept = "~".join([token, *known][:MAX_BOOKING_TOKENS])
+    kept = "~".join([token, *tokens][:MAX_BOOKING_TOKENS])
     return {"set-cookie": cookie(platform, BOOKINGS_COOKIES, kept, YEAR_S)}
 
 
@@ -94,8 +94,8 @@ def forget_person(caller: Caller, response: Response[bytes]) -> None:
 
 def remember_link(platform: Platform, request: Asked, text: str) -> dict[str, str]:
     """The header that adds a message's link to those this browser has opened."""
-    known = [one for one in kept_links(platform, request) if one != text]
-    kept = "~".join([text, *known][:MAX_LINKS])
+    others = [one for one in kept_links(platform, request) if one != text]
+    kept = "~".join([text, *others][:MAX_LINKS])
     return {"set-cookie": cookie(platform, LINKS_COOKIES, kept, YEAR_S)}
 
 

@@ -20,7 +20,7 @@ from frontrow.web.endpoints.cookies import LANGUAGE_COOKIES
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.assets import site_assets
 from frontrow.web.site.languages import LANGUAGES, Words, best_language, load_all, words_of
-from frontrow.web.site.security_headers import PLAIN, Policy
+from frontrow.web.site.security_headers import PLAIN, PagePolicy
 
 MIN_GZIP_BYTES: Final = 1_000
 PRIVATE: Final = "private, no-store"
@@ -60,7 +60,7 @@ def render(
     template: str,
     *,
     status: int = 200,
-    policy: Policy = PLAIN,
+    policy: PagePolicy = PLAIN,
     script: str = "",
     cache: str = PRIVATE,
     headers: dict[str, str] | None = None,

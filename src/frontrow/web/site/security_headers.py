@@ -26,7 +26,7 @@ TRUSTED: Final = "require-trusted-types-for 'script'; trusted-types"
 
 
 @dataclass(frozen=True)
-class Policy:
+class PagePolicy:
     """What a page may do beyond the base. `more` adds sources to directives; `trusted_types=False` for foreign code;
     `types` names the page's own Trusted Types policies."""
 
@@ -63,9 +63,9 @@ class Policy:
         return found
 
 
-PLAIN: Final = Policy()
+PLAIN: Final = PagePolicy()
 # What Stripe documents for Stripe.js (docs.stripe.com/security/guide#content-security-policy), without Google's maps.
-STRIPE: Final = Policy(
+STRIPE: Final = PagePolicy(
     {
         "script-src": "https://js.stripe.com https://*.js.stripe.com",
         "frame-src": "https://js.stripe.com https://*.js.stripe.com https://hooks.stripe.com",
@@ -76,6 +76,6 @@ STRIPE: Final = Policy(
     payment=True,
 )
 # Camera images are decoded by WebAssembly in a worker; the page's one Trusted Types policy covers both workers.
-DOOR: Final = Policy({"script-src": "'wasm-unsafe-eval'"}, camera=True, types="frontrow-door")
+DOOR: Final = PagePolicy({"script-src": "'wasm-unsafe-eval'"}, camera=True, types="frontrow-door")
 # For workers: a worker has the policy of its own file, not of the page.
 WORKER_CSP: Final = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'"

@@ -36,7 +36,7 @@ class Point(msgspec.Struct, frozen=True, array_like=True):
     p99_ms: float | None = None
 
 
-class History:
+class SalesHistory:
     """Remembers points by event."""
 
     def __init__(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.model.best_seats import Grade
-from frontrow.boxoffice.model.claims import BestClaim, Claimed, sold_seat
+from frontrow.boxoffice.model.claims import BestClaim, ClaimedSeats, sold_seat
 from frontrow.boxoffice.model.venues import Plan, Row, Seat, SeatFlag, Section, area
 from tests.contracts.seat_claims import HOLD_US, NOW, seats_of
 
@@ -59,6 +59,6 @@ async def test_the_script_and_the_specification_choose_the_same_seats(
         answers.append(told)
         await claims.aclose()
     memory, redis = answers
-    assert [a.seats if isinstance(a, Claimed) else set(a.taken) for a in memory] == [
-        a.seats if isinstance(a, Claimed) else set(a.taken) for a in redis
+    assert [a.seats if isinstance(a, ClaimedSeats) else set(a.taken) for a in memory] == [
+        a.seats if isinstance(a, ClaimedSeats) else set(a.taken) for a in redis
     ]

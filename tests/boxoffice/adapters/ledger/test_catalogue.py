@@ -15,10 +15,19 @@ from frontrow.core.money import Money
 NOW_US = 1_700_000_000_000_000
 PLAN = Plan("Hall", (Section("A", (Row("1", (Seat("1"), Seat("2", flags=SeatFlag.STEP_FREE))),)), area("GA1", 30)))
 EVENT = Event(
-    "evt_1", "Gala", "ven_1", plan_hash(PLAN), "EUR", 100, 10, 90,
+    "evt_1",
+    "Gala",
+    "ven_1",
+    plan_hash(PLAN),
+    "EUR",
+    100,
+    10,
+    90,
     tiers=(PriceTier("standard", Money(5_000, "EUR"), "Stalls"), PriceTier("standing", Money(3_000, "EUR"))),
-    fees=(Fee("service", 100, 0, 250),), withheld=frozenset({1, 4}), description="zum \"ersten\" Mal",
-)  # fmt: skip
+    fees=(Fee("service", 100, 0, 250),),
+    withheld=frozenset({1, 4}),
+    description='zum "ersten" Mal',
+)
 
 
 async def test_plan_venue_and_event_come_back_as_they_were(ledger: SqlLedger) -> None:

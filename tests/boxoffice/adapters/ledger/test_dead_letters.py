@@ -103,7 +103,7 @@ async def test_a_delivery_given_up_is_sent_when_tried_again(ledger: SqlLedger) -
 
     worker = DeliveryWorker("webhook", ledger.messages, clock, send, give_up_after_s=60)  # type: ignore[arg-type]
     await ledger.messages.once(
-        "c", "1", ledger.messages.delivering([NewDelivery("webhook", "org", "d1", "{}")], NOW), NOW
+        "c", "1", ledger.messages.make_delivery_queries([NewDelivery("webhook", "org", "d1", "{}")], NOW), NOW
     )
     await worker.drain()
     (aside,) = await ledger.dead_letters.asides()

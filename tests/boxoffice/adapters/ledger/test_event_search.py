@@ -18,10 +18,18 @@ from frontrow.core.errors import InvalidInput
 from frontrow.core.money import Money
 
 SHOW = Event(
-    "evt_show", "Café del Mar — live", "ven_vienna", PLAN_HASH, "EUR", NOW_US + 10 * DAY_US, NOW_US - DAY_US,
-    NOW_US + 9 * DAY_US, (PriceTier("standing", Money(5_000, "EUR")), PriceTier("seat", Money(9_000, "EUR"))),
-    status=EventStatus.ON_SALE, description="Ein Abend über den Dächern",
-)  # fmt: skip
+    "evt_show",
+    "Café del Mar — live",
+    "ven_vienna",
+    PLAN_HASH,
+    "EUR",
+    NOW_US + 10 * DAY_US,
+    NOW_US - DAY_US,
+    NOW_US + 9 * DAY_US,
+    (PriceTier("standing", Money(5_000, "EUR")), PriceTier("seat", Money(9_000, "EUR"))),
+    status=EventStatus.ON_SALE,
+    description="Ein Abend über den Dächern",
+)
 VENUES = (
     Venue("ven_vienna", "Große Halle", PLAN_HASH, "Wien", "AT", "Europe/Vienna"),
     Venue("ven_tokyo", "東京ドーム", PLAN_HASH, "Tōkyō", "JP", "Asia/Tokyo"),
@@ -41,14 +49,20 @@ async def shows(ledger: SqlLedger) -> SqlLedger:
                 SHOW, id="evt_tokyo", name="Ёлка и Σίσυφος", venue_id="ven_tokyo", starts_at_us=NOW_US + 20 * DAY_US
             ),
             replace(
-                SHOW, id="evt_york", name="Straßenfest", venue_id="ven_york", starts_at_us=NOW_US + 30 * DAY_US,
-                currency="USD", tiers=(PriceTier("standing", Money(1_500, "USD")),), status=EventStatus.SOLD_OUT,
+                SHOW,
+                id="evt_york",
+                name="Straßenfest",
+                venue_id="ven_york",
+                starts_at_us=NOW_US + 30 * DAY_US,
+                currency="USD",
+                tiers=(PriceTier("standing", Money(1_500, "USD")),),
+                status=EventStatus.SOLD_OUT,
             ),
             replace(SHOW, id="evt_draft", status=EventStatus.DRAFT),
             replace(SHOW, id="evt_over", status=EventStatus.COMPLETED),
         ],
         NOW_US,
-    )  # fmt: skip
+    )
     return ledger
 
 

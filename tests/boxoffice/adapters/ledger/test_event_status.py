@@ -24,9 +24,18 @@ from tests.boxoffice.conftest import opened
 
 PLAN = Plan("Cellar", (area("GA", 4),))
 SHOW = Event(
-    "evt_show", "Aurora", "ven_1", plan_hash(PLAN), "EUR", NOW_US + 2 * DAY_US, NOW_US - DAY_US, NOW_US + DAY_US,
-    (PriceTier("standing", Money(5_000, "EUR")),), status=EventStatus.ON_SALE, organiser_id="org_hall",
-)  # fmt: skip
+    "evt_show",
+    "Aurora",
+    "ven_1",
+    plan_hash(PLAN),
+    "EUR",
+    NOW_US + 2 * DAY_US,
+    NOW_US - DAY_US,
+    NOW_US + DAY_US,
+    (PriceTier("standing", Money(5_000, "EUR")),),
+    status=EventStatus.ON_SALE,
+    organiser_id="org_hall",
+)
 CALLERS = 50
 SYSTEM_FACTS = {"EventSoldOut", "EventReopened", "EventCompleted"}
 
@@ -55,7 +64,7 @@ async def buy(ledger: SqlLedger, *seats: int) -> Booking:
 
 
 async def settled(ledger: SqlLedger, now_us: int = NOW_US) -> tuple[EventStatus, int | None, EventMove | None]:
-    told = await ledger.catalogue.settle_event(SHOW.id, now_us)
+    told = await ledger.catalogue.update_event_status(SHOW.id, now_us)
     assert told is not None
     assert told.event == await ledger.catalogue.event(SHOW.id)
     return told.event.status, told.free, told.move
@@ -133,7 +142,7 @@ async def test_b20_of_fifty_callers_on_two_servers_one_makes_the_move(ledger_url
         sold = await buy(one, 0, 1, 2, 3)
         for move in (EventMove.SELL_OUT, EventMove.REOPEN):
             answers = await asyncio.gather(
-                *((one, two)[number % 2].catalogue.settle_event(SHOW.id, NOW_US) for number in range(CALLERS))
+                *((one, two)[number % 2].catalogue.update_event_status(SHOW.id, NOW_US) for number in range(CALLERS))
             )
             assert [answer.move for answer in answers if answer and answer.move] == [move]
             if move is EventMove.SELL_OUT:
@@ -157,10 +166,10 @@ async def test_b20_fifty_buyers_and_refunds_racing_the_keeper_leave_the_right_st
                 return
             await ledger.begin_payment(placed.booking_id, placed.fence, NOW_US)
             await ledger.confirm(placed.booking_id, placed.fence, NOW_US)
-            await ledger.catalogue.settle_event(SHOW.id, NOW_US)
+            await ledger.catalogue.update_event_status(SHOW.id, NOW_US)
             if number % 3 == 0:
                 await ledger.refund(placed.booking_id, placed.fence, NOW_US)
-                await ledger.catalogue.settle_event(SHOW.id, NOW_US)
+                await ledger.catalogue.update_event_status(SHOW.id, NOW_US)
 
         await asyncio.gather(*(come(number) for number in range(CALLERS)))
         status, free, _ = await settled(one)
@@ -173,12 +182,12 @@ async def test_b20_a_move_never_undoes_what_the_organiser_changed(show: SqlLedge
     await buy(show, 0, 1, 2, 3)
     await asyncio.gather(
         *(show.catalogue.put_event(replace(SHOW, name=f"Aurora {number}"), NOW_US) for number in range(10)),
-        *(show.catalogue.settle_event(SHOW.id, NOW_US) for _ in range(10)),
+        *(show.catalogue.update_event_status(SHOW.id, NOW_US) for _ in range(10)),
     )
     await settled(show)
     event = await show.catalogue.event(SHOW.id)
     assert (event.status, event.name.startswith("Aurora ")) == (EventStatus.SOLD_OUT, True)
-    assert (await show.catalogue.settle_event("evt_none", NOW_US)) is None
+    assert (await show.catalogue.update_event_status("evt_none", NOW_US)) is None
 
 
 async def test_b20_the_keeper_hears_sweeps_and_survives_a_silent_ledger(show: SqlLedger) -> None:
@@ -187,7 +196,7 @@ async def test_b20_the_keeper_hears_sweeps_and_survives_a_silent_ledger(show: Sq
     await buy(show, 0, 1, 2, 3)
     for leased in await show.lease_facts(NOW_US, 1, 100):
         keeper.add_fact(leased.fact)
-    settle, away = show.catalogue.settle_event, 1
+    settle, away = show.catalogue.update_event_status, 1
 
     async def flaky(event_id: str, now_us: int) -> object:
         nonlocal away
@@ -196,7 +205,7 @@ async def test_b20_the_keeper_hears_sweeps_and_survives_a_silent_ledger(show: Sq
             raise Unavailable("no answer")
         return await settle(event_id, now_us)
 
-    show.catalogue.settle_event = flaky  # type: ignore[method-assign, assignment]
+    show.catalogue.update_event_status = flaky  # type: ignore[method-assign, assignment]
     with pytest.raises(Unavailable):
         await keeper.update_changed()
     await keeper.update_changed()

@@ -17,7 +17,7 @@ CANARIES = {
     "lanes that are leased twice": ("due_deliveries", ("busy.leased_until_us >", "0 >"), 1),
     "a lane that takes everything": ("due_deliveries", ("ranked.place <= ", "0 * ranked.place <= "), 1),
     "retries without their pause": ("due_deliveries", ("next_at_us <= ", "0 * next_at_us <= "), 2),
-    "sent and sent again": ("settle_deliveries", ("= 'waiting'", "<> ''"), 2),
+    "sent and sent again": ("save_delivery_results", ("= 'waiting'", "<> ''"), 2),
     "an inbox that forgets": (
         "add_inbox",
         ("DO NOTHING", "(source, message_id) DO UPDATE SET received_at_us = 0"),

@@ -25,10 +25,28 @@ from tests.boxoffice.conftest import opened
 from tests.contracts.ledger_contract import Bench
 
 TABLES = {
-    "events", "venues", "plans", "seats", "price_tiers", "bookings", "booking_seats", "payments", "refunds", "waitlist",
-    "offers", "tickets", "outbox", "inbox", "idempotency_keys", "queue_audit", "audit_log", "audit_heads",
-    "event_listings", "event_words", "catalogue_version",
-}  # fmt: skip
+    "events",
+    "venues",
+    "plans",
+    "seats",
+    "price_tiers",
+    "bookings",
+    "booking_seats",
+    "payments",
+    "refunds",
+    "waitlist",
+    "offers",
+    "tickets",
+    "outbox",
+    "inbox",
+    "idempotency_keys",
+    "queue_audit",
+    "audit_log",
+    "audit_heads",
+    "event_listings",
+    "event_words",
+    "catalogue_version",
+}
 OLD_FILE = Path(__file__).parent / "fixtures" / "schema_0001.sql"
 
 

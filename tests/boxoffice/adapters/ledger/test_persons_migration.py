@@ -116,9 +116,13 @@ def upgraded(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def test_everything_with_an_event_gets_the_events_name(upgraded: str) -> None:
     assert read(upgraded, "SELECT id, fan FROM bookings") == {
-        "bkg_a1": "place:evt_a:0.1.1", "bkg_b1": "place:evt_b:0.1.1", "bkg_a2": "place:evt_a:0.1.2",
-        "bkg_b2": "place:evt_b:0.1.2", "bkg_c3": "place:evt_c:0.1.3", "bkg_f": "fan_1",
-    }  # fmt: skip
+        "bkg_a1": "place:evt_a:0.1.1",
+        "bkg_b1": "place:evt_b:0.1.1",
+        "bkg_a2": "place:evt_a:0.1.2",
+        "bkg_b2": "place:evt_b:0.1.2",
+        "bkg_c3": "place:evt_c:0.1.3",
+        "bkg_f": "fan_1",
+    }
     for table, fan in (("waitlist", "place:evt_b:0.1.1"), ("offers", "place:evt_b:0.1.1")):
         assert list(read(upgraded, f"SELECT id, fan FROM {table}").values()) == [fan]
     assert read(upgraded, "SELECT id, fan FROM returns") == {"rtn_1": "place:evt_a:0.1.1"}
@@ -127,15 +131,19 @@ def test_everything_with_an_event_gets_the_events_name(upgraded: str) -> None:
 
 def test_a_contact_goes_to_the_one_event_that_can_have_written_it_or_to_nobody(upgraded: str) -> None:
     assert read(upgraded, "SELECT fan, email FROM contacts") == {
-        "place:evt_a:0.1.1": "ada@example.org", "place:evt_c:0.1.3": "carl@example.org", "fan_1": "fan@example.org",
-    }  # fmt: skip
+        "place:evt_a:0.1.1": "ada@example.org",
+        "place:evt_c:0.1.3": "carl@example.org",
+        "fan_1": "fan@example.org",
+    }
     assert read(upgraded, "SELECT endpoint, fan FROM push_subscriptions") == {}
 
 
 def test_a_message_goes_to_the_event_of_its_booking_or_to_nobody(upgraded: str) -> None:
     assert read(upgraded, "SELECT id, fan FROM in_app_messages") == {
-        "confirmed-bkg_a1-7": "place:evt_a:0.1.1", "confirmed-bkg_b1-8": "place:evt_b:0.1.1", f"offer-{C}-10": "fan_1",
-    }  # fmt: skip
+        "confirmed-bkg_a1-7": "place:evt_a:0.1.1",
+        "confirmed-bkg_b1-8": "place:evt_b:0.1.1",
+        f"offer-{C}-10": "fan_1",
+    }
 
 
 async def test_an_upgraded_ledger_gives_an_address_only_what_was_bought_with_it(upgraded: str) -> None:

@@ -86,8 +86,11 @@ async def test_a_whole_booking_given_back_is_sold_to_everybody_when_nobody_waits
         waiting.resale.note_fact(fact)
     await waiting.resale.sweep_if_noted()
     assert await states(waiting, old) == {
-        4: ReturnState.REFUNDED, 5: ReturnState.REFUNDED, 6: ReturnState.LISTED, 7: ReturnState.LISTED,
-    }  # fmt: skip
+        4: ReturnState.REFUNDED,
+        5: ReturnState.REFUNDED,
+        6: ReturnState.LISTED,
+        7: ReturnState.LISTED,
+    }
     assert sum(waiting.hooks.paid.values()) == 10_000
     # The new holder returns one of them before anybody looks again: both chains end where they should.
     await waiting.resale.give_back(bought.booking_id, "public", bought.fence, [4])
@@ -103,8 +106,13 @@ async def test_a_seat_returned_twice_before_anybody_looks_pays_both_holders(wait
     await waiting.resale.give_back(second.booking_id, "second", second.fence)
     await waiting.bought("third", 0)
     await waiting.resale.sweep()
-    owed = {one.fan: one.state for one in [*await waiting.ledger.returns.returns_of(first.id),
-                                           *await waiting.ledger.returns.returns_of(second.booking_id)]}  # fmt: skip
+    owed = {
+        one.fan: one.state
+        for one in [
+            *await waiting.ledger.returns.returns_of(first.id),
+            *await waiting.ledger.returns.returns_of(second.booking_id),
+        ]
+    }
     assert owed == {"s0": ReturnState.REFUNDED, "second": ReturnState.REFUNDED}
     assert len(waiting.hooks.paid) == 2
 
@@ -141,9 +149,14 @@ async def test_the_running_worker_pays_and_survives_a_silent_hook(sqlite_ledger_
         await waiting.bought("eve", 0)
         waiting.hooks.failing = 3
         worker = TicketReturns(
-            waiting.shop.sales, waiting.ledger, waiting.shop.holds, waiting.hooks, waiting.clock,
-            tickets=waiting.hooks, every_s=0.01,
-        )  # fmt: skip
+            waiting.shop.sales,
+            waiting.ledger,
+            waiting.shop.holds,
+            waiting.hooks,
+            waiting.clock,
+            tickets=waiting.hooks,
+            every_s=0.01,
+        )
         task = asyncio.create_task(worker.run())
         try:
             await until(lambda: bool(waiting.hooks.paid and worker.stats.listed))

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from frontrow.boxoffice.model.best_seats import Grade, SectionLayout, choose_seats, layouts
 from frontrow.boxoffice.model.claims import (
     BestClaim,
-    Claimed,
+    ClaimedSeats,
     ClaimKind,
     ClaimRefused,
     ClaimsLost,
@@ -59,16 +59,16 @@ class MemoryClaims:
             raise ClaimsLost(event_id)
         return event
 
-    async def claim(self, claim: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+    async def claim(self, claim: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         return self._claim(claim, now_us, must_own=False)
 
-    def claim_soon(self, claim: SeatClaim, now_us: int) -> "asyncio.Future[Claimed | ClaimRefused]":
+    def claim_soon(self, claim: SeatClaim, now_us: int) -> "asyncio.Future[ClaimedSeats | ClaimRefused]":
         return asyncio.ensure_future(self.claim(claim, now_us))
 
-    async def extend(self, claim: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+    async def extend(self, claim: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         return self._claim(claim, now_us, must_own=True)
 
-    def _claim(self, claim: SeatClaim, now_us: int, *, must_own: bool) -> Claimed | ClaimRefused:
+    def _claim(self, claim: SeatClaim, now_us: int, *, must_own: bool) -> ClaimedSeats | ClaimRefused:
         check_name(claim.fan, "fan")
         check_name(claim.booking_id, "booking")
         event = self._filled_event(claim.event_id)
@@ -85,7 +85,7 @@ class MemoryClaims:
         if conflicts or (must_own and not all_own):
             return ClaimRefused(tuple(conflicts))
         self._write(event, claim.seats, claim.fan, claim.booking_id, now_us, claim.expires_at_us)
-        return Claimed(claim.seats)
+        return ClaimedSeats(claim.seats)
 
     def _write(
         self, event: _EventClaims, seats: Iterable[int], fan: str, booking_id: str, now_us: int, expires_at_us: int
@@ -95,7 +95,7 @@ class MemoryClaims:
             if current is None or current.booking_id != booking_id or current.kind is not ClaimKind.SOLD:
                 event.taken[seat] = TakenSeat(seat, ClaimKind.HELD, fan, booking_id, now_us, expires_at_us)
 
-    async def claim_best(self, claim: BestClaim, now_us: int) -> Claimed | ClaimRefused:
+    async def claim_best(self, claim: BestClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         check_name(claim.fan, "fan")
         check_name(claim.booking_id, "booking")
         event = self._filled_event(claim.event_id)
@@ -103,7 +103,7 @@ class MemoryClaims:
         taken = self._taken_in_section(event, claim.section, now_us)
         own = tuple(seat.seat for seat in taken if seat.booking_id == claim.booking_id)
         if own:
-            return Claimed(own)
+            return ClaimedSeats(own)
         states = bytearray(layout.size)
         for seat in taken:
             states[seat.seat - layout.base] = 1
@@ -112,7 +112,7 @@ class MemoryClaims:
             if offsets:
                 seats = tuple(layout.base + offset for offset in offsets)
                 self._write(event, seats, claim.fan, claim.booking_id, now_us, claim.expires_at_us)
-                return Claimed(seats)
+                return ClaimedSeats(seats)
         return ClaimRefused(tuple(taken))
 
     def _taken_in_section(self, event: _EventClaims, number: int, now_us: int) -> list[TakenSeat]:

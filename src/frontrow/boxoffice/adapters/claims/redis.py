@@ -28,7 +28,7 @@ from frontrow.boxoffice.adapters.claims.redis_shard import Shard, unreachable_er
 from frontrow.boxoffice.model.best_seats import SectionLayout, layouts
 from frontrow.boxoffice.model.claims import (
     BestClaim,
-    Claimed,
+    ClaimedSeats,
     ClaimKind,
     ClaimRefused,
     ClaimsLost,
@@ -75,13 +75,13 @@ class RedisClaims:
     def _shard_number(self, section: SectionKeys) -> int:
         return section.spread % len(self._shards)
 
-    async def claim(self, claim: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+    async def claim(self, claim: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         event, parts = self._parts(claim.event_id, claim.seats)
         if len(parts) == 1:
             return await self._submit(event, Op.CLAIM, claim, claim.seats, now_us)
         return await self._claim_group(event, parts, claim, now_us)
 
-    def claim_soon(self, claim: SeatClaim, now_us: int) -> "asyncio.Future[Claimed | ClaimRefused]":
+    def claim_soon(self, claim: SeatClaim, now_us: int) -> "asyncio.Future[ClaimedSeats | ClaimRefused]":
         seats = claim.seats
         if len(seats) == 1:
             event = self._event(claim.event_id)
@@ -94,7 +94,7 @@ class RedisClaims:
 
     async def _claim_group(
         self, event: EventKeys, parts: list[tuple[int, ...]], claim: SeatClaim, now_us: int
-    ) -> Claimed | ClaimRefused:
+    ) -> ClaimedSeats | ClaimRefused:
         ends_us = min(claim.expires_at_us, now_us + TENTATIVE_US)
         sent: list[tuple[int, ...]] = []
         try:
@@ -109,20 +109,20 @@ class RedisClaims:
         except BaseException:
             await self._undo(claim, sent)
             raise
-        return Claimed(claim.seats)
+        return ClaimedSeats(claim.seats)
 
     async def _undo(self, claim: SeatClaim, parts: list[tuple[int, ...]]) -> None:
         for part in dict.fromkeys(parts):
             with contextlib.suppress(FrontrowError):  # a tentative claim that cannot be released expires
                 await self.release(claim.event_id, part, claim.booking_id)
 
-    async def extend(self, claim: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+    async def extend(self, claim: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         event, parts = self._parts(claim.event_id, claim.seats)
         for part in parts:
             result = await self._submit(event, Op.EXTEND, claim, part, now_us)
             if isinstance(result, ClaimRefused):
                 return result
-        return Claimed(claim.seats)
+        return ClaimedSeats(claim.seats)
 
     def _parts(self, event_id: str, seats: Sequence[int]) -> tuple[EventKeys, list[tuple[int, ...]]]:
         """The seats grouped by section, in plan order."""
@@ -147,7 +147,7 @@ class RedisClaims:
         *,
         kind: ClaimKind = ClaimKind.HELD,
         expires_at_us: int = 0,
-    ) -> "asyncio.Future[Claimed | ClaimRefused]":
+    ) -> "asyncio.Future[ClaimedSeats | ClaimRefused]":
         """Queue the part of a claim that lies in one section."""
         fan, booking_id = check_name(claim.fan, "fan"), check_name(claim.booking_id, "booking")
         ends_us = expires_at_us or claim.expires_at_us
@@ -159,7 +159,7 @@ class RedisClaims:
         request = SeatRequest(op, section, keys, value, mark_from, mark_length, now_us, life_ms, seats)
         return self._shards[section.spread % len(self._shards)].requests.submit(request)
 
-    async def claim_best(self, claim: BestClaim, now_us: int) -> Claimed | ClaimRefused:
+    async def claim_best(self, claim: BestClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         event = self._event(claim.event_id)
         check_name(claim.fan, "fan")
         check_name(claim.booking_id, "booking")

@@ -12,13 +12,13 @@ from typing import Any, Final
 from frontrow.boxoffice.adapters.claims.redis_encoding import STALE, SectionKeys, adopt_epoch, decode_claim, lifetime_ms
 from frontrow.boxoffice.adapters.claims.redis_shard import Shard
 from frontrow.boxoffice.model.best_seats import SectionLayout
-from frontrow.boxoffice.model.claims import BestClaim, Claimed, ClaimRefused, ClaimsLost, TakenSeat
+from frontrow.boxoffice.model.claims import BestClaim, ClaimedSeats, ClaimRefused, ClaimsLost, TakenSeat
 from frontrow.core.coalescer import Coalescer
 
 BEST_HEAD: Final = struct.Struct(">HBHIBB")  # count, worst grade, mask, lifetime_ms, start and length of the owner mark
 RUN: Final = struct.Struct(">IIIi")
 WINDOW: Final = 1_024  # places of an area per call
-BestReply = Claimed | ClaimRefused | bytes  # bytes: the store has this other epoch
+BestReply = ClaimedSeats | ClaimRefused | bytes  # bytes: the store has this other epoch
 
 
 class BestRequest:
@@ -48,7 +48,7 @@ class BestSeatRequests:
         self._requests: Coalescer[BestRequest, BestReply] = Coalescer(self._send, max_batch=256, name="best seats")
         self._start: dict[SectionKeys, int] = {}
 
-    async def claim(self, request: BestRequest) -> Claimed | ClaimRefused:
+    async def claim(self, request: BestRequest) -> ClaimedSeats | ClaimRefused:
         """Try each window at most once, beginning where places were found last."""
         windows = -(-request.section.size // WINDOW) if request.layout.is_area else 1
         start = self._start.get(request.section, 0)
@@ -56,13 +56,13 @@ class BestSeatRequests:
         for turn in range(windows):
             request.window = (start + turn) % windows
             result = await self._claim_in_window(request)
-            if isinstance(result, Claimed):
+            if isinstance(result, ClaimedSeats):
                 self._start[request.section] = request.window
                 return result
             taken += result.taken
         return ClaimRefused(tuple(taken))
 
-    async def _claim_in_window(self, request: BestRequest) -> Claimed | ClaimRefused:
+    async def _claim_in_window(self, request: BestRequest) -> ClaimedSeats | ClaimRefused:
         reply = await self._requests.ask(request)
         if isinstance(reply, bytes):
             adopt_epoch(request.section, reply)
@@ -120,7 +120,7 @@ def _read_reply(low: int, reply: Any, taken: tuple[TakenSeat, ...]) -> BestReply
         return ClaimRefused(taken)
     if reply.startswith(STALE):
         return bytes(reply)
-    return Claimed(tuple(low + int(offset) for offset in reply.split(b",")))
+    return ClaimedSeats(tuple(low + int(offset) for offset in reply.split(b",")))
 
 
 def _read_taken(low: int, lines: bytes) -> tuple[TakenSeat, ...]:

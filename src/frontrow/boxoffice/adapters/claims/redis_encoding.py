@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from frontrow.boxoffice.model.claims import (
     SOLD_UNTIL_US,
-    Claimed,
+    ClaimedSeats,
     ClaimKind,
     ClaimRefused,
     TakenSeat,
@@ -94,7 +94,7 @@ def lifetime_ms(expires_at_us: int, now_us: int) -> int:
 class SeatRequest:
     """One caller's request to lua/seats.lua: an operation on seats of one section.
 
-    With `seats` the caller gets `Claimed` or `ClaimRefused`, otherwise the script's reply.
+    With `seats` the caller gets `ClaimedSeats` or `ClaimRefused`, otherwise the script's reply.
     """
 
     __slots__ = ("keys", "lifetime_ms", "mark_from", "mark_length", "now_us", "op", "seats", "section", "value")
@@ -119,7 +119,7 @@ class SeatRequest:
         """The caller's result."""
         if not self.seats or isinstance(reply, BaseException):
             return reply
-        return Claimed(self.seats) if reply == 1 else ClaimRefused(taken_seats(self.seats, reply))
+        return ClaimedSeats(self.seats) if reply == 1 else ClaimRefused(taken_seats(self.seats, reply))
 
 
 def taken_seats(seats: tuple[int, ...], reply: ScriptReply) -> tuple[TakenSeat, ...]:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
 from frontrow.boxoffice.adapters.ledger.audit_chain import GENESIS, AuditEntry, problems
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import Store
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import LedgerStore
 from frontrow.boxoffice.ports.queries import Query
 
 PAGE: Final = 2_000
@@ -13,7 +13,7 @@ SHOWN: Final = 100  # problems per kind
 Heads = Mapping[str, tuple[int, str]]
 
 
-async def verify(store: Store, kept: Heads | None = None) -> tuple[list[str], int]:
+async def verify(store: LedgerStore, kept: Heads | None = None) -> tuple[list[str], int]:
     """The problems, and the number of audit entries read. `kept` are heads that were stored outside earlier."""
     wrong: list[str] = []
     for event_id, seat, count in await store.read(Query("seats_sold_twice", params=(SHOWN,))):
@@ -28,7 +28,7 @@ async def verify(store: Store, kept: Heads | None = None) -> tuple[list[str], in
     return wrong + audit, read
 
 
-async def _audit(store: Store, heads: Heads, kept: Heads) -> tuple[list[str], int]:
+async def _audit(store: LedgerStore, heads: Heads, kept: Heads) -> tuple[list[str], int]:
     wrong: list[str] = []
     last: dict[str, AuditEntry] = {}
     hash_at: dict[tuple[str, int], str] = {}
@@ -52,7 +52,7 @@ async def _audit(store: Store, heads: Heads, kept: Heads) -> tuple[list[str], in
     return wrong[:SHOWN], read
 
 
-async def _pages(store: Store) -> AsyncIterator[list[AuditEntry]]:
+async def _pages(store: LedgerStore) -> AsyncIterator[list[AuditEntry]]:
     chain, seq = "", 0
     while True:  # ends with the log
         rows = await store.read(Query("audit_page", params=(chain, seq, PAGE)))

@@ -32,8 +32,8 @@ def _declared(name: str, source: str) -> str:
 
 def newest_version() -> str:
     """The version this program needs: the one without a successor."""
-    known = known_versions()
-    (newest,) = known.keys() - known.values()
+    versions = known_versions()
+    (newest,) = versions.keys() - versions.values()
     return newest
 
 

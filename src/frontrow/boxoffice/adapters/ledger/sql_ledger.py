@@ -26,9 +26,9 @@ from frontrow.boxoffice.adapters.ledger.engine.batched_reads import BatchedReads
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import (
     CommitLine,
     LeaseFacts,
+    LedgerStore,
     RunProgram,
     RunStatements,
-    Store,
 )
 from frontrow.boxoffice.adapters.ledger.programs.bookings import ExpireHolds, MakeMove, Program, booking_of
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, StaleFence
@@ -72,7 +72,7 @@ class SqlLedger:
     commit (`line`) and the batched reads.
     """
 
-    def __init__(self, store: Store, *, max_batch: int = MAX_BATCH, max_waiting: int = MAX_WAITING) -> None:
+    def __init__(self, store: LedgerStore, *, max_batch: int = MAX_BATCH, max_waiting: int = MAX_WAITING) -> None:
         self.store = store
         self.line: CommitLine = Coalescer(
             store.write, max_batch=max_batch, max_in_flight=store.writers, max_waiting=max_waiting, name="ledger"

@@ -41,7 +41,7 @@ CARDS: Final = {
 NEEDS_ACTION: Final = frozenset({"pm_card_3ds", "pm_card_3ds_declined"})
 LAPSES: Final = "pm_card_lapses"  # authorised, but the capture is refused for good
 REFUND_FAILS: Final = "pm_card_refund_fails"  # the first refund of each payment fails, later ones succeed
-REFUND_PENDS: Final = "pm_card_refund_pends"  # refunds wait until `settle_refund`
+REFUND_PENDS: Final = "pm_card_refund_pends"  # refunds wait until `finish_refund`
 MAX_NOTICES: Final = 10_000  # webhooks that nobody fetched; the oldest are dropped
 AUTHORISATION_LIFETIME_US: Final = 7 * 86_400 * US_PER_S
 
@@ -250,7 +250,7 @@ class SimulatedProvider:
                 self._decide(found, "payment_intent_authentication_failure" if wrong else "")
             self._append_change(ref)
 
-    def settle_refund(self, refund_ref: str, status: str) -> None:
+    def finish_refund(self, refund_ref: str, status: str) -> None:
         """The bank says what became of a refund: `succeeded` or `failed`, also after it had succeeded."""
         with self._lock():
             refund = self.refunds[refund_ref]

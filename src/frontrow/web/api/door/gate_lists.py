@@ -1,6 +1,7 @@
-"""What a gate with its bundle keeps up with: the revocation list, what other gates let in; and taking a scan back.
+"""What a gate polls after it has its bundle: the revocation list and the admissions of other gates. And undoing a scan.
 
-Each list is small when nothing happened: the revocation list by its tag, admissions from behind the last one known.
+Each response is small when nothing happened: the revocation list has an ETag, and admissions are read from the last
+number on.
 """
 
 from typing import Annotated, Any, Final
@@ -22,7 +23,7 @@ MAX_ADMISSIONS: Final = 5_000
 
 
 class Admission(msgspec.Struct):
-    """One scan that let somebody in."""
+    """One scan that admitted somebody."""
 
     scan: str
     ticket: str
@@ -31,21 +32,21 @@ class Admission(msgspec.Struct):
 
 
 class AdmissionPage(msgspec.Struct):
-    """`next` is the `after` of the next page. Servers write at once, so begin at 0 again now and then."""
+    """`next` is the `after` of the next page. Servers write concurrently, so start at 0 again from time to time."""
 
     admissions: list[Admission]
     next: int
 
 
 class UndoAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """The scan that let somebody in by mistake, and its ticket."""
+    """The mistaken admission and its ticket."""
 
     scan: ScanId
     ticket: Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
 
 
 class UndoView(msgspec.Struct):
-    """`undone` is false when there is no such scan, or no more."""
+    """`undone` is false when there is no such scan, or it was undone before."""
 
     undone: bool
 
@@ -53,7 +54,7 @@ class UndoView(msgspec.Struct):
 @get(
     f"{PATH}/revocations",
     operation_id="get_revocations",
-    summary="The signed revocation list alone, for a gate that has its bundle",
+    summary="The signed revocation list, for a gate that has its bundle",
     opt={**SCANS, "answers": {200: Revocations, 304: None}},
 )
 async def get_revocations(
@@ -68,7 +69,9 @@ async def get_revocations(
     return Response(await platform.box_office.desk.revocations(event.id, platform.clock()), headers=headers)
 
 
-@get(f"{PATH}/admissions", operation_id="list_admissions", summary="What the gates let in, from a number on", opt=SCANS)
+@get(
+    f"{PATH}/admissions", operation_id="list_admissions", summary="Admissions of all gates, from a number on", opt=SCANS
+)
 async def list_admissions(
     platform: FromPlatform,
     caller: FromCaller,
@@ -82,7 +85,7 @@ async def list_admissions(
     return AdmissionPage(listed, found[-1][0] if found else after)
 
 
-@post(f"{PATH}/undo", operation_id="undo_scan", summary="Take a mistaken admission back", status_code=200, opt=SCANS)
+@post(f"{PATH}/undo", operation_id="undo_scan", summary="Undo a mistaken admission", status_code=200, opt=SCANS)
 async def undo_scan(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[UndoAsked]
 ) -> UndoView:

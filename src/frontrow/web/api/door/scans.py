@@ -1,7 +1,7 @@
-"""The door over HTTP: what a gate takes along, a scan with the ledger's word, offline scans handed in, counts.
+"""The door over HTTP: the bundle for a gate, online scans, the upload of offline scans, and counts.
 
-A gate checks tickets offline with its bundle and hands its admissions in when it can; with a network it asks for each
-scan, and of any number of gates asking about one ticket at once, one hears `ok`.
+Offline, a gate checks tickets with its bundle and uploads its admissions later. Online, it sends each scan. If several
+gates scan one ticket at the same moment, exactly one gets `ok`.
 """
 
 from typing import Annotated, Any, Final
@@ -25,11 +25,11 @@ from frontrow.web.platform.platform import Platform
 
 PATH = "/v1/door/events/{event_id:str}"
 SCANS: dict[str, Any] = {"access": Access.staff("door:scan")}
-AHEAD_US: Final = 300_000_000  # a gate's clock may be so far ahead
+AHEAD_US: Final = 300_000_000  # how far a gate's clock may be ahead
 MAX_SCANS: Final = 1_000
 Gate = Annotated[str, msgspec.Meta(min_length=1, max_length=60, pattern=r"^[\w .-]+$", examples=["north"])]
 ScanId = Annotated[str, msgspec.Meta(min_length=1, max_length=120, pattern="^[!-~]+$", examples=["north:tkt_1:42"])]
-# What a gate shows; several of the offline door's verdicts are one here.
+# What a gate shows. Several verdicts of the offline check are one here.
 ANSWERS: Final = {
     DoorVerdict.WELCOME: "ok",
     DoorVerdict.ALREADY_IN: "duplicate",
@@ -43,7 +43,7 @@ ANSWERS: Final = {
 
 
 class ScanAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """A code as it was read, or the `tkt_…` printed beside it. `scan` is the gate's: asking again changes nothing."""
+    """A code as it was read, or the `tkt_…` printed on it. The gate chooses `scan`; repeating it changes nothing."""
 
     code: Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
     gate: Gate
@@ -57,7 +57,7 @@ class FirstScan(msgspec.Struct):
 
 class ScanView(msgspec.Struct):
     """`verdict`: ok, duplicate (with `first`), revoked (`reason`: refunded, or empty), wrong_event, forged, unreadable
-    or old_code. `scan` names the admission, for taking it back."""
+    or old_code. `scan` identifies the admission, for undoing it."""
 
     verdict: Annotated[str, msgspec.Meta(examples=["ok"])]
     says: str
@@ -69,7 +69,7 @@ class ScanView(msgspec.Struct):
 
 
 class OfflineScan(msgspec.Struct, forbid_unknown_fields=True):
-    """One admission that a gate made by itself."""
+    """One admission that a gate made offline."""
 
     scan: ScanId
     ticket: Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
@@ -78,20 +78,20 @@ class OfflineScan(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SyncAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """In any order, as often as you like."""
+    """In any order. Repeating them changes nothing."""
 
     scans: Annotated[list[OfflineScan], msgspec.Meta(max_length=MAX_SCANS)]
 
 
 class DuplicateView(msgspec.Struct):
-    """A ticket that was let in more than once, earliest first."""
+    """A ticket that was admitted more than once, with its scans, earliest first."""
 
     ticket: str
     scans: list[FirstScan]
 
 
 class SyncView(msgspec.Struct):
-    """What was taken in; `unknown` are tickets that this event never had, `revoked` those that no longer count."""
+    """The result of an upload. `unknown`: tickets that this event never had; `revoked`: tickets that are not valid."""
 
     taken: int
     duplicates: list[DuplicateView]
@@ -100,7 +100,7 @@ class SyncView(msgspec.Struct):
 
 
 class DuplicatePage(msgspec.Struct):
-    """`conflicts`: tickets that were let in although they had been given back, by a gate without a network."""
+    """`conflicts`: tickets that were returned and then admitted by a gate that was offline."""
 
     duplicates: list[DuplicateView]
     conflicts: list[DuplicateView] = []
@@ -125,7 +125,7 @@ class CountsView(msgspec.Struct):
 @get(
     f"{PATH}/bundle",
     operation_id="get_bundle",
-    summary="What an offline gate takes along: keys, seats, the signed revocation list",
+    summary="The bundle of an offline gate: keys, seats, the signed revocation list",
     opt={**SCANS, "answers": {200: Bundle, 304: None}},
 )
 async def get_bundle(
@@ -157,11 +157,11 @@ async def scan_ticket(
     if kept.state is not TicketState.VALID:
         return _scanned(DoorVerdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
     if ticket_id == data.code.strip() and read_code(kept.code).rotating:
-        return _scanned(DoorVerdict.OLD_CODE)  # its printed part alone lets nobody in
+        return _scanned(DoorVerdict.OLD_CODE)  # a rotating ticket needs its changing part
     scan = Scan(data.scan or platform.ids.new("scn"), event.id, kept.id, data.gate, now_us)
     try:
         before = await platform.ledger.organiser.admit(scan)
-    except TicketRevoked:  # given back between the look and the scan
+    except TicketRevoked:  # returned between the lookup and the scan
         return _scanned(DoorVerdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
     if before:
         return _scanned(DoorVerdict.ALREADY_IN, kept.id, seat, before[0])
@@ -169,7 +169,7 @@ async def scan_ticket(
 
 
 def _read(platform: Platform, event: Event, code: str, now_us: int) -> tuple[DoorVerdict, str]:
-    """Which ticket the code is of. An id is as hard to guess as a code, and the ledger knows which there are."""
+    """The ticket of a code or an id. An id is as hard to guess as a code, and the ledger knows all of them."""
     if code.startswith("tkt_"):
         return DoorVerdict.WELCOME, code[:60]
     verdict, ticket = platform.box_office.desk.verify(event.id, code, now_us)
@@ -177,12 +177,12 @@ def _read(platform: Platform, event: Event, code: str, now_us: int) -> tuple[Doo
 
 
 async def _reason(platform: Platform, ticket: Ticket) -> str:
-    """Why a revoked ticket is dead, if its money went back; else it was moved, given to the pool or cancelled."""
+    """`refunded` if the ticket was refunded. Otherwise empty: it was moved, returned to the pool or cancelled."""
     refunds = await platform.ledger.payments.refunds_of(ticket.booking_id)
     return "refunded" if any(ticket.seat_index in one.seats for one in refunds) else ""
 
 
-@post(f"{PATH}/sync", operation_id="sync_scans", summary="Hand in offline admissions", status_code=200, opt=SCANS)
+@post(f"{PATH}/sync", operation_id="sync_scans", summary="Upload offline admissions", status_code=200, opt=SCANS)
 async def sync_scans(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[SyncAsked]
 ) -> SyncView:
@@ -204,7 +204,7 @@ async def sync_scans(
     )
 
 
-@get(f"{PATH}/duplicates", operation_id="list_duplicates", summary="Tickets that were let in twice", opt=SCANS)
+@get(f"{PATH}/duplicates", operation_id="list_duplicates", summary="Tickets that were admitted twice", opt=SCANS)
 async def list_duplicates(
     platform: FromPlatform,
     caller: FromCaller,
@@ -219,7 +219,7 @@ async def list_duplicates(
     )
 
 
-@get(f"{PATH}/counts", operation_id="count_scans", summary="How many are in, gate by gate", opt=SCANS)
+@get(f"{PATH}/counts", operation_id="count_scans", summary="Admissions per gate", opt=SCANS)
 async def count_scans(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> CountsView:
     event = await own_event(platform, caller, event_id)
     tickets, inside = await platform.ledger.organiser.door_totals(event.id)
@@ -231,7 +231,7 @@ async def count_scans(platform: FromPlatform, caller: FromCaller, event_id: From
 
 
 async def _bundle_tag(platform: Platform, event: Event) -> str:
-    """Changes exactly when a gate would get something new: keys, seats, or another revoked ticket."""
+    """The ETag of a bundle. It changes when keys, seats or revoked tickets change."""
     count, last_us = await platform.ledger.organiser.revocation_mark(event.id)
     keys = platform.box_office.desk.key_ring_mark()
     return tag_of(f"{event.id}\n{event.name}\n{event.plan_hash}\n{keys}\n{count}\n{last_us}")

@@ -1,6 +1,6 @@
-"""A booking's way to its end (B5-B9, B12): look, pay, cancel, refunds, give tickets back, a priority pass."""
+"""Bookings (B5-B9, B12): read, pay, cancel, refunds, ticket returns, the priority pass."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 from litestar import Request, get, post
@@ -9,9 +9,7 @@ from litestar.params import FromPath, JSONBody
 from litestar.types import ASGIApp
 
 from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.payments import ENDED, PaymentState
-from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import NotFound, Refused
+from frontrow.core.errors import NotFound
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_booking
 from frontrow.web.api.booking_bodies import (
@@ -19,32 +17,24 @@ from frontrow.web.api.booking_bodies import (
     RefundView,
     booking_view,
     indexes,
-    looked_at,
+    read_booking_view,
     refund_view,
     seat_ids,
 )
 from frontrow.web.api.routes import ANY, own_checks
 from frontrow.web.endpoints import bookings as booking_calls
-from frontrow.web.endpoints.bookings import PayBody
+from frontrow.web.endpoints.bookings import PayBody, make_priority_pass
 from frontrow.web.endpoints.room import await_answer
 from frontrow.web.endpoints.room_schema import PassView
 from frontrow.web.endpoints.seats import SeatName
 from frontrow.web.platform.platform import Platform
-from frontrow.web.room.app import AnswerApp, ask_of
+from frontrow.web.room.app import AnswerApp, read_request
 
-PRIORITY_US = 86_400 * US_PER_S
-GIVEN_UP: Final = ENDED | {PaymentState.VOIDING}  # voided, or as soon as the provider is back
 SomeSeats = Annotated[list[SeatName], msgspec.Meta(max_length=100)]
 
 
-class NoPriority(Refused):
-    """This booking was not given up for the provider's sake."""
-
-    code = "no_priority"
-
-
 class SeatsBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Which seats of the booking; none named: all."""
+    """Seats of the booking. None named means all."""
 
     seats: SomeSeats = []
 
@@ -54,7 +44,7 @@ class RefundList(msgspec.Struct):
 
 
 class ReturnView(msgspec.Struct):
-    """One ticket given back to the pool; its price is paid back when somebody else has bought the seat."""
+    """One ticket returned to the pool. It is refunded when somebody else has bought the seat."""
 
     seat: str
     state: str
@@ -71,7 +61,7 @@ class ReturnList(msgspec.Struct):
     opt=own_checks(Access.OWNER, answers={200: BookingView}, problems=(*ANY, 404)),
 )
 async def get_booking(request: Request[Any, Any, Any], booking_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    return AnswerApp(await await_answer(booking_calls.get_booking(platform, booking_id, await ask_of(request))))
+    return AnswerApp(await await_answer(booking_calls.get_booking(platform, booking_id, await read_request(request))))
 
 
 @post(
@@ -88,13 +78,13 @@ async def get_booking(request: Request[Any, Any, Any], booking_id: FromPath[str]
     ),
 )
 async def pay(request: Request[Any, Any, Any], booking_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    return AnswerApp(await await_answer(booking_calls.pay(platform, booking_id, await ask_of(request))))
+    return AnswerApp(await await_answer(booking_calls.pay(platform, booking_id, await read_request(request))))
 
 
 @post(
     "/v1/bookings/{booking_id:str}/cancel",
     operation_id="cancel_booking",
-    summary="Give everything back: a held booking is released, a sold one refunded by the event's policy",
+    summary="Cancel a booking: a held one is released, a sold one is refunded by the event's policy",
     status_code=200,
     opt={"access": Access.OWNER, "problems": (409,)},
 )
@@ -111,7 +101,7 @@ async def cancel_booking(platform: FromPlatform, caller: FromCaller, booking_id:
 @post(
     "/v1/bookings/{booking_id:str}/refunds",
     operation_id="ask_refund",
-    summary="Give seats back for money, by the event's policy",
+    summary="Return seats for a refund, by the event's policy",
     opt={"access": Access.OWNER, "problems": (409,)},
 )
 async def ask_refund(
@@ -126,7 +116,7 @@ async def ask_refund(
 @get(
     "/v1/bookings/{booking_id:str}/refunds",
     operation_id="list_refunds",
-    summary="What went, or goes, back",
+    summary="The refunds of a booking",
     opt={"access": Access.OWNER},
 )
 async def list_refunds(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> RefundList:
@@ -138,7 +128,7 @@ async def list_refunds(platform: FromPlatform, caller: FromCaller, booking_id: F
 @post(
     "/v1/bookings/{booking_id:str}/returns",
     operation_id="return_tickets",
-    summary="Give tickets back to the pool: paid back once they are sold again",
+    summary="Return tickets to the pool: refunded once they are sold again",
     opt={"access": Access.OWNER, "problems": (409,)},
 )
 async def return_tickets(
@@ -156,27 +146,17 @@ async def return_tickets(
 @post(
     "/v1/bookings/{booking_id:str}/priority",
     operation_id="priority_pass",
-    summary="One pass for who lost the seats because the payment provider was away (B8)",
+    summary="A pass for a fan who lost seats because the payment provider was away (B8)",
     opt={"access": Access.OWNER, "problems": (409,)},
 )
 async def priority_pass(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> PassView:
     booking = await own_booking(platform, caller, booking_id)
-    payments = await platform.ledger.payments.payments_of(booking.id)
-    last = payments[-1] if payments else None
-    over = booking.state in (BookingState.CANCELLED, BookingState.EXPIRED) and last is not None
-    if not over or last is None or last.state not in GIVEN_UP or last.reason != "provider_unavailable":
-        raise NoPriority("this booking gives no priority", booking=booking.id)
-    if platform.clock() >= last.changed_at_us + PRIORITY_US:
-        raise NoPriority("the priority has run out; join the waiting room", booking=booking.id)
-    first_us = await platform.ledger.messages.first_seen("priority", booking.id, platform.clock())
-    text, expires_s = platform.room.passes.beside_the_line(booking.event_id, booking.fan, booking.id, first_us)
-    if platform.clock() >= expires_s * US_PER_S:
-        raise NoPriority("the pass was fetched and has run out; join the waiting room", booking=booking.id)
+    text, expires_s = await make_priority_pass(platform, booking)
     return PassView(pass_=text, expires_at_s=expires_s)
 
 
 def give_pass(platform: Platform, event_id: str, fan: str, why: str) -> PassView:
-    """A pass beside the line, for offers; it cannot be renewed."""
+    """A pass for the fan of an offer, without a place in the queue. It cannot be renewed."""
     text, expires_s = platform.room.passes.beside_the_line(event_id, fan, why)
     return PassView(pass_=text, expires_at_s=expires_s)
 
@@ -184,7 +164,7 @@ def give_pass(platform: Platform, event_id: str, fan: str, why: str) -> PassView
 @post(
     "/v1/bookings/{booking_id:str}/simulated-bank",
     operation_id="answer_bank",
-    summary="Demo only: answer the made-up bank's 3-D Secure question",
+    summary="Demo only: complete the simulated bank's 3-D Secure step",
     status_code=200,
     opt={"access": Access.OWNER, "problems": (410,)},
 )
@@ -193,9 +173,9 @@ async def answer_bank(platform: FromPlatform, caller: FromCaller, booking_id: Fr
     finish = getattr(getattr(platform.box_office.provider, "inner", None), "finish_action", None)
     payments = await platform.ledger.payments.payments_of(booking.id)
     if finish is None or not payments or not payments[-1].ref:
-        raise NotFound("there is no made-up bank to answer here")
+        raise NotFound("there is no simulated bank here")
     finish(payments[-1].ref)
-    return await looked_at(platform, booking)
+    return await read_booking_view(platform, booking)
 
 
 ROUTES: list[HTTPRouteHandler] = [

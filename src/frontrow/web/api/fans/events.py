@@ -1,4 +1,4 @@
-"""Browsing (B1): the events, found by words, in cursor pages; one event with what is free, and where its map is."""
+"""Browsing (B1): search for events, in cursor pages; one event with its free seats and the address of its map."""
 
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -23,7 +23,7 @@ from frontrow.web.api.routes import own_checks
 from frontrow.web.endpoints.event_details import EventView
 from frontrow.web.endpoints.event_list import CURSOR, EventPage, read_cursor
 from frontrow.web.endpoints.room import await_answer
-from frontrow.web.room.app import AnswerApp, ask_of
+from frontrow.web.room.app import AnswerApp, read_request
 
 MAX_PRICE = 10**12
 MAX_FREE = 10**6
@@ -31,12 +31,12 @@ Q_HELP = "words that begin words of the event's name, description, venue or city
 VENUE_HELP = "the venue's id, or how its name begins"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
-MIN_PRICE_HELP = "the dearest price tier costs at least this, in minor units of the event's currency"
+MIN_PRICE_HELP = "the most expensive price tier costs at least this, in minor units of the event's currency"
 MAX_PRICE_HELP = "the cheapest price tier costs at most this, in minor units of the event's currency"
 
 
 class ShownStatus(StrEnum):
-    """What the public sees of `EventStatus`: everything but drafts."""
+    """The public values of `EventStatus`: all but drafts."""
 
     ON_SALE = "on_sale"
     SOLD_OUT = "sold_out"
@@ -54,8 +54,10 @@ async def list_events(
     request: Request[Any, Any, Any],
     platform: FromPlatform,
     q: Annotated[str, QueryParameter(max_length=MAX_QUERY_CHARS, description=Q_HELP)] = "",
-    status: Annotated[ShownStatus | None, QueryParameter(description="only events that are so")] = None,
-    cursor: Annotated[str, QueryParameter(max_length=60, pattern=CURSOR, description="`next` of the page before")] = "",
+    status: Annotated[ShownStatus | None, QueryParameter(description="only events with this status")] = None,
+    cursor: Annotated[
+        str, QueryParameter(max_length=60, pattern=CURSOR, description="`next` of the previous page")
+    ] = "",
     limit: Annotated[int, QueryParameter(ge=1, le=MAX_PAGE)] = 20,
     city: Annotated[str, QueryParameter(max_length=MAX_PLACE_CHARS, description="the city begins so")] = "",
     venue: Annotated[str, QueryParameter(max_length=MAX_PLACE_CHARS, description=VENUE_HELP)] = "",
@@ -64,7 +66,7 @@ async def list_events(
     currency: Annotated[str, QueryParameter(pattern="^([A-Z]{3})?$", description="sold in this currency")] = "",
     min_price: Annotated[int, QueryParameter(ge=0, le=MAX_PRICE, description=MIN_PRICE_HELP)] = 0,
     max_price: Annotated[int, QueryParameter(ge=0, le=MAX_PRICE, description=MAX_PRICE_HELP)] = MAX_PRICE,
-    free: Annotated[int, QueryParameter(ge=0, le=MAX_FREE, description="at least so many seats are free")] = 0,
+    free: Annotated[int, QueryParameter(ge=0, le=MAX_FREE, description="at least this many seats are free")] = 0,
 ) -> ASGIApp:
     search = EventSearch(
         words=q,
@@ -80,11 +82,11 @@ async def list_events(
         after=read_cursor(cursor),
         limit=limit,
     )
-    return AnswerApp(await platform.server.listed.answer(search, await ask_of(request)))
+    return AnswerApp(await platform.server.listed.answer(search, await read_request(request)))
 
 
 def _time_us(at: datetime | None, otherwise: int) -> int:
-    """Microseconds; a time without a zone is in UTC."""
+    """The time in microseconds. A time without a zone is UTC."""
     if at is None:
         return otherwise
     return int(((at if at.tzinfo else at.replace(tzinfo=UTC)) - EPOCH) / MICROSECOND)
@@ -93,13 +95,13 @@ def _time_us(at: datetime | None, otherwise: int) -> int:
 @get(
     "/v1/events/{event_id:str}",
     operation_id="get_event",
-    summary="One event with what is free now",
+    summary="One event with its free seats",
     opt=own_checks(Access.PUBLIC, answers={200: EventView}, problems=(404, 429, 503)),
 )
 async def get_event(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    # Counts the address and no person: the answer is the same kept bytes for everybody, and finding out who is signed
-    # in (a read of the ledger) would cost more than the request that the limit is to save.
-    return AnswerApp(await await_answer(platform.server.shown.event(event_id, await ask_of(request))))
+    # Counts the address, not the person: the response is the same cached bytes for everybody. Reading the session from
+    # the ledger would cost more than the request that the limit saves.
+    return AnswerApp(await await_answer(platform.server.shown.event(event_id, await read_request(request))))
 
 
 ROUTES: list[HTTPRouteHandler] = [list_events, get_event]

@@ -1,4 +1,4 @@
-"""Holding seats (B3, B4): place a hold, make it last longer, give it back. Every call needs a pass (B17)."""
+"""Holds (B3, B4): place, extend, release. Every call needs a pass (B17)."""
 
 from typing import Any
 
@@ -15,13 +15,13 @@ from frontrow.web.endpoints import bookings as booking_calls
 from frontrow.web.endpoints.bookings import ExtendBody
 from frontrow.web.endpoints.room import await_answer
 from frontrow.web.endpoints.seats import HoldBody, HoldView
-from frontrow.web.room.app import AnswerApp, ask_of
+from frontrow.web.room.app import AnswerApp, read_request
 
 
 @post(
     "/v1/events/{event_id:str}/holds",
     operation_id="place_hold",
-    summary="Hold seats, all or none: those named, or the best that fit",
+    summary="Hold seats, all or none: the named ones, or the best that fit",
     opt=own_checks(
         Access.PASS,
         body=HoldBody,
@@ -31,13 +31,13 @@ from frontrow.web.room.app import AnswerApp, ask_of
     ),
 )
 async def place_hold(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    return AnswerApp(await await_answer(platform.server.shop.hold(event_id, await ask_of(request))))
+    return AnswerApp(await await_answer(platform.server.shop.hold(event_id, await read_request(request))))
 
 
 @patch(
     "/v1/bookings/{booking_id:str}/hold",
     operation_id="extend_hold",
-    summary="Make a hold last longer, within the event's bound",
+    summary="Extend a hold, within the event's limit",
     opt=own_checks(
         Access.OWNER,
         body=ExtendBody,
@@ -47,18 +47,18 @@ async def place_hold(request: Request[Any, Any, Any], event_id: FromPath[str], p
     ),
 )
 async def extend_hold(request: Request[Any, Any, Any], booking_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    return AnswerApp(await await_answer(booking_calls.extend_hold(platform, booking_id, await ask_of(request))))
+    return AnswerApp(await await_answer(booking_calls.extend_hold(platform, booking_id, await read_request(request))))
 
 
 @delete(
     "/v1/bookings/{booking_id:str}/hold",
     operation_id="release_hold",
-    summary="Give the held seats back",
+    summary="Release the held seats",
     status_code=200,
     opt=own_checks(Access.OWNER, answers={200: BookingView}, problems=(*ANY, 404, 409, 413, 415), shop=True),
 )
 async def release_hold(request: Request[Any, Any, Any], booking_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    return AnswerApp(await await_answer(booking_calls.release_hold(platform, booking_id, await ask_of(request))))
+    return AnswerApp(await await_answer(booking_calls.release_hold(platform, booking_id, await read_request(request))))
 
 
 ROUTES: list[HTTPRouteHandler] = [place_hold, extend_hold, release_hold]

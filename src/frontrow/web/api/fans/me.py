@@ -1,4 +1,4 @@
-"""`/v1/me`: what a fan or guest wants, has and is told; taking it along, and being forgotten."""
+"""`/v1/me`: the account of a fan or guest: contact, devices, messages, purchases, data export and erasure."""
 
 import hashlib
 from typing import Annotated, Any, Final, Literal
@@ -40,7 +40,7 @@ class Preferences(msgspec.Struct):
 
 
 class PushView(msgspec.Struct):
-    """A device; where its messages go is told to nobody."""
+    """A device for push messages. Its push address is not shown."""
 
     id: str
 
@@ -54,7 +54,7 @@ class MeView(msgspec.Struct):
 
 
 class PreferencesChanged(msgspec.Struct, forbid_unknown_fields=True):
-    """What is left out stays. Only a guest changes the address here; a fan proves another by a link."""
+    """Fields that are left out stay as they are. Only a guest changes the address here; a fan proves it by a link."""
 
     locale: Locale | None = None
     phone: Annotated[str, msgspec.Meta(pattern=PHONE_PATTERN, examples=["+436641234567"])] | None = None
@@ -104,7 +104,7 @@ class MyBookings(msgspec.Struct):
 
 
 class EraseAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """`confirm` holds the words `erase my data`: nobody does this by mistake."""
+    """`confirm` must be `erase my data`, so that nobody does this by mistake."""
 
     confirm: Literal["erase my data"]
 
@@ -149,7 +149,7 @@ async def change_preferences(
     opt={"access": Access.FAN},
 )
 async def add_push(platform: FromPlatform, caller: FromCaller, data: JSONBody[PushAdded]) -> PushView:
-    check_url(data.endpoint)  # what its name leads to is checked whenever something is sent
+    check_url(data.endpoint)  # the address behind its name is checked with every delivery
     document = msgspec.json.encode({"endpoint": data.endpoint, "keys": data.keys}).decode()
     contact = await platform.people.fans.contact(caller.id)
     others = [one for one in contact.push if _push_id(one) != _push_id(document)]
@@ -170,14 +170,14 @@ async def remove_push(platform: FromPlatform, caller: FromCaller, push_id: FromP
     contact = await platform.people.fans.contact(caller.id)
     others = tuple(one for one in contact.push if _push_id(one) != push_id)
     if len(others) == len(contact.push):
-        raise PersonNotFound("there is no such device of yours", push=push_id[:60])
+        raise PersonNotFound("you have no such device", push=push_id[:60])
     await platform.people.fans.put_contact(msgspec.structs.replace(contact, push=others))
 
 
 @get(
     "/v1/me/messages",
     operation_id="list_my_messages",
-    summary="Everything the caller was told, newest first",
+    summary="The caller's messages, newest first",
     opt={"access": Access.FAN},
 )
 async def list_messages(
@@ -191,7 +191,7 @@ async def list_messages(
 @get(
     "/v1/me/bookings",
     operation_id="list_my_bookings",
-    summary="Everything the caller bought, newest first",
+    summary="The caller's purchases, newest first",
     opt={"access": Access.FAN},
 )
 async def list_bookings(platform: FromPlatform, caller: FromCaller) -> Response[MyBookings]:
@@ -213,7 +213,7 @@ async def list_bookings(platform: FromPlatform, caller: FromCaller) -> Response[
 @get(
     "/v1/me/export",
     operation_id="export_my_data",
-    summary="Everything kept about the caller, to take along",
+    summary="Everything stored about the caller, as a file",
     opt={"access": Access.FAN},
 )
 async def export(platform: FromPlatform, caller: FromCaller) -> Response[dict[str, Any]]:
@@ -229,7 +229,7 @@ async def export(platform: FromPlatform, caller: FromCaller) -> Response[dict[st
 @post(
     "/v1/me/erase",
     operation_id="erase_my_data",
-    summary="Forget who the caller is; purchases stay as money facts without a name",
+    summary="Erase the caller's personal data; purchases stay as anonymous records",
     status_code=204,
     opt={"access": Access.FAN, "idempotency": "own"},
 )

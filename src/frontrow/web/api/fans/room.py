@@ -16,7 +16,7 @@ from frontrow.web.api.routes import own_checks
 from frontrow.web.endpoints.room import await_answer
 from frontrow.web.endpoints.room_schema import SHAPES
 from frontrow.web.room.app import ROUTES as TABLE
-from frontrow.web.room.app import AnswerApp, Route, StreamApp, ask_of
+from frontrow.web.room.app import AnswerApp, Route, StreamApp, read_request
 
 PREFIX = "/v1/events/{event_id:str}/room"
 
@@ -26,7 +26,7 @@ def _handler(route: Route) -> HTTPRouteHandler:
 
     async def handle(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
         endpoint = getattr(platform.room.endpoints, route.endpoint)
-        return AnswerApp(await await_answer(endpoint(event_id, await ask_of(request))))
+        return AnswerApp(await await_answer(endpoint(event_id, await read_request(request))))
 
     verb = {"GET": get, "POST": post}[route.method]
     access = own_checks(

@@ -1,4 +1,4 @@
-"""The seat map (B1, B2): its geometry, immutable under its hash; its states as snapshot, stream and by polling."""
+"""The seat map (B1, B2): the geometry, immutable under its hash, and the seats' states as snapshot, stream or poll."""
 
 import gzip
 import re
@@ -16,7 +16,7 @@ from frontrow.web.api import FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.api.routes import own_checks
 from frontrow.web.endpoints.seats import POSITION, position
-from frontrow.web.room.app import AnswerApp, StreamApp, ask_of
+from frontrow.web.room.app import AnswerApp, StreamApp, read_request
 
 FILE = re.compile(r"([0-9a-f]{64})\.json\Z")
 FOREVER = "public, max-age=31536000, immutable"
@@ -38,7 +38,7 @@ class MapDocument(msgspec.Struct):
 @get(
     "/v1/events/{event_id:str}/map/{file:str}",
     operation_id="get_map",
-    summary="The map's geometry, immutable: `<hash>.json` as the event says",
+    summary="The map's geometry, immutable; the event names its `<hash>.json`",
     opt={"access": Access.PUBLIC, "answers": {200: MapDocument}},
     media_type="application/json",
 )
@@ -48,7 +48,7 @@ async def get_map(
     found = FILE.match(file)
     seat_map = platform.box_office.openings.maps.get(event_id)
     if found is None or seat_map is None or seat_map.hash != found[1]:
-        raise NotFound("there is no such map; the event says where its map is", event=event_id[:60])
+        raise NotFound("there is no such map; the event has the address of its map", event=event_id[:60])
     headers = {"cache-control": FOREVER, "etag": f'"{seat_map.hash[:18]}"', "vary": "accept-encoding"}
     if "gzip" not in request.headers.get("accept-encoding", ""):
         return Response(seat_map.body, headers=headers, media_type="application/json")
@@ -58,7 +58,7 @@ async def get_map(
 
 @lru_cache(64)
 def _packed(body: bytes) -> bytes:
-    """Compressed once for everybody: an eighth of its size."""
+    """Compressed once and cached, to an eighth of its size."""
     return gzip.compress(body, 9, mtime=0)
 
 
@@ -69,19 +69,19 @@ def _packed(body: bytes) -> bytes:
     opt=own_checks(Access.PUBLIC, answers={200: "application/octet-stream", 304: None}, problems=(404, 429)),
 )
 async def get_seats(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    return AnswerApp(platform.server.shop.seats_bin(event_id, await ask_of(request)))
+    return AnswerApp(platform.server.shop.seats_bin(event_id, await read_request(request)))
 
 
 @get(
     "/v1/events/{event_id:str}/seats/poll",
     operation_id="poll_seats",
-    summary="The changes since a position, for who gets no stream",
+    summary="The changes since a position, for clients without a stream",
     opt=own_checks(Access.PUBLIC, answers={200: "text/event-stream"}, problems=(404, 422, 429)),
 )
 async def poll_seats(
     request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform, after: After = ""
 ) -> ASGIApp:
-    return AnswerApp(platform.server.shop.poll(event_id, await ask_of(request)))
+    return AnswerApp(platform.server.shop.poll(event_id, await read_request(request)))
 
 
 @get(
@@ -93,7 +93,7 @@ async def poll_seats(
 async def stream_seats(
     request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform, after: After = ""
 ) -> ASGIApp:
-    ask = await ask_of(request)
+    ask = await read_request(request)
     refusal = platform.server.shop.stream_refusal(event_id, ask)
     if refusal is not None:
         return AnswerApp(refusal)

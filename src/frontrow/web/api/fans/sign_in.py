@@ -1,4 +1,4 @@
-"""Signing in and out: fans by magic link, guests, and what every session can ask about itself."""
+"""Sign-in and sign-out: fans by link, guests, and the caller's sessions."""
 
 from typing import Annotated, Any
 
@@ -37,14 +37,14 @@ class LinkAsked(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class LinkSent(msgspec.Struct):
-    """The same answer for every address. `ask` comes back with the link; browsers keep it in a cookie."""
+    """The response is the same for every address. `ask` is sent back with the link; browsers keep it in a cookie."""
 
     minutes: int
     ask: Annotated[str, msgspec.Meta(examples=["fra_…"])]
 
 
 class LinkRedeemed(msgspec.Struct, forbid_unknown_fields=True):
-    """What stood behind `#` in the mail. `ask` only where there are no cookies."""
+    """The part of the mailed link after `#`. `ask` is needed only without cookies."""
 
     link: Secret
     ask: Secret = ""
@@ -52,7 +52,7 @@ class LinkRedeemed(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class GuestAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """A guest may say where tickets should go."""
+    """A guest may give an address for tickets."""
 
     email: Email | None = None
     locale: Locale = "en"
@@ -101,8 +101,8 @@ async def ask_link(
 async def redeem_link(
     request: Request[Any, Any, Any], platform: FromPlatform, caller: FromCaller, data: JSONBody[LinkRedeemed]
 ) -> Response[SessionView]:
-    """What a guest bought before, and the bookings whose tokens are shown, become the fan's own if they were bought
-    with the address that the link proves."""
+    """A guest's earlier purchases, and bookings whose tokens are presented, become the fan's if they were bought with
+    the address that the link proves."""
     ask = data.ask or request.cookies.get(SIGN_IN_COOKIE, "")
     created = await platform.people.fans.redeem_link(data.link, ask, agent=agent_of(request), replaces=caller.session)
     answer = signed_in(created, created.session, data.deliver)
@@ -132,7 +132,7 @@ async def start_guest(
 @get(
     "/v1/auth/session",
     operation_id="get_session",
-    summary="Who this session is, and its CSRF token",
+    summary="The person of this session, and its CSRF token",
     opt={"access": Access.PUBLIC},
 )
 async def get_session(request: Request[Any, Any, Any], caller: FromCaller) -> Response[SessionView]:
@@ -156,7 +156,7 @@ async def end_session(platform: FromPlatform, caller: FromCaller) -> Response[No
 @get(
     "/v1/auth/sessions",
     operation_id="list_sessions",
-    summary="Everywhere the caller is signed in",
+    summary="The caller's sessions",
     opt={"access": Access.SESSION},
 )
 async def list_sessions(platform: FromPlatform, caller: FromCaller) -> Response[SessionList]:
@@ -168,7 +168,7 @@ async def list_sessions(platform: FromPlatform, caller: FromCaller) -> Response[
 @delete(
     "/v1/auth/sessions/{session_id:str}",
     operation_id="revoke_session",
-    summary="Sign out somewhere else",
+    summary="End another session",
     status_code=204,
     opt={"access": Access.SESSION},
 )
@@ -183,8 +183,8 @@ def full_session(session: Session | None) -> Session:
     return session
 
 
-async def looked_up(platform: Platform, created: SignedIn) -> Session:
-    """A new session with what its subject may do, as the next request will find it."""
+async def read_new_session(platform: Platform, created: SignedIn) -> Session:
+    """A new session with its permissions, as the next request will find it."""
     return await platform.people.sessions.find(created.secret) or created.session
 
 

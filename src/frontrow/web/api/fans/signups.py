@@ -1,4 +1,4 @@
-"""Before a sale: be told when it opens, or register for its presale (W12). One e-mail address, one sign-up."""
+"""Before a sale: a notification when it opens, or registration for its presale (W12). One sign-up per address."""
 
 from typing import Annotated, Any
 
@@ -20,14 +20,14 @@ ASK = {"access": Access.PUBLIC, "problems": (401, 404, 409), "idempotency": "own
 
 
 class SignupAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """Where to write. Without an e-mail address: the signed-in fan's own, which needs no confirmation."""
+    """The address to write to. Without one, the signed-in fan's address is used, which needs no confirmation."""
 
     email: Annotated[str, msgspec.Meta(max_length=254, examples=["ada@example.org"])] = ""
     locale: Annotated[str, msgspec.Meta(max_length=35, examples=["en"])] = "en"
 
 
 class SignupView(msgspec.Struct):
-    """`asked`: a link was mailed that proves the address; `confirmed`: the address counts."""
+    """`asked`: a link that proves the address was mailed. `confirmed`: the address is proven."""
 
     event: str
     purpose: Annotated[str, msgspec.Meta(examples=["notice"])]
@@ -42,7 +42,7 @@ class TokenGiven(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class PresaleView(msgspec.Struct):
-    """A presale to register for. The seed is published once drawn; its hash, the `commitment`, from the beginning.
+    """A presale to register for. The seed is published after the draw; its hash, the `commitment`, from the beginning.
 
     A lottery can be checked: the rank of a registration is the SHA-256 of seed, beacon, event and registration id,
     joined by line feeds, in hexadecimal; those up to `last_rank` were chosen.
@@ -105,7 +105,7 @@ async def _sign_up(
     if not data.email:
         own = await proven_email(platform, caller)
         if not own:
-            raise Unauthorised("sign in, or say which e-mail address", param="email")
+            raise Unauthorised("sign in, or give an e-mail address", param="email")
         return view_of(await platform.presale.signups.sign_up_fan(event, purpose, own, locale))
     await platform.presale.signups.request(event, purpose, data.email, client_ip(platform, request), locale)
     return SignupView(event.id, purpose.value, "asked")
@@ -133,7 +133,7 @@ async def confirm(platform: FromPlatform, data: JSONBody[TokenGiven]) -> SignupV
 @post(
     "/v1/sign-ups/end",
     operation_id="end_sign_up",
-    summary="Be written to no more, by the link of a mail",
+    summary="End the e-mails, by the link in one of them",
     status_code=204,
     opt=ASK,
 )

@@ -1,4 +1,4 @@
-"""A booking's tickets (B10): as JSON, as PDF, as calendar entry, each QR as PNG; rendered when asked for."""
+"""A booking's tickets (B10): JSON, PDF, calendar entry, QR codes as PNG. Rendered on request."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ PRIVATE = {"cache-control": "private, no-store"}
 
 
 class TicketView(msgspec.Struct):
-    """One valid ticket. `code` is what its QR says now (a rotating ticket's changes)."""
+    """One valid ticket. `code` is the content of its QR code now; that of a rotating ticket changes."""
 
     ticket: Annotated[str, msgspec.Meta(examples=["tkt_01JCQ3W2N4X7Z8Y9A0B1C2D3E4"])]
     seat: str
@@ -89,7 +89,7 @@ async def tickets_ics(platform: FromPlatform, caller: FromCaller, booking_id: Fr
 @get(
     "/v1/bookings/{booking_id:str}/tickets/{ticket_id:str}/qr.png",
     operation_id="ticket_qr",
-    summary="The QR of one ticket as it is to be shown now",
+    summary="The current QR code of one ticket",
     opt={"access": Access.OWNER, "answers": {200: "image/png"}},
     media_type="image/png",
 )

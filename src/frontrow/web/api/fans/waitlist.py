@@ -1,4 +1,4 @@
-"""The waitlist (B11): into the line, where one stands, out of it; offers, claimed or declined."""
+"""The waitlist (B11): join, position, leave; list, claim and decline offers."""
 
 from typing import Annotated
 
@@ -20,15 +20,15 @@ from frontrow.web.platform.platform import Platform
 
 
 class WaitBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What to wait for: so many seats, side by side unless `split_ok`, in these sections or anywhere."""
+    """What to wait for: `count` seats, side by side unless `split_ok`, in these sections or anywhere."""
 
     count: Annotated[int, msgspec.Meta(ge=1, le=100, examples=[2])]
     sections: Annotated[list[SectionName], msgspec.Meta(max_length=MAX_SECTIONS)] = []
     split_ok: bool = False
 
 
-class EntryView(msgspec.Struct):
-    """A place in the line; position 1 is next, 0 while an offer is open."""
+class WaitlistEntryView(msgspec.Struct):
+    """An entry of the waitlist. Position 1 is next; it is 0 while an offer is open."""
 
     entry: str
     event: str
@@ -39,7 +39,7 @@ class EntryView(msgspec.Struct):
 
 
 class OfferView(msgspec.Struct):
-    """Seats kept for somebody until `expires_at`."""
+    """Seats that are held for a fan until `expires_at`."""
 
     offer: str
     event: str
@@ -52,7 +52,7 @@ class OfferList(msgspec.Struct):
 
 
 class ClaimedOffer(msgspec.Struct):
-    """The booking an offer became, with all that is needed to pay it."""
+    """The booking of a claimed offer, with everything that is needed to pay for it."""
 
     booking: BookingView
     booking_token: str
@@ -60,7 +60,7 @@ class ClaimedOffer(msgspec.Struct):
 
 
 def fan_of(caller: Caller, event_id: str) -> str:
-    """Who waits: the session's fan, or the person of a pass for this event."""
+    """The person who waits: the session's fan, or the person of a pass for this event."""
     if caller.kind == "fan":
         return caller.id
     if caller.shop_pass is not None and caller.shop_pass.event_id == event_id:
@@ -76,7 +76,7 @@ def fan_of(caller: Caller, event_id: str) -> str:
 )
 async def join_waitlist(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[WaitBody]
-) -> EntryView:
+) -> WaitlistEntryView:
     fan = fan_of(caller, event_id)
     await platform.box_office.waitlist.join(event_id, fan, data.count, sections=data.sections, split_ok=data.split_ok)
     return await _entry(platform, event_id, fan)
@@ -85,17 +85,17 @@ async def join_waitlist(
 @get(
     "/v1/events/{event_id:str}/waitlist",
     operation_id="waitlist_position",
-    summary="Where one stands in the line",
+    summary="The caller's position in the waitlist",
     opt={"access": Access.OWNER, "problems": (409,), "by_person": True},
 )
-async def waitlist_position(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> EntryView:
+async def waitlist_position(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> WaitlistEntryView:
     return await _entry(platform, event_id, fan_of(caller, event_id))
 
 
 @delete(
     "/v1/events/{event_id:str}/waitlist",
     operation_id="leave_waitlist",
-    summary="Leave the line; an open offer goes to the next",
+    summary="Leave the waitlist; an open offer goes to the next person",
     opt={"access": Access.OWNER, "problems": (409,), "by_person": True},
 )
 async def leave_waitlist(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> None:
@@ -107,7 +107,7 @@ async def leave_waitlist(platform: FromPlatform, caller: FromCaller, event_id: F
 @get(
     "/v1/events/{event_id:str}/offers",
     operation_id="list_offers",
-    summary="The offers one can claim now",
+    summary="The offers that the caller can claim now",
     opt={"access": Access.OWNER, "by_person": True},
 )
 async def list_offers(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> OfferList:
@@ -118,7 +118,7 @@ async def list_offers(platform: FromPlatform, caller: FromCaller, event_id: From
 @post(
     "/v1/offers/{offer_id:str}/claim",
     operation_id="claim_offer",
-    summary="Take an offer: its seats are held, to be paid like any others",
+    summary="Claim an offer: its seats are held and paid for like any others",
     opt={"access": Access.OWNER, "problems": (409, 410)},
 )
 async def claim_offer(platform: FromPlatform, caller: FromCaller, offer_id: FromPath[str]) -> ClaimedOffer:
@@ -134,7 +134,7 @@ async def claim_offer(platform: FromPlatform, caller: FromCaller, offer_id: From
 @post(
     "/v1/offers/{offer_id:str}/decline",
     operation_id="decline_offer",
-    summary="No, thank you: the seats go to the next in line",
+    summary="Decline an offer: the seats go to the next person",
     status_code=200,
     opt={"access": Access.OWNER, "problems": (409, 410)},
 )
@@ -144,7 +144,7 @@ async def decline_offer(platform: FromPlatform, caller: FromCaller, offer_id: Fr
 
 
 async def _own_offer(platform: Platform, caller: Caller, offer_id: str) -> Offer:
-    """The offer, if it is the caller's; somebody else's does not exist for them."""
+    """The offer, if it is the caller's. Another person's offer answers 404."""
     offer = await platform.ledger.waitlist.offer(offer_id)
     if caller.kind == "nobody" and caller.shop_pass is None and not caller.bookings:
         raise Unauthorised("sign in, or show the offer's booking token")
@@ -162,10 +162,12 @@ async def _offer(platform: Platform, offer: Offer) -> OfferView:
     return OfferView(offer.id, offer.event_id, seats, time_text(offer.expires_at_us))
 
 
-async def _entry(platform: Platform, event_id: str, fan: str) -> EntryView:
+async def _entry(platform: Platform, event_id: str, fan: str) -> WaitlistEntryView:
     found = await platform.box_office.waitlist.position(event_id, fan)
     entry = found.entry
-    return EntryView(entry.id, event_id, entry.state.value, entry.seat_count, list(entry.sections), found.position)
+    return WaitlistEntryView(
+        entry.id, event_id, entry.state.value, entry.seat_count, list(entry.sections), found.position
+    )
 
 
 ROUTES: list[HTTPRouteHandler] = [

@@ -1,4 +1,4 @@
-"""An event's bookings for its organiser (B12, B13): found by id, e-mail, seat or state; refunded; reseated."""
+"""An event's bookings for its organiser (B12, B13): search by id, e-mail, name, seat or state; refund; reseat."""
 
 from typing import Annotated
 
@@ -8,13 +8,10 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
 from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.model.email_addresses import checked_email
-from frontrow.boxoffice.model.event_changes import Change
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.messages import NOBODY
 from frontrow.boxoffice.model.payments import Refund, RefundState
-from frontrow.boxoffice.model.person_names import search_words
-from frontrow.boxoffice.model.venues import Plan, UnknownSeats
+from frontrow.boxoffice.organising.bookings import MAX_SEATS
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event, own_event_booking
@@ -25,7 +22,6 @@ from frontrow.web.platform.platform import Platform
 
 ALL = "/v1/organiser/events/{event_id:str}/bookings"
 ONE = f"{ALL}/{{booking_id:str}}"
-MAX_SEATS = 100
 SeatIds = Annotated[list[str], msgspec.Meta(min_length=1, max_length=MAX_SEATS, examples=[["S-A-1"]])]
 
 
@@ -51,8 +47,8 @@ class OwnBookingPage(msgspec.Struct):
 
 
 class OwnRefundView(msgspec.Struct):
-    """A refund as the box office sees it. `failed`: the money is still owed; `failure` says why, in the provider's
-    word, and the refund can be tried again."""
+    """A refund as the box office sees it. `failed`: the money is still owed. `failure` is the provider's
+    reason. A failed refund can be retried."""
 
     refund: str
     booking: str
@@ -65,7 +61,7 @@ class OwnRefundView(msgspec.Struct):
 
 
 class OwnBookingDetail(OwnBookingView):
-    """With the refunds asked for so far."""
+    """A booking with its refunds."""
 
     refunds: list[OwnRefundView] = []
 
@@ -77,7 +73,7 @@ class FailedRefunds(msgspec.Struct):
 
 
 class RefundAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """Some seats, or (none) all of them. `keep_fee`: less the fee of the event's policy."""
+    """Some seats, or all when none are named. `keep_fee`: less the fee of the event's policy."""
 
     seats: Annotated[list[str], msgspec.Meta(max_length=MAX_SEATS)] = []
     keep_fee: bool = False
@@ -85,7 +81,7 @@ class RefundAsked(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ReseatAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """Leave `leave`, take `to`: as many seats, free ones, each of the price of one that is left."""
+    """Move from the seats `leave` to the free seats `to`: as many, and at the same prices."""
 
     leave: SeatIds
     to: SeatIds
@@ -107,8 +103,8 @@ async def search_bookings(
     name: Annotated[
         str, QueryParameter(max_length=120, description="buyers with these words, or parts of them, in their name")
     ] = "",
-    seat: Annotated[str, QueryParameter(max_length=100, description="whoever has or had this seat")] = "",
-    status: Annotated[BookingState | None, QueryParameter(description="only bookings that are so")] = None,
+    seat: Annotated[str, QueryParameter(max_length=100, description="bookings that have or had this seat")] = "",
+    status: Annotated[BookingState | None, QueryParameter(description="only bookings in this state")] = None,
     booking: Annotated[str, QueryParameter(max_length=60)] = "",
     cursor: Cursor = "",
     limit: Limit = 20,
@@ -117,18 +113,17 @@ async def search_bookings(
     if sum(map(bool, (email, name, seat, status, booking))) > 1:
         raise InvalidInput("search by one of booking, email, name, seat and status", param="email")
     before = read_number(cursor)
+    bookings = platform.organiser.bookings
     if booking:
-        found = await platform.ledger.booking(booking)
-        page = [found] if found is not None and found.event_id == event.id else []
+        page = await bookings.by_id(event, booking)
     elif email:
-        page = await platform.ledger.organiser.bookings_by_email(event.id, checked_email(email), before, limit)
+        page = await bookings.by_email(event, email, before, limit)
     elif name:
-        page = await platform.ledger.organiser.bookings_by_name(event.id, search_words(name), before, limit)
+        page = await bookings.by_name(event, name, before, limit)
     elif seat:
-        (index,) = _indexes(await _plan(platform, event), [seat], "seat")
-        page = await platform.ledger.organiser.bookings_on_seat(event.id, index, before, limit)
+        page = await bookings.by_seat(event, seat, before, limit)
     else:
-        page = await platform.ledger.organiser.event_bookings(event.id, status.value if status else "", before, limit)
+        page = await bookings.by_state(event, status.value if status else "", before, limit)
     views = await _views(platform, event, page)
     return OwnBookingPage(views, next_of(page, limit, page[-1].fence if page else None))
 
@@ -149,7 +144,7 @@ async def get_own_booking(
 @post(
     f"{ONE}/refunds",
     operation_id="refund_booking",
-    summary="Give money back, whatever the event's policy says",
+    summary="Refund a booking, whatever the event's policy says",
     status_code=201,
     opt={"access": Access.staff("refunds:write")},
 )
@@ -161,20 +156,10 @@ async def refund_booking(
     data: JSONBody[RefundAsked],
 ) -> RefundView:
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
-    seats = _indexes(await _plan(platform, event), data.seats, "seats") if data.seats else None
-
-    def noted(new: Refund) -> Change:
-        detail = {"booking": booking.id, "refund": new.id, "amount_minor": new.amount_minor, "seats": len(new.seats)}
-        return Change(editor_of(caller), "refund", event.id, platform.clock(), detail)
-
-    given = await platform.box_office.refunds.override(
-        booking.id,
-        seats,
-        free_of_fee=not data.keep_fee,
-        reason=f"organiser:{data.reason}" if data.reason else "organiser",
-        note=noted,
+    refund = await platform.organiser.bookings.refund(
+        editor_of(caller), event, booking, data.seats, keep_fee=data.keep_fee, reason=data.reason
     )
-    return await refund_view(platform, given, event.id)
+    return await refund_view(platform, refund, event.id)
 
 
 @get(
@@ -194,7 +179,7 @@ async def list_failed_refunds(
 @post(
     f"{ONE}/refunds/{{refund_id:str}}/retry",
     operation_id="retry_refund",
-    summary="Ask the provider again for a refund that failed, under a new key",
+    summary="Retry a refund that failed, under a new key",
     status_code=200,
     opt={"access": Access.staff("refunds:write")},
 )
@@ -206,12 +191,8 @@ async def retry_refund(
     refund_id: FromPath[str],
 ) -> OwnRefundView:
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
-
-    def noted(failed: Refund) -> Change:
-        detail = {"booking": booking.id, "refund": failed.id, "amount_minor": failed.amount_minor}
-        return Change(editor_of(caller), "retry_refund", event.id, platform.clock(), detail)
-
-    return await _own_refund(platform, await platform.box_office.refunds.retry(booking.id, refund_id, noted), event.id)
+    refund = await platform.organiser.bookings.retry_refund(editor_of(caller), event, booking, refund_id)
+    return await _own_refund(platform, refund, event.id)
 
 
 async def _own_refund(platform: Platform, refund: Refund, event_id: str) -> OwnRefundView:
@@ -237,30 +218,14 @@ async def reseat_booking(
     data: JSONBody[ReseatAsked],
 ) -> OwnBookingView:
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
-    plan = await _plan(platform, event)
-    leave, come = _indexes(plan, data.leave, "leave"), _indexes(plan, data.to, "to")
-    detail = {"booking": booking.id, "leave": data.leave, "to": data.to}
-    change = Change(editor_of(caller), "reseat", event.id, platform.clock(), detail)
-    moved = await platform.organiser.reseating.move(event, plan, booking, leave, come, change)
+    moved = await platform.organiser.bookings.reseat(editor_of(caller), event, booking, data.leave, data.to)
     (view,) = await _views(platform, event, [moved])
     return view
 
 
-async def _plan(platform: Platform, event: Event) -> Plan:
-    return await platform.organiser.organise.venues.plan(event.plan_hash)
-
-
-def _indexes(plan: Plan, seats: list[str], param: str) -> list[int]:
-    try:
-        return plan.indexes(seats)
-    except UnknownSeats as error:
-        error.param = param
-        raise
-
-
 async def _views(platform: Platform, event: Event, bookings: list[Booking]) -> list[OwnBookingView]:
     buyers = await platform.ledger.organiser.buyers_of([booking.fan for booking in bookings])
-    names = (await _plan(platform, event)).seat_ids
+    names = (await platform.organiser.organise.venues.plan(event.plan_hash)).seat_ids
     return [
         OwnBookingView(
             one.id,

@@ -1,4 +1,4 @@
-"""What the organisers' routes share: who edits, cursors, times, versions (ETag and If-Match)."""
+"""Shared by the organisers' routes: the editor, cursors, times, versions (ETag and If-Match)."""
 
 import base64
 from datetime import UTC, datetime, timedelta
@@ -20,14 +20,14 @@ NO_STORE: Final = {"cache-control": "no-store"}
 Moment = Annotated[datetime, msgspec.Meta(tz=True, description="RFC 3339 with an offset")]
 IfMatch = Annotated[
     str | None,
-    HeaderParameter(name="If-Match", max_length=200, description="the ETag you read; 412 when it is another by now"),
+    HeaderParameter(name="If-Match", max_length=200, description="the ETag you read; 412 if it has changed since"),
 ]
-Cursor = Annotated[str, QueryParameter(max_length=200, description="`next` of the page before")]
+Cursor = Annotated[str, QueryParameter(max_length=200, description="`next` of the previous page")]
 Limit = Annotated[int, QueryParameter(ge=1, le=MAX_PAGE)]
 
 
 def editor_of(caller: Caller) -> Editor:
-    """Who changes something, for the audit."""
+    """The editor of a change, for the audit."""
     return Editor(caller.id, caller.organiser_id)
 
 
@@ -37,12 +37,12 @@ def moment_us(moment: datetime | None, param: str) -> int | None:
         return None
     at_us = (moment - EPOCH) // timedelta(microseconds=1)
     if at_us <= 0:
-        raise InvalidInput(f"{param} must lie after 1970", param=param)
+        raise InvalidInput(f"{param} must be after 1970", param=param)
     return at_us
 
 
 def tagged(view: T, tag: str, status: int = 200) -> Response[T]:
-    """An answer with the tag of the version it shows."""
+    """A response with the ETag of the version it shows."""
     return Response(view, status_code=status, headers={"etag": f'"{tag}"', **NO_STORE})
 
 
@@ -55,7 +55,7 @@ def read_cursor(cursor: str) -> str:
     try:
         return base64.b64decode(cursor.encode(), altchars=b"-_", validate=True).decode()
     except ValueError:
-        raise InvalidInput("this cursor is not one of ours; begin without one", param="cursor") from None
+        raise InvalidInput("this cursor is not valid; start without one", param="cursor") from None
 
 
 def read_number(cursor: str) -> int:
@@ -64,10 +64,10 @@ def read_number(cursor: str) -> int:
     if not text:
         return 0
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise InvalidInput("this cursor is not one of ours; begin without one", param="cursor")
+        raise InvalidInput("this cursor is not valid; start without one", param="cursor")
     return int(text)
 
 
 def next_of(rows: list[Any], limit: int, last: Any) -> str | None:
-    """The cursor after a full page."""
+    """The cursor of the next page; None after the last page."""
     return cursor_of(last) if len(rows) >= limit else None

@@ -1,4 +1,4 @@
-"""An organiser's event as HTTP takes and shows it: every field, drafts included."""
+"""The bodies of an organiser's event, with every field, drafts included."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -50,7 +50,7 @@ class FeeGiven(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class RefundRules(msgspec.Struct, forbid_unknown_fields=True):
-    """What a fan who gives seats back gets, until `window_s` before the show; organisers may always give more."""
+    """The refund of returned seats, until `window_s` before the show. Organisers can always refund more."""
 
     allowed: bool = True
     window_s: Annotated[int, msgspec.Meta(ge=0, le=31_536_000)] = 172_800
@@ -59,7 +59,7 @@ class RefundRules(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class LaneGiven(msgspec.Struct, forbid_unknown_fields=True):
-    """A line of people: the first is for everybody, the second needs a code. Lanes share admissions by weight."""
+    """One lane of the queue. The first is for everybody, the second needs a code. Lanes share admissions by weight."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=35, examples=["fans"])]
     weight: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 1
@@ -69,21 +69,21 @@ Lanes = Annotated[list[LaneGiven], msgspec.Meta(min_length=1, max_length=2)]
 
 
 class RoomRulesGiven(msgspec.Struct, forbid_unknown_fields=True):
-    """How the waiting room is run; what is not named stays as it is (at first: as the server is set up).
+    """The rules of the waiting room. Fields that are left out stay as they are (at first: the server's settings).
 
     Once the event is published, `one_place_per_person` is fixed and lanes can only be added or weighted anew.
     """
 
     lanes: Lanes | None = None
-    depth_cap: Annotated[int, msgspec.Meta(ge=0, le=10**9, description="more people waiting are sent away; 0: any")] | (
-        None
-    ) = None
+    depth_cap: Annotated[
+        int, msgspec.Meta(ge=0, le=10**9, description="people above this number are sent away; 0: no limit")
+    ] | (None) = None
     human: Literal["none", "altcha", "turnstile", "hcaptcha"] | None = None
     one_place_per_person: bool | None = None
 
 
 class RoomRulesView(msgspec.Struct):
-    """How the waiting room is run, everything included."""
+    """All rules of the waiting room."""
 
     lanes: list[LaneGiven]
     depth_cap: int
@@ -96,10 +96,10 @@ Fees = Annotated[list[FeeGiven], msgspec.Meta(max_length=10)]
 
 
 class EventChange(msgspec.Struct, forbid_unknown_fields=True):
-    """What is not named stays as it is. Venue, currency and rotating codes are fixed once the event is published.
+    """Fields that are left out stay. Venue, currency and rotating codes are fixed once the event is published.
 
     `presale_starts_at`: from then until `sale_starts_at` only people with a code may join the waiting room and buy;
-    null takes the presale away from a draft.
+    null removes the presale from a draft.
     """
 
     name: Name | None = None
@@ -183,7 +183,7 @@ class OwnEventPage(msgspec.Struct):
 
 
 def edit_of(given: EventChange, currency: str) -> EventEdit:
-    """The edit a body asks for; prices are in the event's currency."""
+    """The edit that a body requests. Prices are in the event's currency."""
     money = given.currency or currency
     tiers = fees = refunds = None
     if given.tiers is not None:
@@ -225,7 +225,7 @@ def _room_of(given: RoomRulesGiven | None) -> RoomRules | None:
 
 
 def _presale_of(given: datetime | msgspec.UnsetType | None) -> int | None:
-    """The presale's start; 0 for a null, which takes the presale away from a draft."""
+    """The presale's start; 0 for null, which removes the presale from a draft."""
     if isinstance(given, msgspec.UnsetType):
         return None
     return moment_us(given, "presale_starts_at") or 0
@@ -245,7 +245,7 @@ def summary_of(event: Event) -> OwnEventSummary:
 
 
 def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventView:
-    """The whole event; `rules` are those of its room with everything that was left open."""
+    """The whole event. `rules` are those of its room, with defaults filled in."""
     summary = summary_of(event)
     tiers = [TierView(t.key, t.name, t.colour, MoneyView(t.price.minor, t.price.currency)) for t in event.tiers]
     fees = [FeeGiven(f.name, f.per_seat_minor, f.per_booking_minor, f.basis_points) for f in event.fees]

@@ -1,4 +1,4 @@
-"""An organiser's events (B13): lists, drafts, changes over the version that was read, and the life of a sale."""
+"""An organiser's events (B13): list, create, change a version that was read; publish, pause, complete, cancel."""
 
 from typing import Annotated
 
@@ -40,8 +40,8 @@ CONTROLS = {"access": Access.staff("sales:control"), "problems": (409, 412)}
 
 
 class CancellationView(msgspec.Struct):
-    """How far a cancellation is: bookings refunded, holds released, payments stopped, seats of the pool paid back
-    (`returned`). `failed` ones are tried again until there are none."""
+    """The progress of a cancellation: bookings refunded, holds released, payments stopped, seats of the pool refunded
+    (`returned`). `failed` ones are retried until none are left."""
 
     event: str
     state: Annotated[str, msgspec.Meta(examples=["running"])]
@@ -62,7 +62,7 @@ async def list_own_events(
 ) -> OwnEventPage:
     at_us, _, after_id = read_cursor(cursor).partition(":")
     if cursor and not (at_us.isascii() and at_us.isdigit() and len(at_us) < 19):
-        raise InvalidInput("this cursor is not one of ours; begin without one", param="cursor")
+        raise InvalidInput("this cursor is not valid; start without one", param="cursor")
     after = (int(at_us), after_id) if cursor else (-1, "")
     page = await platform.ledger.catalogue.events_of_organiser(caller.organiser_id, after, limit)
     last = f"{page[-1].starts_at_us}:{page[-1].id}" if len(page) == limit else None
@@ -78,7 +78,7 @@ async def create_event(platform: FromPlatform, caller: FromCaller, data: JSONBod
 @get(
     ONE,
     operation_id="get_own_event",
-    summary="One event, drafts too, with everything that can be changed",
+    summary="One event, also a draft, with everything that can be changed",
     opt={"access": Access.staff("events:read")},
 )
 async def get_own_event(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[OwnEventView]:
@@ -128,7 +128,7 @@ async def resume_sale(platform: FromPlatform, caller: FromCaller, event_id: From
 @post(
     f"{ONE}/cancel",
     operation_id="cancel_event",
-    summary="Cancel the event: a job gives everybody their money back; asked again, how far it is",
+    summary="Cancel the event: a job refunds everybody; repeated, the progress",
     status_code=202,
     opt=CONTROLS,
 )
@@ -143,7 +143,7 @@ async def cancel_event(
 @get(
     f"{ONE}/cancellation",
     operation_id="get_cancellation",
-    summary="How far the cancellation is",
+    summary="The progress of the cancellation",
     opt={"access": Access.staff("events:read")},
 )
 async def get_cancellation(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> CancellationView:
@@ -169,7 +169,7 @@ def _cancellation(job: Cancellation) -> CancellationView:
 
 
 async def _answer(platform: Platform, versioned: VersionedEvent, status: int = 200) -> Response[OwnEventView]:
-    """The changed event; this server takes it over before it answers, the others within a second."""
+    """The changed event. This server applies the change before it responds, the others within a second."""
     await platform.box_office.openings.refresh()
     return await _shown(platform, versioned, status)
 

@@ -1,4 +1,4 @@
-"""Registration for a presale in the organiser's hand (W12): open it, count, draw, take the list along."""
+"""Registration for a presale, for organisers (W12): open it, count, draw, export the list."""
 
 from typing import Annotated
 
@@ -22,7 +22,7 @@ ACCESS = Access.staff("codes:write")
 
 
 class PresaleAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """Times and codes can change until the draw; order and lane are what people register under."""
+    """Times and the number of codes can change until the draw. Order and lane are fixed once people have registered."""
 
     opens_at: Moment
     closes_at: Moment
@@ -38,7 +38,7 @@ class DrawAsked(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class OwnPresaleView(msgspec.Struct):
-    """The registration as its organiser sees it; numbers of registrations by state."""
+    """The registration as its organiser sees it, with the number of registrations per state."""
 
     event: str
     opens_at: Time
@@ -86,7 +86,7 @@ async def get_own_presale(platform: FromPlatform, caller: FromCaller, event_id: 
 @post(
     f"{PATH}/draw",
     operation_id="draw_presale",
-    summary="Draw: everybody is mailed a code or told; asked again, how far that is",
+    summary="Draw: everybody gets an e-mail, with a code or without; repeated, the progress",
     status_code=202,
     opt={"access": ACCESS, "problems": (409,)},
 )
@@ -110,7 +110,7 @@ async def export_registrations(platform: FromPlatform, caller: FromCaller, event
 
 
 async def exported(platform: Platform, caller: Caller, event: Event) -> Response[bytes]:
-    """The table, noted in the audit: it carries people's addresses out of the house."""
+    """The table. The export is recorded in the audit, because it contains people's addresses."""
     rows = await platform.presale.presales.export(event)
     change = Change(editor_of(caller), "export", event.id, platform.clock(), {"table": "registrations"})
     await platform.ledger.organiser.note(change)

@@ -1,6 +1,5 @@
-"""The waiting room in the organiser's hand (W6, B13), and the event's waitlist: who waits, by which rules."""
+"""For organisers: control of the waiting room (W6, B13), and the event's waitlist with its rules."""
 
-import secrets
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -9,8 +8,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
 from frontrow.boxoffice.model.event_changes import Change
-from frontrow.boxoffice.model.waitlist import EntryState, WaitOrder, rules_for
-from frontrow.core.errors import Refused
+from frontrow.boxoffice.model.waitlist import EntryState, WaitOrder
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event
 from frontrow.web.api.organiser.common import Cursor, Limit, editor_of, next_of, read_number
@@ -23,7 +21,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
 
 
 class RoomAsked(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """`action` first, then the settings. `burst` is changed together with `rate_per_s`."""
+    """`action` is applied first, then the settings. `burst` is changed together with `rate_per_s`."""
 
     action: Literal["open", "pause", "resume", "queue_all", "close"] | None = None
     beacon: Annotated[str, msgspec.Meta(max_length=200)] = ""
@@ -62,7 +60,7 @@ class OwnRoomView(msgspec.Struct):
 
 
 class RulesAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """How the waitlist is ordered; set once. A lottery's secret seed is made here, its hash is published at once."""
+    """The order of the waitlist; set once. The server makes a lottery's secret seed and publishes its hash at once."""
 
     order: WaitOrder
 
@@ -72,7 +70,7 @@ class RulesView(msgspec.Struct):
     seed_hash: str
 
 
-class EntryView(msgspec.Struct):
+class OrganiserEntryView(msgspec.Struct):
     entry: str
     fan: str
     state: str
@@ -91,18 +89,12 @@ class EntryCount(msgspec.Struct):
 
 
 class WaitlistView(msgspec.Struct):
-    """Entries in order of joining, with counts of all."""
+    """Entries in the order of joining, with counts per state."""
 
     rules: RulesView
     counts: list[EntryCount]
-    entries: list[EntryView]
+    entries: list[OrganiserEntryView]
     next: str | None = None
-
-
-class RulesAreSet(Refused):
-    """Whoever waits must be able to trust the rules: they are set once."""
-
-    code = "rules_are_set"
 
 
 @get(ROOM, operation_id="get_own_room", summary="The waiting room", opt={"access": Access.staff("figures:read")})
@@ -128,25 +120,23 @@ async def steer_room(
     return _room(room_body(view))
 
 
-@get(WAITLIST, operation_id="get_own_waitlist", summary="Who waits", opt={"access": Access.staff("bookings:read")})
+@get(WAITLIST, operation_id="get_own_waitlist", summary="The waitlist", opt={"access": Access.staff("bookings:read")})
 async def get_own_waitlist(
     platform: FromPlatform,
     caller: FromCaller,
     event_id: FromPath[str],
-    status: Annotated[EntryState | None, QueryParameter(description="only entries that are so")] = None,
+    status: Annotated[EntryState | None, QueryParameter(description="only entries in this state")] = None,
     cursor: Cursor = "",
     limit: Limit = 50,
 ) -> WaitlistView:
     await own_event(platform, caller, event_id)
-    ledger = platform.ledger
-    rules = await ledger.waitlist.waitlist_rules(event_id)
-    counts = await ledger.organiser.waitlist_counts(event_id)
-    page = await ledger.organiser.waitlist_page(event_id, status.value if status else "", read_number(cursor), limit)
+    state = status.value if status else ""
+    page = await platform.organiser.waitlists.read_page(event_id, state, read_number(cursor), limit)
     return WaitlistView(
-        RulesView(rules.order.value, rules.seed_hash),
-        [EntryCount(name, entries, seats) for name, (entries, seats) in sorted(counts.items())],
+        RulesView(page.rules.order.value, page.rules.seed_hash),
+        [EntryCount(name, entries, seats) for name, (entries, seats) in sorted(page.counts.items())],
         [
-            EntryView(
+            OrganiserEntryView(
                 one.id,
                 one.fan,
                 one.state.value,
@@ -157,31 +147,24 @@ async def get_own_waitlist(
                 one.lapses,
                 time_text(one.created_at_us),
             )
-            for one in page
+            for one in page.entries
         ],
-        next_of(page, limit, page[-1].number if page else None),
+        next_of(page.entries, limit, page.entries[-1].number if page.entries else None),
     )
 
 
 @put(
     f"{WAITLIST}/rules",
     operation_id="set_waitlist_rules",
-    summary="Say how the waitlist is ordered, once",
+    summary="Set the order of the waitlist, once",
     opt={"access": Access.staff("events:write"), "problems": (409,)},
 )
 async def set_waitlist_rules(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[RulesAsked]
 ) -> RulesView:
     await own_event(platform, caller, event_id)
-    seed = secrets.token_urlsafe(24) if data.order is WaitOrder.LOTTERY else ""
-    kept = await platform.ledger.waitlist.put_waitlist_rules(rules_for(event_id, data.order, seed), platform.clock())
-    if kept.order is not data.order:
-        raise RulesAreSet(f"this event's waitlist is {kept.order.value} already", order=kept.order.value)
-    detail = {"order": kept.order.value, "seed_hash": kept.seed_hash}
-    await platform.ledger.organiser.note(
-        Change(editor_of(caller), "waitlist_rules", event_id, platform.clock(), detail)
-    )
-    return RulesView(kept.order.value, kept.seed_hash)
+    rules = await platform.organiser.waitlists.set_order(editor_of(caller), event_id, data.order)
+    return RulesView(rules.order.value, rules.seed_hash)
 
 
 def _room(body: dict[str, Any]) -> OwnRoomView:

@@ -1,4 +1,4 @@
-"""An organiser's figures (B13, B19): whole, over time, live; as JSON, CSV and server-sent events. And the audit."""
+"""Sales figures (B13, B19): totals, over time, live; as JSON, CSV and server-sent events. And the audit log."""
 
 from typing import Annotated, Any
 
@@ -28,12 +28,12 @@ from frontrow.web.endpoints.json_values import Time, time_text
 
 FIGURES = "/v1/organiser/events/{event_id:str}/figures"
 READS: dict[str, Any] = {"access": Access.staff("figures:read")}
-MOMENT = r"^(\d{4}-\d\d-\d\dT[0-9:.]{5,20}(Z|[+-]\d\d:\d\d))?$"  # or empty, as a form sends what is not filled in
+MOMENT = r"^(\d{4}-\d\d-\d\dT[0-9:.]{5,20}(Z|[+-]\d\d:\d\d))?$"  # or empty: a form sends empty fields
 Since = Annotated[
-    str, QueryParameter(pattern=MOMENT, max_length=40, description="from then on; without it, the whole sale")
+    str, QueryParameter(pattern=MOMENT, max_length=40, description="from this time on; without it, the whole sale")
 ]
 Until = Annotated[str, QueryParameter(pattern=MOMENT, max_length=40, description="up to this moment")]
-StepS = Annotated[int, QueryParameter(ge=0, le=31_536_000, description="seconds a step; 0: about 120 steps")]
+StepS = Annotated[int, QueryParameter(ge=0, le=31_536_000, description="seconds per step; 0: about 120 steps")]
 
 
 class AmountView(msgspec.Struct):
@@ -82,7 +82,7 @@ class ChangeView(msgspec.Struct):
 
 
 class AuditPage(msgspec.Struct):
-    """Newest first. The same entries stand in the ledger's hash-chained log (`frontrow ledger verify`)."""
+    """Newest first. The ledger's hash-chained log has the same entries (`frontrow ledger verify`)."""
 
     changes: list[ChangeView]
     next: str | None = None
@@ -156,7 +156,7 @@ async def get_series_csv(
 @get(
     f"{FIGURES}/live",
     operation_id="stream_figures",
-    summary="Figures live, a frame a second (server-sent events)",
+    summary="Live figures, one frame per second (server-sent events)",
     opt={**READS, "answers": {200: "text/event-stream"}, "problems": (503,)},
 )
 async def stream_figures(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> ASGIApp:
@@ -165,7 +165,12 @@ async def stream_figures(platform: FromPlatform, caller: FromCaller, event_id: F
     return platform.organiser.live.app(event.id)
 
 
-@get(f"{FIGURES}/poll", operation_id="poll_figures", summary="The newest live frame, for who gets no stream", opt=READS)
+@get(
+    f"{FIGURES}/poll",
+    operation_id="poll_figures",
+    summary="The newest live frame, for clients without a stream",
+    opt=READS,
+)
 async def poll_figures(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> LiveFigures:
     event = await own_event(platform, caller, event_id)
     return await platform.organiser.live.latest(event.id)
@@ -203,13 +208,13 @@ def _span(since: str, until: str) -> tuple[int, int]:
 
 
 def _read_moment(text: str, param: str) -> int:
-    """Microseconds of a moment in a query; 0 without one."""
+    """A time of the query in microseconds; 0 without one."""
     if not text:
         return 0
     try:
         moment = msgspec.convert(text, Moment)
     except msgspec.ValidationError:
-        raise InvalidInput(f"{param} is a moment such as 2026-11-15T19:30:00Z", param=param) from None
+        raise InvalidInput(f"{param} must be a time such as 2026-11-15T19:30:00Z", param=param) from None
     return moment_us(moment, param) or 0
 
 

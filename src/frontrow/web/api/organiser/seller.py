@@ -1,4 +1,4 @@
-"""The organiser as a seller: what its receipts say about it, and the tax rate of its prices."""
+"""The organiser as a seller: its details on receipts, and the tax rate of its prices."""
 
 from typing import Annotated
 
@@ -56,7 +56,7 @@ async def put_seller(platform: FromPlatform, caller: FromCaller, data: JSONBody[
 
 
 async def keep_seller(platform: Platform, caller: Caller, data: SellerBody) -> None:
-    """Keep the details and note who changed them."""
+    """Store the details and record who changed them."""
     given = Seller(caller.organiser_id, data.name, data.address, data.tax_id, data.tax_basis_points)
     change = Change(editor_of(caller), "change_seller", "", platform.clock())
     await platform.ledger.organiser.put_seller(checked_seller(given), change)

@@ -1,4 +1,4 @@
-"""Signing in as staff: password and TOTP, setting the second factor up, a new password, accepting an invitation."""
+"""Sign-in of staff: password and TOTP, set-up of the second factor, password change, invitations."""
 
 from typing import Annotated, Any
 
@@ -10,7 +10,7 @@ from litestar.params import JSONBody
 from frontrow.boxoffice.model.people import NotAllowed
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, client_ip
-from frontrow.web.api.fans.sign_in import full_session, looked_up
+from frontrow.web.api.fans.sign_in import full_session, read_new_session
 from frontrow.web.api.sign_in_bodies import (
     Code,
     Deliver,
@@ -24,11 +24,11 @@ from frontrow.web.api.sign_in_bodies import (
     signed_in,
 )
 
-OWN = {"idempotency": "own"}  # their answers hold secrets, which are not kept for a replay
+OWN = {"idempotency": "own"}  # their responses hold secrets, which are not stored
 
 
 class StaffSignIn(msgspec.Struct, forbid_unknown_fields=True):
-    """`code` saves the second call."""
+    """With `code` the second step is not needed."""
 
     email: Annotated[str, msgspec.Meta(max_length=254, examples=["ada@example.org"])]
     password: Password
@@ -37,20 +37,20 @@ class StaffSignIn(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class CodeGiven(msgspec.Struct, forbid_unknown_fields=True):
-    """Six digits of the authenticator app, or a recovery code."""
+    """Six digits from the authenticator app, or a recovery code."""
 
     code: Code
     deliver: Deliver = "cookie"
 
 
 class EnrolmentAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """The password, when the caller is fully signed in."""
+    """The password is needed when the caller is fully signed in."""
 
     password: Password = ""
 
 
 class EnrolmentView(msgspec.Struct):
-    """For the authenticator app; `pending` comes back with the first code."""
+    """For the authenticator app. `pending` is sent back with the first code."""
 
     secret: str
     uri: Annotated[str, msgspec.Meta(examples=["otpauth://totp/Frontrow:ada@example.org?secret=…"])]
@@ -64,7 +64,7 @@ class EnrolmentConfirmed(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class EnrolledView(SessionView):
-    """A full session, and the recovery codes, told once."""
+    """A full session, and the recovery codes, which are shown once."""
 
     recovery_codes: list[str] = msgspec.field(default_factory=list)
 
@@ -76,7 +76,7 @@ class PasswordChanged(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class InvitationAccepted(msgspec.Struct, forbid_unknown_fields=True):
-    """What stood behind `#` in the link, a name and a password."""
+    """The part of the link after `#`, a name and a password."""
 
     invitation: Secret
     name: Name
@@ -108,13 +108,13 @@ async def staff_sign_in(
         agent=agent_of(request),
         replaces=caller.session,
     )
-    return signed_in(created, await looked_up(platform, created), data.deliver)
+    return signed_in(created, await read_new_session(platform, created), data.deliver)
 
 
 @post(
     "/v1/auth/staff/code",
     operation_id="staff_second_step",
-    summary="The second step of signing in",
+    summary="Complete the sign-in with a code",
     status_code=200,
     opt={"access": Access.SESSION, **OWN},
 )
@@ -123,13 +123,13 @@ async def staff_second_step(
 ) -> Response[SessionView]:
     assert caller.session is not None
     created = await platform.people.staff.complete_second_step(caller.session, data.code)
-    return signed_in(created, await looked_up(platform, created), data.deliver)
+    return signed_in(created, await read_new_session(platform, created), data.deliver)
 
 
 @post(
     "/v1/auth/staff/totp",
     operation_id="begin_totp_enrolment",
-    summary="Begin to set up the second factor",
+    summary="Start to set up the second factor",
     status_code=200,
     opt={"access": Access.SESSION, **OWN},
 )
@@ -153,7 +153,7 @@ async def confirm_enrolment(
 ) -> Response[EnrolledView]:
     assert caller.session is not None
     created, codes = await platform.people.staff.finish_enrolment(caller.session, data.pending, data.code)
-    answer = signed_in(created, await looked_up(platform, created), data.deliver)
+    answer = signed_in(created, await read_new_session(platform, created), data.deliver)
     fields = {name: getattr(answer.content, name) for name in answer.content.__struct_fields__}
     return private(Response(EnrolledView(**fields, recovery_codes=codes), cookies=answer.cookies))
 
@@ -161,19 +161,19 @@ async def confirm_enrolment(
 @post(
     "/v1/auth/staff/password",
     operation_id="change_password",
-    summary="Change the own password",
+    summary="Change your own password",
     status_code=200,
     opt={"access": Access.SESSION, **OWN},
 )
 async def change_password(
     platform: FromPlatform, caller: FromCaller, data: JSONBody[PasswordChanged]
 ) -> Response[SessionView]:
-    """Every other session of the caller ends, and this one goes on under a new secret."""
+    """Every other session of the caller ends. This one continues under a new secret."""
     session = full_session(caller.session)
     if caller.kind != "staff":
         raise NotAllowed("only members of a team have a password")
     created = await platform.people.staff.change_password(session, data.old, data.new)
-    return signed_in(created, await looked_up(platform, created), data.deliver)
+    return signed_in(created, await read_new_session(platform, created), data.deliver)
 
 
 @post(
@@ -186,7 +186,7 @@ async def change_password(
 async def accept_invitation(
     request: Request[Any, Any, Any], platform: FromPlatform, data: JSONBody[InvitationAccepted]
 ) -> Response[AcceptedView]:
-    """Sign in afterwards; the second factor is set up then."""
+    """Sign in afterwards. The second factor is set up then."""
     await platform.people.sign_in_limits.ip.count_attempt(client_ip(platform, request))
     staff = await platform.people.team.accept(data.invitation, data.name, data.password)
     return private(Response(AcceptedView(staff.id, staff.email, staff.role.value), status_code=201))

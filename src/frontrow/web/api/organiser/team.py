@@ -1,4 +1,4 @@
-"""The organiser's team and API keys. Only members do this, never a key: a key must not be able to make more keys."""
+"""The organiser's team and API keys. Only members can change them: a key must not be able to make more keys."""
 
 import re
 from typing import Annotated, Any
@@ -8,7 +8,8 @@ from litestar import Response, delete, get, patch, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.model.people import PERMISSIONS, ApiKey, Invitation, NotAllowed, Role, Staff
+from frontrow.boxoffice.model.people import ApiKey, Invitation, NotAllowed, Staff
+from frontrow.boxoffice.model.roles import PERMISSIONS, Role
 from frontrow.boxoffice.people.team import MAX_KEY_LIFE_S, Actor
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller
@@ -29,7 +30,7 @@ class MemberView(msgspec.Struct):
 
 
 class InvitationView(msgspec.Struct):
-    """An open invitation; the link itself went by mail."""
+    """An open invitation. The link itself was sent by e-mail."""
 
     id: str
     email: Email
@@ -58,7 +59,7 @@ class ResetAsked(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class KeyAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """`scopes` are permissions, none beyond the maker's own."""
+    """`scopes` are permissions that the member has."""
 
     name: Name
     scopes: Annotated[list[Scope], msgspec.Meta(min_length=1, max_length=50, examples=[["door:scan"]])]
@@ -76,7 +77,7 @@ class KeyView(msgspec.Struct):
 
 
 class KeyMade(KeyView):
-    """`key` is told once."""
+    """`key` is shown once."""
 
     key: str = ""
 
@@ -170,7 +171,7 @@ async def list_keys(platform: FromPlatform, caller: FromCaller) -> KeyList:
 @post(
     "/v1/organiser/keys",
     operation_id="make_api_key",
-    summary="Make an API key; its secret is told once",
+    summary="Make an API key; its secret is shown once",
     status_code=201,
     opt={"access": Access.staff("keys:write"), "idempotency": "own"},
 )
@@ -191,7 +192,7 @@ async def revoke_key(platform: FromPlatform, caller: FromCaller, key_id: FromPat
 
 
 def actor(caller: Caller) -> Actor:
-    """The member who asks; a key is nobody's hand."""
+    """The signed-in member. API keys have no member."""
     if caller.kind != "staff":
         raise NotAllowed("an API key cannot change the team or make keys; sign in")
     return Actor(caller.id, caller.organiser_id, Role(caller.role))

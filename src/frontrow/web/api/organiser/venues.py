@@ -1,4 +1,4 @@
-"""An organiser's venues: lists, one, new ones, changes; the plan by generator, CSV, pretix JSON or our document."""
+"""An organiser's venues: list, read, create, change. Plans come from the generator, CSV, pretix JSON or a document."""
 
 from typing import Annotated, Any, Final
 
@@ -13,7 +13,7 @@ from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.api.organiser.common import Cursor, IfMatch, Limit, editor_of, next_of, read_cursor, tagged
 
-MAX_PLAN_BYTES: Final = 16 * 1024 * 1024  # a pretix plan of 50,000 seats has some 12 MB
+MAX_PLAN_BYTES: Final = 16 * 1024 * 1024  # a pretix plan of 50,000 seats has about 12 MB
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, examples=["Small Hall"])]
 City = Annotated[str, msgspec.Meta(max_length=200, examples=["Vienna"])]
 Country = Annotated[str, msgspec.Meta(max_length=2, examples=["AT"])]
@@ -39,7 +39,7 @@ class NewVenue(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class VenueChange(msgspec.Struct, forbid_unknown_fields=True):
-    """What is not named stays as it is. A new plan is for events made from now on."""
+    """Fields that are left out stay as they are. A new plan is used by events that are created from now on."""
 
     name: Name | None = None
     plan: PlanGiven | None = None
@@ -74,7 +74,7 @@ class PlanSection(msgspec.Struct):
 
 
 class PlanView(msgspec.Struct):
-    """What a plan is made of; `tiers` need a price before an event on it can be published."""
+    """The contents of a plan. Each of `tiers` needs a price before an event can be published."""
 
     plan_hash: str
     name: str

@@ -1,23 +1,17 @@
-"""Webhooks to the organiser's own servers, and Verified-Fan codes: registered, imported, rotated, looked at."""
+"""Webhooks to the organiser's own servers, and the import of Verified-Fan codes."""
 
-import secrets
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 from litestar import Response, delete, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
-from msgspec.structs import replace
 
-from frontrow.boxoffice.messaging.safe_http import check_address, parse_url
-from frontrow.boxoffice.model.event_changes import Change, DeliveryNotFound, EndpointNotFound
 from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.messages import Endpoint
-from frontrow.core.errors import InvalidInput, Overloaded
 from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller, own_event
-from frontrow.web.api.organiser.common import Cursor, Limit, cursor_of, editor_of, read_cursor, read_number
+from frontrow.web.api.access import Access, own_event
+from frontrow.web.api.organiser.common import Cursor, Limit, cursor_of, editor_of, next_of, read_cursor, read_number
 from frontrow.web.endpoints.json_values import Time, time_text
 from frontrow.web.platform.platform import Platform
 
@@ -25,12 +19,10 @@ HOOKS = "/v1/organiser/webhooks"
 HOOK = f"{HOOKS}/{{webhook_id:str}}"
 CODES = "/v1/organiser/events/{event_id:str}/codes"
 WRITES = {"access": Access.staff("webhooks:write")}
-MAX_ENDPOINTS: Final = 50  # of an organiser
-FACTS: Final = frozenset(kind.__name__ for kind in Fact.__args__)
 
 
 class HookAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """Where an event's facts are sent; `facts` empty means all kinds."""
+    """The address that gets an event's facts. Empty `facts` means all kinds."""
 
     event: Annotated[str, msgspec.Meta(max_length=60)]
     url: Annotated[str, msgspec.Meta(max_length=2048, examples=["https://hooks.example.org/frontrow"])]
@@ -38,7 +30,7 @@ class HookAsked(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class HookView(msgspec.Struct):
-    """A registered webhook; its secret is told once, when it is made or rotated."""
+    """A registered webhook; its secret is shown once, when it is made or rotated."""
 
     webhook: str
     event: str
@@ -73,7 +65,7 @@ class DeliveryPage(msgspec.Struct):
 
 
 class CodesAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """CSV with a header line and the columns code and lane. Only digests are kept."""
+    """CSV with a header line and the columns code and lane. Only digests are stored."""
 
     csv: Annotated[str, msgspec.Meta(min_length=1, max_length=1_000_000, examples=["code,lane\nSPRING-24,general\n"])]
 
@@ -84,7 +76,7 @@ class CodeCount(msgspec.Struct):
 
 
 class CodesView(msgspec.Struct):
-    """Imported codes by lane, how many this request brought, and how many codes of the event were used."""
+    """Imported codes per lane, the number imported by this request, and the number of used codes of the event."""
 
     imported: int
     lanes: list[CodeCount]
@@ -93,64 +85,53 @@ class CodesView(msgspec.Struct):
 
 @get(HOOKS, operation_id="list_webhooks", summary="The organiser's webhooks", opt=WRITES)
 async def list_webhooks(platform: FromPlatform, caller: FromCaller, cursor: Cursor = "", limit: Limit = 50) -> HookPage:
-    page = await platform.ledger.organiser.own_endpoints(caller.organiser_id, read_cursor(cursor), limit)
+    page = await platform.organiser.webhooks.page(caller.organiser_id, read_cursor(cursor), limit)
     return HookPage([_view(one) for one in page], cursor_of(page[-1].id if len(page) == limit else None))
 
 
 @post(HOOKS, operation_id="create_webhook", summary="Register a webhook", status_code=201, opt=WRITES)
 async def create_webhook(platform: FromPlatform, caller: FromCaller, data: JSONBody[HookAsked]) -> Response[HookMade]:
     event = await own_event(platform, caller, data.event)
-    unknown = sorted(set(data.facts) - FACTS)
-    if unknown:
-        raise InvalidInput(f"there is no fact {unknown[0][:60]!r}", param="facts")
-    _check_url(data.url)
-    if len(await platform.ledger.organiser.own_endpoints(caller.organiser_id, "", MAX_ENDPOINTS)) >= MAX_ENDPOINTS:
-        raise Overloaded(f"an organiser has at most {MAX_ENDPOINTS} webhooks; remove one", retry_after_s=3600)
-    endpoint = Endpoint(
-        platform.ids.new("whk"), caller.organiser_id, event.id, data.url, _secret(), tuple(sorted(set(data.facts)))
-    )
-    await _write(platform, caller, endpoint, "create_webhook")
-    return _told(endpoint, 201)
+    endpoint = await platform.organiser.webhooks.create(editor_of(caller), event, data.url, data.facts)
+    return _with_secret(endpoint, 201)
 
 
 @post(
     f"{HOOK}/rotate",
     operation_id="rotate_webhook",
-    summary="A new secret; the old one ends",
+    summary="Make a new secret; the old one ends",
     status_code=200,
     opt=WRITES,
 )
 async def rotate_webhook(platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str]) -> Response[HookMade]:
-    endpoint = replace(await _own(platform, caller, webhook_id), secret=_secret())
-    await _write(platform, caller, endpoint, "rotate_webhook")
-    return _told(endpoint, 200)
+    return _with_secret(await platform.organiser.webhooks.rotate(editor_of(caller), webhook_id), 200)
 
 
-@delete(HOOK, operation_id="remove_webhook", summary="Send nothing more there", status_code=204, opt=WRITES)
+@delete(HOOK, operation_id="remove_webhook", summary="Remove a webhook", status_code=204, opt=WRITES)
 async def remove_webhook(platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str]) -> None:
-    endpoint = replace(await _own(platform, caller, webhook_id), active=False)
-    await _write(platform, caller, endpoint, "remove_webhook")
+    await platform.organiser.webhooks.remove(editor_of(caller), webhook_id)
 
 
 @get(f"{HOOK}/deliveries", operation_id="list_deliveries", summary="Recent deliveries, newest first", opt=WRITES)
 async def list_deliveries(
     platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str], cursor: Cursor = "", limit: Limit = 20
 ) -> DeliveryPage:
-    endpoint = await _own(platform, caller, webhook_id)
-    rows = await platform.ledger.organiser.endpoint_deliveries(endpoint, read_number(cursor), limit)
+    webhooks = platform.organiser.webhooks
+    endpoint = await webhooks.find(caller.organiser_id, webhook_id)
+    page = await webhooks.deliveries(endpoint, read_number(cursor), limit)
     views = [
         DeliveryView(
-            row[0],
-            f"fct_{row[1].rpartition(':')[2]}",
-            row[2],
-            row[3],
-            time_text(row[4]),
-            time_text(row[5]) if row[2] == "waiting" else None,
-            row[6],
+            one.number,
+            one.fact_id,
+            one.state,
+            one.attempts,
+            time_text(one.created_at_us),
+            time_text(one.next_at_us) if one.state == "waiting" else None,
+            one.last_error,
         )
-        for row in rows
+        for one in page
     ]
-    return DeliveryPage(views, cursor_of(rows[-1][0] if len(rows) == limit else None))
+    return DeliveryPage(views, next_of(page, limit, page[-1].number if page else None))
 
 
 @post(
@@ -163,18 +144,13 @@ async def list_deliveries(
 async def redeliver(
     platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str], delivery_id: FromPath[str]
 ) -> None:
-    endpoint = await _own(platform, caller, webhook_id)
-    number = int(delivery_id) if delivery_id.isascii() and delivery_id.isdigit() and len(delivery_id) < 19 else 0
-    detail = {"webhook": endpoint.id, "delivery": number}
-    change = Change(editor_of(caller), "redeliver", endpoint.event_id, platform.clock(), detail)
-    if not number or not await platform.ledger.organiser.redeliver(endpoint, number, change):
-        raise DeliveryNotFound(f"this webhook has no delivery {delivery_id[:30]}", webhook=endpoint.id)
+    await platform.organiser.webhooks.redeliver(editor_of(caller), webhook_id, delivery_id)
 
 
 @get(
     CODES,
     operation_id="count_codes",
-    summary="Codes by lane, and used ones",
+    summary="Codes per lane, and used codes",
     opt={"access": Access.staff("codes:write")},
 )
 async def count_codes(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> CodesView:
@@ -202,35 +178,11 @@ async def _counted(platform: Platform, event: Event, taken: int) -> CodesView:
     return CodesView(taken, lanes, await platform.organiser.codes.used(event.id))
 
 
-def _check_url(url: str) -> None:
-    """Refuse what can never be sent to; where a name leads is looked at again with every delivery."""
-    host = parse_url(url).host
-    if host.replace(".", "").isdigit() or ":" in host:
-        check_address(host)
-
-
-def _secret() -> str:
-    return f"whsec_{secrets.token_urlsafe(32)}"
-
-
-async def _own(platform: Platform, caller: Caller, webhook_id: str) -> Endpoint:
-    endpoint = await platform.ledger.messages.endpoint(webhook_id)
-    if endpoint is None or not endpoint.active or endpoint.organiser != caller.organiser_id:
-        raise EndpointNotFound(f"there is no webhook {webhook_id[:60]}", webhook=webhook_id[:60])
-    return endpoint
-
-
-async def _write(platform: Platform, caller: Caller, endpoint: Endpoint, act: str) -> None:
-    detail = {"webhook": endpoint.id, "url": endpoint.url}
-    change = Change(editor_of(caller), act, endpoint.event_id, platform.clock(), detail)
-    await platform.ledger.organiser.write_endpoint(endpoint, change)
-
-
 def _view(one: Endpoint) -> HookView:
     return HookView(one.id, one.event_id, one.url, list(one.facts))
 
 
-def _told(one: Endpoint, status: int) -> Response[HookMade]:
+def _with_secret(one: Endpoint, status: int) -> Response[HookMade]:
     view = HookMade(one.id, one.event_id, one.url, list(one.facts), one.secret)
     return Response(view, status_code=status, headers={"cache-control": "no-store"})
 

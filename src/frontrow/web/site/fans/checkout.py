@@ -278,7 +278,7 @@ async def _keep_contact(request: Asked, platform: Platform, booking: Booking, fi
 
 
 @action("/checkout/{booking_id:str}/look", "look_at_payment", Access.OWNER)
-async def look_at_payment(
+async def check_payment(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """Called when Stripe's form refused a card: says what that means for the seats."""
@@ -381,7 +381,7 @@ ROUTES: list[HTTPRouteHandler] = [
     checkout,
     pay,
     keep_contact,
-    look_at_payment,
+    check_payment,
     other_card,
     extend,
     release,

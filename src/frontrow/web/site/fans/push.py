@@ -16,10 +16,10 @@ from litestar.handlers import HTTPRouteHandler
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.assets import site_assets
 from frontrow.web.site.routes import page
-from frontrow.web.site.security_headers import Policy
+from frontrow.web.site.security_headers import PagePolicy
 
 WORKER: Final = "js/push-worker.js"
-PUSHES: Final = Policy(types="frontrow-push")
+PUSHES: Final = PagePolicy(types="frontrow-push")
 
 
 def push_key(platform: Platform) -> str:

@@ -16,7 +16,7 @@ from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, is_own, own_booking, seen_booking
 from frontrow.web.api.booking_bodies import indexes
-from frontrow.web.api.fans.bookings import priority_pass
+from frontrow.web.endpoints.bookings import make_priority_pass
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookies import pass_cookie, remember_booking
 from frontrow.web.site.event_display import seat_parts, shown
@@ -180,8 +180,8 @@ async def priority(
     """Priority access for a fan who lost seats because the payment provider was unavailable (B8)."""
     caller = with_priority(caller, booking_id)
     booking = await own_booking(platform, caller, booking_id)
-    given = await priority_pass.fn(platform, caller, booking.id)
-    return go_to(f"/events/{booking.event_id}/seats", {"set-cookie": pass_cookie(platform, given.pass_)})
+    text, _ = await make_priority_pass(platform, booking)
+    return go_to(f"/events/{booking.event_id}/seats", {"set-cookie": pass_cookie(platform, text)})
 
 
 @page("/tickets", "tickets")

@@ -14,7 +14,6 @@ from frontrow.core.errors import FrontrowError, NotFound, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Caller
 from frontrow.web.api.booking_bodies import seat_ids
-from frontrow.web.api.fans.bookings import give_pass
 from frontrow.web.endpoints.json_values import time_text
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookies import pass_cookie
@@ -159,8 +158,8 @@ async def answer(
         if fan_here(platform, caller, offer.event_id) != offer.fan:  # who came by the link sees that offer alone
             return go_to(f"/offers/{offer.id}")
         return await _waitlist(request, platform, caller, offer.event_id, REFUSALS.get(error.code, REFUSED))
-    given = give_pass(platform, offer.event_id, offer.fan, offer.id)
-    return go_to(f"/checkout/{taken.booking_id}", {"set-cookie": pass_cookie(platform, given.pass_)})
+    text, _ = platform.room.passes.beside_the_line(offer.event_id, offer.fan, offer.id)
+    return go_to(f"/checkout/{taken.booking_id}", {"set-cookie": pass_cookie(platform, text)})
 
 
 ROUTES: list[HTTPRouteHandler] = [waitlist, join, answer]

@@ -1,21 +1,18 @@
 """What a box office does with a booking: refund, change seats, cancel, resend tickets.
 
-Each is one form and calls the same function as the API, so checks, effects and audit are the same.
+Each is one form and calls the same service as the API, so checks, effects and audit are the same.
 """
 
 from typing import Any
 
-import msgspec
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.event_changes import Change
-from frontrow.core.errors import FrontrowError, Unavailable
+from frontrow.boxoffice.organising.bookings import MAX_SEATS
+from frontrow.core.errors import FrontrowError, Refused, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, own_event_booking
-from frontrow.web.api.organiser.bookings import RefundAsked, ReseatAsked, refund_booking, reseat_booking, retry_refund
 from frontrow.web.api.organiser.common import editor_of
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
@@ -48,9 +45,12 @@ async def refund(
     full, reason = form.one("how") == "full", form.one("reason", 200)
     if full and not reason:
         return await booking_page(request, platform, caller, event_id, booking_id, NO_REASON)
-    asked = RefundAsked(form.all("seat")[:100], keep_fee=not full, reason=reason)
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
+    seats = form.all("seat")[:MAX_SEATS]
     try:
-        await refund_booking.fn(platform, caller, event_id, booking_id, asked)
+        await platform.organiser.bookings.refund(
+            editor_of(caller), event, booking, seats, keep_fee=not full, reason=reason
+        )
     except FrontrowError as error:
         return await _refused(request, platform, caller, event_id, booking_id, error)
     return _back(event_id, booking_id, "refund")
@@ -67,8 +67,9 @@ async def retry(
     form: FromForm,
 ) -> Response[bytes]:
     """Retry a refund that failed at the bank."""
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
     try:
-        await retry_refund.fn(platform, caller, event_id, booking_id, refund_id)
+        await platform.organiser.bookings.retry_refund(editor_of(caller), event, booking, refund_id)
     except FrontrowError as error:
         return await _refused(request, platform, caller, event_id, booking_id, error)
     return _back(event_id, booking_id, "retry")
@@ -84,11 +85,10 @@ async def reseat(
     form: FromForm,
 ) -> Response[bytes]:
     """Move to other free seats at the same price."""
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
+    leave, to = form.all("seat"), form.all("to")
     try:
-        asked = msgspec.convert({"leave": form.all("seat"), "to": form.all("to")}, ReseatAsked)
-        await reseat_booking.fn(platform, caller, event_id, booking_id, asked)
-    except msgspec.ValidationError:
-        return await booking_page(request, platform, caller, event_id, booking_id, REFUSALS["reseat_refused"])
+        await platform.organiser.bookings.reseat(editor_of(caller), event, booking, leave, to)
     except FrontrowError as error:
         return await _refused(request, platform, caller, event_id, booking_id, error)
     return _back(event_id, booking_id, "reseat")
@@ -105,15 +105,10 @@ async def cancel(
 ) -> Response[bytes]:
     """Cancel a booking that is not paid yet."""
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
-    if booking.state not in (BookingState.HELD, BookingState.PAYING):
-        return await booking_page(request, platform, caller, event_id, booking_id, REFUSALS["move_refused"])
-    became = await platform.box_office.refunds.cancel_booking(booking.id)
-    if became == "failed":
-        return await booking_page(request, platform, caller, event_id, booking_id, REFUSED)
-    detail = {"booking": booking.id, "became": became}
-    await platform.ledger.organiser.note(
-        Change(editor_of(caller), "cancel_booking", event.id, platform.clock(), detail)
-    )
+    try:
+        await platform.organiser.bookings.cancel_unpaid(editor_of(caller), event, booking)
+    except Refused as error:
+        return await _refused(request, platform, caller, event_id, booking_id, error)
     return _back(event_id, booking_id, "cancel")
 
 
@@ -123,13 +118,8 @@ async def resend(
 ) -> Response[bytes]:
     """Send the tickets by email again."""
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
-    if booking.state is not BookingState.CONFIRMED or not await platform.messaging.notifier.resend_confirmation(
-        booking
-    ):
-        return _back(event_id, booking_id, "nobody")
-    change = Change(editor_of(caller), "resend", event.id, platform.clock(), {"booking": booking.id})
-    await platform.ledger.organiser.note(change)
-    return _back(event_id, booking_id, "resend")
+    sent = await platform.organiser.bookings.resend_tickets(editor_of(caller), event, booking)
+    return _back(event_id, booking_id, "resend" if sent else "nobody")
 
 
 def _back(event_id: str, booking_id: str, done: str) -> Response[bytes]:

@@ -1,7 +1,6 @@
 """The bookings of an event (B12, B13): found by e-mail, number, seat or state; one of them, and what happened to it.
 
-What changes a booking stands in `organiser_booking_acts`: this page shows the question with the exact amounts, the act
-itself is a form of its own.
+This page asks before a change, with the exact amounts. The change itself is a form in `booking_actions`.
 """
 
 from dataclasses import dataclass
@@ -12,11 +11,9 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.model.email_addresses import checked_email
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.messages import NOBODY, Buyer
 from frontrow.boxoffice.model.payments import PaymentState, RefundState
-from frontrow.boxoffice.model.person_names import search_words
 from frontrow.boxoffice.model.refund_rules import RefundRefused, check_window, refund_amount
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
 from frontrow.core.errors import FrontrowError, InvalidInput
@@ -80,7 +77,7 @@ async def bookings(
     words, wanted = query.get("q", "")[:254].strip(), query.get("state", "")
     state = wanted if wanted in [one.value for one in STATES] else ""
     plan = await platform.organiser.organise.venues.plan(event.plan_hash)
-    found = await _found(platform, event, plan, words, state, _cursor(query.get("after", "")))
+    found = await _found(platform, event, words, state, _cursor(query.get("after", "")))
     buyers = await platform.ledger.organiser.buyers_of([one.fan for one in found])
     lines = [
         Line(
@@ -106,21 +103,19 @@ async def bookings(
     )
 
 
-async def _found(platform: Platform, event: Event, plan: Plan, words: str, state: str, before: int) -> list[Booking]:
+async def _found(platform: Platform, event: Event, words: str, state: str, before: int) -> list[Booking]:
     """What the words mean: an address, a booking's number, a seat, else a part of a buyer's name."""
-    ledger = platform.ledger
+    bookings = platform.organiser.bookings
     if not words:
-        return await ledger.organiser.event_bookings(event.id, state, before, PAGE)
+        return await bookings.by_state(event, state, before, PAGE)
     try:
         if "@" in words:
-            return await ledger.organiser.bookings_by_email(event.id, checked_email(words), before, PAGE)
+            return await bookings.by_email(event, words, before, PAGE)
         if words.startswith("bkg_"):
-            one = await ledger.booking(words)
-            return [one] if one is not None and one.event_id == event.id else []
-        (seat,) = plan.indexes(["-".join(words.replace("-", " ").split())])
-        return await ledger.organiser.bookings_on_seat(event.id, seat, before, PAGE)
+            return await bookings.by_id(event, words)
+        return await bookings.by_seat(event, "-".join(words.replace("-", " ").split()), before, PAGE)
     except UnknownSeats:
-        return await ledger.organiser.bookings_by_name(event.id, search_words(words), before, PAGE)
+        return await bookings.by_name(event, words, before, PAGE)
     except InvalidInput:  # no address
         return []
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from frontrow.boxoffice.model.event_changes import NotedChange
-from frontrow.boxoffice.model.people import Role
+from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.people.team import Actor
 from frontrow.web.api.access import Caller
 from frontrow.web.platform.platform import Platform

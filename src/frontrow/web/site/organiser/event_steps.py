@@ -86,9 +86,9 @@ def done_of(request: Asked) -> str:
     return DONE.get(request.query_params.get("done", ""), "")
 
 
-def _shows(step: str) -> HTTPRouteHandler:
+def _make_page(step: str) -> HTTPRouteHandler:
     @page(f"{ONE}/{step}", f"event_{step}", READS)
-    async def shows(
+    async def show_step(
         request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
     ) -> Response[bytes]:
         """One step as it is."""
@@ -96,12 +96,12 @@ def _shows(step: str) -> HTTPRouteHandler:
         whole = replace(one.event, room=one.rules)
         return await _step(request, platform, caller, one, step, VALUES[step](whole, one.plan, one.zone))
 
-    return shows
+    return show_step
 
 
-def _takes(step: str) -> HTTPRouteHandler:
+def _make_action(step: str) -> HTTPRouteHandler:
     @action(f"{ONE}/{step}", f"change_event_{step}", WRITES, most_bytes=4 * MAX_SEATS_CHARS)
-    async def takes(
+    async def change_step(
         request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
     ) -> Response[bytes]:
         """Change it, or say what is wrong."""
@@ -116,10 +116,10 @@ def _takes(step: str) -> HTTPRouteHandler:
         except ChangedMeanwhile:
             reading.errors["form"] = MEANWHILE
         except FrontrowError as error:
-            reading.errors.take(error)
+            reading.errors.add_error(error)
         return await _step(request, platform, caller, one, step, form.first(), reading.errors)
 
-    return takes
+    return change_step
 
 
 async def _changed(
@@ -173,4 +173,4 @@ def _can_write(caller: Caller, one: OrganiserEvent) -> bool:
 
 
 FORMS: Final = tuple(name for name in STEPS if name != "preview")
-ROUTES: list[HTTPRouteHandler] = [*(_shows(step) for step in FORMS), *(_takes(step) for step in FORMS)]
+ROUTES: list[HTTPRouteHandler] = [*(_make_page(step) for step in FORMS), *(_make_action(step) for step in FORMS)]

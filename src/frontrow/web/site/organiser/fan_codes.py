@@ -76,7 +76,7 @@ async def make(
 
 
 @action(f"{CODES}/import", "take_codes", ACCESS, most_bytes=MAX_TEXT_CHARS)
-async def take(
+async def import_codes(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """The organiser's own codes, all or none."""
@@ -108,4 +108,4 @@ async def file(
     return Response(("\r\n".join(lines) + "\r\n").encode(), headers=headers, media_type="text/csv")
 
 
-ROUTES: list[HTTPRouteHandler] = [codes, make, take, file]
+ROUTES: list[HTTPRouteHandler] = [codes, make, import_codes, file]

@@ -58,7 +58,7 @@ class Typed(dict[str, str]):
 class Errors(Typed):
     """Error messages by field; a correct field has none."""
 
-    def take(self, error: FrontrowError) -> None:
+    def add_error(self, error: FrontrowError) -> None:
         """Add the error of a service at the field it is about."""
         field, text = PARAMS.get(error.param or "", ("form", error.message))
         self.setdefault(field, text)

@@ -119,7 +119,7 @@ async def _created(request: Asked, platform: Platform, caller: Caller, form: For
             created = await organise.create(editor_of(caller), _draft(platform, form, venue))
             return go_to(f"/organiser/events/{created.event.id}/prices?done=draft")
     except (InvalidInput, Refused) as error:
-        reading.errors.take(error)
+        reading.errors.add_error(error)
     return await _form(request, platform, caller, "venue", form.first(), reading.errors)
 
 

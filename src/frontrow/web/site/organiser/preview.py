@@ -25,12 +25,12 @@ from frontrow.web.site.organiser.form_fields import PARAMS, Errors, Reading, per
 from frontrow.web.site.organiser.new_event import STEPS
 from frontrow.web.site.render import PRIVATE, render
 from frontrow.web.site.routes import FromForm, action, go_to, page
-from frontrow.web.site.security_headers import Policy
+from frontrow.web.site.security_headers import PagePolicy
 
 Asked = Request[Any, Any, Any]
 READS: Final = Access.staff("events:read")
-WITH_FRAME: Final = Policy({"frame-src": "'self'"})
-FRAMED: Final = Policy(framed=True)
+WITH_FRAME: Final = PagePolicy({"frame-src": "'self'"})
+FRAMED: Final = PagePolicy(framed=True)
 MAX_ROOM: Final = 10**9
 # field that publishing needs -> the step that sets it
 STEP_OF: Final = {"sale_ends": "sale", "starts": "details", "form": "prices", "tax": "prices"}
@@ -157,7 +157,7 @@ async def publish(
         except (Unavailable, NotFound):
             raise
         except FrontrowError as error:
-            reading.errors.take(error)
+            reading.errors.add_error(error)
     return await _preview(request, platform, one, reading.errors, form.first())
 
 

@@ -116,7 +116,7 @@ async def make(request: Asked, platform: FromPlatform, caller: FromCaller, form:
 def refused(errors: Errors, error: InvalidInput | Refused) -> list[str]:
     """Error messages by field; for a file, one message per line."""
     if error.param in ("name", "city", "country", "time_zone", "seats", "If-Match"):
-        errors.take(error)
+        errors.add_error(error)
         return []
     errors["text"] = N_("This cannot be read as a plan:")
     named: list[str] = error.about.get("errors") or [error.message]

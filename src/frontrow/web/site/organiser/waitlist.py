@@ -11,7 +11,8 @@ from frontrow.boxoffice.model.waitlist import EntryState, WaitOrder
 from frontrow.core.errors import InvalidInput, Refused
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event
-from frontrow.web.api.organiser.room import RulesAsked, get_own_waitlist, set_waitlist_rules
+from frontrow.web.api.organiser.common import editor_of, next_of, read_number
+from frontrow.web.endpoints.json_values import time_text
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
@@ -39,24 +40,30 @@ async def waitlist(
     event = await own_event(platform, caller, event_id)
     asked = request.query_params
     try:
-        view = await get_own_waitlist.fn(platform, caller, event_id, None, asked.get("after", "")[:200], PAGE)
+        after = read_number(asked.get("after", "")[:200])
     except InvalidInput:
-        view = await get_own_waitlist.fn(platform, caller, event_id, None, "", PAGE)
-    buyers = await platform.ledger.organiser.buyers_of([one.fan for one in view.entries])
-    entries = [
-        (one, buyers.get(one.fan, NOBODY).email, STATES.get(EntryState(one.state), OTHER)) for one in view.entries
+        after = 0
+    shown = await platform.organiser.waitlists.read_page(event.id, "", after, PAGE)
+    buyers = await platform.ledger.organiser.buyers_of([one.fan for one in shown.entries])
+    lines = [
+        (
+            one,
+            time_text(one.created_at_us)[:16].replace("T", " "),
+            buyers.get(one.fan, NOBODY).email,
+            STATES.get(one.state, OTHER),
+        )
+        for one in shown.entries
     ]
-    waiting = next((one for one in view.counts if one.state == EntryState.WAITING), None)
     return render(
         request,
         "organiser/waitlist.html",
         script="js/organiser/desk.js",
         of_event=event,
-        line=entries,
-        more=view.next,
-        waiting=waiting,
-        order=ORDERS[WaitOrder(view.rules.order)],
-        lot=view.rules.seed_hash,
+        line=lines,
+        more=next_of(shown.entries, PAGE, shown.entries[-1].number if shown.entries else None),
+        waiting=shown.counts.get(EntryState.WAITING.value),
+        order=ORDERS[shown.rules.order],
+        lot=shown.rules.seed_hash,
         may="events:write" in caller.permissions,
         orders=ORDERS,
         done=DONE.get(asked.get("done", ""), ""),
@@ -67,11 +74,12 @@ async def waitlist(
 @action(f"{PATH}/rules", "own_waitlist_rules", Access.staff("events:write"))
 async def rules(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm) -> Response[bytes]:
     """Set how the waitlist is ordered. This is possible once."""
+    event = await own_event(platform, caller, event_id)
     order = form.one("order")
     if order not in [one.value for one in WaitOrder]:
         raise InvalidInput("there is no such order", param="order")
     try:
-        await set_waitlist_rules.fn(platform, caller, event_id, RulesAsked(WaitOrder(order)))
+        await platform.organiser.waitlists.set_order(editor_of(caller), event.id, WaitOrder(order))
     except Refused:
         return go_to(f"/organiser/events/{event_id}/waitlist?refused=1")
     return go_to(f"/organiser/events/{event_id}/waitlist?done=rules")

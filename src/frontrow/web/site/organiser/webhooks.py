@@ -6,22 +6,13 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.event_changes import Change, EndpointNotFound
-from frontrow.boxoffice.model.messages import Endpoint
+from frontrow.boxoffice.messaging.webhook_endpoints import FACTS
+from frontrow.boxoffice.organising.webhooks import MAX_ENDPOINTS, SentDelivery
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller
-from frontrow.web.api.organiser.common import editor_of
-from frontrow.web.api.organiser.webhooks import (
-    FACTS,
-    MAX_ENDPOINTS,
-    HookAsked,
-    create_webhook,
-    list_deliveries,
-    redeliver,
-    remove_webhook,
-    rotate_webhook,
-)
+from frontrow.web.api.access import Access, Caller, own_event
+from frontrow.web.api.organiser.common import editor_of, next_of, read_number
+from frontrow.web.endpoints.json_values import time_text
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render
@@ -55,7 +46,7 @@ async def webhooks(request: Asked, platform: FromPlatform, caller: FromCaller) -
 async def _list(
     request: Asked, platform: Platform, caller: Caller, *, refusal: str = "", secret: str = "", url: str = ""
 ) -> Response[bytes]:
-    hooks = await platform.ledger.organiser.own_endpoints(caller.organiser_id, "", MAX_ENDPOINTS)
+    hooks = await platform.organiser.webhooks.page(caller.organiser_id, "", MAX_ENDPOINTS)
     events = await platform.ledger.catalogue.events_of_organiser(caller.organiser_id, (-1, ""), EVENTS)
     return render(
         request,
@@ -77,12 +68,13 @@ async def create(request: Asked, platform: FromPlatform, caller: FromCaller, for
     facts = [one for one in form.all("fact")[:50] if one in FACTS]
     url = form.one("url", 2048)
     try:
-        created = await create_webhook.fn(platform, caller, HookAsked(form.one("event", 60), url, facts))
+        event = await own_event(platform, caller, form.one("event", 60))
+        created = await platform.organiser.webhooks.create(editor_of(caller), event, url, facts)
     except (Unavailable, NotFound):
         raise
     except FrontrowError:
         return await _list(request, platform, caller, refusal=BAD_URL, url=url)
-    return await _list(request, platform, caller, secret=created.content.secret)
+    return await _list(request, platform, caller, secret=created.secret)
 
 
 @page(HOOK, "webhook", WRITES)
@@ -96,11 +88,12 @@ async def webhook(
 async def _one(
     request: Asked, platform: Platform, caller: Caller, webhook_id: str, secret: str = ""
 ) -> Response[bytes]:
-    hook, after = await _own(platform, caller, webhook_id), request.query_params.get("after", "")[:200]
+    hook = await platform.organiser.webhooks.find(caller.organiser_id, webhook_id)
     try:
-        shown = await list_deliveries.fn(platform, caller, webhook_id, after, DELIVERIES)
+        before = read_number(request.query_params.get("after", "")[:200])
     except InvalidInput:
-        shown = await list_deliveries.fn(platform, caller, webhook_id, "", DELIVERIES)
+        before = 0
+    shown = await platform.organiser.webhooks.deliveries(hook, before, DELIVERIES)
     event = await platform.ledger.catalogue.event(hook.event_id)
     return render(
         request,
@@ -109,17 +102,15 @@ async def _one(
         hook=hook,
         event=event,
         secret=secret,
-        deliveries=[(one, STATES.get(one.state, STATES["waiting"])) for one in shown.deliveries],
-        more=shown.next,
+        deliveries=[_line(one) for one in shown],
+        more=next_of(shown, DELIVERIES, shown[-1].number if shown else None),
         done=DONE.get(request.query_params.get("done", ""), ""),
     )
 
 
-async def _own(platform: Platform, caller: Caller, webhook_id: str) -> Endpoint:
-    found = await platform.ledger.messages.endpoint(webhook_id)
-    if found is None or not found.active or found.organiser != caller.organiser_id:
-        raise EndpointNotFound(f"there is no webhook {webhook_id[:60]}", webhook=webhook_id[:60])
-    return found
+def _line(one: SentDelivery) -> tuple[SentDelivery, str, tuple[str, str]]:
+    """A delivery, when it was created, and its status chip."""
+    return one, time_text(one.created_at_us)[:19].replace("T", " "), STATES.get(one.state, STATES["waiting"])
 
 
 @action(f"{HOOK}/rotate", "webhook_rotate", WRITES)
@@ -127,15 +118,15 @@ async def rotate(
     request: Asked, platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """A new secret; the old one ends at once."""
-    created = await rotate_webhook.fn(platform, caller, webhook_id)
-    return await _one(request, platform, caller, webhook_id, created.content.secret)
+    rotated = await platform.organiser.webhooks.rotate(editor_of(caller), webhook_id)
+    return await _one(request, platform, caller, webhook_id, rotated.secret)
 
 
 @action(f"{HOOK}/remove", "webhook_remove", WRITES)
 async def remove(
     platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    await remove_webhook.fn(platform, caller, webhook_id)
+    await platform.organiser.webhooks.remove(editor_of(caller), webhook_id)
     return go_to(f"{HOOKS}?done=removed")
 
 
@@ -144,10 +135,7 @@ async def test(
     platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """Send a test delivery."""
-    hook = await _own(platform, caller, webhook_id)
-    await platform.messaging.webhooks.test(hook)
-    change = Change(editor_of(caller), "test_webhook", hook.event_id, platform.clock(), {"webhook": hook.id})
-    await platform.ledger.organiser.note(change)
+    hook = await platform.organiser.webhooks.send_test(editor_of(caller), webhook_id)
     return go_to(f"{HOOKS}/{hook.id}?done=test")
 
 
@@ -156,7 +144,7 @@ async def again(
     platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str], delivery: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """Send one delivery again."""
-    await redeliver.fn(platform, caller, webhook_id, delivery)
+    await platform.organiser.webhooks.redeliver(editor_of(caller), webhook_id, delivery)
     return go_to(f"{HOOKS}/{webhook_id}?done=again")
 
 

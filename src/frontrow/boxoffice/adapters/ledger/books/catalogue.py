@@ -12,11 +12,11 @@ from typing import Any, Final
 import msgspec
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunProgram, RunStatements, Store
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
 from frontrow.boxoffice.adapters.ledger.engine.statements import WORD_SLOTS
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.adapters.ledger.programs.event_index import index_events, index_venue
-from frontrow.boxoffice.adapters.ledger.programs.event_status import settle_event
+from frontrow.boxoffice.adapters.ledger.programs.event_status import update_event_status
 from frontrow.boxoffice.model.event_search import EventSearch, term_bounds
 from frontrow.boxoffice.model.event_status import EventStatusChange
 from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
@@ -42,7 +42,7 @@ MAX_FIRST: Final = 20_000  # for several words: a scan of all events could run l
 class SqlCatalogue:
     """What is sold (`ports.ledger.Catalogue`)."""
 
-    def __init__(self, store: Store, line: CommitLine, reads: ReadsByKey) -> None:
+    def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey) -> None:
         self._store, self._line, self._reads = store, line, reads
         self.version = 0  # counts this process's changes; other processes' changes are found by reading again
 
@@ -179,13 +179,13 @@ class SqlCatalogue:
 
     # seats and status
 
-    async def settle_event(self, event_id: str, now_us: int) -> EventStatusChange | None:
+    async def update_event_status(self, event_id: str, now_us: int) -> EventStatusChange | None:
         """Count the event's free seats and move its status if that is due, in one transaction."""
-        run = RunProgram(functools.partial(settle_event, event_id, now_us), now_us)
-        settled: EventStatusChange | None = await self._line.submit(run)
-        if settled is not None and settled.move is not None:
+        run = RunProgram(functools.partial(update_event_status, event_id, now_us), now_us)
+        change: EventStatusChange | None = await self._line.submit(run)
+        if change is not None and change.move is not None:
             self.version += 1
-        return settled
+        return change
 
     async def ended_events(self, now_us: int, limit: int) -> list[str]:
         """Events on sale or sold out that are over."""

@@ -10,7 +10,7 @@ from typing import Final, cast
 
 import msgspec
 
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunProgram, Store
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.model.facts import Fact, decode_fact
 from frontrow.boxoffice.model.messages import POISON, Aside, PoisonedFact
@@ -27,7 +27,7 @@ class DeadLetterNotFound(NotFound):
 class DeadLetterBook:
     """Lists dead letters and retries them."""
 
-    def __init__(self, store: Store, line: CommitLine) -> None:
+    def __init__(self, store: LedgerStore, line: CommitLine) -> None:
         self._store, self._line = store, line
 
     async def asides(self, after: int = 0, limit: int = 100) -> list[Aside]:

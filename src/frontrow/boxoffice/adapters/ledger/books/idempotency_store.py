@@ -4,9 +4,11 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunStatements, Store
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunStatements
 from frontrow.boxoffice.ports.queries import Query, Row
+from frontrow.core.clock import US_PER_S
 
+KEPT_US: Final = 86_400 * US_PER_S  # how long an answer is repeated
 PURGED_AT_ONCE: Final = 5_000
 
 
@@ -23,7 +25,7 @@ class KeptAnswer(msgspec.Struct, frozen=True):
 class IdempotencyStore:
     """Idempotency keys and the responses stored under them."""
 
-    def __init__(self, store: Store, line: CommitLine) -> None:
+    def __init__(self, store: LedgerStore, line: CommitLine) -> None:
         self._store, self._line = store, line
 
     async def begin(self, name: str, asked: str, now_us: int, lease_until_us: int) -> KeptAnswer | None:

@@ -9,10 +9,10 @@ from typing import Any, Final, cast
 import msgspec
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunProgram, RunStatements, Store
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.model.email_addresses import canonical_email
-from frontrow.boxoffice.model.messages import Contact, Delivery, Endpoint, InAppMessage, NewDelivery, Settled
+from frontrow.boxoffice.model.messages import Contact, Delivery, DeliveryResult, Endpoint, InAppMessage, NewDelivery
 from frontrow.boxoffice.model.person_names import folded_name, name_tails
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.errors import InvalidInput
@@ -20,14 +20,14 @@ from frontrow.core.errors import InvalidInput
 MAX_LEASED: Final = 1_000
 MAX_PUSH: Final = 20  # devices per person
 MAX_BODY_CHARS: Final = 100_000
-DELIVERING: Final = "add_deliveries"
+ADD_DELIVERIES: Final = "add_deliveries"
 _names = msgspec.json.Decoder(tuple[str, ...])
 
 
 class SqlMessageBook:
     """The inbox of consumers, deliveries, contacts and webhook endpoints (`ports.messages.MessageBook`)."""
 
-    def __init__(self, store: Store, line: CommitLine, reads: ReadsByKey) -> None:
+    def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey) -> None:
         self._store, self._line, self._reads = store, line, reads
 
     async def once(self, source: str, message_id: str, queries: Sequence[Query], now_us: int) -> bool:
@@ -52,13 +52,13 @@ class SqlMessageBook:
         rows = await self._line.submit(RunStatements(queries, now_us=now_us))
         return int(rows[0][0])
 
-    def delivering(self, deliveries: Sequence[NewDelivery], now_us: int) -> list[Query]:
+    def make_delivery_queries(self, deliveries: Sequence[NewDelivery], now_us: int) -> list[Query]:
         if not deliveries:
             return []
         if any(len(one.body) > MAX_BODY_CHARS for one in deliveries):
             raise InvalidInput(f"a delivery's body has at most {MAX_BODY_CHARS:,} characters", param="body")
         rows = [(one.kind, one.lane, one.dedupe, one.body, now_us) for one in deliveries]
-        return [Query(DELIVERING, rows)]
+        return [Query(ADD_DELIVERIES, rows)]
 
     async def lease_deliveries(
         self, kind: str, now_us: int, lease_us: int, limit: int, per_lane: int
@@ -69,13 +69,13 @@ class SqlMessageBook:
         leased = await self._line.submit(RunProgram(lambda _: _lease(params, now_us + lease_us), now_us))
         return [Delivery(*row) for row in sorted(leased, key=lambda row: int(row[0]))]
 
-    async def settle(self, settled: Sequence[Settled], now_us: int) -> None:
-        if settled:
+    async def save_delivery_results(self, results: Sequence[DeliveryResult], now_us: int) -> None:
+        if results:
             rows = [
                 (one.number, one.state.value, one.attempts, one.next_at_us, one.reason, now_us)
-                for one in sorted(settled, key=lambda one: one.number)
+                for one in sorted(results, key=lambda one: one.number)
             ]
-            await self._line.submit(RunStatements((Query("settle_deliveries", rows),), now_us=now_us))
+            await self._line.submit(RunStatements((Query("save_delivery_results", rows),), now_us=now_us))
 
     async def delivery_counts(self, kind: str) -> dict[str, int]:
         """The number of deliveries of a kind per state."""
@@ -145,12 +145,12 @@ def _once_each(source: str, messages: Sequence[tuple[str, Sequence[Query]]], now
         heard.append(message_id in unseen)
         unseen.discard(message_id)  # the same message again in this batch
         for query in queries if heard[-1] else ():
-            if query.name == DELIVERING:
+            if query.name == ADD_DELIVERIES:
                 rows += query.rows
             else:
                 yield query
     if rows:
-        yield Query(DELIVERING, rows)
+        yield Query(ADD_DELIVERIES, rows)
     return heard
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunProgram, RunStatements, Store
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program, booking_of
 from frontrow.boxoffice.adapters.ledger.programs.event_index import index_events, index_venue
 from frontrow.boxoffice.adapters.ledger.programs.payments import (
@@ -35,7 +35,7 @@ from frontrow.boxoffice.model.receipts import SELLERS_TAX, Seller
 from frontrow.boxoffice.model.reseating import Reseat
 from frontrow.boxoffice.model.tickets import Scan, TicketRevoked
 from frontrow.boxoffice.model.venues import Venue
-from frontrow.boxoffice.model.waitlist import Entry
+from frontrow.boxoffice.model.waitlist import WaitlistEntry
 from frontrow.boxoffice.ports.queries import Query, Row
 
 NEWEST: Final = 2**62  # greater than every number: a page that starts with the newest
@@ -46,7 +46,7 @@ _names = msgspec.json.Decoder(tuple[str, ...])
 class OrganiserBook:
     """What organisers and doors write and read."""
 
-    def __init__(self, store: Store, line: CommitLine, reads: ReadsByKey, catalogue: SqlCatalogue) -> None:
+    def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey, catalogue: SqlCatalogue) -> None:
         self._store, self._line, self._reads, self._catalogue = store, line, reads, catalogue
 
     async def changed(
@@ -241,7 +241,7 @@ class OrganiserBook:
 
     # waitlist
 
-    async def waitlist_page(self, event_id: str, state: str, after: int, limit: int) -> list[Entry]:
+    async def waitlist_page(self, event_id: str, state: str, after: int, limit: int) -> list[WaitlistEntry]:
         params = (event_id, state, after, limit)
         return [entry_of(row) for row in await self._store.read(Query("waitlist_page", params=params))]
 
@@ -372,10 +372,10 @@ def _admit(scan: Scan) -> Program[list[Row] | BaseException]:
         yield Query("add_scans", [(scan.id, scan.event_id, scan.ticket_id, scan.gate, scan.at_us)])
         return []
     before = yield Query("scans_of", [(scan.ticket_id,)])
-    known = yield Query("tickets_by_id", [(scan.ticket_id,)])
+    tickets = yield Query("tickets_by_id", [(scan.ticket_id,)])
     if before and before[0][0] == scan.id:
         return []  # a repeated call: this scan admitted it
-    if not before or not known or known[0][2] != "valid":
+    if not before or not tickets or tickets[0][2] != "valid":
         return TicketRevoked(scan.ticket_id)
     return before
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import cast
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Store
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore
 from frontrow.boxoffice.adapters.ledger.programs.bookings import MakeMove
 from frontrow.boxoffice.adapters.ledger.programs.payments import (
     LeaseDue,
@@ -26,7 +26,7 @@ PAGE = 1_000
 class SqlPaymentBook:
     """Payments and refunds (`ports.payments.PaymentBook`)."""
 
-    def __init__(self, store: Store, line: CommitLine, reads: ReadsByKey) -> None:
+    def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey) -> None:
         self._store, self._line, self._reads = store, line, reads
 
     async def save_payment(

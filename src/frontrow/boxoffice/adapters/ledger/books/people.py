@@ -12,7 +12,7 @@ from typing import Final, cast
 
 import msgspec
 
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunProgram, RunStatements, Store
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program, booking_of
 from frontrow.boxoffice.adapters.ledger.programs.waitlist import entry_of, leave
 from frontrow.boxoffice.model.bookings import Booking
@@ -25,13 +25,13 @@ from frontrow.boxoffice.model.people import (
     LastOwner,
     Organiser,
     PersonNotFound,
-    Role,
     Session,
     Staff,
     Stage,
     SubjectKind,
 )
-from frontrow.boxoffice.model.waitlist import Entry
+from frontrow.boxoffice.model.roles import Role
+from frontrow.boxoffice.model.waitlist import WaitlistEntry
 from frontrow.boxoffice.ports.queries import Query, Row
 
 MAX_NAMES: Final = 1_000
@@ -42,7 +42,7 @@ _names = msgspec.json.Decoder(tuple[str, ...])
 class SqlPeopleBook:
     """Organisers, staff, sessions, API keys and fans (`ports.people.PeopleBook`)."""
 
-    def __init__(self, store: Store, line: CommitLine) -> None:
+    def __init__(self, store: LedgerStore, line: CommitLine) -> None:
         self._store, self._line = store, line
 
     async def put_organiser(self, organiser: Organiser) -> bool:
@@ -258,7 +258,7 @@ class SqlPeopleBook:
     async def erase_fan(self, fan_id: str, now_us: int) -> bool:
         return cast(bool, await self._line.submit(RunProgram(lambda facts: _erase(fan_id, now_us, facts), now_us)))
 
-    async def entries_of(self, fans: Sequence[str]) -> list[Entry]:
+    async def entries_of(self, fans: Sequence[str]) -> list[WaitlistEntry]:
         rows = await self._store.read(Query("entries_in_line", [(fan,) for fan in sorted(set(fans))]))
         return [entry_of(row) for row in rows]
 
@@ -298,10 +298,10 @@ def _accept(secret_hash: str, new: Staff, now_us: int) -> Program[Staff | None]:
         yield Query("drop_sessions_of", [(invitation.staff_id,)])
         yield Query("drop_recovery_codes", [(invitation.staff_id,)])
     else:
-        made = msgspec.structs.replace(
+        member = msgspec.structs.replace(
             new, organiser_id=invitation.organiser_id, email=invitation.email, role=invitation.role
         )
-        if not (yield _adding(made)):  # raised, not returned: the invitation stays unused
+        if not (yield _adding(member)):  # raised, not returned: the invitation stays unused
             raise AlreadyMember("this address has an account already; sign in with it")
     rows = yield Query("staff_by_id", params=(invitation.staff_id or new.id,))
     return _staff(rows[0]) if rows else None

@@ -1,6 +1,6 @@
 """The platform's signing keys in the ledger: sealed texts by name. Without the sealing key they are useless."""
 
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunProgram, Store
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.ports.queries import Query, Row
 
@@ -8,7 +8,7 @@ from frontrow.boxoffice.ports.queries import Query, Row
 class KeyBook:
     """Sealed keys by name. Making and changing them is noted in the audit log."""
 
-    def __init__(self, store: Store, line: CommitLine) -> None:
+    def __init__(self, store: LedgerStore, line: CommitLine) -> None:
         self._store, self._line = store, line
 
     async def find(self, name: str) -> str | None:

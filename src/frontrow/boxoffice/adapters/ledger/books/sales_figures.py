@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import Store
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import LedgerStore
 from frontrow.boxoffice.model.sales_figures import MAX_BUCKETS
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.errors import InvalidInput
@@ -11,7 +11,7 @@ from frontrow.core.errors import InvalidInput
 class SqlFiguresBook:
     """Sums over one event's bookings, payments and refunds."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: LedgerStore) -> None:
         self._store = store
 
     async def bookings_by_state(self, event_id: str) -> list[Row]:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
-from frontrow.boxoffice.adapters.ledger.books.messages import DELIVERING, SqlMessageBook
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunProgram, RunStatements, Store
+from frontrow.boxoffice.adapters.ledger.books.messages import ADD_DELIVERIES, SqlMessageBook
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.model.messages import NewDelivery
 from frontrow.boxoffice.model.signups import (
@@ -25,10 +25,12 @@ MAX_PAGES: Final = 1_000
 class SqlSignupBook:
     """Sign-ups and presales (`ports.signups.SignupBook`)."""
 
-    def __init__(self, store: Store, line: CommitLine, messages: SqlMessageBook) -> None:
+    def __init__(self, store: LedgerStore, line: CommitLine, messages: SqlMessageBook) -> None:
         self._store, self._line, self._messages = store, line, messages
 
-    async def ask(self, signup: Signup, delivery: Callable[[str], NewDelivery] | None) -> tuple[str, SignupState]:
+    async def save_signup(
+        self, signup: Signup, delivery: Callable[[str], NewDelivery] | None
+    ) -> tuple[str, SignupState]:
         found = await self._line.submit(RunProgram(lambda _: self._ask(signup, delivery), signup.created_at_us))
         return cast(tuple[str, SignupState], found)
 
@@ -42,7 +44,7 @@ class SqlSignupBook:
             return RegistrationClosed("registration is over", reason="over")
         signup_id, state = str(rows[0][0]), SignupState(rows[0][1])
         if delivery is not None and state in (SignupState.ASKED, SignupState.CONFIRMED):
-            yield Query(DELIVERING, [_row(delivery(signup_id), signup.created_at_us)])
+            yield Query(ADD_DELIVERIES, [_row(delivery(signup_id), signup.created_at_us)])
         return signup_id, state
 
     async def signup(self, signup_id: str) -> Signup | None:
@@ -84,10 +86,10 @@ class SqlSignupBook:
         rows = yield Query("waiting_notices", params=(event_id, limit))
         waiting = [_signup(row) for row in rows]
         if waiting:
-            made = [one for one in map(delivery, waiting) if one is not None]
-            yield Query("settle_signups", [(one.id, SignupState.SENT.value, 0, now_us) for one in waiting])
-            if made:
-                yield Query(DELIVERING, [_row(one, now_us) for one in made])
+            mails = [one for one in map(delivery, waiting) if one is not None]
+            yield Query("save_signup_states", [(one.id, SignupState.SENT.value, 0, now_us) for one in waiting])
+            if mails:
+                yield Query(ADD_DELIVERIES, [_row(one, now_us) for one in mails])
         return len(waiting)
 
     # presales
@@ -119,11 +121,11 @@ class SqlSignupBook:
             after = found[-1].id
         return found
 
-    async def settle_registrations(
-        self, settled: Sequence[tuple[str, SignupState, int]], deliveries: Sequence[NewDelivery], now_us: int
+    async def write_draw_results(
+        self, results: Sequence[tuple[str, SignupState, int]], deliveries: Sequence[NewDelivery], now_us: int
     ) -> None:
-        rows = [(signup_id, state.value, number, now_us) for signup_id, state, number in sorted(settled)]
-        queries = (*self._messages.delivering(deliveries, now_us), Query("settle_signups", rows))
+        rows = [(signup_id, state.value, number, now_us) for signup_id, state, number in sorted(results)]
+        queries = (*self._messages.make_delivery_queries(deliveries, now_us), Query("save_signup_states", rows))
         await self._line.submit(RunStatements(queries, now_us=now_us))
 
     async def finish_draw(self, event_id: str, last_rank: str, now_us: int) -> None:

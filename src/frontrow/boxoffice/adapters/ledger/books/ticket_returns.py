@@ -7,7 +7,7 @@ import functools
 from collections.abc import Sequence
 from typing import Final, cast
 
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunProgram, Store
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram
 from frontrow.boxoffice.adapters.ledger.programs import ticket_returns as programs
 from frontrow.boxoffice.model.ticket_returns import Return, ReturnState
 from frontrow.boxoffice.ports.queries import Query
@@ -18,7 +18,7 @@ MAX_PER_CALL: Final = 1_000
 class SqlReturnsBook:
     """Seats given back and what became of them."""
 
-    def __init__(self, store: Store, line: CommitLine) -> None:
+    def __init__(self, store: LedgerStore, line: CommitLine) -> None:
         self._store, self._line = store, line
 
     async def begin_return(
@@ -31,7 +31,7 @@ class SqlReturnsBook:
         run = functools.partial(programs.list_returned, booking_id, tuple(seats), now_us)
         return cast(list[Return], await self._line.submit(RunProgram(run, now_us)))
 
-    async def settle_resales(self, now_us: int, limit: int) -> list[Return]:
+    async def mark_resales(self, now_us: int, limit: int) -> list[Return]:
         run = functools.partial(programs.find_resold, now_us, max(1, min(limit, MAX_PER_CALL)))
         return cast(list[Return], await self._line.submit(RunProgram(run, now_us)))
 

@@ -11,17 +11,17 @@ from typing import Any, Final, cast
 import msgspec
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunProgram, RunStatements, Store
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
 from frontrow.boxoffice.adapters.ledger.programs import waitlist as programs
 from frontrow.boxoffice.adapters.ledger.programs.event_status import status_facts
 from frontrow.boxoffice.adapters.ledger.programs.waitlist import entry_of, offer_of
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.waitlist import (
     EndedEntries,
-    Entry,
     NewEntry,
     NewOffer,
     Offer,
+    WaitlistEntry,
     WaitlistSummary,
     WaitOrder,
     WaitRules,
@@ -36,7 +36,7 @@ SEATS_PER_READ: Final = 5_000
 class SqlWaitlistBook:
     """Entries in line and their offers (`ports.waitlist.WaitlistBook`)."""
 
-    def __init__(self, store: Store, line: CommitLine, reads: ReadsByKey) -> None:
+    def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey) -> None:
         self._store, self._line, self._reads = store, line, reads
 
     async def put_waitlist_rules(self, rules: WaitRules, now_us: int) -> WaitRules:
@@ -55,39 +55,39 @@ class SqlWaitlistBook:
         rows = await self._store.read(Query("waitlist_rules_of", params=(event_id,)))
         return WaitRules(rows[0][0], WaitOrder(rows[0][1]), rows[0][2], rows[0][3]) if rows else WaitRules(event_id)
 
-    async def join_waitlist(self, new: NewEntry, now_us: int) -> Entry:
+    async def join_waitlist(self, new: NewEntry, now_us: int) -> WaitlistEntry:
         new.check()
-        return cast(Entry, await self._run(now_us, programs.join, new, now_us))
+        return cast(WaitlistEntry, await self._run(now_us, programs.join, new, now_us))
 
-    async def leave_waitlist(self, entry_id: str, fan: str, now_us: int) -> Entry:
-        return cast(Entry, await self._run(now_us, programs.leave, entry_id, fan, now_us))
+    async def leave_waitlist(self, entry_id: str, fan: str, now_us: int) -> WaitlistEntry:
+        return cast(WaitlistEntry, await self._run(now_us, programs.leave, entry_id, fan, now_us))
 
     async def end_line(self, event_id: str, limit: int, now_us: int) -> EndedEntries:
         limit = max(1, min(limit, MAX_LINE_PAGE))
         return cast(EndedEntries, await self._run(now_us, programs.end_line, event_id, limit, now_us))
 
-    async def entry(self, entry_id: str) -> Entry | None:
+    async def entry(self, entry_id: str) -> WaitlistEntry | None:
         rows = await self._store.read(Query("entries_by_id", [(entry_id,)]))
         return entry_of(rows[0]) if rows else None
 
-    async def entry_of_fan(self, event_id: str, fan: str) -> Entry | None:
+    async def entry_of_fan(self, event_id: str, fan: str) -> WaitlistEntry | None:
         rows = await self._store.read(Query("entry_of_fan", params=(event_id, fan)))
         return entry_of(rows[0]) if rows else None
 
-    async def entries_ahead(self, entry: Entry) -> int:
+    async def entries_ahead(self, entry: WaitlistEntry) -> int:
         rows = await self._store.read(Query("entries_ahead", params=(entry.event_id, entry.rank, entry.number)))
         return int(rows[0][0])
 
     async def waiting_page(
         self, event_id: str, free: Mapping[str, int], after: tuple[int, int], limit: int
-    ) -> list[Entry]:
+    ) -> list[WaitlistEntry]:
         if not free or not 1 <= limit <= MAX_LINE_PAGE:
             raise InvalidInput(f"name sections, and ask for 1 to {MAX_LINE_PAGE} entries", param="limit")
         rows = await self._store.read(Query("waiting_page", sorted(free.items()), (event_id, *after, limit)))
         return [entry_of(row) for row in rows]
 
-    async def waitlist_look(self, event_id: str, now_us: int) -> WaitlistSummary:
-        rows = await self._store.read(Query("waitlist_look", params=(event_id, now_us)))
+    async def read_waitlist_summary(self, event_id: str, now_us: int) -> WaitlistSummary:
+        rows = await self._store.read(Query("read_waitlist_summary", params=(event_id, now_us)))
         return WaitlistSummary(int(rows[0][0]), bool(rows[0][1]))
 
     async def last_fans(self, event_id: str, seats: Sequence[int]) -> dict[int, str]:
@@ -119,7 +119,7 @@ class SqlWaitlistBook:
     async def decline_offer(self, offer_id: str, fan: str, now_us: int) -> Offer:
         return cast(Offer, await self._run(now_us, programs.decline, offer_id, fan, now_us))
 
-    async def settle_offers(self, now_us: int, limit: int) -> list[Offer]:
+    async def end_finished_offers(self, now_us: int, limit: int) -> list[Offer]:
         return cast(list[Offer], await self._run(now_us, programs.end_due_offers, now_us, max(1, min(limit, 1_000))))
 
     async def offer(self, offer_id: str) -> Offer | None:

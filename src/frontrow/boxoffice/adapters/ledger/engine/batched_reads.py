@@ -7,7 +7,7 @@ might reject is read alone, so its error reaches no other caller.
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import Store
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import LedgerStore
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.coalescer import Coalescer
 
@@ -17,7 +17,9 @@ IN_FLIGHT: Final = 2
 class BatchedReads:
     """Reads the rows of one statement by key. `key_column` is the column of a row that holds its key."""
 
-    def __init__(self, store: Store, statement: str, key_column: int, *, max_batch: int, max_waiting: int) -> None:
+    def __init__(
+        self, store: LedgerStore, statement: str, key_column: int, *, max_batch: int, max_waiting: int
+    ) -> None:
         self._store, self._statement, self._key_column = store, statement, key_column
         self._line: Coalescer[str, list[Row]] = Coalescer(
             self._read_batch, max_batch=max_batch, max_in_flight=IN_FLIGHT, max_waiting=max_waiting, name="ledger reads"

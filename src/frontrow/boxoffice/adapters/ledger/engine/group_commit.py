@@ -184,7 +184,7 @@ def lease_facts(request: LeaseFacts) -> Program[list[OutboxFact]]:
     return sorted((OutboxFact(row[0], decode_fact(row[1])) for row in rows), key=lambda fact: fact.number)
 
 
-class Store(Protocol):
+class LedgerStore(Protocol):
     """Where a ledger keeps its tables. It commits batches and answers reads."""
 
     @property

@@ -167,14 +167,14 @@ def scanned_seats(booking_ids: Sequence[str]) -> Program[dict[str, set[int]]]:
     return inside
 
 
-def move_tickets(made: Sequence[MakeMove], seen: Mapping[str, Booking]) -> Program[None]:
+def move_tickets(moves: Sequence[MakeMove], seen: Mapping[str, Booking]) -> Program[None]:
     """Revoke the tickets of bookings that these moves ended; write those of bookings that they confirmed."""
-    gone = sorted((ask.booking_id, ask.now_us) for ask in made if ask.move in (Move.CANCEL, Move.REFUND))
+    gone = sorted((ask.booking_id, ask.now_us) for ask in moves if ask.move in (Move.CANCEL, Move.REFUND))
     if gone:
         yield Query("revoke_tickets_of_bookings", gone)
     rows = [
         (ticket.id, ask.booking_id, seen[ask.booking_id].event_id, ticket.seat_index, ticket.code, ask.now_us)
-        for ask in made
+        for ask in moves
         if ask.move is Move.CONFIRM
         for ticket in ask.tickets
     ]

@@ -25,7 +25,7 @@ _FACTS: Final[dict[EventStatus, type[EventSoldOut] | type[EventReopened] | type[
 }
 
 
-def settle_event(event_id: str, now_us: int, facts: list[Fact]) -> Program[EventStatusChange | None]:
+def update_event_status(event_id: str, now_us: int, facts: list[Fact]) -> Program[EventStatusChange | None]:
     """Count the seats and move the event's status if that is due. None if there is no such event."""
     rows = yield Query("events_by_id", [(event_id,)])
     if not rows:

@@ -218,8 +218,8 @@ class _Batch:
             )
             for w in (self.wishes[at] for at in won)
         ]
-        made = yield Query("add_new_bookings", rows, fallback="add_bookings")
-        fences: dict[str, int] = {row[0]: row[1] for row in made}
+        added = yield Query("add_new_bookings", rows, fallback="add_bookings")
+        fences: dict[str, int] = {row[0]: row[1] for row in added}
         clashing = [at for at in won if self.wishes[at].booking_id not in fences] if len(fences) < len(won) else []
         if clashing:  # a booking with this id exists with other seats, or the event was cancelled
             drop = [(self.wishes[at].booking_id, seat) for at in clashing for seat in self.wishes[at].seats]

@@ -230,7 +230,7 @@ def request_refunds(asks: Sequence[RequestRefund], facts: list[Fact]) -> Program
     answers: dict[int, Refund | BaseException] = {}
     locked = yield Query("lock_bookings", [(id_,) for id_ in sorted({ask.refund.booking_id for ask in asks})])
     bookings = {row[0]: booking_of(row) for row in locked}
-    known = {row[0]: refund_of(row) for row in (yield Query("refunds_by_id", [(ask.refund.id,) for ask in asks]))}
+    existing = {row[0]: refund_of(row) for row in (yield Query("refunds_by_id", [(ask.refund.id,) for ask in asks]))}
     obstacles = yield from _find_obstacles(asks, bookings)
     pending = list(range(len(asks)))
     while pending:  # a round answers one request per booking
@@ -238,14 +238,14 @@ def request_refunds(asks: Sequence[RequestRefund], facts: list[Fact]) -> Program
         for at in firsts.values():
             ask = asks[at]
             refused = refund_refusal(ask, bookings.get(ask.refund.booking_id), obstacles)
-            if ask.refund.id in known:
-                answers[at] = known[ask.refund.id]
+            if ask.refund.id in existing:
+                answers[at] = existing[ask.refund.id]
             elif refused is not None:
                 answers[at] = refused
         new = sorted(at for at in firsts.values() if at not in answers)
         if new:
             yield from _add_refunds({at: asks[at] for at in new}, bookings, answers, facts)
-            known.update((asks[at].refund.id, asks[at].refund) for at in new if answers[at] is asks[at].refund)
+            existing.update((asks[at].refund.id, asks[at].refund) for at in new if answers[at] is asks[at].refund)
         pending = [at for at in pending if at not in answers]
     return [answers[at] for at in range(len(asks))]
 

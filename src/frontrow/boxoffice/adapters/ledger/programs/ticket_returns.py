@@ -34,10 +34,10 @@ def begin_return(
     booking = booking_of(rows[0])
     if booking.fence != fence:
         return StaleFence(booking_id, fence)
-    known = yield from _known(booking_id)
+    returns = yield from _read_returns(booking_id)
     own = set(booking.seats) if booking.state is BookingState.CONFIRMED else set[int]()
-    again = [g for g in known.values() if g.state is ReturnState.VOID and g.seat_index in own & set(seats)]
-    new = sorted(seat for seat in seats if seat not in known)
+    again = [g for g in returns.values() if g.state is ReturnState.VOID and g.seat_index in own & set(seats)]
+    new = sorted(seat for seat in seats if seat not in returns)
     if not set(new) <= own:
         return NotReturnable("only seats that you bought can be given back", booking=booking_id, seats=new)
     if new or again:
@@ -52,8 +52,8 @@ def begin_return(
         yield Query("add_returns", rows)
     if again:  # seats that could not be given back earlier, because their tickets were scanned
         yield Query("turn_returns", sorted((g.id, "void", "giving", "", now_us) for g in again))
-    known = yield from _known(booking_id)
-    return [known[seat] for seat in sorted(set(seats)) if seat in known]
+    returns = yield from _read_returns(booking_id)
+    return [returns[seat] for seat in sorted(set(seats)) if seat in returns]
 
 
 def _why_not(booking: Booking, seats: set[int]) -> Program[BaseException | None]:
@@ -67,7 +67,7 @@ def _why_not(booking: Booking, seats: set[int]) -> Program[BaseException | None]
     return None
 
 
-def _known(booking_id: str) -> Program[dict[int, Return]]:
+def _read_returns(booking_id: str) -> Program[dict[int, Return]]:
     rows = yield Query("returns_of_booking", params=(booking_id,))
     return {row[5]: return_of(row) for row in rows}
 
@@ -78,8 +78,8 @@ def list_returned(booking_id: str, seats: Sequence[int], now_us: int, facts: lis
     A return is void if the booking has ended or the ticket was scanned in the meantime.
     """
     rows = yield Query("lock_bookings", [(booking_id,)])
-    known = yield from _known(booking_id)
-    giving = [g for g in known.values() if g.state is ReturnState.GIVING and g.seat_index in set(seats)]
+    returns = yield from _read_returns(booking_id)
+    giving = [g for g in returns.values() if g.state is ReturnState.GIVING and g.seat_index in set(seats)]
     if not giving:
         return []
     booking = booking_of(rows[0])

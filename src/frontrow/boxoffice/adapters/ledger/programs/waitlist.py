@@ -34,7 +34,6 @@ from frontrow.boxoffice.model.waitlist import (
     OFFER_MOVES,
     AlreadyWaiting,
     EndedEntries,
-    Entry,
     EntryNotFound,
     EntryState,
     NewEntry,
@@ -45,17 +44,18 @@ from frontrow.boxoffice.model.waitlist import (
     OfferNotFound,
     OfferOver,
     OfferState,
+    WaitlistEntry,
     due_move,
     entry_after,
 )
 from frontrow.boxoffice.ports.queries import Query, Row
 
 
-def entry_of(row: Row) -> Entry:
+def entry_of(row: Row) -> WaitlistEntry:
     sections = tuple(part for part in row[5].split("|") if part)
     n, entry_id, event_id, fan, seat_count = row[:5]
     state = EntryState(row[8])
-    return Entry(
+    return WaitlistEntry(
         n, entry_id, event_id, fan, seat_count, sections, bool(row[6]), row[7], state, row[9], row[10], row[11]
     )
 
@@ -68,7 +68,7 @@ def offer_of(row: Row) -> Offer:
     )
 
 
-def join(new: NewEntry, now_us: int, facts: list[Fact]) -> Program[Entry | BaseException]:
+def join(new: NewEntry, now_us: int, facts: list[Fact]) -> Program[WaitlistEntry | BaseException]:
     """Join the line. A fan who is already in it with the same request keeps the old place."""
     sections = f"|{'|'.join(sorted(set(new.sections)))}|" if new.sections else ""
     row = (new.id, new.event_id, new.fan, new.seat_count, sections, int(new.split_ok), new.rank, now_us)
@@ -184,7 +184,7 @@ def decline(offer_id: str, fan: str, now_us: int, facts: list[Fact]) -> Program[
     return (yield from _offer(offer_id, fan))
 
 
-def leave(entry_id: str, fan: str, now_us: int, facts: list[Fact]) -> Program[Entry | BaseException]:
+def leave(entry_id: str, fan: str, now_us: int, facts: list[Fact]) -> Program[WaitlistEntry | BaseException]:
     """Leave the line. An open offer is declined."""
     rows = yield Query("entries_by_id", [(entry_id,)])
     if not rows or rows[0][3] != fan:

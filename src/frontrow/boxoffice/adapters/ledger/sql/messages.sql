@@ -22,7 +22,7 @@ ORDER BY number :skip_locked
 UPDATE deliveries AS d SET leased_until_us = r.until_us FROM :rows WHERE d.number = r.number
 RETURNING d.number, d.kind, d.lane, d.dedupe, d.body, d.attempts, d.created_at_us
 
--- name: settle_deliveries(number int, delivery_state text, attempts int, next_at_us int, last_error text, now_us int)
+-- name: save_delivery_results(number int, delivery_state text, attempts int, next_at_us int, last_error text, now_us int)
 -- A delivery that was sent stays sent, whatever a slower worker says.
 UPDATE deliveries AS d SET delivery_state = r.delivery_state, attempts = r.attempts, next_at_us = r.next_at_us,
   last_error = r.last_error, leased_until_us = 0, changed_at_us = r.now_us

@@ -52,7 +52,7 @@ ORDER BY event_id LIMIT :limit
 SELECT id, event_id, purpose, email, locale, signup_state, code_number, created_at_us, confirmed_at_us FROM sale_signups
 WHERE purpose = 'notice' AND event_id = :event_id AND signup_state = 'confirmed' ORDER BY id LIMIT :limit :skip_locked
 
--- name: settle_signups(id text, state text, code_number int, now_us int)
+-- name: save_signup_states(id text, state text, code_number int, now_us int)
 UPDATE sale_signups AS s SET signup_state = r.state, code_number = r.code_number, changed_at_us = r.now_us FROM :rows
 WHERE s.id = r.id AND coalesce(s.signup_state, '') = 'confirmed' RETURNING s.id
 

@@ -53,7 +53,7 @@ WHERE w.event_id = :event_id AND w.entry_state IN ('waiting', 'offered') ORDER B
 SELECT count(*) FROM waitlist
 WHERE event_id = :event_id AND entry_state = 'waiting' AND (rank, number) < (:rank, :number)
 
--- name: waitlist_look() :event_id text :now_us int
+-- name: read_waitlist_summary() :event_id text :now_us int
 -- The number of taken seats, and whether anybody waits: a cheap check before the expensive one.
 SELECT
   (SELECT coalesce(sum(seat_count), 0) FROM bookings WHERE event_id = :event_id

@@ -1,0 +1,58 @@
+"""The ledger as commands use it: open it by its URL, upgrade it, verify it, copy it.
+
+Only the ledger's own libraries are loaded here, so the command line starts quickly.
+"""
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from frontrow.boxoffice.adapters.ledger import backups
+from frontrow.boxoffice.adapters.ledger.audit_verification import Heads, verify
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.schema import newest_version, schema_version
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.ports.queries import Query
+
+
+@contextlib.asynccontextmanager
+async def opened_ledger(url: str, *, auto_migrate: bool | None = False) -> AsyncIterator[SqlLedger]:
+    """The ledger at `url`, closed afterwards. Most commands leave the schema as it is; None upgrades SQLite only."""
+    ledger = await open_ledger(url, auto_migrate=auto_migrate)
+    try:
+        yield ledger
+    finally:
+        await ledger.aclose()
+
+
+async def verify_ledger(url: str, kept: Heads | None = None, *, auto_migrate: bool = False) -> tuple[list[str], int]:
+    """The problems, and the number of audit entries read. `kept` are heads that were stored outside earlier."""
+    async with opened_ledger(url, auto_migrate=auto_migrate) as ledger:
+        return await verify(ledger.store, kept)
+
+
+async def read_ledger_status(url: str) -> dict[str, Any]:
+    """The schema's version, the number of rows per table and the heads of the audit chains."""
+    async with opened_ledger(url) as ledger:
+        counts = {row[0]: row[1] for row in await ledger.store.read(Query("ledger_counts"))}
+        heads = [f"{row[0]}:{row[1]}:{row[2]}" for row in await ledger.store.read(Query("audit_heads"))]
+    return {"schema": newest_version(), "counts": counts, "heads": heads}
+
+
+def migrate_ledger(url: str) -> tuple[str, str]:
+    """Bring the schema to the newest version. Returns the version before and after."""
+    from frontrow.boxoffice.adapters.ledger.migrate import migrate  # half a second to import
+
+    before = schema_version(url)
+    return before, migrate(url)
+
+
+def back_up_ledger(url: str, file: Path) -> int:
+    """Copy the ledger into a new file while it is in use. Returns the file's size in bytes."""
+    return backups.backup(url, file)
+
+
+def restore_ledger(file: Path, url: str, *, force: bool) -> str:
+    """Make a ledger of a backup. Returns the backup's schema version."""
+    return backups.restore(file, url, force=force)

@@ -1,0 +1,185 @@
+"""Builds waiting rooms from their settings: the room with its store and audit, human checks, endpoints.
+
+`open_rooms` is what `frontrow room serve` runs. The platform's wiring uses `make_room` and `HumanChecks` for its own
+room.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+from frontrow.core.clock import Clock, WallClock
+from frontrow.core.errors import ConfigError, Unavailable
+from frontrow.core.redis_url import connect, disconnect
+from frontrow.settings.room import RoomSettings
+from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
+from frontrow.waitingroom.credentials.room_keys import RoomKeys
+from frontrow.waitingroom.door.door_limits import DoorLimits, DoorRules
+from frontrow.waitingroom.door.human_check import HCAPTCHA, TURNSTILE, Captcha, HumanCheck, ProofOfWork, UsedProofs
+from frontrow.waitingroom.door.used_proofs import MemoryUsedProofs, RedisUsedProofs
+from frontrow.waitingroom.ports import Audit, RoomStore
+from frontrow.waitingroom.service.room import WaitingRoom
+from frontrow.waitingroom.service.sharding import ShardedRoom
+from frontrow.waitingroom.stores.memory import MemoryRoomStore
+from frontrow.web.endpoints.room import RoomEndpoints
+from frontrow.web.endpoints.sharded_room import ShardedEndpoints
+from frontrow.web.room.app import Endpoints
+from frontrow.web.room.page import PageSettings, RoomPages
+from frontrow.web.streams.positions import Streams
+
+log = logging.getLogger("frontrow.room")
+
+START_TRIES = 30
+
+
+async def open_rooms(settings: RoomSettings) -> Endpoints:
+    """The endpoints of the rooms in the settings, which exist afterwards. The app that serves them closes them."""
+    keys = RoomKeys.load(settings.folder)
+    room = make_room(settings, keys)
+    try:
+        await _create_rooms(room, settings)
+        await _import_codes(room, settings)
+    except BaseException:
+        await room.aclose()
+        raise
+    return make_endpoints(settings, room, keys)
+
+
+def make_room(
+    settings: RoomSettings, keys: RoomKeys, *, sale_clock: Clock | None = None, clock: Clock | None = None
+) -> WaitingRoom:
+    """The service over the store and the audit of the settings. Presales end by `sale_clock`. `clock` replaces the
+    store's own as well: for simulations and tests."""
+    proof_clock = WallClock() if clock else None
+    return WaitingRoom(
+        open_store(settings, clock),
+        open_audit(settings),
+        keys,
+        durable_joins=settings.embedded,
+        sale_clock=sale_clock,
+        clock=clock,
+        proof_clock=proof_clock,
+    )
+
+
+def open_store(settings: RoomSettings, clock: Clock | None = None) -> RoomStore:
+    from frontrow.waitingroom.stores.redis import RedisRoomStore
+    from frontrow.waitingroom.stores.sharded import RoutedStore
+
+    if settings.embedded:
+        return MemoryRoomStore(clock, one_place_per_person=settings.by_identity)
+    urls = settings.shards or (settings.store,)
+    stores = [RedisRoomStore(url, clock=clock, one_place_per_person=settings.by_identity) for url in urls]
+    return cast(RoomStore, RoutedStore(stores)) if settings.shards else stores[0]
+
+
+def open_audit(settings: RoomSettings) -> Audit:
+    if settings.audit.startswith(("postgresql://", "postgres://")):
+        from frontrow.waitingroom.audit.postgres import open_postgres_audit
+
+        return open_postgres_audit(settings.audit)
+    if settings.audit and "://" in settings.audit:
+        raise ConfigError("room.audit is a file or postgresql://…", param="room.audit")
+    return open_sqlite_audit(settings.audit or Path(settings.folder) / "audit.sqlite")
+
+
+class HumanChecks:
+    """Makes the human checks of rooms; their used proofs share one connection."""
+
+    def __init__(self, settings: RoomSettings, keys: RoomKeys) -> None:
+        self._settings, self._keys = settings, keys
+        self._redis: Any = None
+
+    def make(self, event: str, human: str) -> HumanCheck | None:
+        """The check of an event's room by its name."""
+        return human_check(self._settings, self._keys, event, human, self._used_proofs_of)
+
+    def _used_proofs_of(self, event: str) -> UsedProofs:
+        if self._settings.embedded:
+            return MemoryUsedProofs()
+        if self._redis is None:
+            self._redis = connect(self._settings.store)
+        return RedisUsedProofs(self._redis, event)
+
+    async def aclose(self) -> None:
+        if self._redis is not None:
+            await disconnect(self._redis)
+
+
+def human_check(
+    settings: RoomSettings,
+    keys: RoomKeys,
+    event: str,
+    chosen: str = "",
+    used_proofs_of: Callable[[str], UsedProofs] | None = None,
+) -> HumanCheck | None:
+    """Who proves to be a person, and how, at this event's room; `chosen` instead of the settings' own check."""
+    human = chosen or settings.human
+    if human == "none":
+        return None
+    if human == "altcha":
+        url = settings.shards[0] if settings.shards else settings.store
+        if used_proofs_of is not None:
+            used_proofs = used_proofs_of(event)
+        else:
+            used_proofs = MemoryUsedProofs() if settings.embedded else RedisUsedProofs(connect(url), event)
+        return ProofOfWork(keys.master_secret, event, used_proofs, max_number=settings.human_max_number)
+    return Captcha(
+        TURNSTILE if human == "turnstile" else HCAPTCHA,
+        settings.human_site_key,
+        settings.human_secret,
+        hostnames=settings.human_hostnames,
+        when_down=settings.human_when_down,
+    )
+
+
+def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) -> Endpoints:
+    """The endpoints with their entry, pages and streams."""
+    of_events = {event: check for event in settings.events if (check := human_check(settings, keys, event)) is not None}
+    checks = of_events | {name: of_events[queue] for name in settings.rooms if (queue := _queue_of(name)) in of_events}
+    rules = DoorRules(settings.per_person, settings.per_ip, settings.per_device)
+    entry = DoorLimits(checks, rules=rules, trusted_proxies=settings.trusted_proxies, processes=settings.workers)
+    titles = ((settings.events[0], settings.title),) if settings.title else ()
+    page = PageSettings(settings.brand, titles, settings.shop_url, settings.secure, settings.root_event)
+    most = -(-settings.max_streams // settings.workers)
+    streams = {event: Streams(max_open=most, heartbeat_s=settings.heartbeat_s) for event in settings.rooms}
+    pages = RoomPages(room, entry, page)
+    endpoints = RoomEndpoints(room, entry, pages, streams, organiser_key=settings.organiser_key)
+    if not settings.shards:
+        return endpoints
+    queues = {event: ShardedRoom(event, [room] * len(settings.shards)) for event in settings.events}
+    return ShardedEndpoints(endpoints, queues)
+
+
+def _queue_of(name: str) -> str:
+    """The queue a shard belongs to."""
+    return name.rpartition(".")[0]
+
+
+async def _create_rooms(room: WaitingRoom, settings: RoomSettings) -> None:
+    """Make or find every room; a store that is still starting gets half a minute."""
+    for event in settings.events:
+        for attempt in range(START_TRIES):
+            try:
+                if settings.shards:
+                    queue = ShardedRoom(event, [room] * len(settings.shards))
+                    await queue.create(settings.config(), settings.phase)
+                else:
+                    await room.create(event, settings.config(), settings.phase)
+                break
+            except Unavailable as error:
+                if attempt == START_TRIES - 1:
+                    raise
+                log.warning("store not there yet", extra={"problem": error.message})
+                await asyncio.sleep(1)
+
+
+async def _import_codes(room: WaitingRoom, settings: RoomSettings) -> None:
+    """The codes of the settings' file; to import them again is harmless."""
+    if settings.codes_csv:
+        lines = Path(settings.codes_csv).read_text("utf-8").splitlines()  # noqa: ASYNC240  # before anybody is served
+        names = [name for name in settings.rooms if settings.events[0] in (name, _queue_of(name))]
+        count = max([await room.import_codes(name, lines) for name in names])
+        log.info("codes imported", extra={"event": settings.events[0], "codes": count})

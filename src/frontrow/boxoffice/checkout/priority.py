@@ -1,0 +1,28 @@
+"""Priority for a fan whose booking was given up because the payment provider was away (B8): one pass, within a day."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from frontrow.boxoffice.model.bookings import Booking, BookingState
+from frontrow.boxoffice.model.payments import ENDED, Payment, PaymentState
+from frontrow.core.clock import US_PER_S
+from frontrow.core.errors import Refused
+
+PRIORITY_US: Final = 86_400 * US_PER_S
+GIVEN_UP: Final = ENDED | {PaymentState.VOIDING}  # voided, or as soon as the provider is back
+
+
+class NoPriority(Refused):
+    """This booking was not given up because of the provider, or its priority has ended."""
+
+    code = "no_priority"
+
+
+def check_priority(booking: Booking, payments: Sequence[Payment], now_us: int) -> None:
+    """Raise `NoPriority` unless this booking gives priority now. `payments` are those of the booking, in order."""
+    last = payments[-1] if payments else None
+    over = booking.state in (BookingState.CANCELLED, BookingState.EXPIRED)
+    if not over or last is None or last.state not in GIVEN_UP or last.reason != "provider_unavailable":
+        raise NoPriority("this booking gives no priority", booking=booking.id)
+    if now_us >= last.changed_at_us + PRIORITY_US:
+        raise NoPriority("the priority has run out; join the waiting room", booking=booking.id)

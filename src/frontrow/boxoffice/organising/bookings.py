@@ -1,0 +1,154 @@
+"""What a box office does with the bookings of its event (B12, B13): find, refund, reseat, cancel, send tickets again.
+
+The API and the pages use the same methods. Every change is recorded with who made it.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, Protocol
+
+from frontrow.boxoffice.messaging.notifications import Notifier
+from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, MoveRefused
+from frontrow.boxoffice.model.email_addresses import checked_email
+from frontrow.boxoffice.model.event_changes import Change, Editor, ReseatRefused
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.payments import Refund
+from frontrow.boxoffice.model.person_names import search_words
+from frontrow.boxoffice.model.venues import Plan, UnknownSeats
+from frontrow.boxoffice.organising.reseating import Reseater
+from frontrow.boxoffice.refunds.refunds import Refunds
+from frontrow.core.clock import Clock
+from frontrow.core.errors import Refused
+
+MAX_SEATS: Final = 100  # per request
+
+
+class BookingBook(Protocol):
+    """Searches an event's bookings, newest first. `before` is the fence of the last booking of the page before."""
+
+    async def event_bookings(self, event_id: str, state: str, before: int, limit: int) -> list[Booking]: ...
+
+    async def bookings_by_email(self, event_id: str, email: str, before: int, limit: int) -> list[Booking]: ...
+
+    async def bookings_by_name(self, event_id: str, words: Sequence[str], before: int, limit: int) -> list[Booking]: ...
+
+    async def bookings_on_seat(self, event_id: str, seat: int, before: int, limit: int) -> list[Booking]: ...
+
+    async def note(self, change: Change) -> None: ...
+
+
+class BookingLedger(Protocol):
+    """What is needed of the ledger."""
+
+    @property
+    def organiser(self) -> BookingBook: ...
+
+    async def booking(self, booking_id: str) -> Booking | None: ...
+
+
+class OrganiserBookings:
+    """Finds and changes bookings for the organiser of their event. The caller has checked whose event it is."""
+
+    def __init__(
+        self,
+        ledger: BookingLedger,
+        refunds: Refunds,
+        reseater: Reseater,
+        notifier: Notifier,
+        plan_of: Callable[[str], Awaitable[Plan]],
+        clock: Clock,
+    ) -> None:
+        self._ledger, self._refunds, self._reseater, self._notifier = ledger, refunds, reseater, notifier
+        self._plan_of, self._clock = plan_of, clock
+
+    async def by_id(self, event: Event, booking_id: str) -> list[Booking]:
+        """The booking with this number, if it is of this event."""
+        found = await self._ledger.booking(booking_id)
+        return [found] if found is not None and found.event_id == event.id else []
+
+    async def by_email(self, event: Event, email: str, before: int, limit: int) -> list[Booking]:
+        """Purchases and live bookings of this address."""
+        return await self._ledger.organiser.bookings_by_email(event.id, checked_email(email), before, limit)
+
+    async def by_name(self, event: Event, name: str, before: int, limit: int) -> list[Booking]:
+        """Bookings of buyers with these words, or parts of them, in their name."""
+        return await self._ledger.organiser.bookings_by_name(event.id, search_words(name), before, limit)
+
+    async def by_seat(self, event: Event, seat: str, before: int, limit: int) -> list[Booking]:
+        """Bookings that have or had this seat. `UnknownSeats` when the plan has no such seat."""
+        (index,) = seat_indexes(await self._plan_of(event.plan_hash), [seat], "seat")
+        return await self._ledger.organiser.bookings_on_seat(event.id, index, before, limit)
+
+    async def by_state(self, event: Event, state: str, before: int, limit: int) -> list[Booking]:
+        """Bookings in this state. An empty state means all."""
+        return await self._ledger.organiser.event_bookings(event.id, state, before, limit)
+
+    async def refund(
+        self, editor: Editor, event: Event, booking: Booking, seats: Sequence[str], *, keep_fee: bool, reason: str
+    ) -> Refund:
+        """Refund some seats, or all when none are named, whatever the event's policy says.
+
+        `keep_fee`: less the fee of the policy.
+        """
+        indexes = seat_indexes(await self._plan_of(event.plan_hash), seats, "seats") if seats else None
+
+        def note(new: Refund) -> Change:
+            counts = {"amount_minor": new.amount_minor, "seats": len(new.seats)}
+            return self._change(editor, "refund", event, {"booking": booking.id, "refund": new.id, **counts})
+
+        return await self._refunds.override(
+            booking.id,
+            indexes,
+            free_of_fee=not keep_fee,
+            reason=f"organiser:{reason}" if reason else "organiser",
+            note=note,
+        )
+
+    async def retry_refund(self, editor: Editor, event: Event, booking: Booking, refund_id: str) -> Refund:
+        """Ask the provider again for a refund that failed."""
+
+        def note(failed: Refund) -> Change:
+            detail = {"booking": booking.id, "refund": failed.id, "amount_minor": failed.amount_minor}
+            return self._change(editor, "retry_refund", event, detail)
+
+        return await self._refunds.retry(booking.id, refund_id, note)
+
+    async def reseat(
+        self, editor: Editor, event: Event, booking: Booking, leave: Sequence[str], to: Sequence[str]
+    ) -> Booking:
+        """Move the booking from the seats `leave` to the free seats `to`, each to one of the same price."""
+        if max(len(leave), len(to)) > MAX_SEATS:
+            raise ReseatRefused(f"at most {MAX_SEATS} seats can be moved at once", param="to")
+        plan = await self._plan_of(event.plan_hash)
+        old, new = seat_indexes(plan, leave, "leave"), seat_indexes(plan, to, "to")
+        detail = {"booking": booking.id, "leave": list(leave), "to": list(to)}
+        change = self._change(editor, "reseat", event, detail)
+        return await self._reseater.move(event, plan, booking, old, new, change)
+
+    async def cancel_unpaid(self, editor: Editor, event: Event, booking: Booking) -> None:
+        """Cancel a booking that is not paid yet. `MoveRefused` for any other."""
+        if booking.state not in (BookingState.HELD, BookingState.PAYING):
+            raise MoveRefused(booking.id, booking.state, Move.CANCEL)
+        became = await self._refunds.cancel_booking(booking.id)
+        if became == "failed":
+            raise Refused("the booking could not be cancelled; try again", booking=booking.id)
+        change = self._change(editor, "cancel_booking", event, {"booking": booking.id, "became": became})
+        await self._ledger.organiser.note(change)
+
+    async def resend_tickets(self, editor: Editor, event: Event, booking: Booking) -> bool:
+        """Send the tickets by e-mail again. False when the booking has no tickets or no address."""
+        if booking.state is not BookingState.CONFIRMED or not await self._notifier.resend_confirmation(booking):
+            return False
+        await self._ledger.organiser.note(self._change(editor, "resend", event, {"booking": booking.id}))
+        return True
+
+    def _change(self, editor: Editor, act: str, event: Event, detail: dict[str, Any]) -> Change:
+        return Change(editor, act, event.id, self._clock(), detail)
+
+
+def seat_indexes(plan: Plan, seats: Sequence[str], param: str) -> list[int]:
+    """The indexes of seats by their public ids. `UnknownSeats` names the parameter they came in."""
+    try:
+        return plan.indexes(seats)
+    except UnknownSeats as error:
+        error.param = param
+        raise

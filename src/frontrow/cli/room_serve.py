@@ -1,0 +1,52 @@
+"""The processes of `frontrow room serve`.
+
+One process serves by itself. Several share one listening socket and a Redis store; a supervisor replaces those that
+die.
+"""
+
+import socket
+import sys
+
+from frontrow.app.room_wiring import open_rooms
+from frontrow.core.errors import FrontrowError
+from frontrow.settings.room import RoomSettings
+from frontrow.waitingroom.credentials.room_keys import RoomKeys
+from frontrow.web.observability.logs import set_up_logs
+from frontrow.web.room.server import listen, serve_rooms
+from frontrow.web.server.process_supervisor import Workers
+
+
+def serve(settings: RoomSettings) -> None:
+    """Listen and serve; prints where."""
+    settings.config()  # refuses wrong settings before anything is opened
+    sock = listen(settings)
+    host, port = sock.getsockname()[:2]
+    print(f"waiting room of {', '.join(settings.events)} on http://{host}:{port}", flush=True)
+    set_up_logs()
+    if settings.workers == 1:
+        run(settings, sock)
+        return
+    RoomKeys.load(settings.folder)  # generated once, before several processes need them
+    Workers(settings.workers, run_worker, (settings, sock), before_stop=sock.close).watch()
+
+
+def run_worker(settings: RoomSettings, sock: socket.socket) -> None:
+    """One of several processes."""
+    set_up_logs()
+    run(settings, sock)
+
+
+def run(settings: RoomSettings, sock: socket.socket) -> None:
+    """Serve on uvloop. A wrong setting or a store that does not answer ends it with one sentence."""
+    import uvloop
+
+    try:
+        uvloop.run(serve_async(settings, [sock]))
+    except FrontrowError as error:
+        sys.exit(f"frontrow room: {error.message}")
+
+
+async def serve_async(settings: RoomSettings, sockets: list[socket.socket]) -> None:
+    """Open the rooms and serve them in this process until told to stop."""
+    endpoints = await open_rooms(settings)
+    await serve_rooms(endpoints, settings, sockets)

@@ -1,0 +1,105 @@
+"""Decorates the endpoints of a framework with a limit: check, call, settle, write the headers.
+
+`EndpointCalls` says how one framework does each of these. The order is the same for all of them, and the same for
+plain and for async endpoints.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, cast
+
+from frontrow.limits.http.headers import Field, ToldFields
+from frontrow.limits.http.request_limits import Charge, MissingClient
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Limit(Protocol):
+    """What an endpoint is limited by: a `RouteLimit`."""
+
+    def check(self, request: Any, endpoint: str, method: str) -> Charge | None: ...
+
+    async def acheck(self, request: Any, endpoint: str, method: str) -> Charge | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointCalls:
+    """How a framework calls its endpoints, and what it takes for a response."""
+
+    request_of: Callable[[tuple[Any, ...], dict[str, Any]], Any]  # from the arguments of the call
+    state_of: Callable[[Any], MutableMapping[str, Any]]  # the ASGI scope or WSGI environ of a request
+    method_of: Callable[[Any], str]
+    refuse: Callable[[Any, Charge, list[Field]], Any]  # returns a response, or raises
+    refuse_nameless: Callable[[Any, MissingClient], Any]
+    to_response: Callable[[Any], Any]  # from what an endpoint returned
+    status_of: Callable[[Any, Any], int]  # of a response to a request
+    status_of_error: Callable[[Exception], int]
+    write: Callable[[Any, Any, list[Field]], None]  # headers into the response to a request
+
+
+def endpoint_name(endpoint: Any) -> str:
+    """The name under which an endpoint is counted, the same in every process."""
+    named = endpoint if hasattr(endpoint, "__qualname__") else type(endpoint)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def decorate(endpoint: F, limit: Limit, calls: EndpointCalls) -> F:
+    """The endpoint with a limit in front of it."""
+    limited = _async if inspect.iscoroutinefunction(endpoint) else _sync
+    return cast(F, limited(endpoint, limit, calls))
+
+
+def _sync(endpoint: Any, limit: Limit, calls: EndpointCalls) -> Any:
+    name = endpoint_name(endpoint)
+
+    @functools.wraps(endpoint)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        request = calls.request_of(args, kwargs)
+        try:
+            charge = limit.check(request, name, calls.method_of(request))
+        except MissingClient as error:
+            return calls.refuse_nameless(request, error)
+        if charge is None:  # exempt
+            return endpoint(*args, **kwargs)
+        told = ToldFields(calls.state_of(request), charge.fields)
+        if not charge.decision.allowed:
+            return calls.refuse(request, charge, told.to_write())
+        try:
+            response = calls.to_response(endpoint(*args, **kwargs))
+        except Exception as error:
+            charge.limits.settle(charge, calls.status_of_error(error))
+            raise
+        told.replace(charge.limits.settle(charge, calls.status_of(request, response)))
+        calls.write(request, response, told.to_write())
+        return response
+
+    return call
+
+
+def _async(endpoint: Any, limit: Limit, calls: EndpointCalls) -> Any:
+    name = endpoint_name(endpoint)
+
+    @functools.wraps(endpoint)
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        request = calls.request_of(args, kwargs)
+        try:
+            charge = await limit.acheck(request, name, calls.method_of(request))
+        except MissingClient as error:
+            return calls.refuse_nameless(request, error)
+        if charge is None:  # exempt
+            return await endpoint(*args, **kwargs)
+        told = ToldFields(calls.state_of(request), charge.fields)
+        if not charge.decision.allowed:
+            return calls.refuse(request, charge, told.to_write())
+        try:
+            response = calls.to_response(await endpoint(*args, **kwargs))
+        except Exception as error:
+            await charge.limits.asettle(charge, calls.status_of_error(error))
+            raise
+        told.replace(await charge.limits.asettle(charge, calls.status_of(request, response)))
+        calls.write(request, response, told.to_write())
+        return response
+
+    return call

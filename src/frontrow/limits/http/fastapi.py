@@ -1,0 +1,141 @@
+"""Limits for FastAPI: a dependency and a decorator. As middleware, add `RateLimitMiddleware` of `http.asgi`.
+
+    @app.post("/codes", dependencies=[Depends(limit("5/minute"))])
+    async def send_code(): ...
+
+A refused request raises `RateLimited`, an `HTTPException`. Register an exception handler for it to send a body of your
+own. `limit(…, user=current_user)` counts by the user that your own dependency returns.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from fastapi import Depends, Request, Response
+
+from frontrow.core.errors import ConfigError
+from frontrow.limits.http.caller_identity import user_name
+from frontrow.limits.http.endpoints import EndpointCalls, decorate, endpoint_name
+from frontrow.limits.http.headers import Field, ToldFields
+from frontrow.limits.http.request_limits import MissingClient
+from frontrow.limits.http.route_limits import QuotaLike, QuotaOf, RouteLimits
+from frontrow.limits.http.starlette import (
+    REQUESTS,
+    RateLimited,
+    problem_response,
+    raise_nameless,
+    raise_refusal,
+    status_of_error,
+    without_own_body,
+    write_fields,
+)
+
+__all__ = ["RateLimited", "RateLimits", "limit", "limited", "problem_response"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+_CALL = "frontrow_call"  # the parameter through which a decorated endpoint gets its request
+_RESPONSE = "frontrow.limits.response"  # where in the scope the response stands that FastAPI adds headers from
+_USER = "frontrow.limits.user"  # where in the scope the user of a dependency stands
+
+
+class RateLimits:
+    """Limits of single endpoints that share a store and options: those of the middleware, without rules."""
+
+    def __init__(self, store: str = "memory://", **options: Any) -> None:
+        self.routes = RouteLimits(REQUESTS, store=store, **without_own_body(options))
+        self.metrics = self.routes.metrics
+
+    def limit(
+        self, *quotas: QuotaLike | QuotaOf, user: Callable[..., Any] | None = None, **options: Any
+    ) -> Callable[..., Any]:
+        """A dependency: `Depends(limit("5/minute"))`. `options`: `key`, `name`, `cost`, `on_missing`.
+
+        `user` is the dependency that returns the signed-in user. The limit then counts by this user.
+        """
+        if options.get("statuses"):
+            message = "a dependency does not see the response; use limited(…, statuses=…) or the middleware"
+            raise ConfigError(message, param="statuses")
+        if user is not None:
+            if "key" in options:
+                raise ConfigError("user says by whom to count; leave key out", param="key")
+            options["key"] = _user_of
+        limit = self.routes.make(*quotas, **options)
+
+        async def count_request(request: Request, response: Response, user: Any = None) -> None:
+            request.scope[_USER] = user
+            try:
+                charge = await limit.acheck(request, _route_name(request), request.method)
+            except MissingClient as error:
+                raise_nameless(request, error)
+            if charge is None:  # exempt
+                return
+            told = ToldFields(request.scope, charge.fields)
+            if not charge.decision.allowed:
+                raise_refusal(request, charge, told.to_write())
+            write_fields(request, response, told.to_write())
+
+        parameters = list(inspect.signature(count_request).parameters.values())
+        parameters[2] = parameters[2].replace(default=Depends(user))
+        signature = inspect.Signature(parameters if user is not None else parameters[:2])
+        count_request.__signature__ = signature  # type: ignore[attr-defined]
+        return count_request
+
+    def limited(self, *quotas: QuotaLike | QuotaOf, **options: Any) -> Callable[[F], F]:
+        """Limit an endpoint. `options`: `key`, `name`, `cost`, `statuses`, `on_missing`."""
+        limit = self.routes.make(*quotas, **options)
+        return lambda endpoint: _with_request(decorate(endpoint, limit, CALLS), endpoint)
+
+    async def aclose(self) -> None:
+        """Close the store's connections."""
+        await self.routes.aclose()
+
+
+def _route_name(request: Request) -> str:
+    """The route's pattern and function. The path itself would be another one for every id in it."""
+    return f"{getattr(request.scope.get('route'), 'path', '')} {endpoint_name(request.scope['endpoint'])}"
+
+
+def _with_request(call: Any, endpoint: Any) -> Any:
+    """Let FastAPI pass the request and the response, which the endpoint itself need not take."""
+    signature = inspect.signature(endpoint)
+    given = list(signature.parameters.values())
+    last = [parameter for parameter in given if parameter.kind is inspect.Parameter.VAR_KEYWORD]
+    kept = [parameter for parameter in given if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
+    added = inspect.Parameter(_CALL, inspect.Parameter.KEYWORD_ONLY, default=Depends(_with_response))
+    call.__signature__ = signature.replace(parameters=[*kept, added, *last])
+    return call
+
+
+def _with_response(request: Request, response: Response) -> Request:
+    request.scope[_RESPONSE] = response
+    return request
+
+
+def _user_of(request: Request) -> str | None:
+    return user_name(request.scope.get(_USER))
+
+
+def _status_of(request: Request, made: Any) -> int:
+    response = made if isinstance(made, Response) else request.scope[_RESPONSE]
+    return response.status_code or getattr(request.scope.get("route"), "status_code", None) or 200
+
+
+def _write(request: Request, made: Any, fields: list[Field]) -> None:
+    write_fields(request, made if isinstance(made, Response) else request.scope[_RESPONSE], fields)
+
+
+CALLS = EndpointCalls(
+    request_of=lambda args, kwargs: kwargs.pop(_CALL),
+    state_of=lambda request: request.scope,
+    method_of=lambda request: request.method,
+    refuse=raise_refusal,
+    refuse_nameless=raise_nameless,
+    to_response=lambda made: made,
+    status_of=_status_of,
+    status_of_error=status_of_error,
+    write=_write,
+)
+
+_limits = RateLimits()
+limit = _limits.limit
+limited = _limits.limited

@@ -1,0 +1,188 @@
+"""Limits of single routes: what the decorators, dependencies and guards of every framework share.
+
+A limit without a name counts each endpoint separately. All limits with one name share one count. Every limit is a
+`RequestLimits` of its own, so keys, exemptions, headers, metrics and refunds work as in the middleware.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from frontrow.core.errors import ConfigError
+from frontrow.limits.http.caller_identity import RequestSource, Steps, arun_steps, check_can_wait, run_steps
+from frontrow.limits.http.request_limits import Charge, LimitedRoute, RequestLimits
+from frontrow.limits.metrics import LimitMetrics
+from frontrow.limits.quota import Quota
+from frontrow.limits.rule_list import name_quotas
+from frontrow.limits.rules import RequestRule
+
+Request = Any
+QuotaLike = str | Quota
+QuotaOf = Callable[[Request], Any]  # returns a quota, or None for no limit
+KeyLike = str | Sequence[str] | Callable[[Request], Any]
+
+MAX_QUOTAS = 64  # different quotas that one function may return
+OF_MIDDLEWARE = ("rules", "costs", "exempt_paths", "count_preflights")  # options that a limit of a route has not
+_CALLER = "caller"  # the part that a function given as `key` returns
+
+
+class RouteLimits:
+    """Makes the limits of single routes, with one store and one way to read requests."""
+
+    def __init__(self, source: RequestSource, **options: Any) -> None:
+        for name in OF_MIDDLEWARE:
+            if name in options:
+                raise ConfigError(f"{name} belongs to the middleware; a limit of a route has none", param=name)
+        self._source = source
+        self._options: dict[str, Any] = {"metrics": LimitMetrics(), **options}
+        self.metrics: LimitMetrics = self._options["metrics"]
+        self._lock = threading.Lock()
+        self._named: dict[str, tuple[Any, Counts]] = {}
+        self._all: list[RequestLimits] = []
+        self._open([RequestRule("probe", Quota.parse("1/day"))], {}).close()  # reports wrong options now
+        self._all.clear()
+
+    def make(
+        self,
+        *quotas: QuotaLike | QuotaOf,
+        key: KeyLike = "ip",
+        name: str | None = None,
+        cost: int | Callable[[Request], Any] = 1,
+        statuses: tuple[int, ...] | Callable[[int], bool] = (),
+        on_missing: str = "error",
+    ) -> "RouteLimit":
+        """A limit of one or more quotas, or of one function of the request that returns a quota.
+
+        `key` names parts of the key, or is a function of the request that returns who is limited.
+        """
+        check_can_wait("cost", cost, self._source.can_wait)
+        given = (quotas, key, statuses, on_missing)
+        with self._lock:
+            before, counts = self._named.get(name or "", (given, None))
+            if before != given:
+                raise ConfigError(f"two limits are named {name!r} and differ; give each its own name", param="name")
+            if counts is None:
+                counts = self._make_counts(quotas, key, name, statuses, on_missing)
+            if name is not None:
+                self._named[name] = given, counts
+        return RouteLimit(counts, cost)
+
+    def _make_counts(self, quotas: Any, key: KeyLike, name: str | None, statuses: Any, on_missing: str) -> "Counts":
+        identify: dict[str, Any] = {}
+        if callable(key):
+            identify, key = {_CALLER: key}, _CALLER
+        parts = (key,) if isinstance(key, str) else tuple(key)
+        if "path" in parts:
+            raise ConfigError("a limit of a route counts each endpoint by itself; leave path out", param="key")
+        if name is None and "endpoint" not in parts:
+            parts = (*parts, "endpoint")
+
+        def open_limits(*plain: QuotaLike) -> RequestLimits:
+            more = {"statuses": statuses, "on_missing": on_missing}
+            quotas = [quota for _, quota in name_quotas(plain)]
+            rules = [RequestRule(_rule_name(quota, name, len(quotas)), quota, parts, **more) for quota in quotas]
+            return self._open(rules, identify)
+
+        if len(quotas) == 1 and callable(quotas[0]):
+            check_can_wait("the quota's function", quotas[0], self._source.can_wait)
+            return Counts(None, quotas[0], open_limits)
+        if not quotas or any(callable(quota) for quota in quotas):
+            raise ConfigError('a limit needs quotas, like "5/minute", or one function that returns a quota')
+        return Counts(open_limits(*quotas), None, open_limits)
+
+    def _open(self, rules: list[RequestRule], identify: dict[str, Any]) -> RequestLimits:
+        options = {**self._options, "identify": {**(self._options.get("identify") or {}), **identify}}
+        limits = RequestLimits(rules, self._source, **options)
+        self._all.append(limits)
+        return limits
+
+    def close(self) -> None:
+        """Close the stores' blocking connections."""
+        for limits in self._all:
+            limits.close()
+
+    async def aclose(self) -> None:
+        """Close the stores' connections."""
+        for limits in self._all:
+            await limits.aclose()
+
+
+class Counts:
+    """What a limit counts in: fixed quotas, or one `RequestLimits` per quota that a function returned."""
+
+    def __init__(
+        self, limits: RequestLimits | None, quota_of: QuotaOf | None, open_limits: Callable[..., RequestLimits]
+    ) -> None:
+        self._limits = limits
+        self._quota_of = quota_of
+        self._open = open_limits
+        self._by_quota: dict[QuotaLike, RequestLimits] = {}
+        self._lock = threading.Lock()
+
+    def steps(self, request: Request) -> Steps[RequestLimits | None]:
+        """The limits of a request. None: it has no limit."""
+        if self._quota_of is None:
+            return self._limits
+        quota = yield self._quota_of(request)
+        return None if quota is None else self.limits_of(quota)
+
+    def limits_of(self, quota: QuotaLike) -> RequestLimits:
+        """The limits with this quota."""
+        with self._lock:
+            limits = self._by_quota.get(quota)
+            if limits is None:
+                if len(self._by_quota) >= MAX_QUOTAS:
+                    message = f"the function returned more than {MAX_QUOTAS} different quotas; return one of a few"
+                    raise ConfigError(message, param="quota")
+                limits = self._by_quota[quota] = self._open(quota)
+            return limits
+
+
+class RouteLimit:
+    """One limit. `check` returns what was charged, or None if the request is exempt."""
+
+    def __init__(self, counts: Counts, cost: int | Callable[[Request], Any]) -> None:
+        self.counts = counts
+        self._cost = cost
+
+    def check(self, request: Request, endpoint: str, method: str) -> Charge | None:
+        """Charge a request. Blocks while the store answers. A `leaky_queue` also waits its delay."""
+        found = run_steps(self._steps(request, endpoint))
+        if found is None:
+            return None
+        limits, route, key, cost = found
+        charge = limits.decide(route, key, method, cost)
+        if charge.decision.delay_us and charge.decision.allowed:
+            time.sleep(charge.decision.delay_s)
+        return charge
+
+    async def acheck(self, request: Request, endpoint: str, method: str) -> Charge | None:
+        """`check` for asyncio."""
+        found = await arun_steps(self._steps(request, endpoint))
+        if found is None:
+            return None
+        limits, route, key, cost = found
+        charge = await limits.adecide(route, key, method, cost)
+        if charge.decision.delay_us and charge.decision.allowed:
+            await asyncio.sleep(charge.decision.delay_s)
+        return charge
+
+    def _steps(self, request: Request, endpoint: str) -> Steps[tuple[RequestLimits, LimitedRoute, Any, int] | None]:
+        """(limits, route, key, cost) of a request, or None if it is exempt."""
+        limits = yield from self.counts.steps(request)
+        if limits is None:
+            return None
+        route = limits.endpoint(endpoint)
+        key = yield from route.key_steps(request)
+        if key is None:
+            return None
+        cost = (yield self._cost(request)) if callable(self._cost) else self._cost
+        return limits, route, key, cost
+
+
+def _rule_name(quota: Quota, name: str | None, count: int) -> str:
+    """The name that headers, metrics and Redis show: the limit's own, and the quota where that is not enough."""
+    shown = quota.rate.replace("/", "-")
+    return f"{name}-{shown}" if name and count > 1 else name or f"limit-{shown}"

@@ -1,0 +1,108 @@
+"""Limits for Starlette: a decorator for endpoints. As middleware, add `frontrow.limits.http.asgi.RateLimitMiddleware`.
+
+    @limited("5/minute")
+    async def send_code(request): ...
+
+A refused request raises `RateLimited`, an `HTTPException`. Register an exception handler for it to send a body of your
+own, or `problem_response` for the body that the middleware sends.
+"""
+
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from frontrow.core.errors import ConfigError
+from frontrow.limits.http.asgi import SCOPES
+from frontrow.limits.http.endpoints import EndpointCalls, decorate
+from frontrow.limits.http.headers import Field, as_text
+from frontrow.limits.http.refusal_responses import refusal_response, retry_s
+from frontrow.limits.http.request_limits import Charge, MissingClient
+from frontrow.limits.http.route_limits import QuotaLike, QuotaOf, RouteLimits
+
+F = TypeVar("F", bound=Callable[..., Any])
+REQUESTS = SCOPES.inside(lambda request: request.scope, user=lambda request: request.scope.get("user"))
+
+
+class RateLimited(HTTPException):
+    """A limit refused this request. `decision` says which and until when. `headers` belong on the response."""
+
+    def __init__(self, charge: Charge, fields: list[Field]) -> None:
+        self.decision = charge.decision
+        status, all_fields, self.body = refusal_response(charge.decision, fields)
+        detail = f"The limit of {self.decision.limit} is used up; try again in {retry_s(self.decision)} s."
+        super().__init__(status, detail, dict(as_text(all_fields[2:])))  # without content type and length
+
+
+def problem_response(request: Request, error: Exception) -> Response:
+    """An exception handler for `RateLimited` that answers as the middleware does, with RFC 9457 JSON."""
+    assert isinstance(error, RateLimited)
+    return Response(error.body, error.status_code, error.headers, "application/problem+json")
+
+
+class RateLimits:
+    """Limits of single endpoints that share a store and options: those of the middleware, without rules."""
+
+    def __init__(self, store: str = "memory://", **options: Any) -> None:
+        self.routes = RouteLimits(REQUESTS, store=store, **without_own_body(options))
+        self.metrics = self.routes.metrics
+
+    def limited(self, *quotas: QuotaLike | QuotaOf, **options: Any) -> Callable[[F], F]:
+        """Limit an endpoint. `options`: `key`, `name`, `cost`, `statuses`, `on_missing`."""
+        limit = self.routes.make(*quotas, **options)
+        return lambda endpoint: decorate(endpoint, limit, CALLS)
+
+    async def aclose(self) -> None:
+        """Close the store's connections."""
+        await self.routes.aclose()
+
+
+def without_own_body(options: dict[str, Any]) -> dict[str, Any]:
+    """Refuse `on_refused`: these frameworks have exception handlers for that."""
+    if "on_refused" in options:
+        raise ConfigError("for a body of your own, register an exception handler for RateLimited", param="on_refused")
+    return options
+
+
+def raise_refusal(request: Request, charge: Charge, fields: list[Field]) -> NoReturn:
+    """Refuse a request in the way the framework's exception handlers see it."""
+    raise RateLimited(charge, fields)
+
+
+def raise_nameless(request: Request, error: MissingClient) -> NoReturn:
+    """Answer 400: the request does not say who it is from."""
+    raise HTTPException(error.http_status, error.message) from error
+
+
+def status_of_error(error: Exception) -> int:
+    """The status of the response that an exception becomes."""
+    return error.status_code if isinstance(error, HTTPException) else 500
+
+
+def write_fields(request: Request, response: Response, fields: list[Field]) -> None:
+    """Put headers into a response."""
+    response.headers.update(dict(as_text(fields)))
+
+
+def _request_among(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Request:
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, Request):
+            return value
+    raise ConfigError("a limited endpoint must take the request, like async def home(request)")
+
+
+CALLS = EndpointCalls(
+    request_of=_request_among,
+    state_of=lambda request: request.scope,
+    method_of=lambda request: request.method,
+    refuse=raise_refusal,
+    refuse_nameless=raise_nameless,
+    to_response=lambda made: made,
+    status_of=lambda request, response: response.status_code,
+    status_of_error=status_of_error,
+    write=write_fields,
+)
+
+limited = RateLimits().limited

@@ -1,0 +1,212 @@
+"""L7: `acquire` waits within its timeout, first come, first served among the callers of one key."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from frontrow.core.clock import ManualClock
+from frontrow.limits import Limiter, Quota, Throttled, waiting_line
+from tests.limits.doors import Door
+
+
+def test_l7_a_queue_whose_turn_comes_too_late_is_refused_at_once_and_returned(door: Door, clock: ManualClock) -> None:
+    """`acquire(timeout_s=1)` once waited six seconds for a slot of a `leaky_queue`."""
+    shaper = door.limiter(Quota.parse("1/100s burst 10 leaky_queue"), clock)
+    for _ in range(7):
+        shaper.check("mail")
+    began_us = clock()
+    with pytest.raises(Throttled, match=r"turn comes \d+\.\d+ s too late") as caught:
+        shaper.acquire("mail", timeout_s=100)
+    refused = caught.value.decision
+    assert clock() == began_us, "it did not wait"
+    assert (refused.allowed, refused.delay_us, refused.remaining) == (False, 0, 3), "and it returned its slot"
+    assert 550 < refused.retry_after_s <= 600
+    assert shaper.acquire("mail", timeout_s=2000).allowed
+    assert 650_000_000 < clock() - began_us <= 700_000_000
+
+
+class RecordedClock(ManualClock):
+    """A clock on which a test lets sleepers go on one by one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sleepers: list[tuple[asyncio.Future[None], float]] = []
+
+    def sleep(self, seconds: float) -> Any:
+        future = asyncio.get_running_loop().create_future()
+        self.sleepers.append((future, seconds))
+        return future
+
+    def wake_all(self) -> None:
+        sleepers, self.sleepers = self.sleepers, []
+        self.advance(max(seconds for _, seconds in sleepers))
+        for future, _ in sleepers:
+            if not future.done():
+                future.set_result(None)
+
+
+async def settle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_l7_tasks_of_one_key_are_served_in_the_order_they_came() -> None:
+    """One permit per second and fifty tasks: the order of arrival is the order of service."""
+    clock = RecordedClock()
+    limiter = Limiter(Quota.parse("1/s sliding_log"), clock=clock)
+    limiter.check("fan")
+    served: list[int] = []
+
+    async def work(number: int) -> None:
+        await limiter.aacquire("fan")
+        served.append(number)
+
+    tasks = []
+    for number in range(50):
+        tasks.append(asyncio.create_task(work(number)))
+        await settle()
+        if number == 20:
+            clock.wake_all()  # somebody is served while others still arrive
+            await settle()
+    assert len(clock.sleepers) == 1, "only the head of the line waits for the store"
+    while clock.sleepers:
+        clock.wake_all()
+        await settle()
+    await asyncio.gather(*tasks)
+    assert served == list(range(50))
+
+
+async def test_l7_a_caller_that_comes_late_does_not_overtake() -> None:
+    clock = RecordedClock()
+    limiter = Limiter(Quota.parse("1/s sliding_log"), clock=clock)
+    limiter.check("fan")
+    first = asyncio.create_task(limiter.aacquire("fan"))
+    await settle()
+    clock.advance(5)  # free again, but the first has not noticed yet
+    second = asyncio.create_task(limiter.aacquire("fan"))
+    other = asyncio.create_task(limiter.aacquire("another fan"))
+    await settle()
+    assert not second.done()
+    assert (await other).allowed, "every key has its own line"
+    clock.wake_all()
+    await settle()
+    assert first.done()
+    assert not second.done()
+    clock.wake_all()
+    assert (await second).allowed
+
+
+async def test_l7_a_cancelled_head_passes_its_turn_on() -> None:
+    clock = RecordedClock()
+    limiter = Limiter(Quota.parse("1/s sliding_log"), clock=clock)
+    limiter.check("fan")
+    tasks = [asyncio.create_task(limiter.aacquire("fan")) for _ in range(3)]
+    await settle()
+    tasks[0].cancel()
+    tasks[1].cancel()
+    await settle()
+    while clock.sleepers:
+        clock.wake_all()
+        await settle()
+    assert (await tasks[2]).allowed
+    assert limiter.check("fan", now_us=clock() + 1_000_000).allowed, "nothing was charged for those who left"
+    assert not limiter._lines._lines
+
+
+async def test_l7_a_wait_behind_others_ends_at_its_own_timeout() -> None:
+    limiter = Limiter(Quota.parse("1/hour sliding_log"))
+    limiter.check("fan")
+    head = asyncio.create_task(limiter.aacquire("fan"))
+    await settle()
+    with pytest.raises(Throttled) as caught:
+        await limiter.aacquire("fan", timeout_s=0.01)
+    assert caught.value.decision.retry_after_s > 3000, "known at once: the head itself is not served in time"
+    head.cancel()
+    await asyncio.gather(head, return_exceptions=True)
+
+    soon = Limiter(Quota.parse("1/5s sliding_log"))
+    soon.check("fan")
+    line = [asyncio.create_task(soon.aacquire("fan", timeout_s=60)) for _ in range(2)]
+    await settle()
+    waits_for = next(iter(soon._lines._lines.values()))
+    waits_for.opens_at_us = 0  # as if the head was to be served at any moment
+    with pytest.raises(Throttled):
+        await soon.aacquire("fan", timeout_s=0.02)
+    assert len(waits_for.turns) == 2, "who gave up has left the line"
+    for task in line:
+        task.cancel()
+    await asyncio.gather(*line, return_exceptions=True)
+
+
+def test_l7_threads_are_served_in_the_order_they_came() -> None:
+    limiter = Limiter(Quota.parse("1/20ms sliding_log"))
+    limiter.check("fan")
+    served: list[int] = []
+
+    def work(number: int) -> None:
+        limiter.acquire("fan")
+        served.append(number)
+
+    def waiting() -> int:
+        return sum(len(line.turns) for line in limiter._lines._lines.values())
+
+    threads = []
+    hold = threading.Event()
+    limiter._raw_clock = HeldClock(hold)  # type: ignore[assignment]
+    for number in range(20):
+        thread = threading.Thread(target=work, args=(number,))
+        thread.start()
+        threads.append(thread)
+        while waiting() < number + 1:
+            hold.wait(0.001)
+    hold.set()
+    for thread in threads:
+        thread.join(30)
+    assert served == list(range(20))
+
+
+class HeldClock:
+    """Sleepers sleep at least until the test lets them go."""
+
+    def __init__(self, hold: threading.Event) -> None:
+        self._hold = hold
+
+    def sleep(self, seconds: float) -> None:
+        self._hold.wait()
+        threading.Event().wait(seconds)
+
+
+async def test_l7_a_line_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting_line, "MAX_WAITING", 2)
+    limiter = Limiter("1/hour")
+    limiter.check("fan")
+    tasks = [asyncio.create_task(limiter.aacquire("fan")) for _ in range(2)]
+    await settle()
+    with pytest.raises(Throttled, match="2 callers of this limiter wait already"):
+        await limiter.aacquire("fan")
+    assert (await limiter.aacquire("another fan")).allowed, "who need not wait is served"
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert not limiter._lines._lines
+
+
+def test_a_caller_whose_event_loop_is_gone_does_not_block_the_line() -> None:
+    lines = waiting_line.WaitingLines()
+    loop = asyncio.new_event_loop()
+
+    async def make_turn() -> waiting_line.TaskTurn:
+        return waiting_line.TaskTurn()
+
+    gone = loop.run_until_complete(make_turn())
+    loop.close()
+    first, last = waiting_line.ThreadTurn(), waiting_line.ThreadTurn()
+    for turn in (first, gone, last):
+        lines.join("fan", turn)
+    lines.leave("fan", first)
+    assert lines.is_head("fan", last)
+    lines.leave("fan", gone)
+    lines.leave("fan", last)
+    assert "fan" not in lines
