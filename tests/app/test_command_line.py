@@ -1,8 +1,11 @@
 """`frontrow` imports what the command at hand needs and nothing else, and says what is missing."""
 
 import importlib
+import os
 import subprocess
 import sys
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -44,18 +47,31 @@ def test_a_missing_library_is_named_with_what_to_install() -> None:
     done = run("ledger", "status", missing=("msgspec",))
     assert (done.returncode, done.stderr.strip()) == (
         1,
-        "`frontrow ledger` needs msgspec, which is not installed: pip install 'frontrow[all]'",
+        "`frontrow ledger` needs msgspec, which is not installed: pip install 'frontrow[boxoffice]'",
     )
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    done = run("--version")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"frontrow {version('frontrow')}")
+
+
+@pytest.mark.parametrize(("words", "wanted"), [("frontrow re", "rehearse"), ("frontrow limits sh", "show")])
+def test_the_shell_completes_commands(words: str, wanted: str) -> None:
+    env = os.environ | {"_FRONTROW_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    command = [str(Path(sys.executable).parent / "frontrow")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=env)
+    assert wanted in done.stdout.split(), done.stderr
 
 
 @pytest.mark.parametrize("name", GROUPS)
 def test_the_line_of_a_group_is_its_own(name: str) -> None:
-    module, line = GROUPS[name]
+    module, line, _ = GROUPS[name]
     assert importlib.import_module(module).app.info.help == line
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_line_of_a_command_is_its_own(name: str) -> None:
-    module, line = COMMANDS[name]
+    module, line, _ = COMMANDS[name]
     told = getattr(importlib.import_module(module), name).__doc__
     assert " ".join(told.partition("\n\n")[0].split()) == line

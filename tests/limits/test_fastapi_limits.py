@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import httpx
 import pytest
-from fastapi import Depends, FastAPI, Header, HTTPException, Request, Response
+from fastapi import Depends, FastAPI, Header, HTTPException, Request, Response, WebSocket
 from fastapi.responses import JSONResponse
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
@@ -223,3 +223,60 @@ async def test_starlette_endpoints_are_limited_and_count_only_failed_sign_ins():
     assert statuses(await ask(app, "GET /me")) == [400], "nobody is signed in"
     with pytest.raises(ConfigError, match="must take the request"):
         await limits.limited("1/minute")(signed_in)()
+
+
+async def test_a_dependency_of_the_whole_application_limits_websockets_too():
+    app = FastAPI(dependencies=[Depends(limit("1/minute"))])
+
+    @app.websocket("/live")
+    async def live(socket: WebSocket) -> None:
+        await socket.accept()
+        await socket.close()
+
+    async def connect() -> Any:
+        sent: list[Any] = []
+        scope = {"type": "websocket", "path": "/live", "headers": [], "client": ("203.0.113.1", 5), "query_string": b""}
+        scope |= {"extensions": {"websocket.http.response": {}}}
+
+        async def receive() -> Any:
+            return {"type": "websocket.connect"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await app(scope, receive, send)
+        return sent[0]
+
+    assert (await connect())["type"] == "websocket.accept"
+    refused = await connect()
+    assert (refused["type"], refused["status"]) == ("websocket.http.response.start", 429)
+
+
+async def test_every_limit_keeps_its_metrics_however_many_there_are():
+    limits = limits_fastapi.RateLimits()
+    app = FastAPI()
+    for number in range(6):
+        app.get(f"/{number}", dependencies=[Depends(limits.limit("9/minute", name=f"n{number}"))])(lambda: 1)
+    await ask(app, *[f"GET /{number}" for number in range(6)])
+    counted = limits.metrics.snapshot()
+    assert {name: each["allowed"] for name, each in counted.items()} == {f"n{number}": 1 for number in range(6)}
+
+
+async def test_routes_of_several_servers_share_a_redis(redis_url):
+    servers = [limits_fastapi.RateLimits(redis_url, deadline_s=5.0) for _ in range(2)]
+    apps = []
+    for limits in servers:
+        app = FastAPI()
+
+        @app.post("/sign-in", status_code=201)
+        @limits.limited("3/minute sliding_log", statuses=(401,))
+        async def sign_in(fail: bool = False) -> Any:
+            return JSONResponse("wrong", 401) if fail else "fine"
+
+        apps.append(app)
+    assert [statuses(await ask(app, "POST /sign-in", "POST /sign-in")) for app in apps] == [[201, 201]] * 2
+    failed = [(await ask(apps[number % 2], "POST /sign-in?fail=1"))[0] for number in range(4)]
+    assert statuses(failed) == [401, 401, 401, 429]
+    assert [answer.headers["x-ratelimit-remaining"] for answer in failed] == ["2", "1", "0", "0"]
+    for limits in servers:
+        await limits.aclose()

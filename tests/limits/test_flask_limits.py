@@ -43,12 +43,13 @@ def has_fields(answer: Any) -> bool:
 def test_the_extension_limits_all_requests_and_writes_headers():
     app = make_app(home=home)
     limits = RateLimits(rules="2/minute", exempt_paths=["/static/**"], exempt_users=["staff"], clock=ManualClock())
-    limits.init_app(app)
 
     @app.before_request
     def load_user() -> None:
         flask.g.user = flask.request.headers.get("x-user")
 
+    limits.init_app(app)
+    assert statuses(ask(app, *["GET /home"] * 3, headers={"x-user": "staff"})) == [200] * 3
     answers = ask(app, "GET /home", "GET /nowhere", "GET /home", "GET /static/x")
     assert statuses(answers) == [200, 404, 429, 404]
     assert [has_fields(answer) for answer in answers] == [True, True, True, False]

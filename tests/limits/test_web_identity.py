@@ -1,6 +1,8 @@
 """Who a request is from: async `identify` and `tier_of`, objects without a text, and rules that can be pickled."""
 
+import asyncio
 import copy
+import io
 import pickle
 from dataclasses import asdict
 
@@ -10,7 +12,7 @@ from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
 from frontrow.limits import InvalidKey, InvalidQuota, Limiter, Quota, Rule
 from frontrow.limits.http import asgi, wsgi
-from frontrow.limits.http.body_parts import BodyPart
+from frontrow.limits.http.body_parts import BODY, BodyPart, read_asgi_body, read_wsgi_body
 from frontrow.limits.rules import RequestRule
 from tests.contracts.rate_limit_middleware import rule
 from tests.limits.web_doors import call_asgi, flask_app, starlette_app
@@ -121,3 +123,62 @@ def test_request_rules_can_be_pickled_copied_and_listed():
 def test_wrong_statuses_are_an_error():
     with pytest.raises(ConfigError, match=r"statuses must be numbers from 100 to 599, like \(401, 403\)"):
         RequestRule("fans", Quota.parse("1/minute"), statuses=(1,))
+
+
+async def enter_at_once(middleware):
+    """50 sign-ins that all fail, all inside at the same time: how many reached the application, and the answers."""
+    entered, started = 0, asyncio.Event()
+
+    async def sign_in(scope, receive, send):
+        nonlocal entered
+        entered += 1
+        await started.wait()
+        await send({"type": "http.response.start", "status": 401, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    app = middleware(sign_in, [rule("tries", "5/minute", "ip", statuses=(401,))], clock=ManualClock())
+    calls = [asyncio.create_task(call_asgi(app, "POST", "/", {}, "203.0.113.1")) for _ in range(50)]
+    for _ in range(20):  # every call gets as far as it can
+        await asyncio.sleep(0)
+    decided = entered
+    started.set()
+    return decided, [answer.status for answer in await asyncio.gather(*calls)]
+
+
+async def test_of_50_guesses_at_once_only_the_quota_reaches_the_application():
+    entered, told = await enter_at_once(asgi.RateLimitMiddleware)
+    assert (entered, told.count(401), told.count(429)) == (5, 5, 45)
+
+
+async def test_a_middleware_that_charges_after_the_response_lets_all_guesses_through():
+    """The canary: charging only when the response is known is a check and an act with everybody between them."""
+
+    class ChargesAfterwards(asgi.RateLimitMiddleware):
+        async def _serve(self, route, scope, receive, send):
+            await self.app(scope, receive, send)
+            await self.limits.adecide(route, {"ip": scope["client"][0]}, "POST")
+
+    entered, _ = await enter_at_once(ChargesAfterwards)
+    assert entered == 50
+
+
+@pytest.mark.parametrize("body", [b"", b"email=ann", b"email=ann&n=" + b"x" * 200])
+def test_a_body_without_a_length_is_read_to_its_end_and_replayed(body):
+    """As servers pass chunked bodies: `wsgi.input` ends by itself."""
+    environ = {"wsgi.input": io.BytesIO(body), "wsgi.input_terminated": True}
+    read_wsgi_body(environ, 100)
+    assert environ.get(BODY) == (body if len(body) <= 100 else None)
+    assert environ["wsgi.input"].read() == body
+    unending = {"wsgi.input": io.BytesIO(b"email=ann")}
+    read_wsgi_body(unending, 100)
+    assert (unending.get(BODY), unending["wsgi.input"].tell()) == (None, 0), "nobody says where it ends"
+
+
+async def test_a_body_in_endless_pieces_is_not_read_for_ever():
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": True}
+
+    scope = {}
+    replay = await read_asgi_body(scope, receive, 100)
+    assert BODY not in scope
+    assert (await replay())["more_body"]

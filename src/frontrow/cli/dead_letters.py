@@ -22,7 +22,7 @@ Url = Annotated[str, typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help
 @app.command("list")
 def list_command(
     ledger: Url = "sqlite:///frontrow.db",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document per line.")] = False,
 ) -> None:
     """Everything that waits for a person: number, kind, for whom, and why."""
     found = _run(_list(ledger))

@@ -21,7 +21,7 @@ DEFAULT_LEDGER: Final = "sqlite:///frontrow.db"
 DEFAULT_KEYS: Final = Path("frontrow-ticket-keys.json")
 HANDED_IN: Final = 1_000  # scans a call
 app = typer.Typer(help="The door: check tickets offline, compare gates.", no_args_is_help=True)
-AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, one object a line.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, one object per line.")]
 LedgerUrl = Annotated[str, typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="Where the tickets are.")]
 
 

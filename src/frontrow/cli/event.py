@@ -158,7 +158,7 @@ def _text(body: bytes) -> str:
 
 
 def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON number")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _pretty(value: Any) -> bytes:

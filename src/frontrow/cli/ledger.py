@@ -90,4 +90,4 @@ def _head(text: str) -> tuple[str, tuple[int, str]]:
         chain, seq, last_hash = text.split(":")
         return chain, (int(seq), last_hash)
     except ValueError:
-        raise InvalidInput(f"{text[:80]!r} is no head; one looks like aud_01…:17:5f3c…", param="head") from None
+        raise InvalidInput(f"{text[:80]!r} is not a head; one looks like aud_01…:17:5f3c…", param="head") from None

@@ -5,38 +5,49 @@ works without its libraries. `frontrow --help` knows the others by their lines h
 """
 
 import importlib
+import os
 import sys
-from typing import Any
+from importlib.metadata import version
+from typing import Annotated
 
-# group of commands -> the module that holds its typer app, and what it is for
+# group of commands -> the module that holds its typer app, what it is for, the extra that brings its libraries
 GROUPS = {
-    "limits": ("frontrow.cli.limits", "The rate limiter: see, try, check."),
-    "room": ("frontrow.cli.room", "The waiting room: serve, watch, steer, verify."),
-    "event": ("frontrow.cli.event", "Events and their seating plans."),
-    "ledger": ("frontrow.cli.ledger", "The ledger: schema, proof, figures, money."),
-    "door": ("frontrow.cli.door", "The door: check tickets offline, compare gates."),
+    "limits": ("frontrow.cli.limits", "The rate limiter: see, try, check; look at a running store.", "cli"),
+    "room": ("frontrow.cli.room", "The waiting room: serve, watch, steer, verify.", "room"),
+    "event": ("frontrow.cli.event", "Events and their seating plans.", "boxoffice"),
+    "ledger": ("frontrow.cli.ledger", "The ledger: schema, proof, figures, money.", "boxoffice"),
+    "door": ("frontrow.cli.door", "The door: check tickets offline, compare gates.", "tickets"),
     "organiser": (
         "frontrow.cli.organiser",
         "Organisers: make the first owner, list them, let somebody back in.",
+        "platform",
     ),
-    "keys": ("frontrow.cli.keys", "The keys that places, passes and tickets are signed with."),
+    "keys": ("frontrow.cli.keys", "The keys that places, passes and tickets are signed with.", "room"),
 }
 
 
-# single command -> the module with the function of its name, and what it does
+# single command -> the module with the function of its name, what it does, the extra that brings its libraries
 COMMANDS = {
-    "serve": ("frontrow.cli.serve", "Serve the whole platform: waiting room, box office, API."),
+    "serve": ("frontrow.cli.serve", "Serve the whole platform: waiting room, box office, API.", "platform"),
     "work": (
         "frontrow.cli.work",
         "End dead holds, relay facts, send messages and webhooks, finish payments, make offers, until told to stop.",
+        "platform",
     ),
     "demo": (
         "frontrow.app.demo",
         "Sell out a stadium on this machine: server, waiting room, crowd, payments; live in the terminal.",
+        "platform",
     ),
     "doctor": (
         "frontrow.cli.doctor",
         "Check configuration, versions, schema, clocks, Redis, disk and secrets. Exit code 1 when something fails.",
+        "platform",
+    ),
+    "rehearse": (
+        "frontrow.cli.rehearse",
+        "Simulate a sale of millions before it happens: waits, fairness, bots, what limits it, what to set.",
+        "rehearsal",
     ),
 }
 
@@ -51,26 +62,42 @@ def main() -> None:
         name="frontrow",
         help="Flash-sale ticketing that does not fall over.",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
     )
-    asked = sys.argv[1] if len(sys.argv) > 1 else ""
-    for name, (module, line) in COMMANDS.items():
-        work = getattr(_imported(name, module), name) if name == asked else _not_asked_for
-        app.command(name, help=None if name == asked else line)(work)
-    for name, (module, line) in GROUPS.items():
-        if name == asked:
-            app.add_typer(_imported(name, module).app, name=name)
-        else:
-            app.command(name, help=line)(_not_asked_for)
-    app()
+    version_option = typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
 
+    @app.callback()
+    def options(version: Annotated[bool, version_option] = False) -> None:
+        """Flash-sale ticketing that does not fall over."""
 
-def _imported(name: str, module: str) -> Any:
+    asked = _find_command()
+    extra = (COMMANDS | GROUPS)[asked][2] if asked in COMMANDS | GROUPS else "all"
     try:
-        return importlib.import_module(module)
+        for name, (module, line, _) in COMMANDS.items():
+            work = getattr(importlib.import_module(module), name) if name == asked else _not_asked_for
+            app.command(name, help=None if name == asked else line)(work)
+        for name, (module, line, _) in GROUPS.items():
+            if name == asked:
+                app.add_typer(importlib.import_module(module).app, name=name)
+            else:
+                app.command(name, help=line)(_not_asked_for)
+        app()
     except ModuleNotFoundError as error:
-        sys.exit(f"`frontrow {name}` needs {error.name}, which is not installed: pip install 'frontrow[all]'")
+        if error.name is None or error.name.split(".")[0] == "frontrow":
+            raise
+        sys.exit(f"`frontrow {asked}` needs {error.name}, which is not installed: pip install 'frontrow[{extra}]'")
+
+
+def _find_command() -> str:
+    """The command that is asked for; while a shell completes a line, the one in that line."""
+    words = os.environ.get("COMP_WORDS", "").split() if "_FRONTROW_COMPLETE" in os.environ else sys.argv
+    return next((word for word in words[1:] if not word.startswith("-")), "")
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"frontrow {version('frontrow')}")
+        raise SystemExit(0)
 
 
 def _not_asked_for() -> None:

@@ -81,13 +81,13 @@ def open_room(
 
 @app.command()
 def rate(
-    per_s: Annotated[int, typer.Argument(min=0, help="people let in a second, at most")],
+    per_s: Annotated[int, typer.Argument(min=0, help="people let in per second, at most")],
     url: Url = HERE,
     event: Event = "",
     key: Key = "",
     as_json: AsJson = False,
 ) -> None:
-    """Change how many people are let in a second."""
+    """Change how many people are let in per second."""
     _show(_ask("PATCH", url, event, key, {"rate_per_s": per_s}), as_json)
 
 
@@ -141,7 +141,7 @@ def make_codes(
     lane: Annotated[int, typer.Option(min=0, max=3, help="number of the lane they lead to")] = 1,
     start: Annotated[int, typer.Option(min=0, help="number of the first code")] = 0,
 ) -> None:
-    """Print signed, single-use Verified-Fan codes, one a line."""
+    """Print signed, single-use Verified-Fan codes, one per line."""
     from frontrow.waitingroom.credentials.fan_codes import Codes
     from frontrow.waitingroom.credentials.room_keys import RoomKeys
 

@@ -46,17 +46,18 @@ class LimitMetrics:
     """
 
     def __init__(self) -> None:
-        self._stats: list[Stats] = []
+        self._stats: dict[object, list[Stats]] = {}  # owner -> its limiters, the newest last
         self._past: dict[str, RuleStats] = {}
         self.latency: dict[str, RuleLatency] = {}
 
-    def follow(self, stats: Stats) -> None:
-        """Include a limiter's counters. The counters of limiters replaced long ago are added up."""
+    def follow(self, stats: Stats, owner: object = None) -> None:
+        """Include a limiter's counters. Those that the same owner replaced long ago are added up."""
         for rule in stats.rules:
             self.latency.setdefault(rule, RuleLatency())
-        self._stats.append(stats)
-        while len(self._stats) > MAX_FOLLOWED:
-            _add(self._past, self._stats.pop(0))
+        followed = self._stats.setdefault(owner, [])
+        followed.append(stats)
+        while len(followed) > MAX_FOLLOWED:
+            _add(self._past, followed.pop(0))
 
     def record_latency(self, decision: Decision, ns: int) -> None:
         """Count how long a decision took and whether the store made it."""
@@ -69,7 +70,7 @@ class LimitMetrics:
     def snapshot(self) -> dict[str, dict[str, int]]:
         """Every counter of every rule as plain numbers."""
         total = {name: replace(counts) for name, counts in self._past.items()}
-        for stats in list(self._stats):
+        for stats in [stats for followed in list(self._stats.values()) for stats in followed]:
             _add(total, stats)
         return {
             name: {

@@ -15,6 +15,7 @@ from typing import Self
 
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput
+from frontrow.limits.algorithms import SPECIFICATION
 from frontrow.limits.quota import Decision, Quota, Throttled
 from frontrow.limits.stores.protocol import CHARGE, PEEK, REFUND, QuotaSlot, Store, StoreRequest
 
@@ -130,9 +131,7 @@ def counted_for_us(quota: Quota, charged_us: int, reset_after_us: int | None) ->
     A bucket that has not been empty since the charge still owes all of it. One that may have been empty owes nothing of
     it. A window counts a charge until it ends.
     """
-    into_us = charged_us % quota.period_us
-    if quota.algorithm == "fixed_window":
-        return quota.period_us - into_us if reset_after_us is None else reset_after_us
-    if quota.algorithm == "sliding_counter":
-        return quota.period_us - into_us if reset_after_us is None else reset_after_us - quota.period_us
-    return quota.life_us if reset_after_us is None else reset_after_us
+    if reset_after_us is None:
+        alone, _ = SPECIFICATION[quota.algorithm](quota, None, charged_us, 1)
+        reset_after_us = quota.life_us if quota.is_bucket else alone.reset_after_us
+    return reset_after_us - (quota.period_us if quota.algorithm == "sliding_counter" else 0)

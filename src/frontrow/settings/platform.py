@@ -244,7 +244,7 @@ class PlatformSettings:
             with named("redis.url"):
                 scheme_of(self.redis.url)
         if "\0" in server.folder:
-            raise ConfigError("server.folder is no name of a folder", param="server.folder")
+            raise ConfigError("server.folder must be the name of a folder", param="server.folder")
 
     @property
     def shared(self) -> bool:
@@ -300,9 +300,9 @@ def read_settings(
     tables = read_toml(path) if path else read_toml(DEFAULT_FILE) if Path(DEFAULT_FILE).exists() else {}
     if "limits" in tables:
         raise ConfigError(f"[limits] {NO_LIMITS}", param="limits")
-    unknown = sorted(set(tables) - set(_SECTIONS))
+    unknown = sorted(set(tables) - set(_SECTIONS) - {"rehearsal"})  # `frontrow rehearse` reads that one
     if unknown:
-        raise ConfigError(f"[{unknown[0]}] is no section; there are {', '.join(_SECTIONS)}", param=unknown[0])
+        raise ConfigError(f"[{unknown[0]}] is not a section; there are {', '.join(_SECTIONS)}", param=unknown[0])
     _check_names(environment)
     _check_used(tables.get("room", {}), environment)
     sections = {name: load(kind, name, tables=tables, env=environment) for name, kind in _SECTIONS.items()}

@@ -32,11 +32,9 @@ from frontrow.web.api.openapi_document import complete
 from frontrow.web.api.problems import on_bug, on_problem
 from frontrow.web.platform.platform import Platform
 from frontrow.web.server.overflow_page import Notices
-from frontrow.web.server.request_middleware import Front, RequestIds
+from frontrow.web.server.request_middleware import MAX_REQUEST_BYTES, Front, RequestIds
 from frontrow.web.site.error_pages import on_any_http_error
 from frontrow.web.site.refusal_pages import notices_for_people
-
-MAX_BODY_BYTES = 1024 * 1024
 
 
 def routes() -> list[HTTPRouteHandler]:
@@ -83,7 +81,7 @@ def platform_app(platform: Platform, *, own_loops: bool = True) -> Litestar:
         exception_handlers={HTTPException: on_any_http_error, FrontrowError: on_problem, Exception: on_bug},
         openapi_config=OpenAPIConfig("Frontrow", __version__, render_plugins=[], path="/schema"),
         state=State({"platform": platform}),
-        request_max_body_size=MAX_BODY_BYTES,
+        request_max_body_size=MAX_REQUEST_BYTES,
         logging_config=None,
     )
     app.state.make_document = partial(_document, app, handlers)

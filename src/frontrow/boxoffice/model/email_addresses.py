@@ -39,5 +39,5 @@ def checked_email(text: str) -> str:
     email = canonical_email(text)
     local = email.rpartition("@")[0]
     if len(email) > MAX_EMAIL_CHARS or len(local) > 64 or not email.isprintable() or not _EMAIL.fullmatch(email):
-        raise InvalidInput("this is no e-mail address such as ada@example.org", param="email")
+        raise InvalidInput("this is not an e-mail address; one is like ada@example.org", param="email")
     return email

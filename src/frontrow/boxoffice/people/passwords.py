@@ -1,10 +1,10 @@
 """Passwords: argon2id in separate threads, a few at a time, the rest in a bounded line.
 
-A password is normalised (`people.normalised_password`) when it is set and when it is checked, so that it is the same on
-every keyboard and every page. Older hashes were made from other forms. Those are tried too, and a member who signs in
-with one gets a new hash. The number of forms depends only on what was typed. Accounts that do not exist cost as much
-(they are checked against a hash of an unknown password), so neither time nor `verifications` shows which addresses have
-an account.
+A password is normalised (`password_rules.normalised_password`) when it is set and when it is checked, so that it is the
+same on every keyboard and every page. Older hashes were made from other forms. Those are tried too, and a member who
+signs in with one gets a new hash. The number of forms depends only on what was typed. Accounts that do not exist cost
+as much (they are checked against a hash of an unknown password), so neither time nor `verifications` shows which
+addresses have an account.
 """
 
 import asyncio

@@ -14,12 +14,12 @@ import warnings
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import perf_counter_ns
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from frontrow.limits.config import load_config
 from frontrow.limits.http.body_parts import BODY, read_asgi_body
 from frontrow.limits.http.caller_identity import Getter, RequestSource, arun_steps
-from frontrow.limits.http.cors import is_preflight, through_cors
+from frontrow.limits.http.cors import is_cross_origin, is_preflight, through_cors
 from frontrow.limits.http.headers import FIELDS, Field, ToldFields, tightest
 from frontrow.limits.http.refusal_responses import Response, missing_client_response, own_response, refusal_response
 from frontrow.limits.http.request_limits import LimitedRoute, MissingClient, Options, RequestLimits
@@ -37,7 +37,7 @@ App = Callable[[Scope, Any, Any], Awaitable[None]]
 class RateLimitMiddleware:
     """Limits the requests of an ASGI application."""
 
-    def __init__(self, app: App, rules: Rules, store: str = "memory://", **options: Unpack[Options]) -> None:
+    def __init__(self, app: App, rules: Rules, store: Any = "memory://", **options: Unpack[Options]) -> None:
         self.app = app
         self.limits = RequestLimits(rules, SCOPES, store=store, **options)
 
@@ -58,16 +58,13 @@ class RateLimitMiddleware:
         route = limits.routes.get((method, path, root_path)) or limits.add_route(method, path, root_path)
         if not route.matches or (method == "OPTIONS" and limits.skips_preflights and is_preflight(scope["headers"])):
             return await self.app(scope, receive, send)
-        if route.reads_body and kind == "http":
-            receive = await read_asgi_body(scope, receive, limits.max_body_bytes)
+        if route.plain_key is None or FIELDS in scope:
+            return await self._serve(route, scope, receive, send)
+        # from here on the most common case, at the least cost: nothing to wait for but the store, nothing to give back
         try:
-            key = route.key_of(scope) if route.key_of is not None else await arun_steps(route.key_steps(scope))
+            key = route.plain_key(scope)
         except MissingClient as error:
             return await self._respond(scope, receive, send, missing_client_response(error))
-        if key is None:  # exempt
-            return await self.app(scope, receive, send)
-        if route.refundable:
-            return await self._charge_and_settle(route, key, scope, receive, send)
         decision: Decision
         if limits.in_memory and next(limits.untimed):  # most decisions in memory take less time than timing them
             decision = route.check(key, route.cost)
@@ -75,16 +72,13 @@ class RateLimitMiddleware:
             began_ns = perf_counter_ns()
             decision = route.check(key, route.cost) if limits.in_memory else await route.acheck(key, route.cost)
             limits.record_latency(decision, perf_counter_ns() - began_ns)
-        fields = route.fields(key, decision)
+        fields = route.headers.of(decision)
         if not decision[0]:
             limits.log_refusal(decision, key, method)
             return await self._refuse(scope, receive, send, decision, fields)
         if decision[6]:
             await asyncio.sleep(decision.delay_s)
-        if FIELDS in scope:  # a limit outside this one writes the headers of both
-            scope[FIELDS].append(fields)
-            return await self.app(scope, receive, send)
-        told = scope[FIELDS] = [fields]
+        told = scope[FIELDS] = [fields]  # limits inside this one add theirs
 
         # a plain function that returns the awaitable saves one coroutine per message
         def send_with_fields(message: Message) -> Awaitable[None]:
@@ -96,16 +90,22 @@ class RateLimitMiddleware:
 
         return await self.app(scope, receive, send_with_fields)
 
-    async def _charge_and_settle(
-        self, route: LimitedRoute, key: Any, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        """Serve a request of rules that count only some responses: charge first, refund when the status is known."""
+    async def _serve(self, route: LimitedRoute, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request of any rules: read the body, wait for the user's functions, charge, settle, tell."""
+        if route.reads_body and scope["type"] == "http":
+            receive = await read_asgi_body(scope, receive, self.limits.max_body_bytes)
+        try:
+            key = await arun_steps(route.key_steps(scope))
+        except MissingClient as error:
+            return await self._respond(scope, receive, send, missing_client_response(error))
+        if key is None:  # exempt
+            return await self.app(scope, receive, send)
         charge = await self.limits.adecide(route, key, scope.get("method", "GET"))
+        told, settled = ToldFields(scope, charge.fields, FIELDS), False
         if not charge.decision.allowed:
-            return await self._refuse(scope, receive, send, charge.decision, charge.fields)
+            return await self._refuse(scope, receive, send, charge.decision, told.to_write())
         if charge.decision.delay_us:
             await asyncio.sleep(charge.decision.delay_s)
-        told, settled = ToldFields(scope, charge.fields, FIELDS), False
 
         async def send_settled(message: Message) -> None:
             nonlocal settled
@@ -122,38 +122,32 @@ class RateLimitMiddleware:
                 await self.limits.asettle(charge, 500)
             raise
 
-    async def _refuse(
+    def _refuse(
         self, scope: Scope, receive: Receive, send: Send, decision: Decision, fields: list[Field]
-    ) -> None:
+    ) -> Awaitable[None]:
         """Answer a refused request, with the application's own body if it has one."""
-        if FIELDS in scope:  # a limit outside this one writes the headers of both
-            scope[FIELDS].append(fields)
-            fields = []
         response = refusal_response(decision, fields)
         if self.limits.on_refused is not None and scope["type"] == "http":
-            made = self.limits.on_refused(scope, decision)
-            if inspect.isawaitable(made):
-                made = await made
-            if callable(made):  # an ASGI application, like Starlette's Response
-                return await self._answer(scope, receive, _with_fields(send, response[1][2:]), made)
-            response = own_response(made, response)
-        await self._respond(scope, receive, send, response)
+            return self._respond_own(self.limits.on_refused(scope, decision), response, scope, receive, send)
+        return self._respond(scope, receive, send, response)
 
-    async def _respond(self, scope: Scope, receive: Receive, send: Send, response: Response) -> None:
+    async def _respond_own(self, made: Any, response: Response, scope: Scope, receive: Receive, send: Send) -> None:
+        if inspect.isawaitable(made):
+            made = await made
+        if callable(made):  # an ASGI application, like Starlette's Response
+            answer: App = through_cors(self.app, made) if is_cross_origin(scope) else made
+            return await answer(scope, receive, _with_fields(send, response[1][2:]))
+        await self._respond(scope, receive, send, own_response(made, response))
+
+    def _respond(self, scope: Scope, receive: Receive, send: Send, response: Response) -> Awaitable[None]:
         """Send a whole response in place of the application's."""
+        if not is_cross_origin(scope):
+            return _send_response(scope, receive, send, *response)
 
-        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-            await _send_response(scope, receive, send, *response)
+        def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+            return _send_response(scope, receive, send, *response)
 
-        await self._answer(scope, receive, send, answer)
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send, answer: App) -> None:
-        """Run `answer` in place of the application. A page's script may read it if it may read the application."""
-        # OPTIONS is left out: a CORS middleware would take it for a preflight and accept it
-        is_cross_origin = scope.get("method", "OPTIONS") != "OPTIONS" and any(
-            name == b"origin" for name, _ in scope["headers"]
-        )
-        await (through_cors(self.app, answer) if is_cross_origin else answer)(scope, receive, send)
+        return cast(Awaitable[None], through_cors(self.app, answer)(scope, receive, send))
 
     @property
     def gate(self) -> RequestLimits:

@@ -19,6 +19,13 @@ def is_preflight(headers: Any) -> bool:
     return b"origin" in names and b"access-control-request-method" in names
 
 
+def is_cross_origin(scope: Any) -> bool:
+    """Whether a page's script may wait for the response. OPTIONS is left out: CORS middleware would accept it."""
+    if scope.get("method", "OPTIONS") == "OPTIONS":
+        return False
+    return b"origin" in [name for name, _ in scope["headers"]]
+
+
 def through_cors(app: Any, answer: Any) -> Any:
     """`answer`, wrapped in the CORS middleware that stands inside `app`, if there is one. Both are ASGI."""
     for _ in range(MAX_LAYERS):

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from fastapi import Depends, Request, Response
+from fastapi.requests import HTTPConnection
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.http.caller_identity import user_name
@@ -61,10 +62,11 @@ class RateLimits:
             options["key"] = _user_of
         limit = self.routes.make(*quotas, **options)
 
-        async def count_request(request: Request, response: Response, user: Any = None) -> None:
+        # an HTTPConnection is a request or a WebSocket; a dependency of the whole application sees both
+        async def count_request(request: HTTPConnection, response: Response, user: Any = None) -> None:
             request.scope[_USER] = user
             try:
-                charge = await limit.acheck(request, _route_name(request), request.method)
+                charge = await limit.acheck(request, _route_name(request), request.scope.get("method", "GET"))
             except MissingClient as error:
                 raise_nameless(request, error)
             if charge is None:  # exempt
@@ -90,7 +92,7 @@ class RateLimits:
         await self.routes.aclose()
 
 
-def _route_name(request: Request) -> str:
+def _route_name(request: HTTPConnection) -> str:
     """The route's pattern and function. The path itself would be another one for every id in it."""
     return f"{getattr(request.scope.get('route'), 'path', '')} {endpoint_name(request.scope['endpoint'])}"
 
@@ -111,7 +113,7 @@ def _with_response(request: Request, response: Response) -> Request:
     return request
 
 
-def _user_of(request: Request) -> str | None:
+def _user_of(request: HTTPConnection) -> str | None:
     return user_name(request.scope.get(_USER))
 
 

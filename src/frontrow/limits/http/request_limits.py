@@ -91,9 +91,9 @@ class LimitedRoute:
         "check",
         "cost",
         "headers",
-        "key_of",
         "key_steps",
         "matches",
+        "plain_key",
         "reads_body",
         "refund",
         "refundable",
@@ -107,8 +107,9 @@ class LimitedRoute:
         self.refund: Callable[..., Any]
         self.arefund: Callable[..., Any]
         self.cost = 1
-        self.key_of: Callable[[Request], Any] | None = None  # None: only `key_steps` can make the key
         self.key_steps: Callable[[Request], Steps[Any]]  # makes None for a request that is exempt
+        self.plain_key: Callable[[Request], Any] | None = None
+        """Makes the key at once, if that is all there is to do: no exemptions, tiers, bodies or refunds."""
         self.reads_body = False
         self.refundable: tuple[RequestRule, ...] = ()  # the rules that count only some responses
         self.headers: HeaderBuilder
@@ -120,6 +121,9 @@ class LimitedRoute:
         if self.tier_headers is not None:
             headers = self.tier_headers.get(key.get(TIER_PART), headers)
         return headers.of(decision)
+
+
+_NO_RULES = LimitedRoute(())
 
 
 class Charge(NamedTuple):
@@ -142,7 +146,7 @@ class RequestLimits:
         rules: Rules,
         source: RequestSource,
         *,
-        store: str = "memory://",
+        store: Any = "memory://",
         identify: Mapping[str, Source] | None = None,
         trusted_proxies: Iterable[str] = (),
         ipv6_prefix: int = 64,
@@ -200,6 +204,9 @@ class RequestLimits:
         self._rules: RuleSet
         self._limiter: Limiter | None = None
         self.routes: dict[tuple[str, str, str], LimitedRoute] = {}
+        self._shared_routes: dict[
+            tuple[Any, ...], LimitedRoute
+        ] = {}  # as many as there are patterns, methods and costs
         self.book.follow(self._prepare)
 
     # -- rules in force ----------------------------------------------------------------------------------------
@@ -222,9 +229,9 @@ class RequestLimits:
                 if self._limiter is not None:
                     self._retire(self._limiter)
                 if limiter is not None:
-                    self.metrics.follow(limiter.stats)
+                    self.metrics.follow(limiter.stats, self)
                 self._rules, self._limiter = rules, limiter
-                self.routes = {}
+                self.routes, self._shared_routes = {}, {}
 
         return switch
 
@@ -275,20 +282,32 @@ class RequestLimits:
         self.routes[key] = route
 
     def _build_route(self, matches: tuple[Match, ...], path: str) -> LimitedRoute:
-        route = LimitedRoute(matches)
+        """The route of these matches. Paths that match the same patterns at the same cost share one."""
         if not matches or self._limiter is None:
-            return route
+            return _NO_RULES
+        cost = self._cost(matches[0].endpoint.partition(" ")[0], path)
+        if any("path" in match.rule.key for match in matches):
+            return self._new_route(self._limiter, matches, path, cost)
+        shared = (cost, *[(match.rule.name, match.endpoint) for match in matches])
+        route = self._shared_routes.get(shared)
+        if route is None:
+            route = self._shared_routes[shared] = self._new_route(self._limiter, matches, path, cost)
+        return route
+
+    def _new_route(self, limiter: Limiter, matches: tuple[Match, ...], path: str, cost: int) -> LimitedRoute:
+        route = LimitedRoute(matches)
         constant = _constant_parts(matches, path)
         rules = [match.rule for match in matches]
-        route_check = RouteCheck(self._limiter, [rule.name for rule in rules], constant)
-        route.cost = route_check.check_cost(self._cost(matches[0].endpoint.partition(" ")[0], path))
+        route_check = RouteCheck(limiter, [rule.name for rule in rules], constant)
+        route.cost = route_check.check_cost(cost)
         single_part = single_key_part(self._rules.rules)
-        checker = route_check if single_part is None else self._limiter
+        checker = route_check if single_part is None else limiter
         route.check, route.acheck = checker.check, checker.acheck
         route.refund, route.arefund = route_check.refund, route_check.arefund
         route.refundable = tuple(rule for rule in rules if rule.statuses)
         route.reads_body = any(part in self._identity.in_body for rule in rules for part in rule.key)
-        route.key_of, route.key_steps = self._key_makers(rules, constant, single_part)
+        plain_key, route.key_steps = self._key_makers(rules, constant, single_part)
+        route.plain_key = None if route.reads_body or route.refundable else plain_key
         route.headers = self._header_builder(rules, None)
         tiers = {tier for rule in rules for tier in rule.tiers}
         if tiers:

@@ -13,7 +13,7 @@ from typing import Any
 from frontrow.core.errors import ConfigError
 from frontrow.limits.http.caller_identity import RequestSource, Steps, arun_steps, check_can_wait, run_steps
 from frontrow.limits.http.request_limits import Charge, LimitedRoute, RequestLimits
-from frontrow.limits.metrics import LimitMetrics
+from frontrow.limits.metrics import LimitMetrics, RefusalLog
 from frontrow.limits.quota import Quota
 from frontrow.limits.rule_list import name_quotas
 from frontrow.limits.rules import RequestRule
@@ -36,13 +36,12 @@ class RouteLimits:
             if name in options:
                 raise ConfigError(f"{name} belongs to the middleware; a limit of a route has none", param=name)
         self._source = source
-        self._options: dict[str, Any] = {"metrics": LimitMetrics(), **options}
+        self._options: dict[str, Any] = {"metrics": LimitMetrics(), "refusals": RefusalLog(), **options}
         self.metrics: LimitMetrics = self._options["metrics"]
         self._lock = threading.Lock()
         self._named: dict[str, tuple[Any, Counts]] = {}
         self._all: list[RequestLimits] = []
-        self._open([RequestRule("probe", Quota.parse("1/day"))], {}).close()  # reports wrong options now
-        self._all.clear()
+        RequestLimits("1/day", source, **{**self._options, "metrics": None}).close()  # reports wrong options now
 
     def make(
         self,

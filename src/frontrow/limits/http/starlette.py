@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
 from frontrow.core.errors import ConfigError
@@ -66,12 +66,12 @@ def without_own_body(options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def raise_refusal(request: Request, charge: Charge, fields: list[Field]) -> NoReturn:
+def raise_refusal(request: HTTPConnection, charge: Charge, fields: list[Field]) -> NoReturn:
     """Refuse a request in the way the framework's exception handlers see it."""
     raise RateLimited(charge, fields)
 
 
-def raise_nameless(request: Request, error: MissingClient) -> NoReturn:
+def raise_nameless(request: HTTPConnection, error: MissingClient) -> NoReturn:
     """Answer 400: the request does not say who it is from."""
     raise HTTPException(error.http_status, error.message) from error
 
@@ -81,7 +81,7 @@ def status_of_error(error: Exception) -> int:
     return error.status_code if isinstance(error, HTTPException) else 500
 
 
-def write_fields(request: Request, response: Response, fields: list[Field]) -> None:
+def write_fields(request: HTTPConnection, response: Response, fields: list[Field]) -> None:
     """Put headers into a response."""
     response.headers.update(dict(as_text(fields)))
 

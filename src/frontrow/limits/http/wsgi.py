@@ -30,7 +30,7 @@ App = Callable[[Environ, StartResponse], Iterable[bytes]]
 class RateLimitMiddleware:
     """Limits the requests of a WSGI application."""
 
-    def __init__(self, app: App, rules: Rules, store: str = "memory://", **options: Unpack[Options]) -> None:
+    def __init__(self, app: App, rules: Rules, store: Any = "memory://", **options: Unpack[Options]) -> None:
         self.app = app
         self.limits = RequestLimits(rules, ENVIRONS, store=store, **options)
 
@@ -49,7 +49,7 @@ class RateLimitMiddleware:
         if route.reads_body:
             read_wsgi_body(environ, limits.max_body_bytes)
         try:
-            key = route.key_of(environ) if route.key_of is not None else run_steps(route.key_steps(environ))
+            key = run_steps(route.key_steps(environ)) if route.plain_key is None else route.plain_key(environ)
         except MissingClient as error:
             return _send_response(environ, start_response, *missing_client_response(error))
         if key is None:  # exempt

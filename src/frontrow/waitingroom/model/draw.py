@@ -111,7 +111,7 @@ def verify(published: Mapping[str, Any], lane: str, arrival: int, committed: str
     except InvalidInput:
         raise
     except (KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(f"this is no draw record: {error} is missing or wrong") from None
+        raise InvalidInput(f"this is not a draw record: {error} is missing or wrong") from None
     if commitment(secret) != claimed or (committed is not None and claimed != committed):
         raise InvalidInput("the secret does not match the commitment: this draw is not the one promised")
     if lane not in people:

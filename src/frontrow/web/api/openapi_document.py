@@ -39,7 +39,7 @@ TITLES: Final = {
     401: "Who are you?",
     402: "The card was declined",
     403: "You may not",
-    404: "There is no such thing",
+    404: "Not found",
     405: "Not by this method",
     409: "Refused; the code says why",
     410: "It is over",

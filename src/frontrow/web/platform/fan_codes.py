@@ -59,7 +59,7 @@ class FanCodes:
         try:
             found = read_csv(text.splitlines(), self.lanes(event))
         except csv.Error as error:
-            raise InvalidInput(f"this is no CSV: {error}", param="csv") from None
+            raise InvalidInput(f"this is not valid CSV: {error}", param="csv") from None
         except InvalidInput as error:
             raise InvalidInput(error.message, param="csv") from None
         if not 1 <= len(found) <= MAX_IMPORT:

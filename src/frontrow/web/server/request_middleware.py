@@ -21,6 +21,7 @@ from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, h
 from frontrow.web.server.overflow_page import ForPeople
 
 REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:-]{1,64}\Z")
+MAX_REQUEST_BYTES = 1024 * 1024  # of a body; endpoints of the hot lane allow less (`endpoints.messages`)
 MAX_TAGGED_BYTES = 2 * 1024 * 1024
 request_id: ContextVar[str] = ContextVar(
     "request_id", default=""

@@ -14,7 +14,7 @@ def is_postgres(url: str) -> bool:
     if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
         return False
     shown = url.rpartition("@")[2][:60]  # a password is before the @
-    raise ConfigError(f"{shown!r} is no ledger; it must be like {EXAMPLES}", param="ledger")
+    raise ConfigError(f"{shown!r} is not a ledger; it must be like {EXAMPLES}", param="ledger")
 
 
 def sqlite_path(url: str) -> Path:

@@ -3,14 +3,16 @@
 Each is one form and calls the same service as the API, so checks, effects and audit are the same.
 """
 
+from collections.abc import Awaitable
 from typing import Any
 
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
+from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.organising.bookings import MAX_SEATS
-from frontrow.core.errors import FrontrowError, Refused, Unavailable
+from frontrow.core.errors import FrontrowError, NotFound, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, own_event_booking
 from frontrow.web.api.organiser.common import editor_of
@@ -47,13 +49,10 @@ async def refund(
         return await booking_page(request, platform, caller, event_id, booking_id, NO_REASON)
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
     seats = form.all("seat")[:MAX_SEATS]
-    try:
-        await platform.organiser.bookings.refund(
-            editor_of(caller), event, booking, seats, keep_fee=not full, reason=reason
-        )
-    except FrontrowError as error:
-        return await _refused(request, platform, caller, event_id, booking_id, error)
-    return _back(event_id, booking_id, "refund")
+    work = platform.organiser.bookings.refund(
+        editor_of(caller), event, booking, seats, keep_fee=not full, reason=reason
+    )
+    return await _done(request, platform, caller, booking, work, "refund")
 
 
 @action(f"{ONE}/refunds/{{refund_id:str}}/retry", "own_retry_refund", Access.staff("refunds:write"))
@@ -68,11 +67,8 @@ async def retry(
 ) -> Response[bytes]:
     """Retry a refund that failed at the bank."""
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
-    try:
-        await platform.organiser.bookings.retry_refund(editor_of(caller), event, booking, refund_id)
-    except FrontrowError as error:
-        return await _refused(request, platform, caller, event_id, booking_id, error)
-    return _back(event_id, booking_id, "retry")
+    work = platform.organiser.bookings.retry_refund(editor_of(caller), event, booking, refund_id)
+    return await _done(request, platform, caller, booking, work, "retry")
 
 
 @action(f"{ONE}/reseat", "own_reseat", Access.staff("refunds:write"))
@@ -86,12 +82,8 @@ async def reseat(
 ) -> Response[bytes]:
     """Move to other free seats at the same price."""
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
-    leave, to = form.all("seat"), form.all("to")
-    try:
-        await platform.organiser.bookings.reseat(editor_of(caller), event, booking, leave, to)
-    except FrontrowError as error:
-        return await _refused(request, platform, caller, event_id, booking_id, error)
-    return _back(event_id, booking_id, "reseat")
+    work = platform.organiser.bookings.reseat(editor_of(caller), event, booking, form.all("seat"), form.all("to"))
+    return await _done(request, platform, caller, booking, work, "reseat")
 
 
 @action(f"{ONE}/cancel", "own_cancel", Access.staff("refunds:write"))
@@ -105,11 +97,8 @@ async def cancel(
 ) -> Response[bytes]:
     """Cancel a booking that is not paid yet."""
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
-    try:
-        await platform.organiser.bookings.cancel_unpaid(editor_of(caller), event, booking)
-    except Refused as error:
-        return await _refused(request, platform, caller, event_id, booking_id, error)
-    return _back(event_id, booking_id, "cancel")
+    work = platform.organiser.bookings.cancel_unpaid(editor_of(caller), event, booking)
+    return await _done(request, platform, caller, booking, work, "cancel")
 
 
 @action(f"{ONE}/resend", "own_resend", Access.staff("refunds:write"))
@@ -119,20 +108,25 @@ async def resend(
     """Send the tickets by email again."""
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
     sent = await platform.organiser.bookings.resend_tickets(editor_of(caller), event, booking)
-    return _back(event_id, booking_id, "resend" if sent else "nobody")
+    return _back(booking, "resend" if sent else "nobody")
 
 
-def _back(event_id: str, booking_id: str, done: str) -> Response[bytes]:
-    return go_to(f"/organiser/events/{event_id}/bookings/{booking_id}?done={done}")
-
-
-async def _refused(
-    request: Asked, platform: Platform, caller: Caller, event_id: str, booking_id: str, error: FrontrowError
+async def _done(
+    request: Asked, platform: Platform, caller: Caller, booking: Booking, work: Awaitable[object], done: str
 ) -> Response[bytes]:
-    """The page again, with why the action was refused. Not-found and unavailable errors are raised as they are."""
-    if error.http_status == 404 or isinstance(error, Unavailable):
-        raise error
-    return await booking_page(request, platform, caller, event_id, booking_id, REFUSALS.get(error.code, REFUSED))
+    """Do it and redirect back. A refusal is shown on the page; not-found and unavailable errors are raised."""
+    try:
+        await work
+    except (NotFound, Unavailable):
+        raise
+    except FrontrowError as error:
+        refusal = REFUSALS.get(error.code, REFUSED)
+        return await booking_page(request, platform, caller, booking.event_id, booking.id, refusal)
+    return _back(booking, done)
+
+
+def _back(booking: Booking, done: str) -> Response[bytes]:
+    return go_to(f"/organiser/events/{booking.event_id}/bookings/{booking.id}?done={done}")
 
 
 ROUTES: list[HTTPRouteHandler] = [refund, retry, reseat, cancel, resend]

@@ -1,0 +1,85 @@
+"""`frontrow rehearse`: a sale of millions, simulated before it happens."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from frontrow.core import settings_loader
+from frontrow.core.errors import FrontrowError
+from frontrow.settings.room import RoomSettings
+from frontrow.waitingroom.model.config import RoomConfig
+
+
+def rehearse(
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", help="A frontrow.toml with [room] and perhaps [rehearsal].")
+    ] = None,
+    people: Annotated[int | None, typer.Option(help="Identities that join, bots included.")] = None,
+    seats: Annotated[int | None, typer.Option(help="Seats on sale.")] = None,
+    arrivals: Annotated[str | None, typer.Option(help="spike, steady or bots.")] = None,
+    bots: Annotated[float | None, typer.Option(help="Share of the identities that are bots, like 0.2.")] = None,
+    capacity: Annotated[int | None, typer.Option(help="People in the shop at once (room.capacity).")] = None,
+    window_size: Annotated[int | None, typer.Option(help="People admitted per slide (room.window_size).")] = None,
+    seed: Annotated[int | None, typer.Option(help="The same seed is the same sale.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a report with plots here.")] = None,
+    as_json: Annotated[
+        Path | None, typer.Option("--json", help="Write all figures here; - for standard output.")
+    ] = None,
+) -> None:
+    """Simulate a sale of millions before it happens: waits, fairness, bots, what limits it, what to set."""
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.table import Table
+
+    from frontrow.rehearsal.cost_model import read_costs
+    from frontrow.rehearsal.figures import read_figures
+    from frontrow.rehearsal.report import list_figures, write_report
+    from frontrow.rehearsal.sale_plan import SalePlan
+    from frontrow.rehearsal.simulation import Simulation
+
+    console = Console(stderr=as_json is not None and str(as_json) == "-")
+    try:
+        room, table = _read_config(config)
+        room = room.changed(**_given(capacity=capacity, window_size=window_size))
+        plan = SalePlan.from_dict(table, room)
+        plan = plan.changed(**_given(people=people, seats=seats, arrivals=arrivals, bots=bots, seed=seed))
+    except FrontrowError as error:
+        raise typer.BadParameter(str(error)) from None
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task(f"{plan.people:,} people gather …", total=1.0)
+        simulation = Simulation(plan)
+        progress.update(task, description="the sale …")
+        simulation.run(lambda share: progress.update(task, completed=share))
+        figures = read_figures(simulation, read_costs())
+    summary = Table(title=f"A sale of {plan.seats:,} seats, rehearsed", show_header=False, title_justify="left")
+    for name, value in list_figures(figures):
+        summary.add_row(name, value)
+    console.print(summary)
+    for line in figures.advice:
+        console.print(f"• {line}", highlight=False)
+    if html is not None:
+        html.write_text(write_report(figures, f"A sale of {plan.seats:,} seats, rehearsed"))
+        console.print(f"The report: {html}", highlight=False)
+    if as_json is not None:
+        text = json.dumps(figures.to_dict(), indent=2)
+        if str(as_json) == "-":
+            print(text)
+        else:
+            as_json.write_text(text + "\n")
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _read_config(path: Path | None) -> tuple[RoomConfig, dict[str, Any]]:
+    """The room and the rehearsal's table of a frontrow.toml."""
+    from frontrow.rehearsal.sale_plan import SalePlan
+
+    if path is None:
+        return SalePlan().room, {}
+    tables = settings_loader.read_toml(str(path))
+    settings = settings_loader.load(RoomSettings, "room", tables={"room": tables.get("room", {})})
+    return settings.config(), dict(tables.get("rehearsal", {}))
