@@ -51,7 +51,8 @@ class KeyStates:
         tag = pack_parts(key, tag_parts, slot.rule.name) if tag_parts and isinstance(key, Mapping) else packed
         decision = self._limiter._store.decide(StoreRequest((at,), (packed,), cost, None, op, tag)).decision
         if decision.source != "store":
-            raise StoreDown("the store did not answer; check its URL, and that it runs")
+            reason = self._limiter.stats.store_error or "no reason known"
+            raise StoreDown(f"the store did not answer ({reason}); check its URL, and that it runs")
         return KeyState(slot, decision)
 
 

@@ -1,8 +1,9 @@
 """The limit scripts: their source, what a batch of requests sends to them, and what their reply means.
 
 A script is put together from the files in `lua`: the arithmetic, the algorithms it needs, and what it does with them.
-One check of one unit under one rule, the most common request, has a small script per algorithm. Everything else goes to
-`decide.lua`, which knows all algorithms and takes many requests at once.
+One check under one rule, the most common request, has a small script per algorithm. Everything else goes to
+`decide.lua`, which knows all algorithms and takes many requests at once. Before the algorithm, a small script tries the
+case that nearly every check is (`lua/fast`), so that it need not define functions.
 
 A state says what it is. Its key names the rule, the algorithm and the period (`frl|api|counter:60s|user:42`), so states
 that cannot be read as each other never meet. What is left of the quota (limit, capacity, weight of a unit) stands in
@@ -68,9 +69,12 @@ class LimitScript:
     def call(self, requests: Sequence[StoreRequest]) -> ScriptCall:
         """The call that decides `requests`. On a Cluster they share a hash tag."""
         first = requests[0]
-        if len(requests) == 1 and len(first.slots) == 1 and _is_plain(first):
-            slot = first.slots[0]
-            return ScriptCall(self._check_scripts[slot], [1, *self._keys(first), self._packed_slots[slot]])
+        if len(requests) == 1 and len(first.slots) == 1 and first.op == CHECK:
+            [slot], [key] = first.slots, self._keys(first)
+            arguments = [1, key, self._packed_slots[slot], first.cost]
+            return ScriptCall(
+                self._check_scripts[slot], arguments if first.now_us is None else [*arguments, first.now_us]
+            )
         keys = [key for request in requests for key in self._keys(request)]
         leading = tuple(range(len(first.slots)))
         if all(request.slots == leading and _is_plain(request) for request in requests):
@@ -135,8 +139,8 @@ def decide_script() -> Script:
 def _check_script(state: str) -> Script:
     """The script that decides one check of one rule whose state is of this kind."""
     algorithm = _lua(state).partition(GIVING_BACK)[0]
-    fetch = "call('GETRANGE', KEYS[1], 0, header - 1)" if state == "sliding_log" else "call('GET', KEYS[1])"
-    return _script(_lua("arithmetic"), algorithm, f"local packed = {fetch}\n", _lua("check_one"))
+    parts = (_lua("arithmetic"), _lua("check_time"), _lua(f"fast/{state}"), algorithm, _lua("check_one"))
+    return _script(*parts)
 
 
 def _lua(name: str) -> str:

@@ -2,6 +2,8 @@
 -- State: a = time, b = debt. It is stored with the weight of one unit and the capacity that it was counted under.
 -- Under another quota, the units that were owed are owed, up to that quota's capacity.
 
+local function div_up(a, b) return -div(-a, b) end
+
 local function slot(packed, at)
   local ttl, shadow, capacity, life, leak, unit, queue = unpack_('<ddddddd', packed, at)
   return { ttl = ttl, shadow = shadow, capacity = capacity, life = life, leak = leak, unit = unit, queue = queue }

@@ -22,7 +22,8 @@ for at = 1, #ARGV[1] do
   has_logs = has_logs or algorithm.header ~= nil
 end
 local R = tonumber(ARGV[3])
-local server_now = read_clock()
+local time = call('TIME')
+local server_now = time[1] * 1000000 + time[2]
 
 -- Requests
 
