@@ -28,6 +28,8 @@ from tests.support.servers import (
     system_redis,
 )
 
+pytest_plugins = ["tests.support.worker_groups"]
+
 # Compiled modules are kept whatever the shell says: many tests start processes that import the whole platform.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -26,6 +26,8 @@ ALLOWED = {
     "get_room": "public API of the client",
     "make_api_key": "public API of the client",
     "door_bundle": "public API of the client",
+    "get_buffer": "asyncio calls it",
+    "buffer_updated": "asyncio calls it",
     "message_event": "uvicorn reads it",
     "total_requests": "uvicorn reads it",
     "_client_async": "the Stripe client reads it",

@@ -21,8 +21,10 @@ from frontrow.settings.platform import (
     SecretSettings,
     ServerSettings,
 )
+from tests.support.servers import Valkey
 
 GOOD_KEY = "q7Rk0v2mX9ZpLw4TtB8sYc1NfHd6GjUeA3iKoVxQ5rMz"
+NO_LEDGER = "postgresql://postgres@127.0.0.1:1/none"
 
 
 def settings(folder: Path, key: str = GOOD_KEY, redis: str = "", ledger: str = "") -> PlatformSettings:
@@ -115,6 +117,24 @@ def test_stores_that_do_not_answer_fail_with_a_reason(tmp_path):
     found = asyncio.run(examine(gone))
     assert {one.check for one in found if one.state == FAIL} == {"ledger", "redis"}
     assert "hunter2" not in repr(found)
+
+
+def test_a_redis_that_refuses_us_or_our_scripts_says_so(tmp_path):
+    with Valkey("--requirepass", "right") as server:
+        bad = settings(tmp_path, redis=f"redis://:hunter2@127.0.0.1:{server.port}/0", ledger=NO_LEDGER)
+        found = [one for one in asyncio.run(examine(bad)) if one.check == "redis"]
+        assert [one.state for one in found] == [FAIL]
+        assert "refuses us" in found[0].says
+        assert "password" in found[0].do
+        assert "hunter2" not in repr(found)
+        with connect_sync(f"redis://:right@127.0.0.1:{server.port}/0") as admin:
+            admin.execute_command(
+                "ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@read", "+@connection", "+info", "+time"
+            )
+        half = settings(tmp_path, redis=f"redis://reader:pw@127.0.0.1:{server.port}/0", ledger=NO_LEDGER)
+        found = [one for one in asyncio.run(examine(half)) if one.check == "limits"]
+        assert [one.state for one in found] == [FAIL]
+        assert "evalsha" in found[0].says
 
 
 def test_the_command_answers_in_json_with_its_exit_code(tmp_path, monkeypatch):

@@ -35,7 +35,6 @@ FIELDS = [(name, field) for name, kind in _SECTIONS.items() for field in datacla
 NAMES = [f"{section}.{field.name}" for section, field in FIELDS]
 DEMO = {"FRONTROW_SERVER_DEMO": "true"}
 VAPID_KEY = base64.urlsafe_b64encode(bytes(range(1, 33))).decode()
-pytestmark = pytest.mark.xdist_group("settings_used")  # one worker: `seen` starts a platform
 CHECKS_ONLY = ("__post_init__", "_check_forms", "_check_room")
 
 

@@ -1,7 +1,6 @@
 """One small site for the browser tests of a file; each test has a fresh profile in the Chromium of its process."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,13 +13,6 @@ from tests.browser.steps import SHORT_ID
 
 WAIT_MS = 45_000  # nobody waits that long unless something is broken or the machine is very busy
 expect.set_options(timeout=WAIT_MS)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of a file run in one worker and share its browser and site; files spread over the workers."""
-    for item in items:
-        if Path(str(item.fspath)).parent.name == "browser":
-            item.add_marker(pytest.mark.xdist_group(f"browser-{Path(str(item.fspath)).stem}"))
 
 
 @pytest.fixture(scope="module")

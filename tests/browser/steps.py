@@ -130,6 +130,7 @@ SETTLED = """async () => {
   const painted = () => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(go))));
   await painted();
   const moving = document.getAnimations().filter((one) => one.effect?.getComputedTiming().endTime !== Infinity);
+  if (!moving.length) return;
   await Promise.all(moving.map((one) => one.finished.catch(() => null)));
   await painted();
 }"""

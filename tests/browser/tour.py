@@ -14,7 +14,7 @@ from frontrow.core.errors import Forbidden, Unavailable
 from frontrow.waitingroom.door.door_limits import TooManyRequests
 from tests.browser.mails import sign_in
 from tests.browser.served import Site, put_hall
-from tests.browser.steps import EVENT_ID, SHORT_ID, choose, enter, landed, pay, until
+from tests.browser.steps import EVENT_ID, SHORT_ID, be_let_in, choose, enter, hold_at_once, landed, pay
 
 STATES: Final = ("soon", "paused", "sold_out", "cancelled")
 DECLINED, ASKS_FIRST, PAYS = "4000000000000002", "4000002760003184", "4242424242424242"
@@ -128,7 +128,7 @@ def _choosing(page: Page, site: Site, address: str) -> Pages:
 
 def _endings(page: Page, site: Site, address: str) -> Pages:
     """Every other way a checkout can end."""
-    enter(page, site)
+    be_let_in(page, site.url, EVENT_ID)
     for card, ending in ((DECLINED, "declined"), (ASKS_FIRST, "bank")):
         _hold(page, site)
         pay(page, card)
@@ -147,7 +147,7 @@ def _endings(page: Page, site: Site, address: str) -> Pages:
     page.context.clear_cookies(name="frontrow_pass")
     pay(page, PAYS)
     yield from _ended(page, "visit_over")
-    enter(page, site, SHORT_ID)
+    be_let_in(page, site.url, SHORT_ID)
     _hold(page, site, SHORT_ID)
     yield from _ended(page, "expired")
 
@@ -159,11 +159,7 @@ def _ended(page: Page, kind: str) -> Pages:
 
 def _hold(page: Page, site: Site, event_id: str = EVENT_ID) -> str:
     """One seat held; where it is paid for."""
-    page.goto(f"{site.url}/events/{event_id}/seats")
-    until(page, "window.frontrow")
-    choose(page, 1)
-    page.locator("#go").click()
-    page.wait_for_url("**/checkout/**")
+    page.goto(f"{site.url}/checkout/{hold_at_once(page, site.url, event_id)}")
     return page.url
 
 

@@ -55,7 +55,6 @@ def _urls(kind: str, request: pytest.FixtureRequest) -> str | list[str]:
     return urls
 
 
-@pytest.mark.xdist_group("claims")
 @pytest.mark.parametrize("kind", ADAPTERS)
 @pytest.mark.parametrize("contract", CONTRACT, ids=lambda contract: contract.__name__)
 async def test_contract(contract: Contract, kind: str, request: pytest.FixtureRequest) -> None:
@@ -65,7 +64,6 @@ async def test_contract(contract: Contract, kind: str, request: pytest.FixtureRe
         await contract(one, two)
 
 
-@pytest.mark.xdist_group("claims")
 @pytest.mark.parametrize("kind", ADAPTERS)
 async def test_an_empty_store_refuses_until_it_is_filled(kind: str, request: pytest.FixtureRequest) -> None:
     """F1: an empty store is not an empty house."""

@@ -1,7 +1,6 @@
 """Fixtures of the journeys: `stack` (embedded, then clustered) and `visitor` (a fresh browser for each person)."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,14 +14,6 @@ WAIT_MS = 60_000  # nobody waits that long unless something is broken or the mac
 expect.set_options(timeout=WAIT_MS)
 FORMS = ("embedded", "clustered")
 Visitor = Callable[..., Page]
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The journeys of one file and form run in one worker and share their shop; files spread over the workers."""
-    for item in items:
-        if Path(str(item.fspath)).parent.name == "journeys":
-            form = next((form for form in FORMS if f"[{form}" in item.name or f"-{form}" in item.name), "")
-            item.add_marker(pytest.mark.xdist_group(f"journey-{Path(str(item.fspath)).stem}-{form}"))
 
 
 @pytest.fixture(scope="module", params=FORMS)

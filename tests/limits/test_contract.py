@@ -276,3 +276,17 @@ def test_large_and_odd_quotas_stay_exact(door: Door, algorithm: str, text: str) 
     assert not asker.peek("fan", now_us=at(0) + refusal.retry_after_us - 1).allowed
     assert asker.peek("fan", now_us=at(0) + refusal.retry_after_us).allowed
     assert asker.peek("fan", now_us=at(0) + quota.life_us).remaining == quota.limit
+
+
+def test_l3_a_calendar_month_ends_with_the_calendar(door: Door) -> None:
+    """A leap February has 29 days, and the next month begins at midnight UTC."""
+    limiter = door.limiter("2/month")
+    february_us, march_us = 1_706_745_600 * S, 1_709_251_200 * S
+    assert march_us - february_us == 29 * 86_400 * S
+    first = limiter.check("fan", now_us=february_us)
+    assert (first.remaining, first.reset_after_us) == (1, march_us - february_us)
+    assert limiter.check("fan", now_us=march_us - 1).allowed
+    refused = limiter.check("fan", now_us=march_us - 1)
+    assert (refused.allowed, refused.retry_after_us) == (False, 1)
+    march = limiter.check("fan", now_us=march_us)
+    assert (march.allowed, march.remaining, march.reset_after_us) == (True, 1, 31 * 86_400 * S)

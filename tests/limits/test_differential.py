@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+import redis
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,11 +29,12 @@ quotas = st.builds(
 ) | st.builds(
     lambda limit, period_s: Quota(limit, period_s * S, "sliding_log"), st.integers(1, 12), st.sampled_from([1, 7, 60])
 )
+months = st.builds(lambda limit: Quota.parse(f"{limit}/month"), st.integers(1, 12))
 steps_us = st.one_of(
     st.integers(0, 3 * S),
     st.sampled_from([0, 0, 1, S, 10 * S, 60 * S]),
     st.integers(-5 * S, 0),
-    st.sampled_from([-3600 * S, 86_400 * S, -86_400 * S]),
+    st.sampled_from([-3600 * S, 86_400 * S, -86_400 * S, 27 * 86_400 * S, 31 * 86_400 * S, -40 * 86_400 * S]),
 )
 operations = st.tuples(
     st.sampled_from([CHECK, CHECK, CHECK, PEEK, REFUND]), st.integers(1, 4), steps_us, st.integers(0, 1)
@@ -48,7 +50,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 @settings(max_examples=300)
 @given(
-    rules=st.lists(st.tuples(quotas, st.booleans()), min_size=1, max_size=3),
+    rules=st.lists(st.tuples(quotas | months, st.booleans()), min_size=1, max_size=3),
     history=st.lists(operations, max_size=40),
 )
 def test_specification_kernel_and_script_agree_on_random_histories(
@@ -58,7 +60,8 @@ def test_specification_kernel_and_script_agree_on_random_histories(
     slots = [QuotaSlot(Rule(f"r{at}", quota, shadow=shadow), "", quota) for at, (quota, shadow) in enumerate(rules)]
     clock = ManualClock()
     shared = RedisStore(every_redis_url, slots, Stats([]), deadline_s=5.0)
-    shared._sync.flushdb()
+    with redis.Redis.from_url(every_redis_url) as client:
+        client.flushdb()
     for_ever_us = 1 << 60  # what is forgotten when is another question than what is answered
     stores = [MemoryStore(slots, clock, 1000, for_ever_us), CompiledStore(slots, clock, 1000, for_ever_us), shared]
     now_us = T0_US

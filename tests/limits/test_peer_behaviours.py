@@ -23,7 +23,7 @@ from starlette.routing import Route
 from throttled.store import MemoryStore
 
 from frontrow.core.clock import ManualClock
-from frontrow.limits import CostTooLarge, InvalidCost, Limiter, Quota, Throttled
+from frontrow.limits import CostTooLarge, InvalidCost, InvalidQuota, Limiter, Quota, Throttled
 from frontrow.limits.http.key_states import KeyStates
 from tests.limits.doors import Door, S
 from tests.limits.web_doors import call_asgi
@@ -291,6 +291,15 @@ def test_our_sliding_counter_does_not_round_the_previous_windows_share_down(
         clock.now_s = DAY_S + at
         told.append((theirs("fan", cost, clock.now_s), ours.check("fan", cost, now_us=round(clock.now_s * S)).allowed))
     assert told == [(True, True), (True, True), (True, False)]
+
+
+def test_our_month_is_one_of_the_calendar_and_a_year_is_written_in_days() -> None:
+    days = [limits.parse(text).get_expiry() // 86_400 for text in ("1000/month", "1000/year")]
+    assert days == [30, 360]
+    assert Quota.parse("1000/month").calendar_month
+    with pytest.raises(InvalidQuota, match="'year' is no unit of time"):
+        Quota.parse("1000/year")
+    assert Quota.parse("1000/365 days").period_us == 365 * 86_400 * S
 
 
 def test_our_keys_never_meet() -> None:

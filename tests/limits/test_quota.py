@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from typing import Any
 from uuid import UUID
@@ -12,12 +13,14 @@ from hypothesis import strategies as st
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits import Decision, InvalidCost, InvalidKey, InvalidQuota, Limiter, Quota, Rule, Throttled
+from frontrow.limits.algorithms import month_start_us
 from frontrow.limits.http.asgi import RateLimitMiddleware
 from frontrow.limits.http.decorators import limited
 from frontrow.limits.http.starlette import limited as starlette_limited
 from frontrow.limits.quota import ALGORITHMS, BUCKETS
 
 DAY_US = 86_400_000_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +111,24 @@ def test_l3_a_text_may_hold_several_quotas(text: str) -> None:
     assert Quota.parse_all(text) == (Quota.parse("1/s"), Quota.parse("100/h"))
     with pytest.raises(InvalidQuota, match="several quotas"):
         Quota.parse(text)
+
+
+def test_l3_a_calendar_month_belongs_to_the_fixed_window() -> None:
+    quota = Quota.parse("5000/month")
+    assert (quota.algorithm, quota.calendar_month, str(quota)) == ("fixed_window", True, "5000/month fixed_window")
+    assert Quota.parse(str(quota)) == quota
+    for algorithm in set(ALGORITHMS) - {"fixed_window"}:
+        with pytest.raises(InvalidQuota, match=r'write "5000/30 days"'):
+            Quota.parse("5000/month", algorithm=algorithm)
+    with pytest.raises(InvalidQuota, match="calendar month"):
+        Quota(5, DAY_US, "fixed_window", calendar_month=True)
+
+
+@given(st.datetimes(datetime(1970, 1, 1), datetime(2400, 1, 1)))
+def test_l3_a_months_start_is_that_of_the_calendar(moment: datetime) -> None:
+    month = moment.replace(day=1, hour=0, minute=0, second=0, microsecond=0, tzinfo=UTC)
+    since_1970 = (moment.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+    assert month_start_us(since_1970) == (month - EPOCH) // timedelta(microseconds=1)
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,8 @@ def test_specification_and_script_agree_while_the_quota_changes(
     slots = [QuotaSlot(Rule("api", quota), "", quota) for quota in changes]
     store, specified = RedisStore(every_redis_url, slots, Stats([]), deadline_s=5.0), Specified()
     now_us = latest_us = T0_US
-    store._sync.flushdb()
+    with redis.Redis.from_url(every_redis_url) as client:
+        client.flushdb()
     try:
         for which, op, cost, step_us in history:
             now_us += step_us

@@ -164,16 +164,16 @@ class Valkey(Server):
 
 
 class Sentinel(Valkey):
-    """A Sentinel watching `primary` under the name `frontrow`."""
+    """A Sentinel watching `primary` (at `port`, if a proxy stands before it) under the name `frontrow`."""
 
     name = "sentinel"
 
-    def __init__(self, primary: Valkey, *, quorum: int = 1, down_after_ms: int = 500) -> None:
+    def __init__(self, primary: Valkey, *, port: int = 0, quorum: int = 1, down_after_ms: int = 500) -> None:
         super().__init__(program=primary.program)
         self.conf = self.folder / "sentinel.conf"
         self.conf.write_text(
             f"port {self.port}\nbind 127.0.0.1\ndir {self.folder}\n"
-            f"sentinel monitor frontrow 127.0.0.1 {primary.port} {quorum}\n"
+            f"sentinel monitor frontrow 127.0.0.1 {port or primary.port} {quorum}\n"
             f"sentinel down-after-milliseconds frontrow {down_after_ms}\nsentinel failover-timeout frontrow 3000\n"
         )
 

@@ -23,6 +23,7 @@ import msgspec
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.boxoffice.adapters.ledger.schema import newest_version, schema_version
 from frontrow.core.redis_url import call, connect, disconnect, is_cluster
+from frontrow.limits import Limiter
 from frontrow.settings.platform import PlatformSettings
 
 OK, WARN, FAIL = "ok", "warn", "fail"
@@ -57,6 +58,8 @@ async def _within(name: str, check: Callable[[], Awaitable[list[Finding]]]) -> l
             return await check()
     except Exception as error:
         why = type(error).__name__ if isinstance(error, TimeoutError) else str(error).splitlines()[0][:200]
+        if type(error).__name__ in ("AuthenticationError", "NoPermissionError"):
+            return [Finding(name, FAIL, f"refuses us: {why}", f"Are the user and the password in {name}.url right?")]
         return [Finding(name, FAIL, f"does not answer: {why}", f"Is {name}.url right, and does the server run?")]
 
 
@@ -204,15 +207,25 @@ async def redis(settings: PlatformSettings) -> list[Finding]:
     try:
         if is_cluster(settings.redis.url):
             await call(client, "PING")
-            return [Finding("redis", OK, "the cluster answers; look at each node's maxmemory-policy yourself")]
+            found = [Finding("redis", OK, "the cluster answers; look at each node's maxmemory-policy yourself")]
+            return [*found, await limits(settings)]
         info: dict[str, Any] = await client.info()
         before_s = time.time()
         seconds, micros = await client.time()
         found = [clock("redis", seconds + micros / 1e6, before_s, time.time())]
         found.append(_version("redis", str(info.get("redis_version", "0"))))
-        return found + keeps(info, await _config(client))
+        return [*found, *keeps(info, await _config(client)), await limits(settings)]
     finally:
         await disconnect(client)
+
+
+async def limits(settings: PlatformSettings) -> Finding:
+    """Whether Redis decides the limits, or why it does not. Counts nothing."""
+    async with Limiter("1/second", store=settings.redis.url, deadline_s=DEADLINE_S / 2) as limiter:
+        if (await limiter.apeek("doctor")).source == "store":
+            return Finding("limits", OK, "decided in redis")
+        do = "Until that is repaired, each server counts for itself."
+        return Finding("limits", FAIL, f"not decided in redis: {limiter.stats.store_error}", do)
 
 
 async def _config(client: Any) -> dict[str, str]:

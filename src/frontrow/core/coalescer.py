@@ -55,7 +55,6 @@ class Coalescer(Generic[Request, Result]):
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls_in_flight = 0  # not len(_tasks): a finished task leaves the set one turn of the loop later
         self.calls = 0
-        self.submitted = 0
 
     def __len__(self) -> int:
         """The number of requests that wait for a call."""
@@ -72,7 +71,6 @@ class Coalescer(Generic[Request, Result]):
         if len(self._waiting) >= self._max_waiting:
             raise Overloaded(f"{self._name}: {self._max_waiting} requests are already waiting", retry_after_s=1.0)
         self._waiting.append((request, slot))
-        self.submitted += 1
         if self._calls_in_flight < self._max_in_flight:
             self._calls_in_flight += 1
             task = asyncio.get_running_loop().create_task(self._send_batches())

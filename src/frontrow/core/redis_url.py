@@ -1,14 +1,16 @@
 """Connects every store to Redis or Valkey by URL: single server, TLS, unix socket, Sentinel or Cluster.
 
-    redis://host:6379/0            rediss://host:6380/0          unix:///run/redis.sock?db=0
-    redis+cluster://host:7000      redis+sentinel://host:26379,host2:26379/service-name/0
+    redis://host:6379/0             rediss://host:6380/0 (TLS)      unix:///run/redis.sock?db=0
+    redis+cluster://host:7000       redis+sentinel://host:26379,host2:26379/service-name/0
+    rediss+cluster://host:7000      rediss+sentinel://host:26379,host2:26379/service-name/0
 
 The client never retries. A script whose reply was lost may have run, and only the caller knows whether it is safe to
-send it again. Every call has a timeout.
+send it again. Every call has a timeout. No message shows a URL's password.
 """
 
+import re
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from frontrow.core.errors import ConfigError
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     import redis as redis_sync
     import redis.asyncio as redis_async
 
-SCHEMES = ("redis", "rediss", "unix", "redis+cluster", "redis+sentinel")
+SCHEMES = ("redis", "rediss", "unix", "redis+cluster", "redis+sentinel", "rediss+cluster", "rediss+sentinel")
 EXAMPLE = "redis://127.0.0.1:6379/0"
 
 
@@ -29,13 +31,22 @@ def scheme_of(url: str) -> str:
     """The URL's scheme, checked."""
     scheme = url.partition("://")[0]
     if "://" not in url or scheme not in SCHEMES:
-        shown = url.rpartition("@")[2][:60]  # a password stands before the @
+        shown = mask_password(url)[:60]
         raise ConfigError(f"{shown!r} is not a Redis URL; it starts with one of {', '.join(SCHEMES)}, like {EXAMPLE}")
     return scheme
 
 
+def mask_password(url: str) -> str:
+    """`url` as messages and logs may show it: without user and password, which stand before the @ or in the query."""
+    credentials, at, rest = url.rpartition("@")
+    if at:
+        scheme, separator, _ = credentials.partition("://")
+        url = f"{scheme}://***@{rest}" if separator else f"***@{rest}"
+    return re.sub(r"(?i)((?:password|username)=)[^&#]*", r"\1***", url)
+
+
 def is_cluster(url: str) -> bool:
-    return scheme_of(url) == "redis+cluster"
+    return scheme_of(url).endswith("+cluster")
 
 
 def connect(url: str, *, timeout_s: float = 1.0, **options: Any) -> "redis_async.Redis":
@@ -58,6 +69,20 @@ def connect_sync(url: str, *, timeout_s: float = 1.0, **options: Any) -> "redis_
     return client
 
 
+def check_url(url: str, **options: Any) -> None:
+    """Raise `ConfigError` if the URL or the options are wrong. Sends nothing, also for a Cluster."""
+    _need_redis()
+    import redis as module
+    from redis.exceptions import DataError
+    from redis.retry import Retry
+
+    client = _connect(module, Retry, url.replace("+cluster", "", 1), 1.0, options)
+    try:
+        client.connection_pool.connection_class(**client.connection_pool.connection_kwargs)
+    except DataError as error:
+        raise ConfigError(f"store {mask_password(url)!r}: {error}") from None
+
+
 def _need_redis() -> None:
     try:
         import redis  # noqa: F401
@@ -69,34 +94,47 @@ def _connect(module: Any, retry_class: Any, url: str, timeout_s: float, options:
     from redis.backoff import NoBackoff
 
     scheme = scheme_of(url)
+    plain, _, kind = scheme.partition("+")
     settings: dict[str, Any] = {
         "socket_timeout": timeout_s,
         "socket_connect_timeout": timeout_s,
         "retry": retry_class(NoBackoff(), 0),
     } | options
     try:
-        if scheme == "redis+cluster":
-            return module.RedisCluster.from_url(url.replace("redis+cluster", "redis", 1), **settings)
-        if scheme == "redis+sentinel":
+        if kind == "cluster":
+            return module.RedisCluster.from_url(url.replace(scheme, plain, 1), **settings)
+        if kind == "sentinel":
             return _sentinel(module, url, settings)
         return module.Redis.from_url(url, **settings)
     except ValueError as error:
-        raise ConfigError(f"store {url!r}: {error}; a valid one is {EXAMPLE}") from error
+        raise ConfigError(f"store {mask_password(url)!r}: {error}; a valid one is {EXAMPLE}") from None
 
 
 def _sentinel(module: Any, url: str, settings: dict[str, Any]) -> Any:
-    hosts_part, _, path = url.partition("://")[2].partition("/")
-    credentials, _, hosts = hosts_part.rpartition("@")
+    """A client of the primary that Sentinels name. With TLS, both the Sentinels and the primary are asked by TLS."""
+    scheme, _, rest = url.partition("://")
+    places, _, query = rest.partition("?")
+    hosts_part, _, path = places.partition("/")
+    credentials, at, hosts = hosts_part.rpartition("@")
     name, _, db = path.partition("/")
     if not hosts or not name:
-        raise ConfigError(f"store {url!r} must be like redis+sentinel://host:26379,host2:26379/service-name/0")
-    parts = [urlsplit(f"//{host}") for host in hosts.split(",")]
-    addresses = [(part.hostname or "127.0.0.1", part.port or 26379) for part in parts]
-    user, _, password = credentials.partition(":")
-    if credentials:
-        settings = settings | {"username": unquote(user) or None, "password": unquote(password)}
-    sentinel = module.sentinel.Sentinel(addresses, socket_timeout=settings["socket_timeout"])
-    return sentinel.master_for(name, db=int(db or 0), **settings)
+        example = f"{scheme}://host:26379,host2:26379/service-name/0"
+        raise ConfigError(f"store {mask_password(url)!r} must be like {example}")
+    addresses = [_host_and_port(host) for host in hosts.split(",")]
+    parsed = module.connection.parse_url(
+        f"{scheme.partition('+')[0]}://{credentials}{at}primary/{int(db or 0)}?{query}"
+    )
+    tls = {"ssl": True} if scheme.startswith("rediss") else {}
+    own = {key: value for key, value in parsed.items() if key not in ("host", "port", "connection_class")}
+    watched = {key: value for key, value in own.items() if key.startswith("ssl_")} | tls
+    timeouts = {key: value for key, value in settings.items() if key in ("socket_timeout", "socket_connect_timeout")}
+    sentinel = module.sentinel.Sentinel(addresses, sentinel_kwargs=watched | timeouts)
+    return sentinel.master_for(name, **(settings | own | tls))
+
+
+def _host_and_port(host: str) -> tuple[str, int]:
+    part = urlsplit(f"//{host}")
+    return part.hostname or "127.0.0.1", part.port or 26379
 
 
 async def call(client: Any, *words: Any) -> Any:

@@ -15,9 +15,11 @@ from collections.abc import Callable, Sequence
 from math import ceil
 from typing import NamedTuple
 
-from frontrow.limits.quota import Quota
+from frontrow.limits.quota import DAY_US, Quota
 
 State = Sequence[int]
+
+DAYS_BEFORE_1970 = 719_468  # since 1 March of the year 0
 
 
 class RuleVerdict(NamedTuple):
@@ -35,20 +37,32 @@ Algorithm = Callable[[Quota, State | None, int, int], VerdictAndState]
 
 
 def fixed_window(quota: Quota, state: State | None, now_us: int, cost: int) -> VerdictAndState:
-    """Counts per aligned window. State: (window start, count)."""
+    """Counts per aligned window, or per month of the calendar. State: (window start, count)."""
     period = quota.period_us
-    start = now_us - now_us % period
+    start = month_start_us(now_us) if quota.calendar_month else now_us - now_us % period
     then, count = state or (start, 0)
     moved = then - start > period  # the clock was set back, so the count moves along
     if then > start and not moved:
         start = now_us = then
     elif then < start:
         count = 0
-    reset = start + period - now_us
+    end = month_start_us(start + period) if quota.calendar_month else start + period
+    reset = end - now_us
     used = count + cost
     if used <= quota.limit or not cost:
         return RuleVerdict(True, max(0, quota.limit - used), reset if used else 0), (start, used)
     return RuleVerdict(False, max(0, quota.limit - count), reset, reset), (start, count) if moved else None
+
+
+def month_start_us(now_us: int) -> int:
+    """The start of the calendar month of `now_us`, in UTC. Years are counted from March: a leap day is the last day."""
+    day = now_us // DAY_US
+    day_of_400_years = (day + DAYS_BEFORE_1970) % 146_097
+    year = day_of_400_years - day_of_400_years // 1460 + day_of_400_years // 36_524 - day_of_400_years // 146_096
+    year //= 365
+    day_of_year = day_of_400_years - (365 * year + year // 4 - year // 100)
+    month = (5 * day_of_year + 2) // 153
+    return (day - day_of_year + (153 * month + 2) // 5) * DAY_US
 
 
 def sliding_counter(quota: Quota, state: State | None, now_us: int, cost: int) -> VerdictAndState:

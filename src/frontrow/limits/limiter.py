@@ -33,7 +33,7 @@ class Limiter:
         self,
         rules: RuleLike | Sequence[RuleLike],
         *,
-        store: str | Store = "memory://",
+        store: Any = "memory://",
         clock: Clock | None = None,
         on_store_down: str = "local",
         deadline_s: float = DEFAULT_DEADLINE_S,
@@ -54,9 +54,9 @@ class Limiter:
         self._uses_whole_key = all(rule.per is None and not rule.tiers for rule in self.rules)
         self._default_slots = tuple(of[""] for of in self._slot_of_tier)
         self._store: Store = (
-            open_store(store, self._slots, self._clock, self.stats, on_store_down, deadline_s, store_options)
-            if isinstance(store, str)
-            else store
+            store  # one of your own
+            if hasattr(store, "adecide")
+            else open_store(store, self._slots, self._clock, self.stats, on_store_down, deadline_s, store_options)
         )
         self._tag_parts = self._store.tag_parts
         self._refusal_cache: RefusalCache | None = (

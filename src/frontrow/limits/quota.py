@@ -30,10 +30,11 @@ ON_STORE_DOWN = ("open", "closed", "local")
 MAX_LIMIT = 1 << 31
 DAY_US = 86_400 * US_PER_S
 MIN_PERIOD_US, MAX_PERIOD_US = 1, 366 * DAY_US
+LONGEST_MONTH_US = 31 * DAY_US
 EXACT = 1 << 52  # Lua's doubles represent whole numbers below this exactly, with one bit to spare for an addition
 EXAMPLE = '"100/minute"'
 
-_UNITS = {  # every way to write a unit -> its length in µs
+_UNITS = {  # every way to write a unit -> its length in µs; 0 is a calendar month
     name: length_us
     for names, length_us in (
         ("us µs μs usec usecs microsecond microseconds", 1),
@@ -43,6 +44,7 @@ _UNITS = {  # every way to write a unit -> its length in µs
         ("h hr hrs hour hours", 3600 * US_PER_S),
         ("d day days", DAY_US),
         ("w wk wks week weeks", 7 * DAY_US),
+        ("mo month months", 0),
     )
     for name in names.split()
 }
@@ -76,12 +78,16 @@ class StoreDown(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """`limit` units per `period_us`, by one of six algorithms. Buckets hold `burst` units (default: `limit`)."""
+    """`limit` units per `period_us`, by one of six algorithms. Buckets hold `burst` units (default: `limit`).
+
+    With `calendar_month` the windows are the months of the calendar in UTC, and `period_us` is the longest of them.
+    """
 
     limit: int
     period_us: int
     algorithm: str = "sliding_counter"
     burst: int = 0  # 0 means the same as `limit`
+    calendar_month: bool = False
 
     capacity: int = field(init=False, repr=False, compare=False)
     """The most that can be allowed at one instant. A higher cost can never fit."""
@@ -98,6 +104,9 @@ class Quota:
             raise InvalidQuota(f"algorithm {self.algorithm!r} is unknown; choose one of {choices}", param="algorithm")
         _whole("limit", self.limit, 1, MAX_LIMIT - 1, "10 for ten per period")
         _whole("period_us", self.period_us, MIN_PERIOD_US, MAX_PERIOD_US, "60_000_000 for a minute")
+        if self.calendar_month and (self.algorithm != "fixed_window" or self.period_us != LONGEST_MONTH_US):
+            message = f'a calendar month belongs to fixed_window, not {self.algorithm}; write "{self.limit}/30 days"'
+            raise InvalidQuota(message, param="algorithm")
         if self.algorithm in WINDOWS and self.burst not in (0, self.limit):
             message = f"burst belongs to {', '.join(BUCKETS)}; {self.algorithm} has none, leave it out"
             raise InvalidQuota(message, param="burst")
@@ -126,9 +135,10 @@ class Quota:
 
     @classmethod
     def parse(cls, text: str, *, algorithm: str | None = None, burst: int | None = None) -> "Quota":
-        """A quota from text like `100/minute`, `5/100ms`, `1000 per hour` or `10/s burst 20`.
+        """A quota from text like `100/minute`, `5/100ms`, `1000 per hour`, `10/s burst 20` or `5000/month`.
 
-        Unless `algorithm` or the text names one, it is `sliding_counter`, or with a burst `token_bucket`.
+        Unless `algorithm` or the text names one, it is `sliding_counter`; with a burst, `token_bucket`; for a calendar
+        month, `fixed_window`.
         """
         match = _QUOTA_TEXT.fullmatch(text.strip()) if isinstance(text, str) else None
         if match is None:
@@ -137,13 +147,13 @@ class Quota:
                 raise InvalidQuota(message, param="quota")
             message = f'{text!r} is no quota; write a number, a slash and a time, like {EXAMPLE} or "5/100ms"'
             raise InvalidQuota(message, param="quota")
-        period_us = _period_us(text, match["count"], match["unit"])
+        period_us, calendar_month = _period_us(text, match["count"], match["unit"])
         burst = _one_of("burst", text, int(match["burst"]) if match["burst"] else None, burst)
         if burst is not None:
             _whole("burst", burst, 1, MAX_LIMIT - 1, "20 for twenty at once")
         named = _one_of("algorithm", text, match["algorithm"].lower() if match["algorithm"] else None, algorithm)
-        fitting = "token_bucket" if burst is not None else "sliding_counter"
-        return cls(int(match["limit"]), period_us, named or fitting, burst or 0)
+        fitting = "fixed_window" if calendar_month else "token_bucket" if burst is not None else "sliding_counter"
+        return cls(int(match["limit"]), period_us, named or fitting, burst or 0, calendar_month)
 
     @classmethod
     def parse_all(cls, text: str, *, algorithm: str | None = None, burst: int | None = None) -> "tuple[Quota, ...]":
@@ -177,19 +187,26 @@ class Quota:
     @property
     def rate(self) -> str:
         """The limit and the period as text, like `5/100ms`."""
+        if self.calendar_month:
+            return f"{self.limit}/month"
         for length_us, unit in ((US_PER_S, "s"), (1000, "ms")):
             if self.period_us % length_us == 0:
                 return f"{self.limit}/{self.period_us // length_us}{unit}"
         return f"{self.limit}/{self.period_us}us"
 
 
-def _period_us(text: str, count: str | None, unit: str) -> int:
-    """The period that a text names."""
+def _period_us(text: str, count: str | None, unit: str) -> tuple[int, bool]:
+    """The period that a text names, and whether it is a calendar month."""
     length_us = _UNITS.get(unit.lower())
     if length_us is None:
-        units = "us, ms, s, minute, hour, day or week"
+        units = "us, ms, s, minute, hour, day, week or month"
         raise InvalidQuota(f"{text!r}: {unit!r} is no unit of time; write {units}, like {EXAMPLE}", param="quota")
-    return int(count or 1) * length_us
+    if length_us:
+        return int(count or 1) * length_us, False
+    if int(count or 1) != 1:
+        message = f'{text!r}: only one calendar month can be counted; write "/month", or days like "/90 days"'
+        raise InvalidQuota(message, param="quota")
+    return LONGEST_MONTH_US, True
 
 
 def _one_of(name: str, text: str, written: T | None, given: T | None) -> T | None:

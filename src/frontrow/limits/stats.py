@@ -18,13 +18,23 @@ class RuleStats:
 class Stats:
     """Counters of a limiter, written without a lock. They are for monitoring, not for decisions."""
 
-    __slots__ = ("_followed", "_own", "degraded", "denied_locally", "store_calls", "store_errors", "store_seconds")
+    __slots__ = (
+        "_followed",
+        "_own",
+        "degraded",
+        "denied_locally",
+        "store_calls",
+        "store_error",
+        "store_errors",
+        "store_seconds",
+    )
 
     def __init__(self, names: Sequence[str]) -> None:
         self._own = {name: RuleStats() for name in names}
         self._followed: list[Callable[[], Iterable[tuple[str, int, int, int]]]] = []
-        self.store_calls = 0
-        self.store_errors = 0
+        self.store_calls = 0  # calls that the store answered; one call can decide many requests
+        self.store_errors = 0  # calls and attempts to connect that failed
+        self.store_error = ""  # why the store is down; empty while it answers
         self.store_seconds = 0.0
         self.denied_locally = 0  # refused from the refusal cache, without a round trip
         self.degraded = {"open": 0, "closed": 0, "local": 0}  # decisions made while the store was down

@@ -183,30 +183,29 @@ async def test_w13_f1_f5_admissions_resume_within_ten_seconds(
         await one.aclose()
 
 
-async def test_f1_a_sentinel_fails_over_and_nobodys_place_is_lost(
-    own_valkey: Valkey, redis_sentinel: Sentinel, room_keys: RoomKeys
-) -> None:
+async def test_f1_a_sentinel_fails_over_and_nobodys_place_is_lost(own_valkey: Valkey, room_keys: RoomKeys) -> None:
     """W13: the primary dies mid-sale, the replica takes over; what it missed is rebuilt from what was seen."""
     with Valkey() as replica:
         replica.command("REPLICAOF", "127.0.0.1", own_valkey.port)
         await until(lambda: b"master_link_status:up" in replica.command("INFO", "replication"))
-        await until(lambda: b"num-slaves\r\n$1\r\n1" in redis_sentinel.command("SENTINEL", "MASTER", "frontrow"))
-        room = process(redis_sentinel.url, open_sqlite_audit(":memory:"), room_keys)
-        await room.create(EVENT, CONFIG.changed(capacity=1_000))
-        places = list(await asyncio.gather(*(room.join(EVENT) for _ in range(100))))
-        await room.start()
-        await until(lambda: room.view(EVENT).state.lanes[0].hi > 0)
-        witness = Witness([room])
-        witness.look(places)
-        own_valkey.kill()
-        await until(lambda: b"role:master" in replica.command("INFO", "replication"))
-        places += await asyncio.gather(*(join_patiently(room) for _ in range(20)))
-        await until(lambda: all(room.status(p.place_jwt).state is PlaceState.ACTIVE for p in places))
-        witness.look(places)
-        keys = {(room.places.verify(p.place_jwt).epoch, p.position) for p in places}
-        assert len(keys) == len(places), "every place is one of its kind"
-        assert len(await claimed_all(room, places)) == len(places)
-        await room.aclose()
+        with Sentinel(own_valkey) as sentinel:  # started now, it sees the replica at once and not with its next look
+            await until(lambda: b"num-slaves\r\n$1\r\n1" in sentinel.command("SENTINEL", "MASTER", "frontrow"))
+            room = process(sentinel.url, open_sqlite_audit(":memory:"), room_keys)
+            await room.create(EVENT, CONFIG.changed(capacity=1_000))
+            places = list(await asyncio.gather(*(room.join(EVENT) for _ in range(100))))
+            await room.start()
+            await until(lambda: room.view(EVENT).state.lanes[0].hi > 0)
+            witness = Witness([room])
+            witness.look(places)
+            own_valkey.kill()
+            await until(lambda: b"role:master" in replica.command("INFO", "replication"))
+            places += await asyncio.gather(*(join_patiently(room) for _ in range(20)))
+            await until(lambda: all(room.status(p.place_jwt).state is PlaceState.ACTIVE for p in places))
+            witness.look(places)
+            keys = {(room.places.verify(p.place_jwt).epoch, p.position) for p in places}
+            assert len(keys) == len(places), "every place is one of its kind"
+            assert len(await claimed_all(room, places)) == len(places)
+            await room.aclose()
 
 
 @pytest.mark.parametrize("embedded", [True, False])

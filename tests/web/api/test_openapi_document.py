@@ -83,7 +83,7 @@ def left_out(document: str, caller: str) -> list[str]:
 @pytest.mark.parametrize("caller", CALLERS)
 async def test_the_api_does_what_its_document_says(tmp_path, caller):
     """No 5xx, no undocumented answer, no schema violation."""
-    async with a_server(tmp_path) as (platform, url), httpx.AsyncClient(base_url=url) as client:
+    async with a_server(tmp_path) as (platform, url), httpx.AsyncClient(base_url=url, timeout=60) as client:
         told = [part for line in await proofs_of(caller, platform, client) for part in ("--header", line)]
         phases = "fuzzing,stateful" if caller in FOLLOWING else "fuzzing"
         document = (await client.get("/openapi.json")).text

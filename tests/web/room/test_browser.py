@@ -9,7 +9,6 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.web.room.test_serve import Served, wait_for
 
-pytestmark = pytest.mark.xdist_group("room-serve")
 PLACE = "frontrow_place_aurora"
 
 

@@ -25,8 +25,6 @@ from frontrow.settings.room import RoomSettings
 from frontrow.web.room.server import read_settings
 from tests.support.servers import Valkey, free_port
 
-pytestmark = pytest.mark.xdist_group("room-serve")
-
 KEY = "organiser-key-of-the-tests"
 PROGRAM = [sys.executable, "-m", "frontrow.cli.main", "room"]
 

@@ -15,7 +15,6 @@ from frontrow.waitingroom.door.door_limits import DoorLimits, DoorRules, TooMany
 from tests.support.servers import Valkey
 from tests.web.room.test_serve import KEY, Served, room, wait_for
 
-pytestmark = pytest.mark.xdist_group("room-serve")
 ORGANISER = {"Authorization": f"Bearer {KEY}"}
 CLOSE = {"Connection": "close"}  # a new connection each time, so every worker gets some
 

@@ -40,8 +40,8 @@ class BusReader(Protocol):
         ...
 
     def stop_waiting(self) -> None:
-        """Let a `read` that waits end soon: at once, or where a read cannot be ended without losing sight of what it
-        might bring (Redis, Kafka), within a second."""
+        """Let a `read` that waits return at once. Where it could bring facts at that very moment (Redis, Kafka), it
+        returns when its `wait_s` is over."""
         ...
 
     async def aclose(self) -> None: ...

@@ -37,7 +37,7 @@ App = Callable[[Scope, Any, Any], Awaitable[None]]
 class RateLimitMiddleware:
     """Limits the requests of an ASGI application."""
 
-    def __init__(self, app: App, rules: Rules, store: str = "memory://", **options: Unpack[Options]) -> None:
+    def __init__(self, app: App, rules: Rules, store: Any = "memory://", **options: Unpack[Options]) -> None:
         self.app = app
         self.limits = RequestLimits(rules, SCOPES, store=store, **options)
 

@@ -146,7 +146,7 @@ class RequestLimits:
         rules: Rules,
         source: RequestSource,
         *,
-        store: str = "memory://",
+        store: Any = "memory://",
         identify: Mapping[str, Source] | None = None,
         trusted_proxies: Iterable[str] = (),
         ipv6_prefix: int = 64,

@@ -30,7 +30,7 @@ App = Callable[[Environ, StartResponse], Iterable[bytes]]
 class RateLimitMiddleware:
     """Limits the requests of a WSGI application."""
 
-    def __init__(self, app: App, rules: Rules, store: str = "memory://", **options: Unpack[Options]) -> None:
+    def __init__(self, app: App, rules: Rules, store: Any = "memory://", **options: Unpack[Options]) -> None:
         self.app = app
         self.limits = RequestLimits(rules, ENVIRONS, store=store, **options)
 

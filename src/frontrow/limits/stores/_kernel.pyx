@@ -96,6 +96,8 @@ DEF LOG = 1
 DEF COUNTER = 2
 DEF QUEUE = 5
 
+cdef int64_t DAY = 86_400_000_000
+
 cdef struct Ring:  # times of one key's log, oldest first from head
     int64_t* times
     int64_t size
@@ -116,6 +118,7 @@ cdef struct Table:
 cdef struct QuotaSlot:
     int algorithm
     bint shadow
+    bint calendar_month
     int64_t limit
     int64_t period
     int64_t grain
@@ -296,7 +299,7 @@ cdef inline void advance_generation(QuotaSlot* slot, int64_t now) noexcept:
 # -- algorithms: the same arithmetic as algorithms.py -----------------------------------------------------------------
 
 cdef void judge_fixed(QuotaSlot* q, bint seen, int64_t now, int64_t cost, Verdict* v) noexcept:
-    cdef int64_t start = window_start(q, seen, now, v)
+    cdef int64_t start = month_start(now) if q.calendar_month else window_start(q, seen, now, v)
     cdef int64_t then = v.a if seen else start
     cdef int64_t count = v.b if seen else 0
     v.moved = then - start > q.period
@@ -305,7 +308,7 @@ cdef void judge_fixed(QuotaSlot* q, bint seen, int64_t now, int64_t cost, Verdic
         now = then
     elif then < start:
         count = 0
-    v.reset = start + q.period - now
+    v.reset = (month_start(start + q.period) if q.calendar_month else start + q.period) - now
     v.allowed = count + cost <= q.limit
     if v.allowed:
         count += cost
@@ -325,6 +328,18 @@ cdef inline int64_t floor_mod(int64_t a, int64_t b) noexcept nogil:
 cdef inline int64_t window_start(QuotaSlot* q, bint seen, int64_t now, Verdict* v) noexcept nogil:
     """Where the window of `now` starts. Nearly always that is where the state's window starts: no division then."""
     return v.a if seen and v.a <= now < v.a + q.period else now - floor_mod(now, q.period)
+
+
+cdef int64_t month_start(int64_t now) noexcept nogil:
+    """The start of the calendar month of `now`, in UTC: see algorithms.py."""
+    cdef int64_t day = floor_div(now, DAY)
+    cdef int64_t day_of_400_years = floor_mod(day + 719468, 146097)
+    cdef int64_t year = (
+        day_of_400_years - day_of_400_years / 1460 + day_of_400_years / 36524 - day_of_400_years / 146096
+    ) / 365
+    cdef int64_t day_of_year = day_of_400_years - (365 * year + year / 4 - year / 100)
+    cdef int64_t month = (5 * day_of_year + 2) / 153
+    return (day - day_of_year + (153 * month + 2) / 5) * DAY
 
 
 cdef inline int64_t counter_reset(QuotaSlot* q, int64_t prev, int64_t cur, int64_t into) noexcept nogil:
@@ -583,6 +598,7 @@ cdef class CompiledStore:
             slot.algorithm = ALGORITHMS.index(quota.algorithm)
             slot.shadow = slots[at].rule.shadow
             slot.limit, slot.period, slot.grain = quota.limit, quota.period_us, quota.grain_us
+            slot.calendar_month = quota.calendar_month
             slot.width = slot.period / slot.grain
             slot.leak, slot.unit = quota.drip if quota.is_bucket else (1, 1)
             slot.capacity, slot.life = quota.capacity, quota.life_us

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from frontrow.core.clock import Clock
 from frontrow.core.errors import ConfigError
-from frontrow.core.redis_url import SCHEMES
+from frontrow.core.redis_url import EXAMPLE, SCHEMES, mask_password
 from frontrow.limits.quota import ON_STORE_DOWN
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.memory import DEFAULT_MAX_KEYS, MemoryStore
@@ -19,7 +19,7 @@ except ImportError:  # built without a C compiler
 
 
 def open_store(
-    url: str,
+    url: Any,
     slots: Sequence[QuotaSlot],
     clock: Clock,
     stats: Stats,
@@ -27,24 +27,29 @@ def open_store(
     deadline_s: float,
     options: Mapping[str, Any],
 ) -> Store:
-    """Open the store that `url` names, for these slots. Wrong options are errors whatever the store."""
+    """Open the store that `url` names, for these slots. Wrong options are errors whatever the store.
+
+    In place of a Redis URL it may be redis-py clients.
+    """
     if on_store_down not in ON_STORE_DOWN:
         message = f"on_store_down must be one of {', '.join(ON_STORE_DOWN)}, not {on_store_down!r}"
         raise ConfigError(message, param="on_store_down")
     if not isinstance(deadline_s, int | float) or not 0.001 <= deadline_s <= 60:
         raise ConfigError(f"deadline_s must be from 0.001 to 60 seconds, not {deadline_s!r}", param="deadline_s")
-    scheme = url.partition("://")[0]
+    scheme = url.partition("://")[0] if isinstance(url, str) else ""
     if scheme == "memory" and "://" in url:
         return open_memory_store(slots, clock, **_read_memory_options(url, options))
-    if "://" not in url or scheme not in SCHEMES:
+    if isinstance(url, str) and ("://" not in url or scheme not in SCHEMES):
         schemes = ", ".join(f"{name}://" for name in ("memory", *SCHEMES))
-        raise ConfigError(f"store {url!r} is unknown; it starts with one of {schemes}, like redis://127.0.0.1:6379/0")
+        raise ConfigError(f"store {mask_password(url)!r} is unknown; it starts with one of {schemes}, like {EXAMPLE}")
     from frontrow.limits.stores.leases import LeasingStore
     from frontrow.limits.stores.refused_keys import record_refusals
     from frontrow.limits.stores.resilient import open_shared_store
 
     of_redis = dict(options)
     records = of_redis.pop("record_refusals", False)
+    if records and not isinstance(url, str):
+        raise ConfigError("record_refusals needs a URL as store, not a client", param="record_refusals")
     store: Store = open_shared_store(url, slots, clock, stats, on_store_down, deadline_s, of_redis)
     if any(slot.rule.lease > 1 for slot in slots):
         store = LeasingStore(store, slots, clock)

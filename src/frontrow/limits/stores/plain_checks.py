@@ -28,7 +28,7 @@ def plain_check(
     slot: QuotaSlot, table: KeyTable, lock: threading.Lock, clock: Clock, counts: list[int], fallback: Check
 ) -> Check:
     """`Limiter.check` for one rule that counts by the whole key. `fallback` decides what is unusual."""
-    judge = JUDGES[slot.quota.algorithm](slot.quota)
+    judge = _no_judge if slot.quota.calendar_month else JUDGES[slot.quota.algorithm](slot.quota)
     name, capacity, shadow = slot.rule.name, slot.quota.capacity, slot.rule.shadow
     monotonic_ns = time.monotonic_ns
     offset_ns = clock.offset_ns if type(clock) is SystemClock else None
@@ -69,6 +69,11 @@ def plain_check(
         return _new(Decision, (allowed, name, capacity, remaining, reset_us, retry_us, delay_us, "store"))  # type: ignore[no-any-return]
 
     return check
+
+
+def _no_judge(state: Any, now_us: int, cost: int) -> Verdict | None:
+    """Months of the calendar are left to the specification."""
+    return None
 
 
 def fixed_window(quota: Quota) -> Judge:

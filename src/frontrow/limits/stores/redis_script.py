@@ -26,7 +26,7 @@ from frontrow.limits.stores.protocol import CHECK, RESERVE, QuotaSlot, Reservati
 GIVING_BACK = "-- [giving back]"  # what follows in an algorithm's file is not needed to check
 HASH_TAGS = 64  # hash tags on a Cluster: few enough to share calls, enough to spread over the nodes
 SPARE_MS = 1000  # a state lives this much longer than it matters
-STATES = ("fixed_window", "sliding_log", "sliding_counter", "bucket")  # the kinds of state, each a file in `lua`
+STATES = ("fixed_window", "sliding_log", "sliding_counter", "bucket", "calendar_month")  # each is a file in `lua`
 REPLY = struct.Struct("<7q")  # per request: allowed, rule, remaining, reset, retry, delay, shadow bit mask
 TIME = struct.Struct("<q")
 _new: Any = tuple.__new__  # builds a named tuple at half the cost of calling its class
@@ -155,7 +155,7 @@ def _script(*parts: str) -> Script:
 
 def state_of(quota: Quota) -> str:
     """The kind of state this quota keeps. The three buckets keep the same."""
-    return "bucket" if quota.is_bucket else quota.algorithm
+    return "bucket" if quota.is_bucket else "calendar_month" if quota.calendar_month else quota.algorithm
 
 
 def state_name(slot: QuotaSlot) -> str:

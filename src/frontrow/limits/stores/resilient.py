@@ -17,17 +17,23 @@ class SharedStore:
     """Sends requests to `remote` within its deadline. While it is down, each rule's policy decides."""
 
     def __init__(
-        self, remote: Store, local: Store, slots: Sequence[QuotaSlot], clock: Clock, stats: Stats, on_store_down: str
+        self,
+        remote: Store,
+        local: Store,
+        slots: Sequence[QuotaSlot],
+        clock: Clock,
+        stats: Stats,
+        breaker: Breaker,
+        on_store_down: str,
     ) -> None:
         self._remote = remote
         self._local = local
         self._slots = tuple(slots)
         self._all_slots = tuple(range(len(self._slots)))
         self._clock = clock
-        self._stats = stats
         self._down_policies = [slot.rule.on_store_down or on_store_down for slot in self._slots]
         self.tag_parts = remote.tag_parts
-        self.breaker = Breaker(clock)
+        self.breaker = breaker  # the remote store tells it how each call went
         self.refusal_cache = RefusalCache(clock, stats)
 
     def decide(self, request: StoreRequest) -> StoreResult:
@@ -40,8 +46,8 @@ class SharedStore:
         try:
             result = self._remote.decide(request)
         except StoreDown:
-            return self._record_failure(request)
-        return self._record_success(request, result, sent_at_us)
+            return self._apply_down_policy(request)
+        return self._remember(request, result, sent_at_us)
 
     async def adecide(self, request: StoreRequest) -> StoreResult:
         if self.refusal_cache.by_key:
@@ -54,11 +60,10 @@ class SharedStore:
         try:
             result = await self._remote.adecide(request)
         except StoreDown:
-            return self._record_failure(request)
+            return self._apply_down_policy(request)
         if request.op == CHECK and result.decision.allowed:  # nearly always: nothing to remember
-            self.breaker.succeeded()
             return result
-        return self._record_success(request, result, sent_at_us)
+        return self._remember(request, result, sent_at_us)
 
     def _find_cached(self, request: StoreRequest) -> StoreResult | None:
         if not self.refusal_cache.by_key or request.op != CHECK or request.now_us is not None:
@@ -66,8 +71,8 @@ class SharedStore:
         cached = self.refusal_cache.find(self._cache_key(request), request.cost)
         return None if cached is None else StoreResult(cached)
 
-    def _record_success(self, request: StoreRequest, result: StoreResult, sent_at_us: int) -> StoreResult:
-        self.breaker.succeeded()
+    def _remember(self, request: StoreRequest, result: StoreResult, sent_at_us: int) -> StoreResult:
+        """Keep a refusal in the cache, or forget it after a refund."""
         if not result.decision.allowed:
             if request.op == CHECK and request.now_us is None:
                 self.refusal_cache.remember(self._cache_key(request), request.cost, sent_at_us, result.decision)
@@ -81,11 +86,6 @@ class SharedStore:
         first = keys[0]
         whole = isinstance(first, str) and slots == self._all_slots and keys.count(first) == len(keys)
         return first if whole else (slots, keys)
-
-    def _record_failure(self, request: StoreRequest) -> StoreResult:
-        self._stats.store_errors += 1
-        self.breaker.failed()
-        return self._apply_down_policy(request)
 
     def _apply_down_policy(self, request: StoreRequest) -> StoreResult:
         """Closed rules refuse, local rules are counted in this process, open rules allow."""
@@ -113,7 +113,7 @@ class SharedStore:
 
 
 def open_shared_store(
-    url: str,
+    source: Any,
     slots: Sequence[QuotaSlot],
     clock: Clock,
     stats: Stats,
@@ -121,11 +121,13 @@ def open_shared_store(
     deadline_s: float,
     options: dict[str, Any],
 ) -> SharedStore:
-    """Open a resilient Redis store. Checks the options."""
+    """Open a resilient Redis store at a URL or over redis-py clients. Checks the options."""
     from frontrow.limits.stores.from_url import open_memory_store
 
-    unknown = set(options) - {"prefix"}
+    unknown = set(options) - {"prefix", "credential_provider"}
     if unknown:
-        raise ConfigError(f"a Redis store takes the option prefix, not {min(unknown)!r}", param=min(unknown))
-    remote = open_redis_store(url, slots, stats, deadline_s=deadline_s, **options)
-    return SharedStore(remote, open_memory_store(slots, clock), slots, clock, stats, on_store_down)
+        message = f"a Redis store takes the options prefix and credential_provider, not {min(unknown)!r}"
+        raise ConfigError(message, param=min(unknown))
+    breaker = Breaker(clock)
+    remote = open_redis_store(source, slots, stats, breaker=breaker, deadline_s=deadline_s, **options)
+    return SharedStore(remote, open_memory_store(slots, clock), slots, clock, stats, breaker, on_store_down)

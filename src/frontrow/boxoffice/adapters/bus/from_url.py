@@ -6,7 +6,7 @@ from typing import Final
 from frontrow.boxoffice.adapters.bus.memory import MemoryBus
 from frontrow.boxoffice.ports.messages import Bus
 from frontrow.core.errors import ConfigError
-from frontrow.core.redis_url import SCHEMES
+from frontrow.core.redis_url import SCHEMES, mask_password
 
 FINISH_WITHIN_S: Final = 20.0  # less than the relay's lease
 
@@ -28,5 +28,5 @@ def open_bus(url: str, groups: Sequence[str] = ()) -> Bus:
         servers, _, topic = rest.removeprefix("//").partition("/")
         return KafkaBus(servers, topic=topic or TOPIC)
     raise ConfigError(
-        f"bus {url.rpartition('@')[2][:60]!r} must be memory:, a Redis URL or kafka://host:9092/topic", param="bus"
+        f"bus {mask_password(url)[:60]!r} must be memory:, a Redis URL or kafka://host:9092/topic", param="bus"
     )

@@ -121,7 +121,7 @@ class KafkaReader:
                 raise
 
     def stop_waiting(self) -> None:
-        """A read waits for `LONGEST_WAIT_S` at most."""
+        """A read returns when its time is over."""
 
     async def aclose(self) -> None:
         def close() -> None:

@@ -109,7 +109,7 @@ class RedisReader:
             raise _unavailable(error) from error
 
     def stop_waiting(self) -> None:
-        """A read waits for a second at most."""
+        """A read returns when its time is over."""
 
     async def aclose(self) -> None:
         await disconnect(self._client)

@@ -1,0 +1,101 @@
+"""A server's port by TLS, for servers built without it. Plain connections to the same port pass through as they are."""
+
+import contextlib
+import datetime
+import ipaddress
+import socket
+import ssl
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+TLS_HANDSHAKE = 0x16  # the first byte of a TLS connection; no Redis command starts with it
+
+
+class TlsProxy:
+    """Listens on 127.0.0.1, with the certificate of `folder`, and forwards to the port `target`."""
+
+    def __init__(self, folder: Path, target: int = 0, port: int = 0) -> None:
+        self.target = target
+        self.tls_connections = 0
+        self.certificate = folder / "tls.crt"
+        if not self.certificate.exists():
+            _write_certificate(self.certificate)
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.load_cert_chain(self.certificate, self.certificate.with_suffix(".key"))
+        self._listener = socket.create_server(("127.0.0.1", port))
+        self.port = int(self._listener.getsockname()[1])
+        self._open: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept)]
+
+    def __enter__(self) -> Self:
+        self._threads[0].start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        for each in (self._listener, *self._open):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        for thread in self._threads:
+            thread.join(10)
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                self._open.append(client)
+                self._start(self._forward, client)
+
+    def _start(self, work: object, *arguments: object) -> None:
+        thread = threading.Thread(target=work, args=arguments)  # type: ignore[arg-type]
+        self._threads.append(thread)
+        thread.start()
+
+    def _forward(self, client: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            first = client.recv(1, socket.MSG_PEEK)
+            if first and first[0] == TLS_HANDSHAKE:
+                client = self._context.wrap_socket(client, server_side=True)
+                self._open.append(client)
+                self.tls_connections += 1
+            server = socket.create_connection(("127.0.0.1", self.target))
+            self._open.append(server)
+            self._start(_pump, server, client)
+            _pump(client, server)
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while got := source.recv(65536):
+            sink.sendall(got)
+    with contextlib.suppress(OSError):
+        sink.shutdown(socket.SHUT_RDWR)
+
+
+def _write_certificate(path: Path) -> None:
+    """A certificate for 127.0.0.1 that signs itself, and its key beside it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.datetime.now(datetime.UTC)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    plain = serialization.NoEncryption()
+    secret = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+    path.with_suffix(".key").write_bytes(secret)

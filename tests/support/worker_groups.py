@@ -1,0 +1,44 @@
+"""Which tests run in one worker, one after the other, because they share something that takes seconds to start.
+
+pytest-xdist 3.8 reads its own marker for this from a field that pytest 9 no longer has, so the groups are made here.
+"""
+
+import re
+from typing import Any, Final
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+# other files whose tests share a server -> their group
+SHARED: Final = {
+    "tests/app/test_settings_used.py": "settings",
+    "tests/boxoffice/checkout/test_providers.py": "providers",
+    "tests/contracts/test_seat_claims.py": "claims",
+    "tests/web/room/test_browser.py": "room",
+    "tests/web/room/test_serve.py": "room",
+    "tests/web/room/test_several.py": "room",
+}
+FORM: Final = re.compile(r"[\[-](embedded|clustered)[\]-]")
+
+
+def group_of(nodeid: str) -> str:
+    """The group of a test, by its file: browser tests share a site, journeys a shop of one form."""
+    file, _, name = nodeid.partition("::")
+    if file.startswith("tests/journeys/"):
+        form = FORM.search(name)
+        return f"{file} {form[1] if form else ''}"
+    if file.startswith("tests/browser/"):
+        return file
+    return SHARED.get(file, nodeid)
+
+
+class GroupScheduling(LoadScopeScheduling):
+    """Gives whole groups to the workers, those with the most tests first; any other test is a group of its own."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling | None:
+    """`--dist loadgroup` goes by these groups."""
+    return GroupScheduling(config, log) if config.getvalue("dist") == "loadgroup" else None
