@@ -1,7 +1,7 @@
 """`make bench-limits`: Frontrow's limiter beside limits, throttled-py, pyrate-limiter, aiolimiter, slowapi and floors.
 
 Prints every figure with its target and writes bench/out/limits.json and limits.png. `python -m bench.limits --docs` (or
-later `python -m bench.limits_docs`) takes the figures over into docs/limits.md.
+later `python -m bench.limits_docs`) takes the figures over into docs/limits.md. `--quick` measures less.
 """
 
 import sys
@@ -158,7 +158,7 @@ def main() -> int:
         def tell(what: str) -> None:
             progress.update(task, description=what)
 
-        results["memory"] = limits_memory.run(tell)
+        results["memory"] = limits_memory.run(tell, quick="--quick" in sys.argv[1:])
         results["redis"] = limits_redis.run(tell)
         from bench import middleware
 

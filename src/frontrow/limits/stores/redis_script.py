@@ -22,7 +22,7 @@ from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import ConfigError
 from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import Decision, Quota
-from frontrow.limits.stores.protocol import CHECK, RESERVE, QuotaSlot, Reservation, StoreRequest, StoreResult
+from frontrow.limits.stores.protocol import CHECK, RESERVE, QuotaSlot, ReserveResult, StoreRequest, StoreResult
 
 GIVING_BACK = "-- [giving back]"  # what follows in an algorithm's file is not needed to check
 HASH_TAGS = 64  # hash tags on a Cluster: few enough to share calls, enough to spread over the nodes
@@ -89,7 +89,7 @@ class LimitScript:
         return [tag + starts[slot] + redis_key(key) for slot, key in zip(request.slots, request.keys, strict=True)]
 
     def read_reply(self, requests: Sequence[StoreRequest], reply: bytes) -> list[Any]:
-        """The results of `requests`, in their order: a `StoreResult`, or a `Reservation` for a RESERVE."""
+        """The results of `requests`, in their order: a `StoreResult`, or a `ReserveResult` for a RESERVE."""
         results: list[Any] = []
         names_and_limits = self._names_and_limits
         fields = REPLY.iter_unpack(reply[: len(requests) * REPLY.size])  # the server's time may follow
@@ -98,7 +98,7 @@ class LimitScript:
             decision = _new(Decision, (allowed == 1, name, capacity, remaining, reset, retry, delay, "store"))
             shadowed = tuple(at for at in range(len(request.slots)) if mask >> at & 1) if mask else ()
             result = _new(StoreResult, (decision, shadowed))
-            results.append(result if request.op != RESERVE else Reservation(result, TIME.unpack(reply[-8:])[0]))
+            results.append(result if request.op != RESERVE else ReserveResult(result, TIME.unpack(reply[-8:])[0]))
         return results
 
 
@@ -129,9 +129,9 @@ def _pack_slot(slot: QuotaSlot) -> bytes:
 @cache
 def decide_script() -> Script:
     """The script that decides a batch of any requests."""
-    members = ("slot", "read", "judge", "write", "refund", "take_back", "header")
+    members = ("slot", "read", "judge", "write", "refund", "charge", "take_back", "header")
     table = f"return {{ {', '.join(f'{name} = {name}' for name in members)} }}"
-    algorithms = [f"(function()\nlocal header\n{_lua(state)}{table}\nend)()" for state in STATES]
+    algorithms = [f"(function()\nlocal header, charge\n{_lua(state)}{table}\nend)()" for state in STATES]
     return _script(_lua("arithmetic"), f"local algorithms = {{\n{', '.join(algorithms)}\n}}\n", _lua("decide"))
 
 
