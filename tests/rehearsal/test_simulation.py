@@ -15,7 +15,7 @@ from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.room_state import LaneState, RoomState, VisitResult
 from frontrow.waitingroom.ports import JoinCommand, PlaceKey, Recovered, VisitCommand, VisitOp
 from frontrow.waitingroom.service.leader import Leader
-from frontrow.waitingroom.stores.memory import MemoryStore
+from frontrow.waitingroom.stores.memory import MemoryRoomStore
 
 EVENT = "rehearsed"
 SMALL = SalePlan(
@@ -43,7 +43,7 @@ class TwinRoom:
 
     def __init__(self, room: SimulatedRoom, config: RoomConfig, drawn: int) -> None:
         self.room, self.clock = room, ManualClock(OPENED_AT_US)
-        self.store = MemoryStore(self.clock)
+        self.store = MemoryRoomStore(self.clock)
         self.leader = Leader(self.store, NoAudit(), lease_ttl_us=10**12)  # type: ignore[arg-type]
         lanes = (LaneState(issued=drawn, drawn=drawn),)
         state = RoomState(1, Phase.OPEN, config, lanes, bucket_milli=config.burst * 1000)
