@@ -1,7 +1,7 @@
 """`make bench-limits`: Frontrow's limiter beside limits, throttled-py, pyrate-limiter, aiolimiter, slowapi and floors.
 
 Prints every figure with its target and writes bench/out/limits.json and limits.png. `python -m bench.limits --docs` (or
-later `python -m bench.limits_docs`) takes the figures over into docs/limits.md.
+later `python -m bench.limits_docs`) takes the figures over into docs/limits.md. `--quick` measures less.
 """
 
 import sys
@@ -99,6 +99,7 @@ def targets_on_redis(redis: dict[str, Any]) -> list[Target]:
         theirs = [each[figure] for name, each in redis[group].items() if name != "Frontrow"]
         return float(min(theirs) / ours if figure == "cpu_us" else ours / max(theirs))
 
+    log = redis["long_log"]
     return [
         Target("Redis, one task, one rule: CPU per check × the best peer", ratio("one_task_1"), 1.5),
         Target("Redis, one task, one rule: checks per second × the best peer", ratio("one_task_1", "per_s"), 1),
@@ -108,6 +109,10 @@ def targets_on_redis(redis: dict[str, Any]) -> list[Target]:
         Target("Redis, 200 tasks, one rule: CPU per check × the best peer", ratio("tasks_1"), 7),
         Target("Redis, 200 tasks, three rules: CPU per check × the best peer", ratio("tasks_3"), 12),
         Target("Redis, the server's time per check at batch size 1, µs", redis["server_us"], 12, False),
+        Target("Redis, log of 100,000 requests: the server's time per check, µs", log["check_us"], 30, False),
+        Target("Redis, log of 100,000 requests: per check of cost 100, µs", log["cost_100_us"], 60, False),
+        Target("Redis, log of 100,000 requests: per refusal, µs", log["refusal_us"], 60, False),
+        Target("Redis, log: bytes per remembered request", log["bytes_per_request"], 48, False),
         Target("Redis, a known refusal: µs, no round trip", redis["denied_us"], 2, False),
         Target("Redis stalled: slowest blocking answer, ms (deadline 25)", redis["stalled"]["blocking_ms"], 35, False),
         Target("Redis stalled: slowest of 200 tasks, ms", redis["stalled"]["asyncio_200_tasks_ms"], 35, False),
@@ -153,7 +158,7 @@ def main() -> int:
         def tell(what: str) -> None:
             progress.update(task, description=what)
 
-        results["memory"] = limits_memory.run(tell)
+        results["memory"] = limits_memory.run(tell, quick="--quick" in sys.argv[1:])
         results["redis"] = limits_redis.run(tell)
         from bench import middleware
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from frontrow.core.clock import Clock
-from frontrow.limits import Decision, Limiter, Quota, Rule
+from frontrow.limits import Decision, Limiter, Quota, Reservation, Rule
 from frontrow.limits.quota import ALGORITHMS
 
 DOORS = ("memory", "pure", "redis", "redis-async")
@@ -57,6 +57,14 @@ class Asker:
     def refund(self, *args: Any, **kwargs: Any) -> Decision:
         return self._run("refund", *args, **kwargs)
 
+    def reset(self, *args: Any, **kwargs: Any) -> Decision:
+        return self._run("reset", *args, **kwargs)
+
+    def reserve(self, *args: Any, **kwargs: Any) -> "Estimate":
+        if self._loop is None:
+            return Estimate(self.limiter.reserve(*args, **kwargs), None)
+        return Estimate(self._loop.run_until_complete(self.limiter.areserve(*args, **kwargs)), self._loop)
+
     def acquire(self, *args: Any, **kwargs: Any) -> Decision:
         return self._run("acquire", *args, **kwargs)
 
@@ -67,3 +75,16 @@ class Asker:
             decision = self._loop.run_until_complete(getattr(self.limiter, "a" + name)(*args, **kwargs))
         assert isinstance(decision, Decision)
         return decision
+
+
+class Estimate:
+    """A reservation that is settled through the same door."""
+
+    def __init__(self, reservation: Reservation, loop: asyncio.AbstractEventLoop | None) -> None:
+        self.reservation = reservation
+        self._loop = loop
+
+    def settle(self, *args: Any, **kwargs: Any) -> Decision:
+        if self._loop is None:
+            return self.reservation.settle(*args, **kwargs)
+        return self._loop.run_until_complete(self.reservation.asettle(*args, **kwargs))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import redis
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -316,6 +317,33 @@ def test_when_the_store_is_down_the_policy_decides(policy: str, allowed: list[bo
         assert limiter.in_use("k") == 0
     with ConcurrencyLimiter(1, name="jobs", store=nobody) as limiter, pytest.raises(StoreDown):
         limiter.acquire("k")
+
+
+def test_event_loops_that_end_leave_no_connections(redis_url: str) -> None:
+    """Also without `aclose`: every `asyncio.run` closes what it opened."""
+    limiter = ConcurrencyLimiter(1, name="jobs", store=redis_url, deadline_s=10.0)
+
+    async def work() -> None:
+        async with limiter.permit("k"):
+            pass
+
+    with redis.Redis.from_url(redis_url) as client:
+        before = len(client.client_list())
+        for _ in range(5):
+            asyncio.run(work())
+        assert limiter.in_use("k") == 0
+        wait_until(lambda: len(client.client_list()) <= before + 1)  # the limiter's blocking connection
+    limiter.close()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Until the server has noticed. Bounded, for a loaded machine."""
+    pause = threading.Event()
+    for _ in range(2000):
+        if condition():
+            return
+        pause.wait(0.005)
+    raise AssertionError("it did not happen")
 
 
 def test_idle_keys_take_no_memory() -> None:

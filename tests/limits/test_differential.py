@@ -14,7 +14,7 @@ from frontrow.limits.quota import ALGORITHMS
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.from_url import CompiledStore
 from frontrow.limits.stores.memory import MemoryStore
-from frontrow.limits.stores.protocol import CHECK, PEEK, REFUND, QuotaSlot, StoreRequest
+from frontrow.limits.stores.protocol import CHARGE, CHECK, PEEK, REFUND, RESET, QuotaSlot, StoreRequest
 from frontrow.limits.stores.redis import RedisStore
 from tests.limits.doors import T0_US, S
 
@@ -37,7 +37,7 @@ steps_us = st.one_of(
     st.sampled_from([-3600 * S, 86_400 * S, -86_400 * S, 27 * 86_400 * S, 31 * 86_400 * S, -40 * 86_400 * S]),
 )
 operations = st.tuples(
-    st.sampled_from([CHECK, CHECK, CHECK, PEEK, REFUND]), st.integers(1, 4), steps_us, st.integers(0, 1)
+    st.sampled_from([CHECK, CHECK, CHECK, PEEK, REFUND, CHARGE, RESET]), st.integers(1, 4), steps_us, st.integers(0, 1)
 )
 
 
@@ -68,7 +68,8 @@ def test_specification_kernel_and_script_agree_on_random_histories(
     try:
         for op, cost, step_us, who in history:
             now_us += step_us
-            cost = min(cost, *(quota.capacity for quota, _ in rules))
+            capacities = [quota.capacity for quota, _ in rules]
+            cost = min(3 * cost, 2 * max(capacities)) if op == CHARGE else min(cost, *capacities)
             request = StoreRequest(tuple(range(len(slots))), (f"fan{who}",) * len(slots), cost, now_us, op)
             specified, *mirrors = [store.decide(request) for store in stores]
             assert all(mirror == specified for mirror in mirrors)

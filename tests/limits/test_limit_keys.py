@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import threading
 
 import pytest
 import redis
@@ -14,6 +15,7 @@ from frontrow.core.redis_url import connect_sync, disconnect_sync
 from frontrow.limits import Limiter, Quota, Rule
 from frontrow.limits.config import load_config
 from frontrow.limits.http.asgi import RateLimitMiddleware
+from frontrow.limits.http.decorators import limited
 from frontrow.limits.stores import refused_keys
 from frontrow.limits.stores.refused_keys import RefusedKeys, readable_key, top_refused
 from tests.limits.web_doors import call_asgi, starlette_app
@@ -69,6 +71,22 @@ def test_a_reset_forgets_everything_whatever_the_algorithm(redis_url, quota):
         [after] = rows("reset", *words)
         assert (after["remaining"], after["reset_after_s"]) == (4, 0.0)
         assert limiter.peek("fan", cost=4).allowed
+
+
+def test_a_key_of_a_decorated_function_is_found_by_the_functions_name(redis_url):
+    @limited("3/hour; 9/day", key=lambda user: user, store=redis_url, deadline_s=5.0)
+    def send_code(user):
+        return user
+
+    with send_code.limiter:
+        send_code("user:42")
+        function = f"{send_code.__module__}.{send_code.__qualname__}"
+        words = ("3/hour; 9/day", "user:42", "--store", redis_url, "--function", function)
+        assert [(row["rule"], row["remaining"]) for row in rows("state", *words)] == [
+            ("send_code-1", 2),
+            ("send_code-2", 8),
+        ]
+        assert [row["remaining"] for row in rows("reset", *words)] == [3, 9]
 
 
 async def test_state_of_the_keys_that_the_middleware_counts(redis_url, tmp_path):
@@ -161,6 +179,23 @@ async def test_asyncio_callers_are_recorded_and_mappings_are_readable(redis_url)
         await asyncio.gather(*(limiter.acheck(key) for _ in range(10)))
     [seen] = await asyncio.to_thread(rows, "watch", "--store", redis_url)
     assert seen == {"rule": "holds", "key": "user=42 endpoint=POST /holds", "refusals": 8}
+
+
+def test_the_record_uses_the_stores_own_credentials(redis_url):
+    asked = []
+
+    class Credentials(redis.CredentialProvider):
+        def get_credentials(self):
+            asked.append(threading.current_thread())
+            return ()
+
+    options = {"deadline_s": 5.0, "credential_provider": Credentials(), "record_refusals": True}
+    with Limiter("1/hour", store=redis_url, **options) as limiter:
+        for _ in range(2):
+            limiter.check("fan")
+        before = len(asked)
+        limiter._store._refused.flush()
+        assert len(asked) == before + 1
 
 
 def test_refusals_are_written_after_a_second_by_themselves(redis_url, monkeypatch):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from frontrow.core.clock import ManualClock
 from frontrow.limits import CostTooLarge, Decision, InvalidCost, InvalidKey, Limiter, Quota, Rule
+from frontrow.limits.stores.protocol import CHARGE, CHECK, PEEK, REFUND, RESET
 from tests.limits.doors import T0_US, S
 from tests.limits.test_differential import operations, quotas
 
@@ -22,8 +23,17 @@ PER = (None, (), ("user",), ("endpoint",), ("user", "endpoint"))
 
 
 def run(limiter: Limiter, history: list[tuple[int, int, int, int]], key_of: Callable[[int], Any]) -> list[Decision]:
-    """The decisions of a history of checks, peeks and refunds."""
-    ask = (limiter.check, limiter.peek, limiter.refund)
+    """The decisions of a history of checks, peeks, refunds, charges and resets."""
+
+    def charge(key: Any, cost: int, now_us: int) -> Decision:
+        """What the settlement of a reservation does when more was used: it may leave a debt."""
+        request = limiter._request(key, cost, now_us, CHARGE)
+        return limiter._store.decide(request._replace(cost=3 * cost)).decision
+
+    def reset(key: Any, cost: int, now_us: int) -> Decision:
+        return limiter.reset(key, now_us)
+
+    ask = {CHECK: limiter.check, PEEK: limiter.peek, REFUND: limiter.refund, CHARGE: charge, RESET: reset}
     most = min(rule.quota.capacity for rule in limiter.rules)
     now_us, told = T0_US, []
     for op, cost, step_us, who in history:
@@ -83,7 +93,7 @@ def test_the_compiled_check_packs_keys_as_the_others_do(parts: dict[str, str], p
     [
         ({"user": "42"}, 1, "counts by 'endpoint'"),
         ({"user": "42", "endpoint": ""}, 1, "counts by 'endpoint'"),
-        ({"user": "42", "endpoint": 7}, 1, "counts by 'endpoint'"),
+        ({"user": "42", "endpoint": 7.5}, 1, "counts by 'endpoint'"),
         ("user:42", 1, "give a mapping"),
         (None, 1, "a key is"),
         ({"user": "42", "endpoint": "/"}, 0, "at least 1"),

@@ -78,6 +78,23 @@ def test_more_threads_than_a_pool_has_connections_admit_exactly_the_limit(own_va
     assert limiter.stats.store_calls <= len(answers)
 
 
+def test_threads_that_ask_a_cluster_share_its_client_and_get_their_own_answers(redis_cluster: Cluster) -> None:
+    answers: dict[int, Decision] = {}
+    with Limiter(QUOTA, store=redis_cluster.url, deadline_s=30.0, prefix="threads") as limiter:
+
+        def ask(number: int) -> None:
+            for _ in range(number + 1):
+                answers[number] = limiter.check(f"fan{number}")
+
+        asking = [threading.Thread(target=ask, args=(number,)) for number in range(20)]
+        for thread in asking:
+            thread.start()
+        for thread in asking:
+            thread.join()
+    assert [answers[number].remaining for number in range(20)] == [999 - number for number in range(20)]
+    assert {answer.source for answer in answers.values()} == {"store"}
+
+
 def test_a_forked_child_does_not_use_its_parents_connection(own_valkey: Valkey) -> None:
     with Limiter(QUOTA, store=own_valkey.url, deadline_s=10.0) as limiter:
         assert limiter.check("fan").remaining == 999

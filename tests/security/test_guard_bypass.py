@@ -122,7 +122,7 @@ async def test_the_app_does_not_start_with_a_route_that_nobody_decided_about(mon
     monkeypatch.setattr(me, "ROUTES", [undecided])
     with pytest.raises(ConfigError, match="/v1/me/secret declares no access"):
         web_app.routes()
-    with pytest.raises(ConfigError, match="'team:wirte' is no permission"):
+    with pytest.raises(ConfigError, match="'team:wirte' is not a permission"):
         Access.staff("team:wirte")
 
 

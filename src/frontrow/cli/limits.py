@@ -19,9 +19,10 @@ from frontrow.core.redis_url import connect_sync, disconnect_sync
 from frontrow.limits import chart
 from frontrow.limits.config import load_config
 from frontrow.limits.demo import demo
+from frontrow.limits.http.decorators import rules_of_function
 from frontrow.limits.http.key_states import KeyState, KeyStates, keys_of_config, keys_of_limiter, rules_of_config
 from frontrow.limits.limiter import Limiter
-from frontrow.limits.quota import Quota
+from frontrow.limits.quota import Quota, Rule
 from frontrow.limits.rule_list import to_rules
 from frontrow.limits.stores.protocol import DEFAULT_PREFIX
 from frontrow.limits.stores.refused_keys import KEPT_S, RefusedKey, top_refused
@@ -39,6 +40,7 @@ PrefixOption = Annotated[str, typer.Option(help="the limiter's prefix in the sto
 RulesArgument = Annotated[str, typer.Argument(help='a TOML file with [[limits.rules]], or a quota like "100/minute"')]
 KeyArgument = Annotated[list[str], typer.Argument(help="the key, or its parts like user=42 ip=203.0.113.7")]
 NameOption = Annotated[str, typer.Option(help="the rule's name, for a quota that has one")]
+FunctionOption = Annotated[str, typer.Option(help="the function that `@limited` decorates, like shop.mail.send_code")]
 JsonOption = Annotated[bool, typer.Option("--json", help="as JSON")]
 
 
@@ -126,10 +128,11 @@ def state(
     store: StoreOption = None,
     prefix: PrefixOption = DEFAULT_PREFIX,
     name: NameOption = "",
+    function: FunctionOption = "",
     as_json: JsonOption = False,
 ) -> None:
     """Show what every rule knows of a key. Charges nothing."""
-    with _key_states(rules, key, store, prefix, name) as states:
+    with _key_states(rules, key, store, prefix, name, function) as states:
         _print_states(states.read(), as_json)
 
 
@@ -140,10 +143,11 @@ def reset(
     store: StoreOption = None,
     prefix: PrefixOption = DEFAULT_PREFIX,
     name: NameOption = "",
+    function: FunctionOption = "",
     as_json: JsonOption = False,
 ) -> None:
     """Forget what was counted for a key, and show its state afterwards."""
-    with _key_states(rules, key, store, prefix, name) as states:
+    with _key_states(rules, key, store, prefix, name, function) as states:
         _print_states(states.reset(), as_json)
 
 
@@ -177,7 +181,9 @@ def watch(
 
 
 @contextmanager
-def _key_states(rules: str, words: Sequence[str], store: str | None, prefix: str, name: str) -> Iterator[KeyStates]:
+def _key_states(
+    rules: str, words: Sequence[str], store: str | None, prefix: str, name: str, function: str
+) -> Iterator[KeyStates]:
     """The states of a key in the store. Errors end the command with one sentence."""
     try:
         if rules.endswith(".toml") or Path(rules).is_file():
@@ -186,7 +192,7 @@ def _key_states(rules: str, words: Sequence[str], store: str | None, prefix: str
             of_limiter, keys = rules_of_config(config), keys_of_config(config, words)
         else:
             url = _store_url(store)
-            of_limiter = list(to_rules(rules, name, name + "-{}") if name else to_rules(rules))
+            of_limiter = rules_of_function(rules, function) if function else list(_named_rules(rules, name))
             keys = keys_of_limiter(of_limiter, words)
         if url.startswith("memory:"):
             raise ConfigError("a store in memory belongs to its process; name a Redis store: --store redis://…")
@@ -195,6 +201,10 @@ def _key_states(rules: str, words: Sequence[str], store: str | None, prefix: str
             yield KeyStates(limiter, keys)
     except FrontrowError as error:
         _fail(error)
+
+
+def _named_rules(quota: str, name: str) -> tuple[Rule, ...]:
+    return to_rules(quota, name, name + "-{}") if name else to_rules(quota)
 
 
 def _store_url(store: str | None) -> str:

@@ -1,13 +1,13 @@
 """Runs one Lua script in Redis, for blocking and for asyncio callers.
 
 The script travels once. After that its digest is sent, and the text only again if the server has forgotten it. An event
-loop has a client of its own. At most `MAX_CALLS` calls of a kind run at once; the others wait for their turn, never
-longer than `timeout_s`.
+loop has a client of its own, which is closed with the loop. At most `MAX_CALLS` calls of a kind run at once; the others
+wait for their turn, never longer than `timeout_s`.
 """
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from hashlib import sha1
 from typing import Any
 
@@ -64,7 +64,7 @@ class RedisScript:
         return reply
 
     async def _arun(self, words: Sequence[str | int]) -> Any:
-        mine = self._client_of(asyncio.get_running_loop())
+        mine = self._clients.get(asyncio.get_running_loop()) or await self._open_client()
         async with mine.turns:
             try:
                 return await call(mine.client, "EVALSHA", self._digest, *words)
@@ -73,17 +73,22 @@ class RedisScript:
                     raise
                 return await call(mine.client, "EVAL", self._source, *words)
 
-    def _client_of(self, loop: asyncio.AbstractEventLoop) -> "_LoopClient":
-        found = self._clients.get(loop)
-        if found is None:
-            self._forget_closed_loops()
-            found = self._clients[loop] = _LoopClient(connect(self._url, timeout_s=self._timeout_s))
-        return found
+    async def _open_client(self) -> "_LoopClient":
+        """The client of the running loop. `asyncio.run` closes it in the end, as it closes every async generator."""
+        loop = asyncio.get_running_loop()
+        for closed in [each for each in self._clients if each.is_closed()]:  # ended without closing its generators
+            self._clients.pop(closed, None)
+        opened = self._clients[loop] = _LoopClient(connect(self._url, timeout_s=self._timeout_s))
+        opened.until_closed = self._until_closed(loop, opened.client)
+        await anext(opened.until_closed)
+        return opened
 
-    def _forget_closed_loops(self) -> None:
-        """Forget the clients of loops that ended without `aclose`. Python closes their sockets."""
-        for loop in [loop for loop in self._clients if loop.is_closed()]:
+    async def _until_closed(self, loop: asyncio.AbstractEventLoop, client: Any) -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
             self._clients.pop(loop, None)
+            await disconnect(client)
 
     def close(self) -> None:
         """Close the blocking connections."""
@@ -95,9 +100,9 @@ class RedisScript:
     async def aclose(self) -> None:
         """Close the blocking connections and those of the running event loop."""
         self.close()
-        mine = self._clients.pop(asyncio.get_running_loop(), None)
-        if mine is not None:
-            await disconnect(mine.client)
+        mine = self._clients.get(asyncio.get_running_loop())
+        if mine is not None and mine.until_closed is not None:
+            await mine.until_closed.aclose()
 
 
 class _LoopClient:
@@ -106,6 +111,7 @@ class _LoopClient:
     def __init__(self, client: Any) -> None:
         self.client = client
         self.turns = asyncio.Semaphore(MAX_CALLS)
+        self.until_closed: AsyncGenerator[None, None] | None = None
 
 
 def is_script_missing(error: Exception) -> bool:

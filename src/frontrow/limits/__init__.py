@@ -19,6 +19,7 @@ from frontrow.limits.quota import (
     StoreDown,
     Throttled,
 )
+from frontrow.limits.reservations import Reservation
 from frontrow.limits.tiers import Tiers
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Limiter",
     "Permit",
     "Quota",
+    "Reservation",
     "Rule",
     "StoreDown",
     "Throttled",

@@ -124,7 +124,7 @@ def token_bucket(quota: Quota, state: State | None, now_us: int, cost: int) -> V
     if then > now_us and not moved:
         now_us = then
     elif then < now_us:
-        debt = 0 if now_us - then >= quota.life_us else max(0, debt - (now_us - then) * leak)
+        debt = max(0, debt - (now_us - then) * leak)
     owed = debt + cost * unit
     if owed <= full or not cost:
         return RuleVerdict(True, max(0, (full - owed) // unit), -(-owed // leak), 0), (now_us, owed)
@@ -176,6 +176,21 @@ def return_units(quota: Quota, state: State | None, now_us: int, cost: int) -> S
             return current[: max(0, len(current) - cost)]
         case _:
             return (current[0], max(0, current[1] - cost * quota.drip[1]))
+
+
+def charge_units(quota: Quota, state: State | None, now_us: int, cost: int) -> State:
+    """The state after `cost` units were charged whether or not they fit.
+
+    A bucket may then owe up to `most_owed`, more than it holds. A window is at most used up, because it has no debt.
+    """
+    as_is, current = SPECIFICATION[quota.algorithm](quota, state, now_us, 0)
+    if not quota.is_bucket:
+        _, current = SPECIFICATION[quota.algorithm](quota, state, now_us, min(cost, as_is.remaining))
+    assert current is not None, "what is left is always allowed"
+    if not quota.is_bucket:
+        return current
+    then, debt = current
+    return (then, max(debt, min(debt + cost * quota.drip[1], quota.most_owed)))
 
 
 def carry_over(quota: Quota, written_under: Quota, state: State) -> State:

@@ -79,7 +79,8 @@ def _make_limiter(limits: str | Quota, name: str | None, function: Callable[...,
     quota = Quota.parse(limits) if isinstance(limits, str) else limits
     full_name = f"{function.__module__}.{function.__qualname__}".replace("<locals>.", "")
     plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name or full_name)[-60:]
-    return Limiter([Rule(plain if plain[0].isalpha() else f"t{plain}", quota)], **options)
+    rule = Rule(plain if plain[0].isalpha() else f"t{plain}", quota, namespace="" if name else full_name)
+    return Limiter([rule], **options)
 
 
 def _wait_for_turn(limiter: Limiter, key: Any, cost: int, give_up_after_s: float) -> None:

@@ -16,10 +16,11 @@ from frontrow.core.clock import Clock, SystemClock, steady
 from frontrow.limits.keys import Key, pack_parts, rule_key
 from frontrow.limits.quota import Decision, InvalidKey, Rule
 from frontrow.limits.refusal_cache import RefusalCache
+from frontrow.limits.reservations import Reservation
 from frontrow.limits.rule_list import RuleLike, to_rules
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.from_url import open_store
-from frontrow.limits.stores.protocol import CHECK, PEEK, REFUND, QuotaSlot, Store, StoreRequest, StoreResult
+from frontrow.limits.stores.protocol import CHECK, PEEK, REFUND, RESET, QuotaSlot, Store, StoreRequest, StoreResult
 from frontrow.limits.waiting_line import WaitingLines, aacquire, acquire
 
 DEFAULT_DEADLINE_S = 0.025
@@ -96,6 +97,28 @@ class Limiter:
         """`refund` for asyncio."""
         return (await self._store.adecide(self._request(key, cost, now_us, REFUND))).decision
 
+    def reset(self, key: Key, now_us: int | None = None) -> Decision:
+        """Forget what every rule has counted for `key`. The decision is that of a `peek` afterwards.
+
+        A rule that counts everybody together (`per=()`) is reset for everybody. Of a rule with tiers, the key's current
+        tier is reset.
+        """
+        return self._store.decide(self._request(key, 1, now_us, RESET)).decision
+
+    async def areset(self, key: Key, now_us: int | None = None) -> Decision:
+        """`reset` for asyncio."""
+        return (await self._store.adecide(self._request(key, 1, now_us, RESET))).decision
+
+    def reserve(self, key: Key, cost: int, now_us: int | None = None) -> Reservation:
+        """Charge an estimated cost, to be corrected by `settle` when the real one is known (see `Reservation`)."""
+        request, charged_us = self._request(key, cost, now_us, CHECK), self._clock() if now_us is None else now_us
+        return self._reservation(request, self._count(self._store.decide(request)), charged_us)
+
+    async def areserve(self, key: Key, cost: int, now_us: int | None = None) -> Reservation:
+        """`reserve` for asyncio."""
+        request, charged_us = self._request(key, cost, now_us, CHECK), self._clock() if now_us is None else now_us
+        return self._reservation(request, self._count(await self._store.adecide(request)), charged_us)
+
     def acquire(self, key: Key, cost: int = 1, timeout_s: float | None = None) -> Decision:
         """Wait until `cost` is allowed (with `leaky_queue` also for its delay). `Throttled` if that takes too long.
 
@@ -156,6 +179,10 @@ class Limiter:
         if decision is not None:
             self.stats.count(decision)
         return decision
+
+    def _reservation(self, request: StoreRequest, decision: Decision, charged_us: int) -> Reservation:
+        slots = [self._slots[at] for at in request.slots]
+        return Reservation(self._store, request, decision, slots, charged_us, self._clock)
 
     def _slot_index(self, at: int, rule: Rule, key: Key) -> int:
         slots = self._slot_of_tier[at]

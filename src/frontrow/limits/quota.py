@@ -95,6 +95,8 @@ class Quota:
     """The time resolution of the sliding counter: 1 µs unless `limit × period` would exceed exact arithmetic."""
     drip: tuple[int, int] = field(init=False, repr=False, compare=False)
     """A bucket's rate as whole numbers (leak, unit): each µs drains `leak`, one unit of cost weighs `unit`."""
+    most_owed: int = field(init=False, repr=False, compare=False)
+    """The most that a bucket can owe after a charge that did not fit: twice what it holds, if that is exact."""
     life_us: int = field(init=False, repr=False, compare=False)
     """After this long without a change, a key's state equals no state."""
 
@@ -124,6 +126,7 @@ class Quota:
             ("capacity", capacity),
             ("grain_us", grain_us),
             ("drip", drip),
+            ("most_owed", _most_owed(capacity * drip[1])),
             ("life_us", self._life_us(capacity, *drip)),
         ):
             object.__setattr__(self, name, value)
@@ -214,6 +217,10 @@ def _one_of(name: str, text: str, written: T | None, given: T | None) -> T | Non
     if written is not None and given is not None and written != given:
         raise InvalidQuota(f"{text!r} and {name}={given!r} differ; say the {name} once", param=name)
     return written if given is None else given
+
+
+def _most_owed(full: int) -> int:
+    return max(full, min(2 * full, 2 * EXACT - full))
 
 
 def _grain_us(limit: int, period_us: int) -> int:

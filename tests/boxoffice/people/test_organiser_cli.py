@@ -60,4 +60,4 @@ def test_an_owner_is_invited_by_a_one_time_link_and_let_back_in_by_another(sqlit
 @pytest.mark.parametrize("words", [("create", "Hall", "--email", "no address", "--invite"), ("reset", "no address")])
 def test_what_cannot_be_right_is_said_in_one_sentence(sqlite_ledger_url, words):
     code, said = frontrow(sqlite_ledger_url, *words)
-    assert (code, "no e-mail address" in said, "Traceback" in said) == (2, True, False)
+    assert (code, "is not an e-mail address" in said, "Traceback" in said) == (2, True, False)

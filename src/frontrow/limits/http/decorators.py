@@ -84,6 +84,12 @@ def _limiter(
     return Limiter([rule if rule in given else replace(rule, namespace=namespace) for rule in rules], **options)
 
 
+def rules_of_function(quota: str, function: str) -> list[Rule]:
+    """The rules of a function that `@limited(quota)` decorates, by its module and qualified name."""
+    name = _rule_name(function.rpartition(".")[2].partition("#")[0])
+    return [replace(rule, namespace=function) for rule in to_rules(quota, name, name + "-{}")]
+
+
 def _function_namespace(function: Callable[..., Any]) -> str:
     """What tells this function from all others, the same on every server: its module, its qualified name and, if that
     name is defined more than once, which definition it is."""

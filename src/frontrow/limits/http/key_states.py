@@ -16,7 +16,7 @@ from frontrow.limits.keys import Key, pack_parts, rule_key
 from frontrow.limits.limiter import Limiter
 from frontrow.limits.quota import Decision, Rule, StoreDown
 from frontrow.limits.rules import RequestRule
-from frontrow.limits.stores.protocol import PEEK, REFUND, QuotaSlot, StoreRequest
+from frontrow.limits.stores.protocol import PEEK, RESET, QuotaSlot, StoreRequest
 
 
 class KeyState(NamedTuple):
@@ -39,8 +39,7 @@ class KeyStates:
 
     def reset(self) -> list[KeyState]:
         """Forget what was counted. The states are those afterwards."""
-        everything = 2  # a sliding counter may remember two windows
-        return [self._ask(at, slot, everything * slot.quota.capacity, REFUND) for at, slot in self._slots()]
+        return [self._ask(at, slot, 1, RESET) for at, slot in self._slots()]
 
     def _slots(self) -> Iterator[tuple[int, QuotaSlot]]:
         return ((at, slot) for at, slot in enumerate(self._limiter._slots) if slot.rule.name in self._keys)
@@ -52,7 +51,8 @@ class KeyStates:
         tag = pack_parts(key, tag_parts, slot.rule.name) if tag_parts and isinstance(key, Mapping) else packed
         decision = self._limiter._store.decide(StoreRequest((at,), (packed,), cost, None, op, tag)).decision
         if decision.source != "store":
-            raise StoreDown("the store did not answer; check its URL, and that it runs")
+            reason = self._limiter.stats.store_error or "no reason known"
+            raise StoreDown(f"the store did not answer ({reason}); check its URL, and that it runs")
         return KeyState(slot, decision)
 
 

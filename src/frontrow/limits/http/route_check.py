@@ -4,6 +4,7 @@ A route's rules, slots and the names inside their keys are known before a reques
 per request. The keys are the same bytes that `keys.pack_parts` makes; a test compares them.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 
 from frontrow.limits.keys import GLOBAL_KEY, MAX_KEY_CHARS, StoreKey, digest, pack_parts
@@ -26,8 +27,13 @@ class RouteCheck:
         self._slots_of_tier = tiers if any(rule.tiers for rule in self._rules) else None
         self._slots = tuple(slots[""] for slots in tiers)
         self._tag_parts = self._store.tag_parts
+        prepare = getattr(self._store, "prepare_check", None)
+        if prepare is not None and self._slots_of_tier is None:
+            prepared = prepare(self._slots, self._rules, functools.partial(RouteCheck.check, self))
+            if prepared is not None:
+                vars(self).update(check=prepared.check, acheck=prepared.acheck)
 
-    def check(self, key: Mapping[str, str], cost: int = 1) -> Decision:
+    def check(self, key: Mapping[str, str], cost: int = 1, _now_us: None = None) -> Decision:
         """Charge `cost` to every rule, or to none if one of them refuses."""
         decision, shadowed = self._store.decide(self._request(key, cost))
         self._stats.count(decision, [self._rules[at].name for at in shadowed] if shadowed else ())

@@ -49,12 +49,21 @@ cdef extern from *:
         void *memory;
         if (bytes < FRONTROW_LARGE) return calloc(1, bytes);
         memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        return memory == MAP_FAILED ? NULL : memory;
+        if (memory == MAP_FAILED) return NULL;
+    #ifdef MADV_HUGEPAGE
+        madvise(memory, bytes, MADV_HUGEPAGE);  /* keys lie anywhere in it: fewer pages, fewer misses */
+    #endif
+        return memory;
     }
     static void frontrow_free(void *memory, size_t bytes) {
         if (memory == NULL) return;
         if (bytes < FRONTROW_LARGE) free(memory); else munmap(memory, bytes);
     }
+    #endif
+    #if defined(__GNUC__) || defined(__clang__)
+    #define frontrow_prefetch(address) __builtin_prefetch(address)
+    #else
+    #define frontrow_prefetch(address) ((void)(address))
     #endif
     static PyObject *frontrow_new_tuple(PyObject *kind, Py_ssize_t size) {
         return ((PyTypeObject *)kind)->tp_alloc((PyTypeObject *)kind, size);
@@ -73,6 +82,7 @@ cdef extern from *:
     int64_t frontrow_monotonic_ns()
     void* frontrow_zeroed(size_t size)
     void frontrow_free(void* memory, size_t size)
+    void frontrow_prefetch(void* address)
     object frontrow_new_tuple(object kind, Py_ssize_t size)
     void frontrow_set_send(object kind, frontrow_send_function send)
     void frontrow_warn_never_awaited()
@@ -85,6 +95,8 @@ from frontrow.limits.stores.protocol import StoreResult
 DEF CHECK_OP = 0
 DEF PEEK_OP = 1
 DEF REFUND_OP = 2
+DEF CHARGE_OP = 5
+DEF RESET_OP = 6
 DEF MAX_RULES = 32
 DEF FREED_PER_CHECK = 32
 DEF SCANNED_PER_CHECK = 512
@@ -126,6 +138,7 @@ cdef struct QuotaSlot:
     int64_t leak
     int64_t unit
     int64_t capacity
+    int64_t most_owed
     int64_t life
     int64_t max_keys
     Table young
@@ -393,18 +406,18 @@ cdef void judge_bucket(QuotaSlot* q, bint seen, int64_t now, int64_t cost, Verdi
     if then > now and not v.moved:
         now = then
     elif then < now:
-        debt = 0 if now - then >= q.life else debt - (now - then) * q.leak
+        debt = 0 if now - then >= 2 * q.life else debt - (now - then) * q.leak  # twice: it may owe two buckets
         if debt < 0:
             debt = 0
     owed = debt + cost * q.unit
-    v.allowed = owed <= full
+    v.allowed = owed <= full or cost == 0
     v.retry = 0
     if v.allowed:
         v.delay = ceil_div(debt, q.leak) if q.algorithm == QUEUE else 0
         debt = owed
     else:
         v.retry = ceil_div(owed - full, q.leak)
-    v.remaining = (full - debt) / q.unit
+    v.remaining = (full - debt) / q.unit if debt < full else 0
     v.reset = ceil_div(debt, q.leak)
     v.a = now
     v.b = debt
@@ -601,7 +614,7 @@ cdef class CompiledStore:
             slot.calendar_month = quota.calendar_month
             slot.width = slot.period / slot.grain
             slot.leak, slot.unit = quota.drip if quota.is_bucket else (1, 1)
-            slot.capacity, slot.life = quota.capacity, quota.life_us
+            slot.capacity, slot.life, slot.most_owed = quota.capacity, quota.life_us, quota.most_owed
             slot.max_keys = max_keys
             slot.turn = max(slot.life, keep_idle_us)
             slot.young.mask = slot.old.mask = slot.doomed.mask = -1
@@ -634,6 +647,13 @@ cdef class CompiledStore:
     def prepare_check(self, slots, rules, fallback):
         """The check of `rules`, whose quotas are in `slots`. `fallback` decides what is unusual."""
         return CompiledCheck(self, slots, rules, fallback)
+
+    cdef int fetch_early(self, int which, PyObject* key) except -1:
+        """Let the processor fetch the entry of `key` while the clock is read."""
+        cdef Table* young = &self.slots[which].young
+        if young.mask >= 0:
+            frontrow_prefetch(&young.entries[home_of(young, PyObject_Hash(<object>key))])
+        return 0
 
     cdef int64_t read_clock(self) except? -1:
         if self.system_clock:
@@ -708,11 +728,17 @@ cdef class CompiledStore:
                 advance_generation(slot, now)
             v.a = v.b = 0
             self.find_state(slot, keys[at], v)
-            if op == REFUND_OP:
-                self.return_units(slot, keys[at], v, now, cost)
+            if op > PEEK_OP:
+                if op == REFUND_OP:
+                    self.return_units(slot, keys[at], v, now, cost)
+                elif op == CHARGE_OP:
+                    self.charge_units(slot, keys[at], v, now, cost)
+                elif op == RESET_OP:
+                    self.forget_state(slot, v)
+                v.a = v.b = 0
                 self.find_state(slot, keys[at], v)
             before_a[at], before_b[at] = v.a, v.b
-            judge(slot, v.found != NULL, now, 1 if op == REFUND_OP else cost, v)
+            judge(slot, v.found != NULL, now, 1 if op > PEEK_OP else cost, v)
             if not v.allowed:
                 if slot.shadow:
                     mask[0] |= 1 << at
@@ -750,6 +776,32 @@ cdef class CompiledStore:
         else:
             v.b = v.b - cost * slot.unit if v.b > cost * slot.unit else 0
         return self.write_state(slot, key, v, now)
+
+    cdef int charge_units(self, QuotaSlot* slot, PyObject* key, Verdict* v, int64_t now, int64_t cost) except -1:
+        """Charge units whether or not they fit. A window has no debt: it is used up at most."""
+        cdef bint seen = v.found != NULL
+        cdef int64_t a = v.a, b = v.b, owed
+        judge(slot, seen, now, 0, v)
+        if slot.algorithm == FIXED or slot.algorithm == COUNTER or slot.algorithm == LOG:
+            cost = cost if cost < v.remaining else v.remaining
+            v.a, v.b = a, b
+            judge(slot, seen, now, cost, v)
+            if slot.algorithm == LOG:
+                v.a = <int64_t>commit_log(slot, v, cost)
+        else:
+            owed = v.b + cost * slot.unit
+            owed = owed if owed < slot.most_owed else slot.most_owed
+            v.b = owed if owed > v.b else v.b
+            if v.b > slot.capacity * slot.unit and slot.turn < 2 * slot.life:
+                slot.turn = 2 * slot.life  # this debt matters for longer than a life
+        return self.write_state(slot, key, v, now)
+
+    cdef int forget_state(self, QuotaSlot* slot, Verdict* v) except -1:
+        if v.found != NULL:
+            if slot.algorithm == LOG:
+                release_ring(v.found.a)
+            remove(&slot.old if v.in_old else &slot.young, v.found)
+        return 0
 
     cdef object make_decision(self, int count, int* which, Verdict* verdicts, bint refused, bint counting):
         """One Decision from all verdicts: the refusal with the longest wait, or else the rule with the least left."""
@@ -854,7 +906,6 @@ cdef class CompiledCheck:
             units = cost
         else:
             return self.fallback(key, cost, now_us)
-        now = self.store.read_clock() if now_us is None else now_us
         if PyUnicode_CheckExact(key):
             if not self.takes_text or not 0 < PyUnicode_GET_LENGTH(key) <= MAX_KEY_CHARS:
                 return self.fallback(key, cost, now_us)
@@ -863,6 +914,8 @@ cdef class CompiledCheck:
                     keys[at] = <PyObject*>key
                 else:
                     keys[at] = <PyObject*>self.everybody
+                self.store.fetch_early(self.which[at], keys[at])
+            now = self.store.read_clock() if now_us is None else now_us
             return self.store.decide_slots(self.count, self.which, keys, units, now, CHECK_OP, &mask, True)
         if not PyDict_CheckExact(key) or not self.takes_parts:
             return self.fallback(key, cost, now_us)
@@ -872,6 +925,8 @@ cdef class CompiledCheck:
                 made += 1
                 if keys[at] == NULL:
                     return self.fallback(key, cost, now_us)
+                self.store.fetch_early(self.which[at], keys[at])
+            now = self.store.read_clock() if now_us is None else now_us
             return self.store.decide_slots(self.count, self.which, keys, units, now, CHECK_OP, &mask, True)
         finally:
             for at in range(made):

@@ -53,7 +53,10 @@ def open_store(
     store: Store = open_shared_store(url, slots, clock, stats, on_store_down, deadline_s, of_redis)
     if any(slot.rule.lease > 1 for slot in slots):
         store = LeasingStore(store, slots, clock)
-    return record_refusals(store, slots, url, of_redis.get("prefix", DEFAULT_PREFIX)) if records else store
+    if records:
+        prefix = of_redis.pop("prefix", DEFAULT_PREFIX)
+        store = record_refusals(store, slots, url, prefix, **of_redis)  # connects like the store itself
+    return store
 
 
 def open_memory_store(

@@ -21,7 +21,7 @@ from frontrow.limits.stores.protocol import (
     RESERVE,
     TAKE_BACK,
     QuotaSlot,
-    Reservation,
+    ReserveResult,
     Store,
     StoreRequest,
     StoreResult,
@@ -94,7 +94,7 @@ class HashSlotStore:
         undo: list[StoreRequest] = []
         for group in groups:
             try:
-                reservation: Reservation
+                reservation: ReserveResult
                 [reservation] = yield [group.request._replace(op=RESERVE)]
             except StoreDown:
                 yield from _take_back(undo)
@@ -142,7 +142,7 @@ def group_by_slot(request: StoreRequest) -> list[Group]:
     ]
 
 
-def _undo_request(request: StoreRequest, reservation: Reservation) -> StoreRequest:
+def _undo_request(request: StoreRequest, reservation: ReserveResult) -> StoreRequest:
     if request.now_us is not None:  # the caller's time stands still between the steps
         return request._replace(op=REFUND)
     return request._replace(op=TAKE_BACK, now_us=reservation.charged_us)

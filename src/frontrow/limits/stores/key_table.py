@@ -109,6 +109,14 @@ class KeyTable:
             self._make_room(now_us)
         self.young.add(key, state)
 
+    def forget(self, key: StoreKey) -> None:
+        if self.young.states.pop(key, None) is None:
+            self.old.states.pop(key, None)
+
+    def keep_for(self, life_us: int) -> None:
+        """Keep idle keys at least this long from now on."""
+        self._life_us = max(self._life_us, life_us)
+
     def _free_doomed(self) -> int:
         """Free a few keys whose state equals none. Returns how many."""
         if not self._doomed:

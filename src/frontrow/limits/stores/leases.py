@@ -16,7 +16,7 @@ from typing import NamedTuple
 from frontrow.core.clock import Clock
 from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import Decision
-from frontrow.limits.stores.protocol import CHECK, QuotaSlot, Store, StoreRequest, StoreResult
+from frontrow.limits.stores.protocol import CHECK, RESET, QuotaSlot, Store, StoreRequest, StoreResult
 
 MAX_TRIES = 8  # attempts to spend from blocks that other callers empty at the same time
 MAX_BLOCKS = 10_000
@@ -70,6 +70,7 @@ class LeasingStore:
     def decide(self, request: StoreRequest) -> StoreResult:
         leased = self._leased_positions(request)
         if not leased:
+            self._drop_blocks(request)
             return self._inner.decide(request)
         spent: list[SpentUnits] = []
         for at in leased:
@@ -95,6 +96,7 @@ class LeasingStore:
     async def adecide(self, request: StoreRequest) -> StoreResult:
         leased = self._leased_positions(request)
         if not leased:
+            self._drop_blocks(request)
             return await self._inner.adecide(request)
         spent: list[SpentUnits] = []
         for at in leased:
@@ -129,6 +131,13 @@ class LeasingStore:
         if request.op != CHECK or request.now_us is not None:
             return []
         return [at for at, slot in enumerate(request.slots) if self._slots[slot].rule.lease > 1]
+
+    def _drop_blocks(self, request: StoreRequest) -> None:
+        """After a reset the units of a block are counted nowhere, so they must not be spent."""
+        if request.op == RESET:
+            with self._lock:
+                for slot, key in zip(request.slots, request.keys, strict=True):
+                    self._blocks.pop((slot, key), None)
 
     def _find_block(self, slot: int, key: StoreKey) -> Block:
         with self._lock:

@@ -7,14 +7,23 @@ import threading
 from collections.abc import Sequence
 
 from frontrow.core.clock import Clock
-from frontrow.limits.algorithms import SPECIFICATION, RuleVerdict, State, peek_verdict, return_units
+from frontrow.limits.algorithms import (
+    SPECIFICATION,
+    RuleVerdict,
+    State,
+    charge_units,
+    peek_verdict,
+    return_units,
+)
 from frontrow.limits.keys import Key
 from frontrow.limits.quota import Decision, Rule
 from frontrow.limits.stores.key_table import KeyTable
 from frontrow.limits.stores.plain_checks import plain_check
 from frontrow.limits.stores.protocol import (
+    CHARGE,
     CHECK,
     PEEK,
+    RESET,
     Check,
     PreparedCheck,
     QuotaSlot,
@@ -58,6 +67,12 @@ class MemoryStore:
             for table, key, state in zip(tables, request.keys, after, strict=True):
                 if state is not None:
                     table.write(key, state, now_us)
+                elif request.op == RESET:
+                    table.forget(key)
+            if request.op == CHARGE:
+                for slot, table in zip(slots, tables, strict=True):
+                    if slot.quota.is_bucket:  # its debt may matter for twice as long as other states
+                        table.keep_for(2 * slot.quota.life_us)
         return combine_verdicts(slots, verdicts)
 
     def prepare_check(self, slots: Sequence[int], rules: Sequence[Rule], fallback: Check) -> PreparedCheck | None:
@@ -117,5 +132,11 @@ def _apply_rules(
             for quota, state, verdict in zip(quotas, states, verdicts, strict=True)
         ]
         return reported, [None if verdict.allowed else state for verdict, state in both]
-    returned = [return_units(quota, state, now_us, cost) for quota, state in zip(quotas, states, strict=True)]
-    return [peek_verdict(quota, state, now_us, 1) for quota, state in zip(quotas, returned, strict=True)], returned
+    after: list[State | None]
+    if request.op == RESET:
+        after = [None] * len(slots)
+    elif request.op == CHARGE:
+        after = [charge_units(quota, state, now_us, cost) for quota, state in zip(quotas, states, strict=True)]
+    else:
+        after = [return_units(quota, state, now_us, cost) for quota, state in zip(quotas, states, strict=True)]
+    return [peek_verdict(quota, state, now_us, 1) for quota, state in zip(quotas, after, strict=True)], after

@@ -155,7 +155,7 @@ def sliding_log(quota: Quota) -> Judge:
 
 def bucket(quota: Quota) -> Judge:
     leak, unit = quota.drip
-    full, life = quota.capacity * unit, quota.life_us
+    full, life = quota.capacity * unit, 2 * quota.life_us  # twice: it may owe two buckets
     is_queue = quota.algorithm == "leaky_queue"
 
     def judge(state: Any, now_us: int, cost: int) -> Verdict | None:
@@ -172,7 +172,7 @@ def bucket(quota: Quota) -> Judge:
         if owed <= full:
             delay = -(-debt // leak) if is_queue else 0
             return True, (full - owed) // unit, -(-owed // leak), 0, delay, (now_us, owed)
-        return False, (full - debt) // unit, -(-debt // leak), -((full - owed) // leak), 0, None
+        return False, max(0, (full - debt) // unit), -(-debt // leak), -((full - owed) // leak), 0, None
 
     return judge
 

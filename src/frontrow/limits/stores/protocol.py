@@ -13,10 +13,12 @@ from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import Decision, Quota, Rule
 
 CHECK, PEEK, REFUND = 0, 1, 2
+CHARGE, RESET = 5, 6
+"""CHARGE charges units whether or not they fit. RESET forgets what was charged. Both result in a PEEK afterwards."""
 DEFAULT_PREFIX = "frl"  # of every key in a shared store
 RESERVE, TAKE_BACK = 3, 4
 """Only a Redis store knows these, for rules that it cannot decide in one step. RESERVE is a CHECK that results in a
-`Reservation`. TAKE_BACK (with its time as `now_us`) undoes it as far as it still counts."""
+`ReserveResult`. TAKE_BACK (with its time as `now_us`) undoes it as far as it still counts."""
 
 Check = Callable[..., Decision]  # (key, cost=1, now_us=None), as `Limiter.check`
 
@@ -50,7 +52,7 @@ class StoreResult(NamedTuple):
     shadowed: tuple[int, ...] = ()
 
 
-class Reservation(NamedTuple):
+class ReserveResult(NamedTuple):
     """The result of a RESERVE, and when it was charged by the store's clock."""
 
     result: StoreResult

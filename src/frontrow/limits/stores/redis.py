@@ -60,18 +60,23 @@ class RedisStore:
         return self._blocking.decide(request)
 
     def _send(self, connection: Any, requests: Sequence[StoreRequest], due_s: float) -> Sequence[StoreResult]:
-        if len(requests) == 1:
-            return self._decide_group(connection, requests, due_s)
+        groups = self.split(requests)
+        if len(groups) == 1:
+            reply = connection.call(due_s - time.monotonic(), self.command(requests, with_source=False))
+            return self._read_or_resend(connection, requests, reply, due_s)
+        parts = [[requests[at] for at in ats] for ats in groups]
+        commands = [self.command(part, with_source=False) for part in parts]
+        replies = connection.call_all(due_s - time.monotonic(), commands)
         results: list[Any] = [None] * len(requests)
-        for ats in self.split(requests):
-            decided = self._decide_group(connection, [requests[at] for at in ats], due_s)
-            for at, result in zip(ats, decided, strict=True):
+        for ats, part, reply in zip(groups, parts, replies, strict=True):
+            for at, result in zip(ats, self._read_or_resend(connection, part, reply, due_s), strict=True):
                 results[at] = result
         return results
 
-    def _decide_group(self, connection: Any, requests: Sequence[StoreRequest], due_s: float) -> Sequence[StoreResult]:
-        """Decide requests that may share a command."""
-        reply = connection.call(due_s - time.monotonic(), self.command(requests, with_source=False))
+    def _read_or_resend(
+        self, connection: Any, requests: Sequence[StoreRequest], reply: Any, due_s: float
+    ) -> Sequence[StoreResult]:
+        """The results of one command. It is sent again with the script's source if the server does not know it."""
         if isinstance(reply, hiredis.ReplyError) and str(reply).startswith("NOSCRIPT"):
             reply = connection.call(due_s - time.monotonic(), self.command(requests, with_source=True))
         if isinstance(reply, hiredis.ReplyError):

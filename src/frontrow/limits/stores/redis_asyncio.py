@@ -105,20 +105,19 @@ class LoopCalls:
         self._gathers = len(batch) > 1
         self._connection.send([request for _, request, _ in batch])
 
-    def on_results(self, results: Sequence[StoreResult | BaseException]) -> None:
-        """Give the callers of the call in flight their results."""
+    def on_results(self, results: Sequence[Any]) -> None:
+        """Give the callers of the call in flight their results: a `StoreResult` or `StoreDown` each."""
         sent, self._sent = self._sent, ()
         self._fails_at_s = None
-        failed = [result for result in results if isinstance(result, BaseException)]
-        if failed and len(failed) == len(results):
-            self._health.record_failure(str(failed[0]))
+        if all(type(result) is StoreDown for result in results):
+            self._health.record_failure(str(results[0]))
         else:
             self._health.record_success(time.perf_counter() - self._sent_at_s)
         for (_, _, future), result in zip(sent, results, strict=True):
             if future.done():
                 continue
-            if isinstance(result, BaseException):
-                future.set_exception(StoreDown(f"the limit store failed: {result}"))
+            if type(result) is StoreDown:
+                future.set_exception(result)
             else:
                 future.set_result(result)
         if self._gathers or self._waiting:
@@ -160,7 +159,7 @@ class LoopCalls:
                 writer, client = await self._source.open_asyncio(connection)
         except Exception as error:
             late = isinstance(error, TimeoutError) and not str(error)
-            reason = "no connection within the deadline" if late else f"{type(error).__name__}: {error}"
+            reason = "no connection within the deadline" if late else _reason(error)
             waiting, self._waiting = self._waiting, deque()
             self._fail(waiting, reason)
         else:
@@ -258,7 +257,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._reader: Any = hiredis.Reader(notEnoughData=NOTHING)
         self._buffer = bytearray(READ_BYTES)
         self._requests: Sequence[StoreRequest] = ()
-        self._results: list[Any] = []
+        self._results: Any = []
         self._expected: deque[tuple[Sequence[int], bool]] = deque()  # per reply: its requests, and if sent with source
         self._worked = False
         self._answered = False
@@ -270,14 +269,16 @@ class _Connection(asyncio.BufferedProtocol):
 
     def send(self, requests: Sequence[StoreRequest]) -> None:
         self._requests = requests
-        self._results = [None] * len(requests)
         self._answered = False
-        for ats in self._script.split(requests):
+        groups = self._script.split(requests)
+        if len(groups) > 1:
+            self._results = [None] * len(requests)
+        for ats in groups:
             self._send_group(ats, with_source=False)
 
     def _send_group(self, ats: Sequence[int], *, with_source: bool) -> None:
         self._expected.append((ats, with_source))
-        group = [self._requests[at] for at in ats]
+        group = self._requests if len(ats) == len(self._requests) else [self._requests[at] for at in ats]
         self._write(hiredis.pack_command(self._script.command(group, with_source=with_source)))
 
     def get_buffer(self, _sizehint: int) -> bytearray:
@@ -301,16 +302,19 @@ class _Connection(asyncio.BufferedProtocol):
                 return self._lose(str(reply))  # another connection may reach another server or bring new credentials
             self._send_group(ats, with_source=True)
             return True
-        results = self._script.read_reply([self._requests[at] for at in ats], reply)
-        for at, result in zip(ats, results, strict=True):
-            self._results[at] = result
+        if len(ats) == len(self._requests):
+            self._results = self._script.read_reply(self._requests, reply)
+        else:
+            results = self._script.read_reply([self._requests[at] for at in ats], reply)
+            for at, result in zip(ats, results, strict=True):
+                self._results[at] = result
         if not self._expected:
             self._worked = True
             self._calls.on_results(self._results)
         return True
 
     def connection_lost(self, error: Exception | None) -> None:
-        reason = "the server closed the connection" if error is None else f"{type(error).__name__}: {error}"
+        reason = "the server closed the connection" if error is None else _reason(error)
         if not self._closed.done():
             self._closed.set_result(None)
         self._calls.on_lost(self, reason, unanswered=self._worked and not self._answered)
@@ -357,7 +361,7 @@ class _ClientConnection:
         results: list[Any] = [None] * len(requests)
         for ats, part in zip(groups, parts, strict=True):
             for offset, at in enumerate(ats):
-                results[at] = part if isinstance(part, BaseException) else part[offset]
+                results[at] = StoreDown(_reason(part)) if isinstance(part, BaseException) else part[offset]
         self._calls.on_results(results)
 
     async def _decide(self, requests: Sequence[StoreRequest]) -> Sequence[StoreResult]:
@@ -384,3 +388,7 @@ class _ClientConnection:
             await asyncio.wait([self._task])
         if self._owned:
             await disconnect(self._client)
+
+
+def _reason(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -16,7 +16,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -105,11 +105,23 @@ class ClientConnection:
         self._threads = ThreadPoolExecutor(CLUSTER_THREADS, "frontrow-limits")
 
     def call(self, left_s: float, words: tuple[Any, ...]) -> Any:
-        call = self._threads.submit(self._client.execute_command, *words, NEVER_DECODE=True)
+        """The reply to one command within `left_s`, as `Connection.call` returns it."""
+        return self.call_all(left_s, (words,))[0]
+
+    def call_all(self, left_s: float, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """The replies to commands that run at the same time."""
+        due_s = time.monotonic() + left_s
+        calls = [self._threads.submit(self._client.execute_command, *words, NEVER_DECODE=True) for words in commands]
         try:
-            return call.result(max(0.001, left_s))
+            return [self._reply(call, due_s) for call in calls]
+        finally:
+            for call in calls:
+                call.cancel()
+
+    def _reply(self, call: Future[Any], due_s: float) -> Any:
+        try:
+            return call.result(max(0.001, due_s - time.monotonic()))
         except TimeoutError:
-            call.cancel()
             raise ConnectionLost("no answer within the deadline") from None
         except Exception as error:
             if type(error).__name__ == "NoScriptError":

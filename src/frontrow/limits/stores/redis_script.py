@@ -1,8 +1,9 @@
 """The limit scripts: their source, what a batch of requests sends to them, and what their reply means.
 
 A script is put together from the files in `lua`: the arithmetic, the algorithms it needs, and what it does with them.
-One check of one unit under one rule, the most common request, has a small script per algorithm. Everything else goes to
-`decide.lua`, which knows all algorithms and takes many requests at once.
+One check under one rule, the most common request, has a small script per algorithm. Everything else goes to
+`decide.lua`, which knows all algorithms and takes many requests at once. Before the algorithm, a small script tries the
+case that nearly every check is (`lua/fast`), so that it need not define functions.
 
 A state says what it is. Its key names the rule, the algorithm and the period (`frl|api|counter:60s|user:42`), so states
 that cannot be read as each other never meet. What is left of the quota (limit, capacity, weight of a unit) stands in
@@ -21,7 +22,7 @@ from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import ConfigError
 from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import Decision, Quota
-from frontrow.limits.stores.protocol import CHECK, RESERVE, QuotaSlot, Reservation, StoreRequest, StoreResult
+from frontrow.limits.stores.protocol import CHECK, RESERVE, QuotaSlot, ReserveResult, StoreRequest, StoreResult
 
 GIVING_BACK = "-- [giving back]"  # what follows in an algorithm's file is not needed to check
 HASH_TAGS = 64  # hash tags on a Cluster: few enough to share calls, enough to spread over the nodes
@@ -68,9 +69,12 @@ class LimitScript:
     def call(self, requests: Sequence[StoreRequest]) -> ScriptCall:
         """The call that decides `requests`. On a Cluster they share a hash tag."""
         first = requests[0]
-        if len(requests) == 1 and len(first.slots) == 1 and _is_plain(first):
-            slot = first.slots[0]
-            return ScriptCall(self._check_scripts[slot], [1, *self._keys(first), self._packed_slots[slot]])
+        if len(requests) == 1 and len(first.slots) == 1 and first.op == CHECK:
+            [slot], [key] = first.slots, self._keys(first)
+            arguments = [1, key, self._packed_slots[slot], first.cost]
+            return ScriptCall(
+                self._check_scripts[slot], arguments if first.now_us is None else [*arguments, first.now_us]
+            )
         keys = [key for request in requests for key in self._keys(request)]
         leading = tuple(range(len(first.slots)))
         if all(request.slots == leading and _is_plain(request) for request in requests):
@@ -85,7 +89,7 @@ class LimitScript:
         return [tag + starts[slot] + redis_key(key) for slot, key in zip(request.slots, request.keys, strict=True)]
 
     def read_reply(self, requests: Sequence[StoreRequest], reply: bytes) -> list[Any]:
-        """The results of `requests`, in their order: a `StoreResult`, or a `Reservation` for a RESERVE."""
+        """The results of `requests`, in their order: a `StoreResult`, or a `ReserveResult` for a RESERVE."""
         results: list[Any] = []
         names_and_limits = self._names_and_limits
         fields = REPLY.iter_unpack(reply[: len(requests) * REPLY.size])  # the server's time may follow
@@ -94,7 +98,7 @@ class LimitScript:
             decision = _new(Decision, (allowed == 1, name, capacity, remaining, reset, retry, delay, "store"))
             shadowed = tuple(at for at in range(len(request.slots)) if mask >> at & 1) if mask else ()
             result = _new(StoreResult, (decision, shadowed))
-            results.append(result if request.op != RESERVE else Reservation(result, TIME.unpack(reply[-8:])[0]))
+            results.append(result if request.op != RESERVE else ReserveResult(result, TIME.unpack(reply[-8:])[0]))
         return results
 
 
@@ -125,9 +129,9 @@ def _pack_slot(slot: QuotaSlot) -> bytes:
 @cache
 def decide_script() -> Script:
     """The script that decides a batch of any requests."""
-    members = ("slot", "read", "judge", "write", "refund", "take_back", "header")
+    members = ("slot", "read", "judge", "write", "refund", "charge", "take_back", "header")
     table = f"return {{ {', '.join(f'{name} = {name}' for name in members)} }}"
-    algorithms = [f"(function()\nlocal header\n{_lua(state)}{table}\nend)()" for state in STATES]
+    algorithms = [f"(function()\nlocal header, charge\n{_lua(state)}{table}\nend)()" for state in STATES]
     return _script(_lua("arithmetic"), f"local algorithms = {{\n{', '.join(algorithms)}\n}}\n", _lua("decide"))
 
 
@@ -135,8 +139,8 @@ def decide_script() -> Script:
 def _check_script(state: str) -> Script:
     """The script that decides one check of one rule whose state is of this kind."""
     algorithm = _lua(state).partition(GIVING_BACK)[0]
-    fetch = "call('GETRANGE', KEYS[1], 0, header - 1)" if state == "sliding_log" else "call('GET', KEYS[1])"
-    return _script(_lua("arithmetic"), algorithm, f"local packed = {fetch}\n", _lua("check_one"))
+    parts = (_lua("arithmetic"), _lua("check_time"), _lua(f"fast/{state}"), algorithm, _lua("check_one"))
+    return _script(*parts)
 
 
 def _lua(name: str) -> str:

@@ -7,6 +7,7 @@ keys and expires by itself.
 """
 
 import asyncio
+import functools
 import os
 import threading
 import time
@@ -139,9 +140,12 @@ class RecordingStore:
         await self._inner.aclose()
 
 
-def record_refusals(store: Store, slots: Sequence[QuotaSlot], url: str, prefix: str) -> RecordingStore:
+def record_refusals(
+    store: Store, slots: Sequence[QuotaSlot], url: str, prefix: str, **connection: Any
+) -> RecordingStore:
     """`store`, with its refused keys recorded in the Redis at `url`."""
-    return RecordingStore(store, slots, RefusedKeys(lambda: connect_sync(url, timeout_s=TIMEOUT_S), prefix))
+    connect = functools.partial(connect_sync, url, timeout_s=TIMEOUT_S, **connection)
+    return RecordingStore(store, slots, RefusedKeys(connect, prefix))
 
 
 def top_refused(client: Any, prefix: str, window_s: int, top: int) -> list[RefusedKey]:

@@ -9,7 +9,7 @@ from frontrow.core.errors import ConfigError
 from frontrow.limits.quota import Decision, StoreDown
 from frontrow.limits.refusal_cache import RefusalCache
 from frontrow.limits.stats import Stats
-from frontrow.limits.stores.protocol import CHECK, REFUND, QuotaSlot, Store, StoreRequest, StoreResult
+from frontrow.limits.stores.protocol import CHECK, REFUND, RESET, QuotaSlot, Store, StoreRequest, StoreResult
 from frontrow.limits.stores.redis import open_redis_store
 
 
@@ -72,12 +72,11 @@ class SharedStore:
         return None if cached is None else StoreResult(cached)
 
     def _remember(self, request: StoreRequest, result: StoreResult, sent_at_us: int) -> StoreResult:
-        """Keep a refusal in the cache, or forget it after a refund."""
-        if not result.decision.allowed:
-            if request.op == CHECK and request.now_us is None:
-                self.refusal_cache.remember(self._cache_key(request), request.cost, sent_at_us, result.decision)
-        elif request.op == REFUND:
+        """Keep a refusal in the cache, or forget it after a refund or a reset."""
+        if request.op in (REFUND, RESET):
             self.refusal_cache.forget(self._cache_key(request))
+        elif not result.decision.allowed and request.op == CHECK and request.now_us is None:
+            self.refusal_cache.remember(self._cache_key(request), request.cost, sent_at_us, result.decision)
         return result
 
     def _cache_key(self, request: StoreRequest) -> Any:

@@ -12,9 +12,3 @@ local function div(a, b)
   if (q + 1) * b <= a then return q + 1 end
   return q
 end
-local function div_up(a, b) return -div(-a, b) end
-
-local function read_clock()
-  local time = call('TIME')
-  return time[1] * 1000000 + time[2]
-end

@@ -2,6 +2,8 @@
 -- State: a = time, b = debt. It is stored with the weight of one unit and the capacity that it was counted under.
 -- Under another quota, the units that were owed are owed, up to that quota's capacity.
 
+local function div_up(a, b) return -div(-a, b) end
+
 local function slot(packed, at)
   local ttl, shadow, capacity, life, leak, unit, queue = unpack_('<ddddddd', packed, at)
   return { ttl = ttl, shadow = shadow, capacity = capacity, life = life, leak = leak, unit = unit, queue = queue }
@@ -24,7 +26,7 @@ local function judge(q, a, b, _, now, cost)
   if before > now and not moved then
     now = before
   elseif before < now then
-    debt = now - before >= q.life and 0 or max(0, debt - (now - before) * leak)
+    debt = max(0, debt - (now - before) * leak)
   end
   local owed = debt + cost * unit
   if owed <= full or cost == 0 then
@@ -35,12 +37,19 @@ local function judge(q, a, b, _, now, cost)
 end
 
 local function write(q, key, a, b)
-  call('PSETEX', key, q.ttl, pack('<dddd', a, b, q.unit, q.capacity))
+  call('PSETEX', key, b > q.capacity * q.unit and 2 * q.ttl or q.ttl, pack('<dddd', a, b, q.unit, q.capacity))
 end
 
 -- [giving back]
 
 local function refund(q, a, b, _, cost) return a, max(0, b - cost * q.unit) end
+
+-- Owe more than the bucket holds: up to twice as much, if that is exact
+local function charge(q, a, b, _, cost)
+  local full = q.capacity * q.unit
+  local most = max(full, min(2 * full, 9007199254740992 - full))
+  return a, max(b, min(b + cost * q.unit, most))
+end
 
 local function take_back(q, a, b, _, cost, charged, now)
   local owed = cost * q.unit - max(0, now - charged) * q.leak -- what has drained was used up

@@ -11,7 +11,7 @@
 -- batch. A state is up to three values a, b, c; what they are is said by each algorithm. `a == nil` is a key that was
 -- never seen, or holds something else. Every write sets the key's time to live.
 
-local CHECK, REFUND, RESERVE, TAKE_BACK = 0, 2, 3, 4
+local CHECK, REFUND, RESERVE, TAKE_BACK, CHARGE, RESET = 0, 2, 3, 4, 5, 6
 local SLOT = 56
 
 local slots, has_logs = {}, false
@@ -22,7 +22,8 @@ for at = 1, #ARGV[1] do
   has_logs = has_logs or algorithm.header ~= nil
 end
 local R = tonumber(ARGV[3])
-local server_now = read_clock()
+local time = call('TIME')
+local server_now = time[1] * 1000000 + time[2]
 
 -- Requests
 
@@ -90,6 +91,24 @@ local function return_units(q, key, now, cost)
   change_state(key, q, a, b, c)
 end
 
+-- Charge units whether or not they fit. A window has no debt: it is used up at most.
+local function charge_units(q, key, now, cost)
+  local _, left, a, b, c
+  _, left, _, _, _, a, b, c = q.algorithm.judge(q, as[key], bs[key], cs[key], now, 0)
+  if q.algorithm.charge then
+    a, b, c = q.algorithm.charge(q, a, b, c, cost)
+  else
+    _, _, _, _, _, a, b, c = q.algorithm.judge(q, as[key], bs[key], cs[key], now, min(cost, left))
+  end
+  change_state(key, q, a, b, c)
+end
+
+local function forget_state(q, key)
+  call('DEL', key)
+  as[key], bs[key], cs[key] = nil, nil, nil
+  if q.algorithm.header then as[key] = q.algorithm.read(q, key, '') end
+end
+
 -- Take back what a reserve charged at `charged`: only what of it still counts now, so nobody gains by it
 local function take_back(q, key, cost, charged)
   if as[key] == nil then return end
@@ -106,7 +125,7 @@ local reply = {}
 
 local function decide(first, width, op, cost, now)
   local refused, mask, charges, asked = false, 0, op == CHECK or op == RESERVE, cost
-  if op == REFUND or op == TAKE_BACK then asked = 1 end
+  if op == REFUND or op >= TAKE_BACK then asked = 1 end
   local judged_at = op == TAKE_BACK and server_now or now
   for r = 1, width do
     local q, key = slot_of_key[first + r - 1], KEYS[first + r - 1]
@@ -114,6 +133,10 @@ local function decide(first, width, op, cost, now)
       return_units(q, key, now, cost)
     elseif op == TAKE_BACK then
       take_back(q, key, cost, now)
+    elseif op == CHARGE then
+      charge_units(q, key, now, cost)
+    elseif op == RESET then
+      forget_state(q, key)
     end
     allowed[r], remaining[r], reset[r], retry[r], delay[r], new_a[r], new_b[r], new_c[r] =
       q.algorithm.judge(q, as[key], bs[key], cs[key], judged_at, asked)
@@ -171,6 +194,6 @@ else
 end
 for i = 1, #order do
   local key = order[i]
-  written[key].algorithm.write(written[key], key, as[key], bs[key], cs[key])
+  if as[key] ~= nil then written[key].algorithm.write(written[key], key, as[key], bs[key], cs[key]) end
 end
 return table.concat(reply)

@@ -55,8 +55,11 @@ class Typed(dict[str, str]):
         return ""
 
 
-class Errors(Typed):
+class Errors(dict[str, str]):
     """Error messages by field; a correct field has none."""
+
+    def __missing__(self, field: str) -> str:
+        return ""
 
     def add_error(self, error: FrontrowError) -> None:
         """Add the error of a service at the field it is about."""

@@ -1,0 +1,1 @@
+local packed = call('GETRANGE', key, 0, 55) -- the header
