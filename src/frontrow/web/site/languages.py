@@ -133,7 +133,7 @@ def load_all() -> None:
 def best_language(cookie: str, accepted: str) -> str:
     """The language chosen by cookie, else the best match for `Accept-Language`, else English.
 
-    Babel chooses; the header's weights are read here, because no library that we need reads them (ADR 0119).
+    Babel chooses; the header's weights are read here, because no library that we need reads them (ADR 0123).
     """
     if cookie in LANGUAGES:
         return cookie
