@@ -191,6 +191,7 @@ async def test_a_named_limit_is_shared_and_a_second_one_of_that_name_must_be_the
         (lambda: limit(), "a limit needs quotas"),
         (lambda: limit("1/minute", statuses=(401,)), "a dependency does not see the response"),
         (lambda: limit("1/minute", key="path"), "leave path out"),
+        (lambda: limited("1/minute", key=signed_in)(lambda: 1), "is a plain function, and its limit has an async"),
         (lambda: limit("1/minute", key="shoe_size"), "key part 'shoe_size' is unknown"),
         (lambda: limits_fastapi.RateLimits(rules="1/minute"), "rules belongs to the middleware"),
         (lambda: limits_fastapi.RateLimits(on_refused=print), "exception handler for RateLimited"),
@@ -260,6 +261,14 @@ async def test_every_limit_keeps_its_metrics_however_many_there_are():
     await ask(app, *[f"GET /{number}" for number in range(6)])
     counted = limits.metrics.snapshot()
     assert {name: each["allowed"] for name, each in counted.items()} == {f"n{number}": 1 for number in range(6)}
+
+
+async def test_quotas_that_differ_only_in_their_algorithm_are_two_limits():
+    app = FastAPI(dependencies=[Depends(limit("3/minute", "3/minute sliding_log", "3/minute burst 2"))])
+    app.get("/")(lambda: 1)
+    [answer] = await ask(app, "GET /")
+    policies = '"limit-3-60s";q=3;w=60, "limit-3-60s-sliding_log";q=3;w=60, "limit-3-60s-token_bucket-2";q=2;w=40'
+    assert answer.headers["ratelimit-policy"] == policies
 
 
 async def test_routes_of_several_servers_share_a_redis(redis_url):

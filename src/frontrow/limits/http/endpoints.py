@@ -10,6 +10,7 @@ from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
 
+from frontrow.core.errors import ConfigError
 from frontrow.limits.http.headers import Field, ToldFields
 from frontrow.limits.http.request_limits import Charge, MissingClient
 
@@ -47,7 +48,11 @@ def endpoint_name(endpoint: Any) -> str:
 
 def decorate(endpoint: F, limit: Limit, calls: EndpointCalls) -> F:
     """The endpoint with a limit in front of it."""
-    limited = _async if inspect.iscoroutinefunction(endpoint) else _sync
+    is_async = inspect.iscoroutinefunction(endpoint)
+    if not is_async and getattr(limit, "waits", False):
+        message = f"{endpoint_name(endpoint)} is a plain function, and its limit has an async function"
+        raise ConfigError(f"{message}, which it cannot wait for; write async def")
+    limited = _async if is_async else _sync
     return cast(F, limited(endpoint, limit, calls))
 
 

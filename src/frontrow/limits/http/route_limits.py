@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from frontrow.core.errors import ConfigError
-from frontrow.limits.http.caller_identity import RequestSource, Steps, arun_steps, check_can_wait, run_steps
+from frontrow.limits.http.caller_identity import RequestSource, Steps, arun_steps, check_can_wait, is_async, run_steps
 from frontrow.limits.http.request_limits import Charge, LimitedRoute, RequestLimits
 from frontrow.limits.metrics import LimitMetrics, RefusalLog
 from frontrow.limits.quota import Quota
@@ -25,6 +25,7 @@ KeyLike = str | Sequence[str] | Callable[[Request], Any]
 
 MAX_QUOTAS = 64  # different quotas that one function may return
 OF_MIDDLEWARE = ("rules", "costs", "exempt_paths", "count_preflights")  # options that a limit of a route has not
+DEFAULT_ALGORITHM = Quota.parse("1/day").algorithm
 _CALLER = "caller"  # the part that a function given as `key` returns
 
 
@@ -57,6 +58,8 @@ class RouteLimits:
         `key` names parts of the key, or is a function of the request that returns who is limited.
         """
         check_can_wait("cost", cost, self._source.can_wait)
+        functions = [*quotas, key, cost, *(self._options.get("identify") or {}).values()]
+        waits = any(map(is_async, [*functions, self._options.get("exempt_if"), self._options.get("tier_of")]))
         given = (quotas, key, statuses, on_missing)
         with self._lock:
             before, counts = self._named.get(name or "", (given, None))
@@ -66,7 +69,7 @@ class RouteLimits:
                 counts = self._make_counts(quotas, key, name, statuses, on_missing)
             if name is not None:
                 self._named[name] = given, counts
-        return RouteLimit(counts, cost)
+        return RouteLimit(counts, cost, waits)
 
     def _make_counts(self, quotas: Any, key: KeyLike, name: str | None, statuses: Any, on_missing: str) -> "Counts":
         identify: dict[str, Any] = {}
@@ -142,8 +145,9 @@ class Counts:
 class RouteLimit:
     """One limit. `check` returns what was charged, or None if the request is exempt."""
 
-    def __init__(self, counts: Counts, cost: int | Callable[[Request], Any]) -> None:
+    def __init__(self, counts: Counts, cost: int | Callable[[Request], Any], waits: bool = False) -> None:
         self.counts = counts
+        self.waits = waits  # whether it is known to have async functions
         self._cost = cost
 
     def check(self, request: Request, endpoint: str, method: str) -> Charge | None:
@@ -184,4 +188,6 @@ class RouteLimit:
 def _rule_name(quota: Quota, name: str | None, count: int) -> str:
     """The name that headers, metrics and Redis show: the limit's own, and the quota where that is not enough."""
     shown = quota.rate.replace("/", "-")
+    shown += f"-{quota.algorithm}" if quota.algorithm != DEFAULT_ALGORITHM else ""
+    shown += f"-{quota.burst}" if quota.burst else ""
     return f"{name}-{shown}" if name and count > 1 else name or f"limit-{shown}"
