@@ -9,7 +9,7 @@ from celery.signals import setup_logging
 from celery.worker import state
 
 from frontrow.core.clock import ManualClock
-from frontrow.core.errors import ConfigError, Refused
+from frontrow.core.errors import ConfigError
 from frontrow.limits import Limiter, Quota, Throttled
 from frontrow.limits.celery_tasks import limited_task
 
@@ -64,7 +64,7 @@ def test_a_worker_runs_refused_tasks_later_and_their_own_retries_stay(app: Celer
         assert [each.get(timeout=PATIENCE_S, interval=0.01) for each in reports] == [0, 1, 2, 3]
         assert [each.get(timeout=PATIENCE_S, interval=0.01) for each in mails] == [0, 1, 2, 3]
         assert first.get(timeout=PATIENCE_S, interval=0.01) == "done"
-        with pytest.raises(Refused, match="is used up"):
+        with pytest.raises(Throttled, match="is used up"):
             second.get(timeout=PATIENCE_S, interval=0.01)
         stop_at_once(mail)
     assert ran == [("42", 0)] * 4, "waiting took none of the task's own retries"

@@ -330,13 +330,19 @@ class Decision(NamedTuple):
         return self.delay_us / US_PER_S
 
 
+_UNKNOWN_DECISION = Decision(False, "unknown", 0, 0, 0, 0)
+
+
 class Throttled(Refused):
-    """`acquire` was not allowed in time. `decision` is the last one."""
+    """`acquire` was not allowed in time. `decision` is the last one.
+
+    Who keeps only an error's text, as Celery's JSON results do, builds it again without the decision.
+    """
 
     code = "throttled"
     http_status = 429
 
-    def __init__(self, message: str, decision: Decision) -> None:
+    def __init__(self, message: str, decision: Decision = _UNKNOWN_DECISION) -> None:
         super().__init__(message, retry_after_s=decision.retry_after_s, rule=decision.rule)
         self.decision = decision
 
