@@ -109,6 +109,12 @@ def targets_on_redis(redis: dict[str, Any]) -> list[Target]:
         Target("Redis, 200 tasks, one rule: CPU per check × the best peer", ratio("tasks_1"), 7),
         Target("Redis, 200 tasks, three rules: CPU per check × the best peer", ratio("tasks_3"), 12),
         Target("Redis, the server's time per check at batch size 1, µs", redis["server_us"], 12, False),
+        Target(
+            "Redis, the server's time per check: × a script of TIME, GET and SETRANGE",
+            redis["server_us"] / redis["floor_us"],
+            2,
+            False,
+        ),
         Target("Redis, log of 100,000 requests: the server's time per check, µs", log["check_us"], 30, False),
         Target("Redis, log of 100,000 requests: per check of cost 100, µs", log["cost_100_us"], 60, False),
         Target("Redis, log of 100,000 requests: per refusal, µs", log["refusal_us"], 60, False),

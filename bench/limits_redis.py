@@ -5,6 +5,7 @@ server reports for the scripts it ran.
 """
 
 import asyncio
+import itertools
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -19,6 +20,8 @@ LIMIT = 100_000_000
 TASKS = 200
 CLIENTS = 1000
 LOGGED = 100_000
+TURNS = 3
+FLOOR = "redis.call('TIME') redis.call('GET', KEYS[1]) redis.call('SETRANGE', KEYS[1], 16, '12345678') return 1"
 Ask = Callable[[str], object]
 AsyncAsk = Callable[[str], Awaitable[object]]
 
@@ -92,7 +95,7 @@ def _one_after_the_other(ask: Ask) -> dict[str, float]:
     started = time.perf_counter()
     run(1000)
     rate = 1000 / (time.perf_counter() - started)
-    cost = cpu_us(run, batch=1000, rounds=6)
+    cost = cpu_us(run, batch=1000, rounds=3)
     _answered_by_the_store(ask("user:0"))
     return {"cpu_us": cost, "per_s": rate}
 
@@ -118,6 +121,14 @@ def server_us(server: Valkey) -> float:
     """The server's own time per check at batch size 1: what it spent on scripts and functions."""
     with Limiter(rules(1), store=server.url, deadline_s=5.0) as limiter:
         return _server_time_us(server, 500, lambda n: limiter.check(f"user:{n % CLIENTS}"))
+
+
+def floor_us(server: Valkey) -> float:
+    """The server's time for a script that does the same three commands and no arithmetic."""
+    with Redis.from_url(server.url) as client:
+        client.set("floor", bytes(32))
+        script = client.script_load(FLOOR)
+        return _server_time_us(server, 500, lambda _: client.evalsha(script, 1, "floor"))
 
 
 def _server_time_us(server: Valkey, calls: int, ask: Callable[[int], object]) -> float:
@@ -204,26 +215,35 @@ async def stalled(server: Valkey) -> dict[str, float]:
     return {"blocking_ms": max(waits) * 1000, "asyncio_200_tasks_ms": max(waits_async) * 1000}
 
 
+def _keep_better(results: dict[str, Any], what: str, name: str, fresh: dict[str, float]) -> None:
+    """The best of several turns. Contenders take turns, so that a slow moment of the machine hits all of them."""
+    old = results.setdefault(what, {}).setdefault(name, fresh)
+    old["cpu_us"], old["per_s"] = min(old["cpu_us"], fresh["cpu_us"]), max(old["per_s"], fresh["per_s"])
+
+
 def run(progress: Callable[[str], None]) -> dict[str, Any]:
     results: dict[str, Any] = {}
     with Valkey() as server:
         for count in (1, 3):
-            for name, ask in sequential(server, count).items():
-                progress(f"Redis, one after the other, {count} rules: {name}")
-                results.setdefault(f"sequential_{count}", {})[name] = _one_after_the_other(ask)
+            contenders = sequential(server, count)
+            for turn, (name, ask) in itertools.product(range(TURNS), contenders.items()):
+                progress(f"Redis, one after the other, {count} rules: {name}, {turn + 1} of {TURNS}")
+                _keep_better(results, f"sequential_{count}", name, _one_after_the_other(ask))
 
         async def all_tasks() -> None:
             for count in (1, 3):
-                for name, ask in concurrent(server, count).items():
-                    progress(f"Redis, one task, {count} rules: {name}")
-                    results.setdefault(f"one_task_{count}", {})[name] = await _in_tasks(ask, 1, 1_000)
+                contenders = concurrent(server, count)
+                for turn, (name, ask) in itertools.product(range(TURNS), contenders.items()):
+                    progress(f"Redis, one task, {count} rules: {name}, {turn + 1} of {TURNS}")
+                    _keep_better(results, f"one_task_{count}", name, await _in_tasks(ask, 1, 1_000))
+                for name, ask in contenders.items():
                     progress(f"Redis, {TASKS} tasks, {count} rules: {name}")
                     batch = 40_000 if name == "Frontrow" else 4_000
-                    results.setdefault(f"tasks_{count}", {})[name] = await _in_tasks(ask, TASKS, batch)
+                    _keep_better(results, f"tasks_{count}", name, await _in_tasks(ask, TASKS, batch))
 
         asyncio.run(all_tasks())
         progress("Redis: the server's time")
-        results["server_us"] = server_us(server)
+        results["server_us"], results["floor_us"] = server_us(server), floor_us(server)
         progress("Redis: a long log")
         results["long_log"] = long_log(server)
         progress("Redis: a known refusal")
