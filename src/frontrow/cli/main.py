@@ -22,7 +22,7 @@ GROUPS = {
         "Organisers: make the first owner, list them, let somebody back in.",
         "platform",
     ),
-    "keys": ("frontrow.cli.keys", "The keys that places, passes and tickets are signed with.", "room"),
+    "keys": ("frontrow.cli.keys", "The keys that places, passes and tickets are signed with.", "platform"),
 }
 
 
