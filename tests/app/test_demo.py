@@ -1,7 +1,10 @@
 """`frontrow demo` sells for a while and ends well; `frontrow work` does the jobs of a grown-up platform (B14, B18)."""
 
 import asyncio
+import itertools
+import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -30,6 +33,28 @@ def test_b18_the_demo_sells_prints_a_summary_and_exits_0(tmp_path):
     bookings = re.search(r"([\d,]+) bookings", done.stdout)
     assert bookings is not None
     assert int(bookings[1].replace(",", "")) > 0
+
+
+def test_b18_ctrl_c_in_the_terminal_ends_the_demo_with_its_summary(tmp_path):
+    command = [sys.executable, "-m", "frontrow.cli.main", "demo", "--seats", "500", "--people", "10"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, start_new_session=True, **pipes) as demo:
+        try:
+            shown = list(itertools.takewhile(lambda line: "mails" not in line, demo.stdout))
+            ways = dict(re.findall(r"^  (.+?) +(http\S+)$", "".join(shown), re.MULTILINE))
+            assert httpx.get(ways["a fan's page"]).status_code == 200
+            assert httpx.get(ways["become the organiser"]).status_code == 200
+            assert ways["its live sale"].endswith("/organiser/events/evt_demo/live")
+            os.killpg(demo.pid, signal.SIGINT)  # as a terminal does
+            rest, errors = demo.communicate(timeout=60)
+        finally:
+            demo.kill()
+    assert demo.returncode == 0, rest + errors
+    assert "Traceback" not in errors
+    counts = re.search(r"([\d,]+) of 500.*?([\d,]+) of 500 seats sold", rest, re.DOTALL)
+    assert counts is not None, rest
+    taken, sold = (int(count.replace(",", "")) for count in counts.groups())
+    assert sold <= taken <= 500, "the figures add up"
 
 
 async def test_b14_jobs_in_a_process_of_their_own_end_a_hold_and_pay_a_refund_out(

@@ -15,6 +15,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +32,7 @@ DAY_US = 86_400 * US_PER_S
 EVENT_ID = "evt_demo"
 START_WITHIN_S = 90.0
 LOOK_EVERY_S = 0.5
+NOWHERE = "http://nowhere.invalid"  # the server's port is not known yet
 STEPS = ("join", "status", "claim", "hold", "pay")
 
 
@@ -64,20 +66,22 @@ def _demo(home: Path, seats: int, people: int, port: int, seconds: float | None)
     console = Console()
     console.print(f"A stadium of {seats:,} seats goes on sale …", highlight=False)
     asyncio.run(put_on_sale(home, seats))
+    invitation = asyncio.run(_invite_organiser(home))
     server = _start(home, port)
     try:
         url = _address(server)
         _wait_until_open(url, server)
-        console.print(f"live at {url}  (the API's document: {url}/docs)", highlight=False)
-        tally, took_s, free = asyncio.run(_crowd(console, url, people, seconds))
-        if seconds is None:
-            console.print("The server goes on; Ctrl-C ends it.", highlight=False)
+        for line in ways_in(url, home, invitation):
+            console.print(line, highlight=False, soft_wrap=True)
+        tally, took_s, interrupted = asyncio.run(_crowd(console, url, people, seconds))
+        if seconds is None and not interrupted:
+            console.print("Sold out. The server goes on; Ctrl-C ends it.", highlight=False)
             with_patience(server)
     finally:
         code = _stop(server)
-    wrong = asyncio.run(_verified(home))
-    _summary(console, tally, took_s, seats, free, wrong)
-    fine = not tally.odd and not wrong and code == 0
+    totals = asyncio.run(_read_ledger(home))
+    _summary(console, tally, took_s, seats, totals)
+    fine = not tally.odd and not totals.wrong and code == 0
     if tally.odd:
         console.print("odd answers: " + "; ".join(tally.odd[-3:]), highlight=False, markup=False)
     return 0 if fine else 1
@@ -117,6 +121,29 @@ async def put_on_sale(home: Path, seats: int) -> None:
         await ledger.catalogue.put_event(event, now_us)
 
 
+async def _invite_organiser(home: Path) -> str:
+    """The path of a one-time link that makes an owner, so that the organiser's pages can be seen."""
+    from frontrow.app.command_services import open_people
+    from frontrow.boxoffice.model.people import DEFAULT_ORGANISER
+    from frontrow.boxoffice.model.roles import Role
+
+    async with open_people(f"sqlite:///{home / 'frontrow.db'}", NOWHERE) as people:
+        link = await people.team.create_invitation_link(DEFAULT_ORGANISER, "owner@demo.example", Role.OWNER)
+    return link.removeprefix(NOWHERE)
+
+
+def ways_in(url: str, home: Path, invitation: str) -> list[str]:
+    """What to open to watch the sale, and where its mails are."""
+    return [
+        f"live at {url}",
+        f"  a fan's page         {url}/events/{EVENT_ID}",
+        f"  become the organiser {url}{invitation}",
+        f"  its live sale        {url}/organiser/events/{EVENT_ID}/live",
+        f"  the API's document   {url}/docs",
+        f"  mails                {home / 'outbox'}",
+    ]
+
+
 def _start(home: Path, port: int) -> "subprocess.Popen[str]":
     """The server in a process of its own; the crowd pretends to come through a proxy, each fan with an address."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("FRONTROW_")}
@@ -128,7 +155,15 @@ def _start(home: Path, port: int) -> "subprocess.Popen[str]":
     }
     command = [sys.executable, "-m", "frontrow.cli.main", "serve", "--demo", "--folder", str(home), "--port", str(port)]
     with (home / "server.log").open("ab") as errors:
-        return subprocess.Popen(command, env=env, cwd=home, stdout=subprocess.PIPE, stderr=errors, text=True)  # noqa: S603
+        return subprocess.Popen(  # noqa: S603
+            command,
+            env=env,
+            cwd=home,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,  # a Ctrl-C in the terminal is for the demo, which then stops the server
+        )
 
 
 def _address(server: "subprocess.Popen[str]") -> str:
@@ -150,8 +185,8 @@ def _wait_until_open(url: str, server: "subprocess.Popen[str]") -> None:
     raise typer.BadParameter("the server did not open the sale in time")
 
 
-async def _crowd(console: Any, url: str, people: int, seconds: float | None) -> "tuple[CrowdStats, float, int]":
-    """Let the crowd in and show how it goes; what it saw, how long it took, how many seats are left."""
+async def _crowd(console: Any, url: str, people: int, seconds: float | None) -> "tuple[CrowdStats, float, bool]":
+    """Let the crowd in and show how it goes. Returns what it saw, how long it took, and whether Ctrl-C ended it."""
     from rich.live import Live
 
     from frontrow.rehearsal.crowd import Crowd
@@ -163,8 +198,14 @@ async def _crowd(console: Any, url: str, people: int, seconds: float | None) -> 
     began_s = time.monotonic()
     running = asyncio.create_task(crowd.run())
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, crowd.stop)
-    free = 0
+    interrupted = False
+
+    def interrupt() -> None:
+        nonlocal interrupted
+        interrupted = True
+        crowd.stop()
+
+    loop.add_signal_handler(signal.SIGINT, interrupt)
     try:
         with Live(console=console, refresh_per_second=4, transient=True) as live:
             while not running.done():
@@ -179,7 +220,7 @@ async def _crowd(console: Any, url: str, people: int, seconds: float | None) -> 
     finally:
         await look.aclose()
         loop.remove_signal_handler(signal.SIGINT)
-    return crowd.tally, time.monotonic() - began_s, free
+    return crowd.tally, time.monotonic() - began_s, interrupted
 
 
 def picture(tally: "CrowdStats", took_s: float, seats: int, free: int) -> "Table":
@@ -218,23 +259,42 @@ def _stop(server: "subprocess.Popen[str]") -> int:
         return server.wait(10)
 
 
-async def _verified(home: Path) -> list[str]:
-    """What the ledger says against itself: nothing."""
-    from frontrow.app.ledger_tools import opened_ledger
+@dataclass(frozen=True, slots=True)
+class LedgerTotals:
+    """What the ledger says at the end. `wrong` names the checks of itself that failed: none."""
+
+    bookings: int
+    sold: int
+    taken: int  # sold or held
+    wrong: tuple[str, ...]
+
+
+async def _read_ledger(home: Path) -> LedgerTotals:
+    from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
     from frontrow.boxoffice.ports.queries import Query
 
-    async with opened_ledger(f"sqlite:///{home / 'frontrow.db'}", auto_migrate=None) as ledger:
+    ledger = await open_ledger(f"sqlite:///{home / 'frontrow.db'}")
+    try:
         names = ("seats_sold_twice", "seats_out_of_step", "bookings_out_of_step")
-        return [name for name in names if await ledger.store.read(Query(name, params=(5,)))]
+        wrong = [name for name in names if await ledger.store.read(Query(name, params=(5,)))]
+        by_state = await ledger.store.read(Query("bookings_by_state", params=(EVENT_ID,)))
+        confirmed = [(bookings, seats) for state, _, bookings, seats, _ in by_state if state == "confirmed"]
+        counts = {name: count for name, count in await ledger.store.read(Query("ledger_counts"))}
+        bookings, sold = (sum(column) for column in zip(*confirmed, strict=True)) if confirmed else (0, 0)
+        return LedgerTotals(bookings, sold, int(counts["seats active"]), tuple(wrong))
+    finally:
+        await ledger.aclose()
 
 
-def _summary(console: Any, tally: "CrowdStats", took_s: float, seats: int, free: int, wrong: list[str]) -> None:
+def _summary(console: Any, tally: "CrowdStats", took_s: float, seats: int, totals: LedgerTotals) -> None:
     counts = tally.counts
-    console.print(picture(tally, took_s, seats, free))
+    console.print(picture(tally, took_s, seats, seats - totals.taken))
     steps = ", ".join(f"{s} {tally.percentile(s, 0.5):.0f}/{tally.percentile(s, 0.99):.0f}" for s in STEPS)
-    console.print(f"milliseconds a step, p50/p99: {steps}", highlight=False)
+    console.print(f"milliseconds per step, p50/p99: {steps}", highlight=False)
     console.print(
-        f"{counts['bookings']:,} bookings, {counts['sold']:,} seats sold, {counts['odd']:,} odd answers; "
-        f"ledger: {'nothing sold twice' if not wrong else ', '.join(wrong)}",
+        f"{totals.bookings:,} bookings, {totals.sold:,} of {seats:,} seats sold "
+        f"({counts['given back']:,} were given back on the way), {counts['odd']:,} odd answers; "
+        f"ledger: {'nothing sold twice' if not totals.wrong else ', '.join(totals.wrong)}",
         highlight=False,
+        soft_wrap=True,
     )
