@@ -279,9 +279,9 @@ async def _read_ledger(home: Path) -> LedgerTotals:
         wrong = [name for name in names if await ledger.store.read(Query(name, params=(5,)))]
         by_state = await ledger.store.read(Query("bookings_by_state", params=(EVENT_ID,)))
         confirmed = [(bookings, seats) for state, _, bookings, seats, _ in by_state if state == "confirmed"]
-        counts = {name: count for name, count in await ledger.store.read(Query("ledger_counts"))}
+        counts = {str(name): int(count) for name, count in await ledger.store.read(Query("ledger_counts"))}
         bookings, sold = (sum(column) for column in zip(*confirmed, strict=True)) if confirmed else (0, 0)
-        return LedgerTotals(bookings, sold, int(counts["seats active"]), tuple(wrong))
+        return LedgerTotals(bookings, sold, counts["seats active"], tuple(wrong))
     finally:
         await ledger.aclose()
 
