@@ -91,6 +91,30 @@ class Codes(View):
         return HttpResponse("served")
 
 
+class PlainMethod(View):
+    @method_decorator(limited("1/minute"))
+    def get(self, request: Any) -> HttpResponse:
+        return HttpResponse("served")
+
+
+@method_decorator(limited("1/minute"), name="dispatch")
+class PlainClass(View):
+    def get(self, request: Any) -> HttpResponse:
+        return HttpResponse("served")
+
+
+@method_decorator(limited("1/minute"), name="dispatch")
+class AsyncDispatch(View):
+    async def get(self, request: Any) -> HttpResponse:
+        return HttpResponse("served")
+
+
+class AsyncMethod(View):
+    @method_decorator(limited("1/minute"))
+    async def get(self, request: Any) -> HttpResponse:
+        return HttpResponse("served")
+
+
 class Urls:
     urlpatterns: ClassVar[list[Any]] = [
         path("", home),
@@ -100,6 +124,10 @@ class Urls:
         path("async-me", async_me),
         path("codes", Codes.as_view()),
         path("more-codes", Codes.as_view()),
+        path("plain-method", PlainMethod.as_view()),
+        path("plain-class", PlainClass.as_view()),
+        path("async-method", AsyncMethod.as_view()),
+        path("async-dispatch", AsyncDispatch.as_view()),
     ]
 
 
@@ -232,3 +260,14 @@ def test_wrong_settings_are_an_error_that_says_what_is_right(tmp_path):
         Client().get("/")
     with pytest.raises(ConfigError, match="must take the request"):
         limited("1/minute")(len)([])
+
+
+@pytest.mark.parametrize("path", ["/plain-method", "/plain-class", "/async-method"])
+def test_a_decorated_method_counts_although_django_decorates_it_at_each_request(path: str) -> None:
+    with override_settings(ROOT_URLCONF=Urls, FRONTROW_LIMITS={}):
+        assert [Client().get(path).status_code for _ in range(3)] == [200, 429, 429]
+
+
+def test_dispatch_of_an_async_view_is_refused_with_what_to_do() -> None:
+    with override_settings(ROOT_URLCONF=Urls, FRONTROW_LIMITS={}), pytest.raises(ConfigError, match="async def itself"):
+        Client().get("/async-dispatch")

@@ -143,7 +143,10 @@ def test_l8_the_table_of_routes_is_bounded_whatever_paths_strangers_ask_for(open
 
 
 def test_l7_a_cost_that_can_never_fit_is_an_error_of_its_own(opened):
-    door = opened(DOORS["starlette"])(rules=[rule("all", "3/minute", "ip")], costs={"/reports": 4})
+    with pytest.raises(CostTooLarge, match="a cost of 4 can never fit"):
+        opened(DOORS["starlette"])(rules=[rule("all", "3/minute", "ip")], costs={"/reports": 4})
+    somewhere = RequestRule("some", Quota.parse("3/minute"), ("ip",), paths=("/reports",))
+    door = opened(DOORS["starlette"])(rules=[somewhere], costs={"/reports": 4})  # rules of paths meet at a request
     with pytest.raises(CostTooLarge, match="a cost of 4 can never fit"):
         door.ask("GET", "/reports")
 

@@ -52,6 +52,10 @@ COMMANDS = {
 }
 
 
+# libraries that only some commands of `frontrow limits` need -> the extra that brings them
+LIBRARIES = {"redis": "redis", "hiredis": "redis", "matplotlib": "plot"}
+
+
 def main() -> None:
     """Run the command line; say what to install when its libraries are missing."""
     try:
@@ -85,6 +89,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] == "frontrow":
             raise
+        extra = LIBRARIES.get(error.name.split(".")[0], extra) if asked == "limits" else extra
         sys.exit(f"`frontrow {asked}` needs {error.name}, which is not installed: pip install 'frontrow[{extra}]'")
 
 

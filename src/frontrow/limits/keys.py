@@ -29,6 +29,8 @@ def rule_key(rule: Rule, key: object) -> StoreKey:
     if rule.per == ():
         return GLOBAL_KEY
     if isinstance(key, Mapping):
+        if rule.per is None and not all(isinstance(name, str) for name in key):
+            raise InvalidKey(f"the parts of a key have names, like {{'user': '42'}}; not {_shown(key)}", param="key")
         return pack_parts(key, tuple(sorted(key)) if rule.per is None else rule.per, rule.name)
     text = key_text(key)
     if text is None:

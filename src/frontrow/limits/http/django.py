@@ -36,10 +36,16 @@ from frontrow.limits.http.refusal_responses import (
     refusal_response,
 )
 from frontrow.limits.http.request_limits import Charge, LimitedRoute, MissingClient, RequestLimits
-from frontrow.limits.http.route_limits import OF_MIDDLEWARE, QuotaLike, QuotaOf, RouteLimit, RouteLimits
+from frontrow.limits.http.route_limits import (
+    OF_MIDDLEWARE,
+    QuotaLike,
+    QuotaOf,
+    RouteLimit,
+    RouteLimits,
+    check_constant_cost,
+)
 from frontrow.limits.http.rule_conversion import to_rule_book
 from frontrow.limits.http.wsgi import ENVIRONS, is_preflight
-from frontrow.limits.quota import Quota
 from frontrow.limits.rules import RequestRule
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -173,10 +179,9 @@ def limited(*quotas: QuotaLike | QuotaOf, **options: Any) -> Callable[[F], F]:
 
     The store and everything else come from the setting `FRONTROW_LIMITS` at the first request.
     """
-    for quota in quotas:
-        if isinstance(quota, str):
-            Quota.parse_all(quota)  # reports a wrong quota now
-    return lambda view: decorate(view, _LateLimit(lambda routes: routes.make(*quotas, **options)), CALLS)
+    check_constant_cost(options.get("cost", 1), quotas)  # reports a wrong quota or cost now
+    limit = _LateLimit(lambda routes: routes.make(*quotas, **options))
+    return lambda view: decorate(view, limit, CALLS)  # `method_decorator` calls this at every request
 
 
 @functools.cache

@@ -72,7 +72,7 @@ def _sync(endpoint: Any, limit: Limit, calls: EndpointCalls) -> Any:
         if not charge.decision.allowed:
             return calls.refuse(request, charge, told.to_write())
         try:
-            response = calls.to_response(endpoint(*args, **kwargs))
+            response = calls.to_response(_refuse_coroutine(name, endpoint(*args, **kwargs)))
         except Exception as error:
             charge.limits.settle(charge, calls.status_of_error(error))
             raise
@@ -81,6 +81,14 @@ def _sync(endpoint: Any, limit: Limit, calls: EndpointCalls) -> Any:
         return response
 
     return call
+
+
+def _refuse_coroutine(name: str, result: Any) -> Any:
+    """A plain function that returns a coroutine, like `dispatch` of an async class view, cannot be limited."""
+    if inspect.iscoroutine(result):
+        result.close()
+        raise ConfigError(f"{name} is a plain function that returns a coroutine; limit the async def itself, like get")
+    return result
 
 
 def _async(endpoint: Any, limit: Limit, calls: EndpointCalls) -> Any:

@@ -82,6 +82,12 @@ class MissingClient(InvalidInput):
     http_status = 400
 
 
+class UncountableRequest(MissingClient):
+    """A function of the request returned a cost or a key that no rule can count."""
+
+    code = "uncountable_request"
+
+
 class LimitedRoute:
     """Everything needed to check requests of one method and path."""
 
@@ -89,6 +95,7 @@ class LimitedRoute:
         "acheck",
         "arefund",
         "check",
+        "check_cost",
         "cost",
         "headers",
         "key_steps",
@@ -104,6 +111,7 @@ class LimitedRoute:
         self.matches = matches
         self.check: Callable[..., Any]
         self.acheck: Callable[..., Any]
+        self.check_cost: Callable[[int], int]  # raises for a cost that can never fit
         self.refund: Callable[..., Any]
         self.arefund: Callable[..., Any]
         self.cost = 1
@@ -217,6 +225,9 @@ class RequestLimits:
             rules = RuleSet(filter(self._only, rules.rules))
         for rule in rules.rules:
             self._check_rule(rule)
+            if not (rule.methods or rule.paths or rule.except_paths):  # it applies wherever a cost does
+                for cost in self._costs.rules:
+                    rule.quota.check_cost(cost.quota.limit)
         if self._exempt_paths:
             rules = RuleSet(replace(rule, except_paths=rule.except_paths + self._exempt_paths) for rule in rules.rules)
         whole = tuple(limiter_rule(rule, single_key_part(rules.rules) is not None) for rule in rules.rules)
@@ -299,6 +310,7 @@ class RequestLimits:
         constant = _constant_parts(matches, path)
         rules = [match.rule for match in matches]
         route_check = RouteCheck(limiter, [rule.name for rule in rules], constant)
+        route.check_cost = route_check.check_cost
         route.cost = route_check.check_cost(cost)
         single_part = single_key_part(self._rules.rules)
         checker = route_check if single_part is None else limiter

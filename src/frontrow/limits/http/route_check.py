@@ -54,6 +54,8 @@ class RouteCheck:
         return (await self._store.adecide(self._refund_request(key, cost, names))).decision
 
     def _request(self, key: Mapping[str, str], cost: int) -> StoreRequest:
+        if cost != 1 or type(cost) is not int:
+            self.check_cost(cost)
         keys = tuple([pack(key) for pack in self._packs])
         slots = self._slots if self._slots_of_tier is None else self._slots_for(key)
         tag = pack_parts(key, self._tag_parts, "tag") if self._tag_parts else keys[0]

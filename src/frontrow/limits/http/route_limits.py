@@ -12,9 +12,9 @@ from typing import Any
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.http.caller_identity import RequestSource, Steps, arun_steps, check_can_wait, is_async, run_steps
-from frontrow.limits.http.request_limits import Charge, LimitedRoute, RequestLimits
+from frontrow.limits.http.request_limits import Charge, LimitedRoute, RequestLimits, UncountableRequest
 from frontrow.limits.metrics import LimitMetrics, RefusalLog
-from frontrow.limits.quota import Quota
+from frontrow.limits.quota import InvalidCost, InvalidKey, Quota
 from frontrow.limits.rule_list import name_quotas
 from frontrow.limits.rules import RequestRule
 
@@ -58,6 +58,7 @@ class RouteLimits:
         `key` names parts of the key, or is a function of the request that returns who is limited.
         """
         check_can_wait("cost", cost, self._source.can_wait)
+        check_constant_cost(cost, quotas)
         functions = [*quotas, key, cost, *(self._options.get("identify") or {}).values()]
         waits = any(map(is_async, [*functions, self._options.get("exempt_if"), self._options.get("tier_of")]))
         given = (quotas, key, statuses, on_missing)
@@ -178,11 +179,22 @@ class RouteLimit:
         if limits is None:
             return None
         route = limits.endpoint(endpoint)
-        key = yield from route.key_steps(request)
-        if key is None:
-            return None
-        cost = (yield self._cost(request)) if callable(self._cost) else self._cost
-        return limits, route, key, cost
+        try:
+            key = yield from route.key_steps(request)
+            if key is None:
+                return None
+            cost = (yield self._cost(request)) if callable(self._cost) else self._cost
+            return limits, route, key, route.check_cost(cost)
+        except (InvalidCost, InvalidKey) as error:
+            raise UncountableRequest(error.message, param=error.param) from None
+
+
+def check_constant_cost(cost: Any, quotas: Sequence[QuotaLike | QuotaOf]) -> None:
+    """Raise if a cost that is a number, not a function, can never fit one of these quotas."""
+    plain = [quota for quota in quotas if isinstance(quota, str | Quota)]
+    if not callable(cost):
+        for _, quota in name_quotas(plain or ["1000000000/second"]):
+            quota.check_cost(cost)
 
 
 def _rule_name(quota: Quota, name: str | None, count: int) -> str:

@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 
 EPOCH_FROM_S = 1_000_000_000  # a reset above this is a time, not a duration
 MAX_PAUSE_S = 366 * 86_400.0
-_NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?")
+_NUMBER = re.compile(r"\d{1,300}(?:\.\d{1,9})?")
 _RESETS = (re.compile(r"(?:^|[;,\s])t=(\d{1,12})\b"), re.compile(r"(?:^|[;,\s])reset=(\d{1,12})\b"))
 
 
