@@ -37,7 +37,7 @@ StoreOption = Annotated[
     str | None, typer.Option(envvar="FRONTROW_LIMITS_STORE", help="the store's URL, like redis://127.0.0.1:6379/0")
 ]
 PrefixOption = Annotated[str, typer.Option(help="the limiter's prefix in the store")]
-RulesArgument = Annotated[str, typer.Argument(help='a TOML file with \\[[limits.rules]], or a quota like "100/minute"')]
+RulesArgument = Annotated[str, typer.Argument(help='a TOML file with [\\[limits.rules]], or a quota like "100/minute"')]
 KeyArgument = Annotated[list[str], typer.Argument(help="the key, or its parts like user=42 ip=203.0.113.7")]
 NameOption = Annotated[str, typer.Option(help="the rule's name, for a quota that has one")]
 FunctionOption = Annotated[str, typer.Option(help="the function that `@limited` decorates, like shop.mail.send_code")]
@@ -98,7 +98,7 @@ def try_quota(
 
 
 @app.command("check-config")
-def check_config(file: Annotated[Path, typer.Argument(help="a TOML file with \\[[limits.rules]]")]) -> None:
+def check_config(file: Annotated[Path, typer.Argument(help="a TOML file with [\\[limits.rules]]")]) -> None:
     """Read a configuration as the middleware would, and show it or say what is wrong."""
     try:
         config = load_config(file)
