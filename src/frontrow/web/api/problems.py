@@ -28,6 +28,7 @@ class Advice(NamedTuple):
 PROBLEMS: Final[dict[str, Advice]] = {
     "bad_request": Advice(400, "Send what the API documentation describes."),
     "missing_client_id": Advice(400, "Identify yourself as the limit's rule describes."),
+    "uncountable_request": Advice(400, "Send a cost or a key that the limit can count."),
     "bad_signature": Advice(401, "Sign the notice with the webhook secret and a current timestamp."),
     "pass_expired": Advice(401, "Join the waiting room again."),
     "pass_invalid": Advice(401, "Send the pass exactly as the room issued it, or join the room again."),
