@@ -1,0 +1,5 @@
+"""`frontrow size`."""
+
+
+def size() -> None:
+    """Later."""
