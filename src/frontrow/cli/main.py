@@ -51,7 +51,7 @@ COMMANDS = {
     ),
     "storm": (
         "frontrow.cli.storm",
-        "Put real load on your own running server: whole purchases, latencies, a report. Needs the server's consent.",
+        "Put real load on your own running server: whole purchases by a crowd, latencies, a report.",
         "rehearsal",
     ),
     "storm-token": (

@@ -6,6 +6,7 @@ the server's API.
 """
 
 import asyncio
+import contextlib
 import random
 import time
 from collections import Counter
@@ -95,7 +96,8 @@ class Crowd:
                 if reply.status not in (429, 503) or not reply.retry_after_s or self._stopping.is_set():
                     break
                 self.tally.counts["asked to wait"] += 1
-                await asyncio.sleep(reply.retry_after_s)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), reply.retry_after_s)
             return reply
 
         return send

@@ -82,6 +82,7 @@ class FanConnection:
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._used_at_s = 0.0
+        self.received_bytes = 0
 
     async def send(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
         """Send a request and read the whole response. `Frontrow_Pass="…"` becomes the header Frontrow-Pass.
@@ -129,6 +130,7 @@ class FanConnection:
             head = await self._reader.readuntil(b"\r\n\r\n")
             content = await self._read_body(head)
         self._used_at_s = time.monotonic()
+        self.received_bytes += len(head) + len(content)
         if b"\r\nconnection: close\r\n" in head.lower():
             await self.aclose()
         found = RETRY_AFTER.search(head)
@@ -178,6 +180,10 @@ class ConnectionPool:
                 yield connection
             finally:
                 self._free.append(connection)
+
+    @property
+    def received_bytes(self) -> int:
+        return sum(connection.received_bytes for connection in self._all)
 
     async def aclose(self) -> None:
         for connection in self._all:
