@@ -19,7 +19,7 @@ from frontrow.core.errors import ConfigError
 from frontrow.core.redis_url import scheme_of
 from frontrow.core.settings_loader import load, named, read_toml, setting
 from frontrow.limits import Quota
-from frontrow.limits.http.client import ClientAddress
+from frontrow.limits.http.client import ClientAddress, Networks
 from frontrow.settings.overload import OverloadSettings
 from frontrow.settings.room import RoomSettings
 from frontrow.settings.traces import TraceSettings
@@ -48,6 +48,9 @@ ROOM_SERVE_ONLY = {
     "public_url": "set server.public_url",
     "title": "a room is titled by its event's name",
     "max_streams": "set server.max_streams",
+    "max_streams_per_address": "set overload.max_streams_per_address",
+    "max_connections_per_address": "set overload.max_connections_per_address",
+    "uncapped": "set overload.uncapped",
 }
 QUOTAS_OF_PEOPLE = ("account_tries", "ip_tries", "code_tries", "link_asks", "link_asks_per_ip")
 # what Kubernetes tells every container about a service named frontrow-redis, frontrow-ledger and so on
@@ -71,6 +74,7 @@ class ServerSettings:
     per_ip: str = setting("50/second", doc="requests of one address (B17)")
     max_streams: int = setting(10_000, low=0, high=1_000_000, doc="live connections of this process")
     request_within_s: float = setting(30.0, low=0.1, high=600, doc="a request must have arrived by then")
+    read_within_s: float = setting(20.0, low=0.1, high=600, doc="a client that reads none of its answers so long ends")
     drain_s: float = setting(10.0, low=0.1, high=600, doc="how long a stopping server finishes what it has in hand")
     jobs_inside: bool = setting(True, doc="run the background jobs in the server; else `frontrow work` does")
     docs: bool = setting(True, doc="serve the API's document and its page")
@@ -236,6 +240,8 @@ class PlatformSettings:
                     Quota.parse(text)
         with named("server.trusted_proxies"):
             ClientAddress(server.trusted_proxies)
+        with named("overload.uncapped"):
+            Networks(self.overload.uncapped, param="overload.uncapped")
         with named("room.lanes"):
             self.room.config()
         with named("ledger.url"):
