@@ -78,6 +78,72 @@ def test_more_threads_than_a_pool_has_connections_admit_exactly_the_limit(own_va
     assert limiter.stats.store_calls <= len(answers)
 
 
+def test_a_starved_process_is_not_a_store_that_is_down(own_valkey: Valkey) -> None:
+    """300 busy threads wait for each other far longer than the deadline of 25 ms. Redis was never late."""
+    threads, answers = 300, []
+    start = threading.Barrier(threads)
+    with Limiter("100/day", store=own_valkey.url) as limiter:
+
+        def ask() -> None:
+            start.wait(60)
+            for _ in range(2):
+                sum(range(20_000))
+                answers.append(limiter.check("seats"))
+
+        asking = [threading.Thread(target=ask) for _ in range(threads)]
+        for thread in asking:
+            thread.start()
+        for thread in asking:
+            thread.join()
+    assert sum(answer.allowed for answer in answers) == 100
+    assert {answer.source for answer in answers} == {"store"}
+
+
+async def test_a_busy_event_loop_is_not_a_store_that_is_down(own_valkey: Valkey) -> None:
+    """600 tasks that compute before they ask keep the loop busy far longer than the deadline of 25 ms."""
+    async with Limiter("100/day", store=own_valkey.url) as limiter:
+
+        async def ask() -> Decision:
+            sum(range(20_000))
+            return await limiter.acheck("seats")
+
+        answers = await asyncio.gather(*(ask() for _ in range(600)))
+    assert sum(answer.allowed for answer in answers) == 100
+    assert {answer.source for answer in answers} == {"store"}
+
+
+async def test_limiters_at_one_url_share_their_connections(own_valkey: Valkey) -> None:
+    limiters = [Limiter(f"{n}/day", store=own_valkey.url, deadline_s=5.0) for n in range(1, 6)]
+    assert [limiter.check("fan").remaining for limiter in limiters] == [0, 1, 2, 3, 4]
+    asked = await asyncio.gather(*(limiter.apeek("fan") for limiter in limiters))
+    assert [answer.limit for answer in asked] == [1, 2, 3, 4, 5]
+    assert connections(own_valkey) == 2, "one for blocking calls and one for this event loop"
+    for limiter in limiters[1:]:
+        await limiter.aclose()
+    assert connections(own_valkey) == 2, "one of them still uses both"
+    await limiters[0].aclose()
+    until(lambda: connections(own_valkey) == 0)
+
+
+def test_threads_of_several_limiters_get_their_own_answers(own_valkey: Valkey) -> None:
+    answers: dict[int, list[Decision]] = {}
+    limiters = [Limiter(f"{n}/day", store=own_valkey.url, deadline_s=5.0) for n in range(1, 6)]
+
+    def ask(number: int) -> None:
+        answers[number] = [limiters[number % 5].check(f"fan{number}") for _ in range(6)]
+
+    asking = [threading.Thread(target=ask, args=(number,)) for number in range(40)]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join()
+    assert connections(own_valkey) == 1
+    for limiter in limiters:
+        limiter.close()
+    for number, given in answers.items():
+        assert [answer.allowed for answer in given] == [True] * (number % 5 + 1) + [False] * (5 - number % 5)
+
+
 def test_threads_that_ask_a_cluster_share_its_client_and_get_their_own_answers(redis_cluster: Cluster) -> None:
     answers: dict[int, Decision] = {}
     with Limiter(QUOTA, store=redis_cluster.url, deadline_s=30.0, prefix="threads") as limiter:

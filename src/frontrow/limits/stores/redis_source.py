@@ -42,6 +42,11 @@ class RedisSource:
             check_url(self._url, **options)
 
     @property
+    def identity(self) -> tuple[Any, ...]:
+        """Equal for sources that connect in the same way."""
+        return (self._url, id(self._blocking), id(self._asyncio), *sorted(self._options.items()))
+
+    @property
     def serves_blocking(self) -> bool:
         return self._url is not None or self._blocking is not None
 
