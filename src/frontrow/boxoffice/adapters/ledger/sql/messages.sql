@@ -18,6 +18,10 @@ WHERE delivery_state = 'waiting' AND leased_until_us <= :now_us AND next_at_us <
   ) AS ranked WHERE ranked.place <= :per_lane ORDER BY ranked.next_at_us, ranked.number LIMIT :limit)
 ORDER BY number :skip_locked
 
+-- name: leased_deliveries(number int, until_us int)
+SELECT d.number FROM :rows CROSS JOIN deliveries AS d
+WHERE d.number = r.number AND d.leased_until_us = r.until_us AND coalesce(d.delivery_state, '') = 'waiting'
+
 -- name: lease_deliveries(number int, until_us int)
 UPDATE deliveries AS d SET leased_until_us = r.until_us FROM :rows WHERE d.number = r.number
 RETURNING d.number, d.kind, d.lane, d.dedupe, d.body, d.attempts, d.created_at_us
