@@ -54,7 +54,7 @@ class PostgresHosts:
     async def connect(
         self, *_: Any, timeout: float | None = None, **options: Any
     ) -> "asyncpg.Connection[asyncpg.Record]":
-        """A new connection; `timeout` (or else CONNECT_TIMEOUT_S) counts for each host. Raises the error of the host asked first.
+        """A new connection. `timeout` counts for each host. Raises the error of the host that was asked first.
 
         Can stand as a pool's `connect`: what such a pool says about hosts is ignored.
         """

@@ -1,4 +1,4 @@
-"""Outages of our own stores (F1, B15): they use up no message's tries, and what was in hand goes on once they are back."""
+"""Outages of our own stores (F1, B15): they use up no try, and what was in hand goes on once they are back."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -21,8 +21,8 @@ from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
 from tests.boxoffice.messaging.outbox import NOW, confirmed, put_facts
 from tests.boxoffice.shop import sqlite_url
-from tests.faults.selling import eventually
 from tests.contracts.bus_contract import facts, numbers
+from tests.faults.selling import eventually
 
 KIND = "notice"
 
