@@ -61,6 +61,7 @@ def make_room(
         sale_clock=sale_clock,
         clock=clock,
         proof_clock=proof_clock,
+        pass_algorithm=settings.pass_algorithm,
     )
 
 

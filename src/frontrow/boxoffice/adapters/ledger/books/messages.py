@@ -108,8 +108,8 @@ class SqlMessageBook:
         rows = await self._reads["contacts_by_fan"].read(fan)
         if not rows:
             return None
-        push = await self._store.read(Query("push_of", params=(fan,)))
-        return msgspec.structs.replace(_contact_of(rows[0]), push=tuple(row[0] for row in push))
+        push = await self._reads["push_of"].read(fan)
+        return msgspec.structs.replace(_contact_of(rows[0]), push=tuple(row[1] for row in push[:MAX_PUSH]))
 
     async def put_endpoint(self, endpoint: Endpoint, now_us: int) -> None:
         facts = msgspec.json.encode(endpoint.facts).decode()

@@ -53,8 +53,8 @@ INSERT INTO push_subscriptions (endpoint, fan, document, created_at_us)
 SELECT r.endpoint, r.fan, r.document, r.now_us FROM :rows WHERE true
 ON CONFLICT (endpoint) DO UPDATE SET fan = excluded.fan, document = excluded.document
 
--- name: push_of() :fan text
-SELECT document FROM push_subscriptions WHERE fan = :fan ORDER BY endpoint LIMIT 20
+-- name: push_of(fan text)
+SELECT p.fan, p.document FROM :rows CROSS JOIN push_subscriptions AS p WHERE p.fan = r.fan ORDER BY p.endpoint
 
 -- name: put_endpoints(id text, organiser text, event_id text, url text, secret text, facts text, active int, now_us int)
 INSERT INTO webhook_endpoints (id, organiser, event_id, url, secret, facts, active, changed_at_us)
