@@ -37,6 +37,9 @@ class RoomSettings:
     active_windows: int = setting(0, low=0, high=64)
     grace_s: float = setting(300.0, low=1, high=86_400)
     pass_ttl_s: int = setting(900, low=1, high=86_400)
+    pass_algorithm: str = setting(
+        "RS256", choices=("RS256", "EdDSA"), doc="signature of the passes; EdDSA costs about a tenth of the CPU"
+    )
     max_stay_s: int = setting(3_600, low=1)
     idle_s: int = setting(
         -1,
