@@ -65,11 +65,11 @@ def make_room(
 
 
 def open_store(settings: RoomSettings, clock: Clock | None = None) -> RoomStore:
+    if settings.embedded:
+        return MemoryRoomStore(clock, one_place_per_person=settings.by_identity)
     from frontrow.waitingroom.stores.redis import RedisRoomStore
     from frontrow.waitingroom.stores.sharded import RoutedStore
 
-    if settings.embedded:
-        return MemoryRoomStore(clock, one_place_per_person=settings.by_identity)
     urls = settings.shards or (settings.store,)
     stores = [RedisRoomStore(url, clock=clock, one_place_per_person=settings.by_identity) for url in urls]
     return cast(RoomStore, RoutedStore(stores)) if settings.shards else stores[0]

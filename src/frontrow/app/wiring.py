@@ -435,7 +435,7 @@ def _platform_provider(settings: PlatformSettings, clock: Clock) -> PaymentProvi
     from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
     from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
 
-    journal = PaymentJournal(settings.folder / "payments.jsonl")
+    journal = PaymentJournal(settings.deployment.payments_journal)
     return SimulatedProvider(clock, webhooks=False, journal=journal)
 
 

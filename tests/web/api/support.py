@@ -15,7 +15,7 @@ from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, Venue
 from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
-from frontrow.core.clock import US_PER_S
+from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.money import Money
 from frontrow.settings.platform import LedgerSettings, RedisSettings, SecretSettings, ServerSettings
 from frontrow.settings.room import RoomSettings
@@ -95,10 +95,10 @@ async def put_into(ledger: SqlLedger, now_us: int, plan: Plan | None = None, **c
 
 @contextlib.asynccontextmanager
 async def a_platform(
-    folder: Path, plan: Plan | None = None, *, hold_ttl_s: int = 600, **options: Any
+    folder: Path, plan: Plan | None = None, *, hold_ttl_s: int = 600, clock: Clock | None = None, **options: Any
 ) -> AsyncIterator[Platform]:
     """A running platform with one event on sale."""
-    async with open_platform(settings_for(folder, **options)) as platform:
+    async with open_platform(settings_for(folder, **options), clock=clock) as platform:
         await put_event(platform, plan, hold_ttl_s=hold_ttl_s)
         async with run_platform(platform):
             yield platform

@@ -29,8 +29,8 @@ log = logging.getLogger("frontrow.room")
 
 
 def read_settings(path: str | None, changes: dict[str, Any] | None = None) -> RoomSettings:
-    """`[room]` of the file (if any), the environment, then what the command line says."""
-    tables = settings_files.read_toml(path) if path else {}
+    """`[room]` of the file (or of the frontrow.toml here, if any), the environment, then what the command line says."""
+    tables = settings_files.read_tables(path)
     given = dict(tables.get("room", {})) | {k: v for k, v in (changes or {}).items() if v is not None}
     return settings_files.load(RoomSettings, "room", tables={"room": given}, env=_without(changes or {}))
 

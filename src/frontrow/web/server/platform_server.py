@@ -14,7 +14,7 @@ from litestar import Litestar
 
 from frontrow.core import gc_tuning
 from frontrow.core.errors import ConfigError
-from frontrow.settings.platform import ServerSettings
+from frontrow.settings.deployment import ServerSettings
 from frontrow.web.app import front_of, platform_app
 from frontrow.web.lane.protocol import LINGER_S, lane
 from frontrow.web.observability.traces import traced
