@@ -19,7 +19,7 @@ from frontrow.core.errors import ConfigError
 from frontrow.core.redis_url import scheme_of
 from frontrow.core.settings_loader import load, named, read_tables
 from frontrow.limits import Quota
-from frontrow.limits.http.client import ClientAddress
+from frontrow.limits.http.client import ClientAddress, Networks
 from frontrow.settings.deployment import (
     BusSettings,
     Deployment,
@@ -59,6 +59,9 @@ ROOM_SERVE_ONLY = {
     "public_url": "set server.public_url",
     "title": "a room is titled by its event's name",
     "max_streams": "set server.max_streams",
+    "max_streams_per_address": "set overload.max_streams_per_address",
+    "max_connections_per_address": "set overload.max_connections_per_address",
+    "uncapped": "set overload.uncapped",
 }
 QUOTAS_OF_PEOPLE = ("account_tries", "ip_tries", "code_tries", "link_asks", "link_asks_per_ip")
 # what Kubernetes tells every container about a service named frontrow-redis, frontrow-ledger and so on
@@ -171,6 +174,8 @@ class PlatformSettings:
                     Quota.parse(text)
         with named("server.trusted_proxies"):
             ClientAddress(server.trusted_proxies)
+        with named("overload.uncapped"):
+            Networks(self.overload.uncapped, param="overload.uncapped")
         with named("room.lanes"):
             self.room.config()
         with named("ledger.url"):

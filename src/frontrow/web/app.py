@@ -28,7 +28,7 @@ from frontrow.core.errors import ConfigError, FrontrowError
 from frontrow.web import api, site
 from frontrow.web.api.access import Access, Caller, Connection, check_access
 from frontrow.web.api.idempotency import IdempotencyMiddleware, before_request
-from frontrow.web.api.openapi_document import complete
+from frontrow.web.api.openapi_document import DESCRIPTION, complete
 from frontrow.web.api.problems import on_bug, on_problem
 from frontrow.web.platform.platform import Platform
 from frontrow.web.server.overflow_page import Notices
@@ -79,7 +79,9 @@ def platform_app(platform: Platform, *, own_loops: bool = True) -> Litestar:
         },
         lifespan=[_lifespan(platform)] if own_loops else [],
         exception_handlers={HTTPException: on_any_http_error, FrontrowError: on_problem, Exception: on_bug},
-        openapi_config=OpenAPIConfig("Frontrow", __version__, render_plugins=[], path="/schema"),
+        openapi_config=OpenAPIConfig(
+            "Frontrow", __version__, description=DESCRIPTION, render_plugins=[], path="/schema"
+        ),
         state=State({"platform": platform}),
         request_max_body_size=MAX_REQUEST_BYTES,
         logging_config=None,

@@ -128,6 +128,7 @@ PROBLEMS: Final[dict[str, Advice]] = {
     "rate_limited": Advice(429, "Wait for `Retry-After`; retrying more often does not help."),
     "throttled": Advice(429, "Wait for `Retry-After`."),
     "too_many_tries": Advice(429, "Wait for `Retry-After`, then retry."),
+    "head_too_large": Advice(431, "Send fewer or shorter headers and cookies."),
     "error": Advice(500, "Retry later; the error has been logged."),
     "provider_error": Advice(502, "Retry; nothing is charged twice."),
     "provider_refused": Advice(502, "Pay another way; the provider's reason is in the detail."),
