@@ -33,6 +33,7 @@ from frontrow.settings.deployment import (
 from frontrow.settings.overload import OverloadSettings
 from frontrow.settings.room import RoomSettings
 from frontrow.settings.traces import TraceSettings
+from frontrow.settings.work import WorkSettings, health_address
 
 MIN_SECRET_CHARS = 32
 NO_LIMITS = (
@@ -83,6 +84,7 @@ class PlatformSettings:
     overload: OverloadSettings = field(default_factory=OverloadSettings)
     traces: TraceSettings = field(default_factory=TraceSettings)
     people: PeopleSettings = field(default_factory=PeopleSettings)
+    work: WorkSettings = field(default_factory=WorkSettings)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be right together."""
@@ -181,6 +183,8 @@ class PlatformSettings:
         if self.redis.url:
             with named("redis.url"):
                 scheme_of(self.redis.url)
+        if self.work.health:
+            health_address(self.work.health)
         if "\0" in server.folder:
             raise ConfigError("server.folder must be the name of a folder", param="server.folder")
 
@@ -232,6 +236,7 @@ _SECTIONS: dict[str, type[Any]] = {
     "people": PeopleSettings,
     "overload": OverloadSettings,
     "traces": TraceSettings,
+    "work": WorkSettings,
 }
 
 
