@@ -1,4 +1,4 @@
-"""Services for single commands, each over a ledger alone: people, webhooks of organisers, reconciliation.
+"""Services for single commands, each over a ledger alone: people, webhooks, reconciliation, what a gate takes along.
 
 Each function imports what it needs when it is called, so that a command asks only for its own libraries.
 """
@@ -10,35 +10,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from frontrow.core.clock import SystemClock, WallClock
+from frontrow.core.errors import ConfigError
+from frontrow.settings.deployment import Deployment
 
 if TYPE_CHECKING:
+    from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
     from frontrow.boxoffice.checkout.reconciliation import ReconciliationReport
     from frontrow.boxoffice.messaging.webhook_endpoints import WebhookEndpoints
     from frontrow.boxoffice.people.people import People
+    from frontrow.boxoffice.people.people_settings import PeopleSettings
+    from frontrow.boxoffice.tickets.door_bundle import Bundle
+    from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 
 
 @contextlib.asynccontextmanager
-async def open_people(ledger_url: str, public_url: str) -> "AsyncIterator[People]":
+async def open_people(deployment: Deployment, settings: "PeopleSettings | None" = None) -> "AsyncIterator[People]":
     """The services about people. Nothing is sealed or mailed here, so no secret key is needed."""
     from frontrow.app.ledger_tools import opened_ledger
-    from frontrow.boxoffice.adapters.channels.email import FolderChannel
-    from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
+    from frontrow.boxoffice.adapters.channels.from_settings import open_mail
     from frontrow.boxoffice.people.people import People
-    from frontrow.boxoffice.people.people_settings import PeopleSettings
     from frontrow.core.ids import Ids
-    from frontrow.core.settings_loader import load
 
-    if not is_postgres(ledger_url):
-        sqlite_path(ledger_url).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    async with opened_ledger(ledger_url, auto_migrate=None) as ledger:
+    async with opened_ledger(deployment.ledger_url, auto_migrate=None) as ledger:
         people = People(
             ledger,
-            FolderChannel(Path("frontrow-outbox")),
+            open_mail(deployment.mail_url),
             WallClock(),
             Ids(),
             secrets.token_bytes(32),
-            settings=load(PeopleSettings, "people"),
-            public_url=public_url,
+            settings=settings,
+            public_url=deployment.public_url,
         )
         try:
             yield people
@@ -62,7 +63,7 @@ async def open_webhook_endpoints(ledger_url: str) -> "AsyncIterator[WebhookEndpo
 
 
 async def reconcile_payments(
-    ledger_url: str, payments_url: str, *, stripe_key: str, stripe_api: str, window_s: int
+    deployment: Deployment, payments_url: str, *, stripe_key: str, stripe_api: str, window_s: int
 ) -> "ReconciliationReport":
     """Finish open refunds, then compare the ledger with the payment provider and put right what can be."""
     from frontrow.app.ledger_tools import opened_ledger
@@ -72,12 +73,47 @@ async def reconcile_payments(
     from frontrow.boxoffice.holds.expiry import LedgerClock
     from frontrow.boxoffice.refunds.refunds import Refunds
 
+    if payments_url == deployment.payments_url and not stripe_key and not deployment.payments_journal.exists():
+        raise ConfigError("stripe.key is not set, and there is no made-up money here either", param="stripe.key")
     provider = open_provider(payments_url, SystemClock(), stripe_key=stripe_key, stripe_api=stripe_api)
     assert provider is not None
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(provider.aclose)
-        ledger = await stack.enter_async_context(opened_ledger(ledger_url))
+        ledger = await stack.enter_async_context(opened_ledger(deployment.ledger_url))
         clock = await LedgerClock.measure(ledger, SystemClock())
         checkout = Checkout(ledger, provider, clock)
         await Refunds(ledger, provider, clock).work()
         return await Reconciler(ledger, provider, clock, checkout.driver).run(window_s)
+
+
+async def make_door_bundle(deployment: Deployment, event_id: str, ring: Path | None) -> "Bundle":
+    """What a gate of this event takes along. `ring` is a file of ticket keys, instead of the server's."""
+    from frontrow.app.ledger_tools import opened_ledger
+    from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
+
+    async with opened_ledger(deployment.ledger_url) as ledger:
+        keys = await _read_ticket_keys(deployment, ledger, ring)
+        return await TicketDesk(ledger, keys).bundle(event_id, await ledger.time_us())
+
+
+async def _read_ticket_keys(deployment: Deployment, ledger: "SqlLedger", ring: Path | None) -> "TicketKeys":
+    """The keys that the servers sign tickets with: in a file of their folder, or sealed in the ledger they share."""
+    from frontrow.boxoffice.tickets.signing_keys import TicketKeys
+    from frontrow.core.derived_keys import Secrets
+    from frontrow.core.vault import Vault
+    from frontrow.web.platform.sealed_keys import TICKETS, SealedKeys
+
+    if ring is None and deployment.shared:
+        if not deployment.secret.key:
+            raise ConfigError("secret.key is not set; it opens the ticket keys in the ledger", param="secret.key")
+        vault = Vault([Secrets(deployment.secret.key.encode()).key("keys")])
+        kept = await SealedKeys(ledger.keys, vault, 0).find(TICKETS)
+        if kept is None:
+            raise ConfigError("the ledger holds no ticket keys; the first start of a server makes them", param="ledger")
+        return TicketKeys.unpacked(kept)
+    path = ring or deployment.ticket_keys
+    if not path.exists():
+        raise ConfigError(
+            f"{path}: there is no ring of ticket keys; the first start of a server makes it", param="keys"
+        )
+    return TicketKeys.opened(path)

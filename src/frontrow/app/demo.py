@@ -96,8 +96,9 @@ async def _invite_organiser(home: Path) -> str:
     from frontrow.app.command_services import open_people
     from frontrow.boxoffice.model.people import DEFAULT_ORGANISER
     from frontrow.boxoffice.model.roles import Role
+    from frontrow.settings.deployment import Deployment, ServerSettings
 
-    async with open_people(f"sqlite:///{home / 'frontrow.db'}", NOWHERE) as people:
+    async with open_people(Deployment(ServerSettings(folder=str(home), public_url=NOWHERE))) as people:
         link = await people.team.create_invitation_link(DEFAULT_ORGANISER, "owner@demo.example", Role.OWNER)
     return link.removeprefix(NOWHERE)
 

@@ -11,14 +11,21 @@ from typing import Any
 from frontrow.boxoffice.adapters.ledger import backups
 from frontrow.boxoffice.adapters.ledger.audit_verification import Heads, verify
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.boxoffice.adapters.ledger.schema import newest_version, schema_version
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.ports.queries import Query
+from frontrow.core.errors import ConfigError
 
 
 @contextlib.asynccontextmanager
 async def opened_ledger(url: str, *, auto_migrate: bool | None = False) -> AsyncIterator[SqlLedger]:
-    """The ledger at `url`, closed afterwards. Most commands leave the schema as it is; None upgrades SQLite only."""
+    """The ledger at `url`, closed afterwards. Most commands leave the schema as it is and need a ledger that is there;
+    None upgrades SQLite and makes its file."""
+    if auto_migrate is False:
+        _check_there(url)
+    else:
+        _make_folder(url)
     ledger = await open_ledger(url, auto_migrate=auto_migrate)
     try:
         yield ledger
@@ -44,8 +51,32 @@ def migrate_ledger(url: str) -> tuple[str, str]:
     """Bring the schema to the newest version. Returns the version before and after."""
     from frontrow.boxoffice.adapters.ledger.migrate import migrate  # half a second to import
 
+    _make_folder(url)
     before = schema_version(url)
     return before, migrate(url)
+
+
+def is_there(url: str) -> bool:
+    """Whether a ledger can be looked for at `url`: a server, or a file that exists."""
+    return is_postgres(url) or sqlite_path(url).exists()
+
+
+def _check_there(url: str) -> None:
+    """Say that there is no such ledger, rather than make an empty file where nobody looks for it."""
+    if not is_there(url):
+        raise ConfigError(
+            f"there is no ledger at {sqlite_path(url)}; `frontrow serve` or `frontrow ledger migrate` makes it, "
+            "--config, --folder or --ledger name another",
+            param="ledger",
+        )
+
+
+def _make_folder(url: str) -> None:
+    if not is_postgres(url):
+        try:
+            sqlite_path(url).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise ConfigError(f"{sqlite_path(url).parent} cannot be made: {error.strerror}", param="ledger") from None
 
 
 def back_up_ledger(url: str, file: Path) -> int:

@@ -7,20 +7,19 @@ from typing import Annotated
 import typer
 
 from frontrow.app.ledger_tools import back_up_ledger, restore_ledger, verify_ledger
+from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_ledger
 from frontrow.core.errors import FrontrowError
-
-Url = Annotated[
-    str,
-    typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="sqlite:///file.db or postgresql://user@host/name"),
-]
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(help="Where to; must not exist.")], ledger: Url = "sqlite:///frontrow.db"
+    file: Annotated[Path, typer.Argument(help="Where to; must not exist.")],
+    config: ConfigOption = None,
+    folder: FolderOption = None,
+    ledger: LedgerOption = None,
 ) -> None:
     """Copy the ledger into a file while it is in use."""
     try:
-        size = back_up_ledger(ledger, file)
+        size = back_up_ledger(find_ledger(config, folder, ledger), file)
     except FrontrowError as error:
         raise _fail(error) from None
     typer.echo(f"{file}: {size:,} bytes")
@@ -28,13 +27,16 @@ def backup(
 
 def restore(
     file: Annotated[Path, typer.Argument(help="A file made by `frontrow ledger backup`.")],
-    ledger: Url = "sqlite:///frontrow.db",
+    config: ConfigOption = None,
+    folder: FolderOption = None,
+    ledger: LedgerOption = None,
     force: Annotated[bool, typer.Option(help="Replace the ledger that is there.")] = False,
 ) -> None:
     """Make a ledger of a backup, then prove it whole. Stop every server and worker first."""
     try:
-        version = restore_ledger(file, ledger, force=force)
-        wrong, read = asyncio.run(verify_ledger(ledger, auto_migrate=True))
+        url = find_ledger(config, folder, ledger)
+        version = restore_ledger(file, url, force=force)
+        wrong, read = asyncio.run(verify_ledger(url, auto_migrate=True))
     except FrontrowError as error:
         raise _fail(error) from None
     for line in wrong:

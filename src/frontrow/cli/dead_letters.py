@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
@@ -10,22 +10,24 @@ import typer
 
 from frontrow.app.ledger_tools import opened_ledger
 from frontrow.boxoffice.model.messages import Aside
+from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_ledger
 from frontrow.core.errors import FrontrowError
 
 Answer = TypeVar("Answer")
 PAGE: Final = 500
 MAX_PAGES: Final = 200
 app = typer.Typer(help="What was put aside: facts no consumer could handle, deliveries given up.", no_args_is_help=True)
-Url = Annotated[str, typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="The ledger's URL.")]
 
 
 @app.command("list")
 def list_command(
-    ledger: Url = "sqlite:///frontrow.db",
+    config: ConfigOption = None,
+    folder: FolderOption = None,
+    ledger: LedgerOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document per line.")] = False,
 ) -> None:
     """Everything that waits for a person: number, kind, for whom, and why."""
-    found = _run(_list(ledger))
+    found = _run(_list, config, folder, ledger)
     for one in found:
         text = msgspec.json.encode({"reason": one.reason} | msgspec.structs.asdict(one)).decode()
         typer.echo(text if as_json else f"{one.number}\t{one.kind}\t{one.lane}\t{one.dedupe}\t{one.reason}")
@@ -37,13 +39,15 @@ def list_command(
 def retry(
     numbers: Annotated[list[int] | None, typer.Argument(help="Numbers from the list.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Everything that is put aside.")] = False,
-    ledger: Url = "sqlite:///frontrow.db",
+    config: ConfigOption = None,
+    folder: FolderOption = None,
+    ledger: LedgerOption = None,
 ) -> None:
     """Let these be tried again by the workers."""
     if everything == bool(numbers):
         typer.echo("frontrow ledger: name the numbers to try again, or --all", err=True)
         raise typer.Exit(2)
-    tried, wrong = _run(_retry(ledger, numbers or ()))
+    tried, wrong = _run(lambda url: _retry(url, numbers or ()), config, folder, ledger)
     for line in wrong:
         typer.echo(line, err=True)
     typer.echo(f"{tried} will be tried again")
@@ -51,9 +55,11 @@ def retry(
         raise typer.Exit(1)
 
 
-def _run(work: Coroutine[Any, Any, Answer]) -> Answer:
+def _run(
+    act: Callable[[str], Coroutine[Any, Any, Answer]], config: str | None, folder: str | None, ledger: str | None
+) -> Answer:
     try:
-        return asyncio.run(work)
+        return asyncio.run(act(find_ledger(config, folder, ledger)))
     except FrontrowError as error:
         typer.echo(f"frontrow ledger: {error.message}", err=True)
         raise typer.Exit(2) from None

@@ -7,6 +7,7 @@ import msgspec
 import typer
 
 from frontrow.app.doctor import FAIL, Finding, examine
+from frontrow.cli.deployment_options import ConfigOption, FolderOption
 from frontrow.core.errors import ConfigError
 from frontrow.settings.platform import read_settings
 
@@ -14,13 +15,14 @@ MARKS = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
 
 
 def doctor(
-    config: Annotated[str | None, typer.Option("--config", envvar="FRONTROW_CONFIG", help="A frontrow.toml.")] = None,
+    config: ConfigOption = None,
+    folder: FolderOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
     demo: Annotated[bool | None, typer.Option("--demo", help="As `frontrow serve --demo` would run.")] = None,
 ) -> None:
     """Check configuration, versions, schema, clocks, Redis, disk and secrets. Exit code 1 when something fails."""
     try:
-        found = asyncio.run(examine(read_settings(config, demo=demo)))
+        found = asyncio.run(examine(read_settings(config, folder=folder, demo=demo)))
     except ConfigError as error:
         found = [Finding("configuration", FAIL, error.message)]
     else:

@@ -11,32 +11,40 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, find_duplicates
-from frontrow.boxoffice.tickets.door_bundle import Bundle, read_bundle, write_bundle
+from frontrow.boxoffice.tickets.door_bundle import read_bundle, write_bundle
 from frontrow.boxoffice.tickets.door_check import MAX_LOG_LINES, VERDICT_TEXTS, DoorAnswer, DoorVerdict, Gate, ScanLog
-from frontrow.boxoffice.tickets.signing_keys import TicketKeys
+from frontrow.cli.deployment_options import (
+    ConfigOption,
+    FolderOption,
+    LedgerOption,
+    find_deployment,
+    find_ledger,
+)
 from frontrow.core.clock import WallClock
 from frontrow.core.errors import FrontrowError
 
-DEFAULT_LEDGER: Final = "sqlite:///frontrow.db"
-DEFAULT_KEYS: Final = Path("frontrow-ticket-keys.json")
 HANDED_IN: Final = 1_000  # scans a call
 app = typer.Typer(help="The door: check tickets offline, compare gates.", no_args_is_help=True)
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, one object per line.")]
-LedgerUrl = Annotated[str, typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="Where the tickets are.")]
 
 
 @app.command()
 def bundle(
     event: Annotated[str, typer.Argument(help="The event's id.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write.")] = Path("gate.json"),
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    keys: Annotated[Path, typer.Option(envvar="FRONTROW_TICKET_KEYS", help="The ring of ticket keys.")] = DEFAULT_KEYS,
+    config: ConfigOption = None,
+    folder: FolderOption = None,
+    ledger: LedgerOption = None,
+    keys: Annotated[
+        Path | None,
+        typer.Option(envvar="FRONTROW_TICKET_KEYS", help="A ring of ticket keys; without it the server's."),
+    ] = None,
 ) -> None:
     """Write what a gate takes along: public keys, seats and the signed revocation list."""
-    if not keys.exists():
-        _fail(f"{keys}: there is no ring of ticket keys; it is made where tickets are signed")
+    from frontrow.app.command_services import make_door_bundle
+
     try:
-        taken = asyncio.run(_make_bundle(event, ledger, TicketKeys.opened(keys)))
+        taken = asyncio.run(make_door_bundle(find_deployment(config, folder, ledger), event, keys))
     except FrontrowError as error:
         _fail(error.message)
     write_bundle(taken, out)
@@ -70,22 +78,30 @@ def check(
 @app.command()
 def sync(
     logs: Annotated[list[Path], typer.Argument(help="Scan logs of the gates.", exists=True, dir_okay=False)],
-    ledger: Annotated[
-        str, typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="Hand the scans in there too.")
-    ] = "",
+    config: ConfigOption = None,
+    folder: FolderOption = None,
+    ledger: LedgerOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare the gates' logs: tickets that were let in more than once. Exit code 1 when there are any."""
+    """Compare the gates' logs: tickets that were let in more than once. Exit code 1 when there are any.
+
+    Where there is a ledger, the scans are handed in to it as well.
+    """
+    from frontrow.app.ledger_tools import is_there
+
     try:
+        url = find_ledger(config, folder, ledger)
+        known = ledger is not None or is_there(url)
         scans = [scan for log in logs for scan in ScanLog(log).scans()]
         found = {one.ticket_id: one for one in find_duplicates(scans)}
-        if ledger:
-            found |= {one.ticket_id: one for one in asyncio.run(_hand_in(scans, ledger))}
+        if known:
+            found |= {one.ticket_id: one for one in asyncio.run(_hand_in(scans, url))}
     except FrontrowError as error:
         _fail(error.message)
     for one in found.values():
         typer.echo(_duplicate(one, as_json))
     if not as_json:
+        typer.echo("handed in to the ledger" if known else "compared with each other; there is no ledger here")
         typer.echo(f"{len(scans):,} scans, {len(found):,} tickets let in more than once")
     if found:
         raise typer.Exit(1)
@@ -122,14 +138,6 @@ def _duplicate(one: DuplicateScan, as_json: bool) -> str:
     if as_json:
         return json.dumps({"ticket": one.ticket_id, "scans": [[scan.gate, scan.at_us] for scan in one.scans]})
     return f"{one.ticket_id}: {', '.join(scan.gate for scan in one.scans)}"
-
-
-async def _make_bundle(event_id: str, url: str, keys: TicketKeys) -> Bundle:
-    from frontrow.app.ledger_tools import opened_ledger
-    from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
-
-    async with opened_ledger(url) as ledger:
-        return await TicketDesk(ledger, keys).bundle(event_id, await ledger.time_us())
 
 
 async def _hand_in(scans: list[Scan], url: str) -> Iterable[DuplicateScan]:

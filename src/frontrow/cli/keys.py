@@ -2,12 +2,12 @@
 
 import asyncio
 import time
-from typing import Annotated
 
 import typer
 
 from frontrow.app.ledger_tools import opened_ledger
 from frontrow.app.wiring import PlatformSettings, read_settings
+from frontrow.cli.deployment_options import ConfigOption
 from frontrow.core.errors import ConfigError, FrontrowError
 from frontrow.web.platform.platform import Secrets
 from frontrow.web.platform.platform_keys import rotate_keys
@@ -21,9 +21,7 @@ def keys() -> None:
 
 
 @app.command()
-def rotate(
-    config: Annotated[str | None, typer.Option("--config", envvar="FRONTROW_CONFIG", help="A frontrow.toml.")] = None,
-) -> None:
+def rotate(config: ConfigOption = None) -> None:
     """Put new keys into the ledger; restart every server afterwards, between sales. Old tickets stay valid."""
     try:
         settings = read_settings(config)

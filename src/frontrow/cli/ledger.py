@@ -9,19 +9,15 @@ import typer
 from frontrow.app.ledger_tools import migrate_ledger, read_ledger_status, verify_ledger
 from frontrow.cli.backups import backup, restore
 from frontrow.cli.dead_letters import app as aside_app
+from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_ledger
 from frontrow.cli.reconcile import reconcile
 from frontrow.core.errors import FrontrowError, InvalidInput
 
-DEFAULT_URL = "sqlite:///frontrow.db"
 app = typer.Typer(help="The ledger: schema, proof, figures, money.", no_args_is_help=True)
 app.command()(reconcile)
 app.add_typer(aside_app, name="aside")
 app.command()(backup)
 app.command()(restore)
-Url = Annotated[
-    str,
-    typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="sqlite:///file.db or postgresql://user@host/name"),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 
 
@@ -31,10 +27,10 @@ def _fail(error: FrontrowError) -> typer.Exit:
 
 
 @app.command()
-def migrate(ledger: Url = DEFAULT_URL) -> None:
+def migrate(config: ConfigOption = None, folder: FolderOption = None, ledger: LedgerOption = None) -> None:
     """Bring the schema to the newest version; doing it again changes nothing."""
     try:
-        before, after = migrate_ledger(ledger)
+        before, after = migrate_ledger(find_ledger(config, folder, ledger))
     except FrontrowError as error:
         raise _fail(error) from None
     except Exception as error:  # the driver's own words; no stack for a wrong host name
@@ -45,7 +41,9 @@ def migrate(ledger: Url = DEFAULT_URL) -> None:
 
 @app.command()
 def verify(
-    ledger: Url = DEFAULT_URL,
+    config: ConfigOption = None,
+    folder: FolderOption = None,
+    ledger: LedgerOption = None,
     head: Annotated[
         list[str] | None, typer.Option(help="A head kept outside, chain:seq:hash; may be given often.")
     ] = None,
@@ -53,7 +51,7 @@ def verify(
 ) -> None:
     """Check that no seat is sold twice, that nothing is out of step and that the audit chains are unbroken."""
     try:
-        wrong, read = asyncio.run(verify_ledger(ledger, dict(map(_head, head or []))))
+        wrong, read = asyncio.run(verify_ledger(find_ledger(config, folder, ledger), dict(map(_head, head or []))))
     except FrontrowError as error:
         raise _fail(error) from None
     if as_json:
@@ -69,10 +67,15 @@ def verify(
 
 
 @app.command()
-def status(ledger: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+def status(
+    config: ConfigOption = None,
+    folder: FolderOption = None,
+    ledger: LedgerOption = None,
+    as_json: AsJson = False,
+) -> None:
     """The schema's version, how much is in the ledger, and the heads of the audit chains (write them down)."""
     try:
-        figures = asyncio.run(read_ledger_status(ledger))
+        figures = asyncio.run(read_ledger_status(find_ledger(config, folder, ledger)))
     except FrontrowError as error:
         raise _fail(error) from None
     if as_json:

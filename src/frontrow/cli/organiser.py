@@ -7,18 +7,19 @@ prints such a link for a member who lost password or second factor.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Final, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
+from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption
 from frontrow.core.errors import FrontrowError
+from frontrow.core.settings_loader import load, read_tables
+from frontrow.settings.deployment import read_deployment
 
-DEFAULT_LEDGER: Final = "sqlite:///frontrow-data/frontrow.db"
-DEFAULT_URL: Final = "http://127.0.0.1:8000"
 app = typer.Typer(help="Organisers: make the first owner, list them, let somebody back in.", no_args_is_help=True)
-LedgerUrl = Annotated[str, typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="Where people are kept.")]
 PublicUrl = Annotated[
-    str, typer.Option("--url", envvar="FRONTROW_SERVER_PUBLIC_URL", help="How people reach the server; for links.")
+    str | None,
+    typer.Option("--url", envvar="FRONTROW_SERVER_PUBLIC_URL", help="How people reach the server; for links."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 
@@ -30,8 +31,10 @@ def create(
     owner: Annotated[str, typer.Option(help="The owner's name.")] = "Owner",
     organiser: Annotated[str, typer.Option(help="An organiser that is there already, like org_default.")] = "",
     invite: Annotated[bool, typer.Option("--invite", help="Print a one-time link instead of asking.")] = False,
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    url: PublicUrl = DEFAULT_URL,
+    config: ConfigOption = None,
+    folder: FolderOption = None,
+    ledger: LedgerOption = None,
+    url: PublicUrl = None,
     as_json: AsJson = False,
 ) -> None:
     """Make an organiser and its first owner."""
@@ -52,7 +55,7 @@ def create(
         staff = await people.team.add_owner(created.id, email, owner, password)
         return {"organiser": created.id, "staff": staff.id}
 
-    created = _run(act, ledger, url)
+    created = _run(act, config, folder, ledger, url)
     if as_json:
         typer.echo(json.dumps(created))
     elif invite:
@@ -63,7 +66,12 @@ def create(
 
 
 @app.command("list")
-def list_organisers(ledger: LedgerUrl = DEFAULT_LEDGER, as_json: AsJson = False) -> None:
+def list_organisers(
+    config: ConfigOption = None,
+    folder: FolderOption = None,
+    ledger: LedgerOption = None,
+    as_json: AsJson = False,
+) -> None:
     """Every organiser and the members of its team."""
 
     async def act(people: Any) -> list[dict[str, Any]]:
@@ -86,7 +94,7 @@ def list_organisers(ledger: LedgerUrl = DEFAULT_LEDGER, as_json: AsJson = False)
             after = page[-1].id
         return rows
 
-    for row in _run(act, ledger, DEFAULT_URL):
+    for row in _run(act, config, folder, ledger):
         if as_json:
             typer.echo(json.dumps(row))
             continue
@@ -99,8 +107,10 @@ def list_organisers(ledger: LedgerUrl = DEFAULT_LEDGER, as_json: AsJson = False)
 @app.command()
 def reset(
     email: Annotated[str, typer.Argument(help="The member's e-mail address.")],
-    ledger: LedgerUrl = DEFAULT_LEDGER,
-    url: PublicUrl = DEFAULT_URL,
+    config: ConfigOption = None,
+    folder: FolderOption = None,
+    ledger: LedgerOption = None,
+    url: PublicUrl = None,
 ) -> None:
     """Print a one-time link for a new password; using it also removes the second factor and ends all sessions."""
 
@@ -114,14 +124,23 @@ def reset(
         link: str = await people.team.create_invitation_link(staff.organiser_id, staff.email, staff.role)
         return link
 
-    typer.echo(_run(act, ledger, url))
+    typer.echo(_run(act, config, folder, ledger, url))
 
 
-def _run(act: Callable[[Any], Awaitable[Any]], ledger_url: str, url: str) -> Any:
+def _run(
+    act: Callable[[Any], Awaitable[Any]],
+    config: str | None,
+    folder: str | None,
+    ledger: str | None,
+    url: str | None = None,
+) -> Any:
     from frontrow.app.command_services import open_people
+    from frontrow.boxoffice.people.people_settings import PeopleSettings
 
     async def whole() -> Any:
-        async with open_people(ledger_url, url) as people:
+        deployment = read_deployment(config, ledger=ledger, folder=folder, public_url=url)
+        settings = load(PeopleSettings, "people", tables=read_tables(config))
+        async with open_people(deployment, settings) as people:
             return await act(people)
 
     try:

@@ -8,28 +8,38 @@ import typer
 
 from frontrow.app.command_services import reconcile_payments
 from frontrow.boxoffice.checkout.reconciliation import WINDOW_S
+from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_deployment
 from frontrow.core.errors import FrontrowError
-
-Url = Annotated[str, typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="The ledger's URL.")]
 
 
 def reconcile(
-    ledger: Url = "sqlite:///frontrow.db",
+    config: ConfigOption = None,
+    folder: FolderOption = None,
+    ledger: LedgerOption = None,
     payments: Annotated[
-        str, typer.Option(envvar="FRONTROW_PAYMENTS_URL", help="simulated:FILE, or stripe: (the default).")
-    ] = "stripe:",
-    stripe_key: Annotated[str, typer.Option(envvar="FRONTROW_STRIPE_KEY", help="Stripe's secret key.")] = "",
-    stripe_api: Annotated[str, typer.Option(envvar="FRONTROW_STRIPE_API", help="Another address than Stripe's.")] = "",
+        str | None,
+        typer.Option(envvar="FRONTROW_PAYMENTS_URL", help="simulated:FILE or stripe:; without it the server's."),
+    ] = None,
+    stripe_key: Annotated[str | None, typer.Option(envvar="FRONTROW_STRIPE_KEY", help="Stripe's secret key.")] = None,
+    stripe_api: Annotated[
+        str | None, typer.Option(envvar="FRONTROW_STRIPE_API", help="Another address than Stripe's.")
+    ] = None,
     days: Annotated[float, typer.Option(help="How far back to read the provider's objects.")] = WINDOW_S / 86_400,
     as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
 ) -> None:
     """Make the provider and the ledger agree; exit 1 when something is left for a person or money differs."""
     window_s = round(days * 86_400)
-    work = reconcile_payments(
-        ledger, payments or "stripe:", stripe_key=stripe_key, stripe_api=stripe_api, window_s=window_s
-    )
     try:
-        report = asyncio.run(work)
+        deployment = find_deployment(config, folder, ledger)
+        report = asyncio.run(
+            reconcile_payments(
+                deployment,
+                payments or ("stripe:" if stripe_key else deployment.payments_url),
+                stripe_key=stripe_key or deployment.stripe.key,
+                stripe_api=stripe_api or deployment.stripe.api,
+                window_s=window_s,
+            )
+        )
     except FrontrowError as error:
         typer.echo(f"frontrow ledger: {error.message}", err=True)
         raise typer.Exit(2) from None

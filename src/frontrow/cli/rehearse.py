@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from frontrow.cli.deployment_options import ConfigOption
 from frontrow.core import settings_loader
 from frontrow.core.errors import FrontrowError
 from frontrow.settings.room import RoomSettings
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
 
 
 def rehearse(
-    config: Annotated[
-        Path | None, typer.Option("--config", "-c", help="A frontrow.toml with [room] and perhaps [rehearsal].")
-    ] = None,
+    config: ConfigOption = None,
     people: Annotated[int | None, typer.Option(help="Identities that join, bots included.")] = None,
     seats: Annotated[int | None, typer.Option(help="Seats on sale.")] = None,
     arrivals: Annotated[str | None, typer.Option(help="spike, steady or bots.")] = None,
@@ -83,12 +82,12 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _read_config(path: Path | None) -> tuple[RoomConfig, dict[str, Any]]:
+def _read_config(path: str | None) -> tuple[RoomConfig, dict[str, Any]]:
     """The room and the rehearsal's table of a frontrow.toml."""
     from frontrow.rehearsal.sale_plan import SalePlan
 
-    if path is None:
+    tables = settings_loader.read_tables(path)
+    if not tables:
         return SalePlan().room, {}
-    tables = settings_loader.read_toml(str(path))
     settings = settings_loader.load(RoomSettings, "room", tables={"room": tables.get("room", {})})
     return settings.config(), dict(tables.get("rehearsal", {}))

@@ -10,22 +10,26 @@ from typing import Annotated, Any
 
 import typer
 
+from frontrow.cli.deployment_options import ConfigOption
+from frontrow.core import settings_loader
 from frontrow.core.errors import FrontrowError
+from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.model import draw
 
 app = typer.Typer(help="The waiting room: serve, watch, steer, verify.", no_args_is_help=True, add_completion=False)
 
-Url = Annotated[str, typer.Option("--url", envvar="FRONTROW_ROOM_URL", help="where the room is served")]
+Url = Annotated[
+    str, typer.Option("--url", envvar="FRONTROW_ROOM_URL", help="where the room is served; empty: as the settings say")
+]
 Event = Annotated[str, typer.Option("--event", "-e", help="which room; empty: the one at the root")]
 Key = Annotated[str, typer.Option("--key", envvar="FRONTROW_ROOM_ORGANISER_KEY", help="the organiser key")]
 AsJson = Annotated[bool, typer.Option("--json", help="print the answer as JSON")]
-HERE = "http://127.0.0.1:8008"
 TIMEOUT_S = 10.0
 
 
 @app.command()
 def serve(
-    config: Annotated[Path | None, typer.Option("--config", "-c", help="a frontrow.toml with a table [room]")] = None,
+    config: ConfigOption = None,
     event: Annotated[list[str] | None, typer.Option("--event", "-e", help="name of a room; may be repeated")] = None,
     store: Annotated[str | None, typer.Option(help="memory:// or a Redis URL")] = None,
     shard: Annotated[list[str] | None, typer.Option(help="a Redis URL; repeated: spread the line over them")] = None,
@@ -44,32 +48,32 @@ def serve(
     changes |= {"workers": workers, "capacity": capacity, "folder": str(folder) if folder else None}
     changes["shards"] = tuple(shard) if shard else None
     try:
-        room_serve.serve(read_settings(str(config) if config else None, changes))
+        room_serve.serve(read_settings(config, changes))
     except FrontrowError as error:
         sys.exit(f"frontrow room: {error.message}")
 
 
 @app.command()
-def status(url: Url = HERE, event: Event = "", key: Key = "", as_json: AsJson = False) -> None:
+def status(url: Url = "", event: Event = "", key: Key = "", as_json: AsJson = False) -> None:
     """Show a room: phase, line, people inside, who leads."""
     _show(_ask("GET", url, event, key), as_json)
 
 
 @app.command()
-def pause(url: Url = HERE, event: Event = "", key: Key = "", as_json: AsJson = False) -> None:
+def pause(url: Url = "", event: Event = "", key: Key = "", as_json: AsJson = False) -> None:
     """Let nobody in until `resume`. Nobody loses their place."""
     _show(_ask("PATCH", url, event, key, {"action": "pause"}), as_json)
 
 
 @app.command()
-def resume(url: Url = HERE, event: Event = "", key: Key = "", as_json: AsJson = False) -> None:
+def resume(url: Url = "", event: Event = "", key: Key = "", as_json: AsJson = False) -> None:
     """Go on after a pause, a hold or a close."""
     _show(_ask("PATCH", url, event, key, {"action": "resume"}), as_json)
 
 
 @app.command("open")
 def open_room(
-    url: Url = HERE,
+    url: Url = "",
     event: Event = "",
     key: Key = "",
     beacon: Annotated[str, typer.Option(help="public randomness nobody could know before")] = "",
@@ -82,7 +86,7 @@ def open_room(
 @app.command()
 def rate(
     per_s: Annotated[int, typer.Argument(min=0, help="people let in per second, at most")],
-    url: Url = HERE,
+    url: Url = "",
     event: Event = "",
     key: Key = "",
     as_json: AsJson = False,
@@ -120,7 +124,7 @@ LINES_A_CALL = 5_000
 @codes.command("import")
 def import_codes(
     file: Annotated[Path, typer.Argument(help="CSV with a header line: code,lane")],
-    url: Url = HERE,
+    url: Url = "",
     event: Event = "",
     key: Key = "",
 ) -> None:
@@ -137,7 +141,10 @@ def import_codes(
 def make_codes(
     event: Annotated[str, typer.Argument(help="the room the codes are for")],
     count: Annotated[int, typer.Argument(min=1, max=10_000_000, help="how many")],
-    folder: Annotated[Path, typer.Option(help="the room's folder with its keys")] = Path("frontrow-room"),
+    config: ConfigOption = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="the room's folder with its keys; without it as the settings say")
+    ] = None,
     lane: Annotated[int, typer.Option(min=0, max=3, help="number of the lane they lead to")] = 1,
     start: Annotated[int, typer.Option(min=0, help="number of the first code")] = 0,
 ) -> None:
@@ -145,7 +152,11 @@ def make_codes(
     from frontrow.waitingroom.credentials.fan_codes import Codes
     from frontrow.waitingroom.credentials.room_keys import RoomKeys
 
-    for code in Codes(RoomKeys.load(folder).master_secret).make(event, lane, range(start, start + count)):
+    try:
+        keys = RoomKeys.load(folder or _read_settings(config).folder)
+    except FrontrowError as error:
+        sys.exit(f"frontrow room: {error.message}")
+    for code in Codes(keys.master_secret).make(event, lane, range(start, start + count)):
         print(code)
 
 
@@ -163,6 +174,8 @@ def _read(source: str) -> bytes:
 def _ask(
     method: str, url: str, event: str, key: str, body: dict[str, Any] | str | None = None, path: str = "room"
 ) -> dict[str, Any]:
+    if not url:
+        url, key = _find_room(key)
     if not url.startswith(("http://", "https://")):
         sys.exit(f"frontrow room: --url must start with http:// or https://, not {url!r}")
     path = f"/v1/events/{event}/room/{path}" if event else f"/{path}"
@@ -171,6 +184,19 @@ def _ask(
     asked = urllib.request.Request(url.rstrip("/") + path, content, headers, method=method)  # noqa: S310
     answer: dict[str, Any] = json.loads(_fetch(asked))
     return answer
+
+
+def _find_room(key: str) -> tuple[str, str]:
+    """Where the settings say that the room is served, and its organiser key. A given key comes first."""
+    try:
+        settings = _read_settings(os.environ.get("FRONTROW_CONFIG"))
+    except FrontrowError as error:
+        sys.exit(f"frontrow room: {error.message}")
+    return f"http://{settings.host}:{settings.port}", key or settings.organiser_key
+
+
+def _read_settings(config: str | None) -> RoomSettings:
+    return settings_loader.load(RoomSettings, "room", tables=settings_loader.read_tables(config))
 
 
 def _fetch(request: urllib.request.Request) -> bytes:

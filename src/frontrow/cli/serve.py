@@ -12,10 +12,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from frontrow.app.wiring import PlatformSettings, open_platform, read_settings
+from frontrow.cli.deployment_options import ConfigOption, FolderOption
 from frontrow.core.errors import ConfigError, FrontrowError
 
 STOP_JOBS_S = 10.0  # what a worker's jobs and stores may take after its drain
-ConfigOption = Annotated[str | None, typer.Option("--config", envvar="FRONTROW_CONFIG", help="A frontrow.toml.")]
 
 
 def serve(
@@ -23,7 +23,7 @@ def serve(
     host: Annotated[str | None, typer.Option(help="Where to listen.")] = None,
     port: Annotated[int | None, typer.Option(help="0: any free port.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes; more than one needs Redis and PostgreSQL.")] = None,
-    folder: Annotated[str | None, typer.Option(help="Keys, and in the embedded mode everything else.")] = None,
+    folder: FolderOption = None,
     demo: Annotated[bool | None, typer.Option("--demo", help="Made-up money, a key made on the spot.")] = None,
 ) -> None:
     """Serve the whole platform: waiting room, box office, API."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_ledger
 from frontrow.core.errors import FrontrowError
 
 if TYPE_CHECKING:  # the command's own group must load without the box office's libraries
@@ -13,40 +14,56 @@ if TYPE_CHECKING:  # the command's own group must load without the box office's 
 
 Answer = TypeVar("Answer")
 app = typer.Typer(help="Webhooks to organisers.", no_args_is_help=True)
-Url = Annotated[str, typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="The ledger's URL.")]
 
 
 @app.command()
 def add(
     event: str,
     url: Annotated[str, typer.Argument(help="https://…, a public address")],
-    ledger: Url = "sqlite:///frontrow.db",
+    config: ConfigOption = None,
+    folder: FolderOption = None,
+    ledger: LedgerOption = None,
     organiser: Annotated[str, typer.Option(help="Whose it is; organisers do not wait for each other.")] = "org_default",
     fact: Annotated[list[str] | None, typer.Option(help="Only this fact; may be given often. Default: all.")] = None,
 ) -> None:
     """Register a webhook and print its id and secret; the secret is not shown again."""
-    webhook = _with(ledger, lambda endpoints: endpoints.register(organiser, event, url, tuple(fact or ())))
+    webhook = _with(
+        (config, folder, ledger), lambda endpoints: endpoints.register(organiser, event, url, tuple(fact or ()))
+    )
     typer.echo(f"{webhook.id}\n{webhook.secret}")
 
 
 @app.command("list")
-def list_command(event: str, ledger: Url = "sqlite:///frontrow.db") -> None:
+def list_command(
+    event: str,
+    config: ConfigOption = None,
+    folder: FolderOption = None,
+    ledger: LedgerOption = None,
+) -> None:
     """The webhooks of an event."""
-    for one in _with(ledger, lambda endpoints: endpoints.of_event(event)):
+    for one in _with((config, folder, ledger), lambda endpoints: endpoints.of_event(event)):
         typer.echo(f"{one.id}\t{one.organiser}\t{one.url}\t{', '.join(one.facts) or 'all facts'}")
 
 
 @app.command()
-def remove(webhook: str, ledger: Url = "sqlite:///frontrow.db") -> None:
+def remove(
+    webhook: str,
+    config: ConfigOption = None,
+    folder: FolderOption = None,
+    ledger: LedgerOption = None,
+) -> None:
     """Send nothing more to this webhook."""
-    typer.echo(f"{_with(ledger, lambda endpoints: endpoints.remove(webhook)).id} removed")
+    removed = _with((config, folder, ledger), lambda endpoints: endpoints.remove(webhook))
+    typer.echo(f"{removed.id} removed")
 
 
-def _with(url: str, act: "Callable[[WebhookEndpoints], Awaitable[Answer]]") -> Answer:
+def _with(
+    where: tuple[str | None, str | None, str | None], act: "Callable[[WebhookEndpoints], Awaitable[Answer]]"
+) -> Answer:
     from frontrow.app.command_services import open_webhook_endpoints
 
     async def run() -> Answer:
-        async with open_webhook_endpoints(url) as endpoints:
+        async with open_webhook_endpoints(find_ledger(*where)) as endpoints:
             return await act(endpoints)
 
     try:

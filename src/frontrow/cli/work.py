@@ -5,6 +5,7 @@ options name. Any number of processes may run them over one ledger.
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 from pathlib import Path
@@ -14,17 +15,19 @@ import typer
 
 from frontrow.app.wiring import PlatformSettings, WorkUrls, open_jobs, read_settings
 from frontrow.boxoffice.jobs.background_jobs import JobRunner
-from frontrow.cli.serve import ConfigOption
+from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_deployment
 from frontrow.core.errors import ConfigError, FrontrowError
-from frontrow.settings.platform import DEFAULT_FILE
+from frontrow.core.settings_loader import DEFAULT_FILE
+from frontrow.settings.work import health_address
+from frontrow.web.observability.job_health import serve_health
 
-DEFAULTS = {"ledger": "sqlite:///frontrow.db", "bus": "memory:", "mail": "frontrow-outbox"}
-DEFAULT_KEYS = Path("frontrow-ticket-keys.json")
+EMBEDDED = "redis.url is not set: an embedded server has its jobs inside"
 
 
 def work(
     config: ConfigOption = None,
-    ledger: Annotated[str | None, typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="The ledger.")] = None,
+    folder: FolderOption = None,
+    ledger: LedgerOption = None,
     bus: Annotated[
         str | None,
         typer.Option("--bus", envvar="FRONTROW_BUS_URL", help="memory:, redis://… or kafka://host:9092/topic"),
@@ -52,46 +55,58 @@ def work(
     public_url: Annotated[
         str | None, typer.Option(envvar="FRONTROW_SERVER_PUBLIC_URL", help="How people reach the servers.")
     ] = None,
+    health: Annotated[
+        str | None,
+        typer.Option(envvar="FRONTROW_WORK_HEALTH", help="Where /healthz, /readyz and /metrics answer: host:port."),
+    ] = None,
 ) -> None:
     """End dead holds, relay facts, send messages and webhooks, finish payments, make offers, until told to stop.
 
-    With a `frontrow.toml` or FRONTROW_REDIS_URL these are the jobs of that platform; else those of a ledger alone.
+    With a `frontrow.toml` or FRONTROW_REDIS_URL these are the jobs of that platform; else those of the ledger that
+    `--ledger` names.
     """
     try:
         settings: PlatformSettings | WorkUrls
         if config is not None or os.environ.get("FRONTROW_REDIS_URL") or Path(DEFAULT_FILE).exists():
             given = {"LEDGER_URL": ledger, "BUS_URL": bus, "MAIL_URL": mail, "STRIPE_KEY": stripe_key}
-            settings = _platform_settings(config, given)
-        else:
+            settings = _platform_settings(config, folder, given | {"WORK_HEALTH": health})
+            health = settings.work.health
+        elif ledger is not None:
+            here = find_deployment(config, folder, ledger)
+            defaults = {"bus": here.bus_url, "mail": here.mail_url}
             urls = {"ledger": ledger, "bus": bus, "mail": mail, "claims": claims, "payments": payments}
             urls |= {"stripe_key": stripe_key, "stripe_api": stripe_api}
             urls |= {"secret_key": secret_key, "public_url": public_url}
             chosen = {name: url for name, url in urls.items() if url is not None}
-            settings = WorkUrls(keys=keys or DEFAULT_KEYS, **(DEFAULTS | chosen))
-        clean = asyncio.run(run_jobs(settings))
+            settings = WorkUrls(keys=keys or here.ticket_keys, **(defaults | chosen))
+        else:
+            raise ConfigError(f"{EMBEDDED}. --ledger works for a ledger alone", param="redis.url")
+        clean = asyncio.run(run_jobs(settings, health or ""))
     except FrontrowError as error:
         typer.echo(f"frontrow work: {error.message}", err=True)
         raise typer.Exit(2) from None
     raise typer.Exit(0 if clean else 1)
 
 
-def _platform_settings(config: str | None, given: dict[str, str | None]) -> PlatformSettings:
+def _platform_settings(config: str | None, folder: str | None, given: dict[str, str | None]) -> PlatformSettings:
     """The platform's settings, with those of the command line in front."""
     chosen = {f"FRONTROW_{name}": value for name, value in given.items() if value is not None}
-    settings = read_settings(config, os.environ | chosen, jobs_inside=True)
+    settings = read_settings(config, os.environ | chosen, folder=folder, jobs_inside=True)
     if not settings.shared:
-        raise ConfigError("redis.url is not set: an embedded server has its jobs inside", param="redis.url")
+        raise ConfigError(EMBEDDED, param="redis.url")
     return settings
 
 
-async def run_jobs(settings: PlatformSettings | WorkUrls) -> bool:
-    """Run the jobs until a signal; whether all of them ended in time."""
+async def run_jobs(settings: PlatformSettings | WorkUrls, health: str = "") -> bool:
+    """Run the jobs until a signal, and answer at `health`; whether all of them ended in time."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    async with open_jobs(settings) as jobs:
+    async with open_jobs(settings) as jobs, contextlib.AsyncExitStack() as stack:
         workers = JobRunner(jobs)
+        if health:
+            typer.echo(f"health: {await stack.enter_async_context(serve_health(workers, *health_address(health)))}")
         typer.echo(f"working: {', '.join(job.name for job in jobs)}")
         running = asyncio.create_task(workers.run())
         await stopping.wait()

@@ -18,6 +18,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from frontrow.core.errors import ConfigError, FrontrowError
 
 Section = TypeVar("Section")
+DEFAULT_FILE = "frontrow.toml"  # in the folder where a command runs
 
 
 def setting(
@@ -53,6 +54,13 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: there is no such settings file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from error
+
+
+def read_tables(path: str | Path | None = None) -> dict[str, Any]:
+    """The tables of this file, or of the `frontrow.toml` here, if there is one."""
+    if path:
+        return read_toml(path)
+    return read_toml(DEFAULT_FILE) if Path(DEFAULT_FILE).exists() else {}
 
 
 def load(

@@ -17,12 +17,23 @@ from frontrow.boxoffice.model.room_rules import MAX_LANES
 from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.core.errors import ConfigError
 from frontrow.core.redis_url import scheme_of
-from frontrow.core.settings_loader import load, named, read_toml, setting
+from frontrow.core.settings_loader import load, named, read_tables
 from frontrow.limits import Quota
-from frontrow.limits.http.client import ClientAddress
+from frontrow.limits.http.client import ClientAddress, Networks
+from frontrow.settings.deployment import (
+    BusSettings,
+    Deployment,
+    LedgerSettings,
+    MailSettings,
+    RedisSettings,
+    SecretSettings,
+    ServerSettings,
+    StripeSettings,
+)
 from frontrow.settings.overload import OverloadSettings
 from frontrow.settings.room import RoomSettings
 from frontrow.settings.traces import TraceSettings
+from frontrow.settings.work import WorkSettings, health_address
 
 MIN_SECRET_CHARS = 32
 NO_LIMITS = (
@@ -48,87 +59,13 @@ ROOM_SERVE_ONLY = {
     "public_url": "set server.public_url",
     "title": "a room is titled by its event's name",
     "max_streams": "set server.max_streams",
+    "max_streams_per_address": "set overload.max_streams_per_address",
+    "max_connections_per_address": "set overload.max_connections_per_address",
+    "uncapped": "set overload.uncapped",
 }
 QUOTAS_OF_PEOPLE = ("account_tries", "ip_tries", "code_tries", "link_asks", "link_asks_per_ip")
 # what Kubernetes tells every container about a service named frontrow-redis, frontrow-ledger and so on
 OF_KUBERNETES = re.compile(r"_SERVICE_(HOST|PORT\w*)|_PORT(_\d+_(TCP|UDP)\w*)?")
-DEFAULT_FILE = "frontrow.toml"
-
-
-@dataclass(frozen=True, slots=True)
-class ServerSettings:
-    """`[server]`: where it listens, what it stands behind, how much it takes on."""
-
-    host: str = setting("127.0.0.1")
-    port: int = setting(8000, low=0, high=65_535)
-    workers: int = setting(1, low=1, high=64, doc="processes; more than one needs Redis and PostgreSQL")
-    public_url: str = setting("", example="https://tickets.example.org", doc="how people reach this server")
-    demo: bool = setting(False, doc="made-up money, a secret key made on the spot: never for a real sale")
-    folder: str = setting("frontrow-data", doc="keys, and in the embedded mode everything else")
-    hot_lane: bool = setting(True)
-    trusted_proxies: tuple[str, ...] = setting((), example='["10.0.0.0/8"]')
-    per_person: str = setting("10/second", doc="requests of one person (B17)")
-    per_ip: str = setting("50/second", doc="requests of one address (B17)")
-    max_streams: int = setting(10_000, low=0, high=1_000_000, doc="live connections of this process")
-    request_within_s: float = setting(30.0, low=0.1, high=600, doc="a request must have arrived by then")
-    drain_s: float = setting(10.0, low=0.1, high=600, doc="how long a stopping server finishes what it has in hand")
-    jobs_inside: bool = setting(True, doc="run the background jobs in the server; else `frontrow work` does")
-    docs: bool = setting(True, doc="serve the API's document and its page")
-
-    @property
-    def address(self) -> str:
-        """Where it listens, as a URL."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}"
-
-
-@dataclass(frozen=True, slots=True)
-class SecretSettings:
-    """`[secret]`: what capabilities and sessions are signed with."""
-
-    key: str = setting("", secret=True, example="32 or more random characters")
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerSettings:
-    """`[ledger]`: the store of record. URLs may hold passwords, so none shows."""
-
-    url: str = setting(
-        "", secret=True, example="postgresql://frontrow@db/frontrow", doc="empty: a SQLite file in the folder"
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class RedisSettings:
-    url: str = setting(
-        "", secret=True, example="redis://127.0.0.1:6379/0", doc="empty: claims, places and limits in memory"
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class BusSettings:
-    url: str = setting(
-        "", secret=True, example="kafka://broker:9092/facts", doc="empty: memory, or Redis Streams where there is one"
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class MailSettings:
-    url: str = setting(
-        "", secret=True, example="smtp://mail:587?from=tickets@example.org", doc="empty: .eml files in the folder"
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class StripeSettings:
-    """`[stripe]`: without a key the provider is simulated, which only the demo may do."""
-
-    key: str = setting("", secret=True, example="sk_live_…")
-    webhook_secret: str = setting("", secret=True, example="whsec_…")
-    publishable_key: str = setting(
-        "", example="pk_live_…", doc="for Stripe's card form on the checkout page; needed with a key"
-    )
-    api: str = setting("", doc="another address than Stripe's, for tests")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +84,7 @@ class PlatformSettings:
     overload: OverloadSettings = field(default_factory=OverloadSettings)
     traces: TraceSettings = field(default_factory=TraceSettings)
     people: PeopleSettings = field(default_factory=PeopleSettings)
+    work: WorkSettings = field(default_factory=WorkSettings)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be right together."""
@@ -236,6 +174,8 @@ class PlatformSettings:
                     Quota.parse(text)
         with named("server.trusted_proxies"):
             ClientAddress(server.trusted_proxies)
+        with named("overload.uncapped"):
+            Networks(self.overload.uncapped, param="overload.uncapped")
         with named("room.lanes"):
             self.room.config()
         with named("ledger.url"):
@@ -243,33 +183,40 @@ class PlatformSettings:
         if self.redis.url:
             with named("redis.url"):
                 scheme_of(self.redis.url)
+        if self.work.health:
+            health_address(self.work.health)
         if "\0" in server.folder:
             raise ConfigError("server.folder must be the name of a folder", param="server.folder")
 
     @property
+    def deployment(self) -> Deployment:
+        """Where things are, as the other commands see it."""
+        return Deployment(self.server, self.secret, self.ledger, self.redis, self.bus, self.mail, self.stripe)
+
+    @property
     def shared(self) -> bool:
         """Whether several servers may stand on the same stores."""
-        return bool(self.redis.url)
+        return self.deployment.shared
 
     @property
     def folder(self) -> Path:
-        return Path(self.server.folder)
+        return self.deployment.folder
 
     @property
     def ledger_url(self) -> str:
-        return self.ledger.url or f"sqlite:///{self.folder / 'frontrow.db'}"
+        return self.deployment.ledger_url
 
     @property
     def bus_url(self) -> str:
-        return self.bus.url or self.redis.url or "memory:"
+        return self.deployment.bus_url
 
     @property
     def mail_url(self) -> str:
-        return self.mail.url or str(self.folder / "outbox")
+        return self.deployment.mail_url
 
     @property
     def public_url(self) -> str:
-        return (self.server.public_url or self.server.address).rstrip("/")
+        return self.deployment.public_url
 
     def with_port(self, port: int) -> "PlatformSettings":
         """The same with the port that the system chose, so that links in mails lead to it."""
@@ -289,6 +236,7 @@ _SECTIONS: dict[str, type[Any]] = {
     "people": PeopleSettings,
     "overload": OverloadSettings,
     "traces": TraceSettings,
+    "work": WorkSettings,
 }
 
 
@@ -297,7 +245,7 @@ def read_settings(
 ) -> PlatformSettings:
     """The file (if any), the environment, then what the command line says about the server."""
     environment = dict(os.environ if env is None else env)
-    tables = read_toml(path) if path else read_toml(DEFAULT_FILE) if Path(DEFAULT_FILE).exists() else {}
+    tables = read_tables(path)
     if "limits" in tables:
         raise ConfigError(f"[limits] {NO_LIMITS}", param="limits")
     unknown = sorted(set(tables) - set(_SECTIONS) - {"rehearsal"})  # `frontrow rehearse` reads that one

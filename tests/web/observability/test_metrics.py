@@ -2,14 +2,19 @@
 
 import os
 import re
+import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import httpx
+import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
 from frontrow.web.observability.metrics import families
 from frontrow.web.observability.traffic import bounds_s
-from frontrow.web.observability.worker_metrics import Board, Family, Sample, merged, text
+from frontrow.web.observability.worker_metrics import KEPT_S, Board, Family, Sample, merged, text
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_server
 from tests.web.server.crowd import until_true
@@ -144,13 +149,79 @@ def test_workers_are_summed_and_shared_gauges_are_not(tmp_path):
     assert text(boards[0].joined(page(11, 100, 1))).decode() == joined, "a torn file changes nothing"
 
 
-def test_boards_of_servers_that_are_gone_are_removed(tmp_path: Path):
-    dead = tmp_path / "metrics" / "999999999"
-    dead.mkdir(parents=True)
+def test_boards_that_nobody_writes_to_are_removed(tmp_path: Path):
+    left, living = tmp_path / "metrics" / "1", tmp_path / "metrics" / "other@1-77"
+    for folder, age_s in ((left, KEPT_S + 60), (living, 2)):
+        folder.mkdir(parents=True)
+        os.utime(folder, (time.time() - age_s,) * 2)
     Board.of_workers(tmp_path, 2)
-    assert not dead.exists()
-    assert (tmp_path / "metrics" / str(os.getppid())).exists()
+    assert not left.exists()
+    assert living.exists(), "of a container that shares the folder"
     assert Board.of_workers(tmp_path, 1).joined([]) == merged([[]])
+
+
+def test_the_board_of_another_process_with_the_same_number_is_not_ours(tmp_path: Path):
+    """A container that starts again: its first process is number 1 again, and its workers have their old numbers."""
+
+    def page(done: float) -> list[Family]:
+        gauge = Family("open", "gauge", "o", "sum", [Sample("open", (), 5)])
+        return [Family("done_total", "counter", "d", "sum", [Sample("done_total", (), done)]), gauge]
+
+    board = Board.of_workers(tmp_path, 2)
+    (own,) = (tmp_path / "metrics").iterdir()
+    number = os.getpid()
+    earlier = own / f"{number}-1-{'0' * 32}.bin"  # this process' number, started long before it
+    earlier.write_bytes(msgspec.msgpack.encode(page(7)))
+    joined = text(board.joined(page(1))).decode()
+    assert total(joined, "done_total") == 8
+    assert total(joined, "open") == 5, "connections of a dead worker are closed"
+    before = own.with_name(f"{own.name.rpartition('@')[0]}@{os.getppid()}-1")
+    assert before != own, "the same number of another start is another server"
+    before.mkdir()
+    (before / f"{number}-1-{'0' * 32}.bin").write_bytes(msgspec.msgpack.encode(page(100)))
+    assert text(Board.of_workers(tmp_path, 2).joined(page(1))).decode() == joined
+
+
+CONTAINER = """
+import sys, pathlib
+from frontrow.web.observability.worker_metrics import KEPT_S, Board, Family, Sample, text
+board = Board.of_workers(pathlib.Path(sys.argv[1]), 2)
+page = [Family("done_total", "counter", "d", "sum", [Sample("done_total", (), 1)])]
+board.write(page)
+print(text(board.joined(page)).decode(), flush=True)
+sys.stdin.read()
+"""
+SEPARATE = ["unshare", "--user", "--map-root-user", "--pid", "--uts", "--fork", "--kill-child", "--mount-proc"]
+
+
+def namespace_command() -> list[str]:
+    """Runs a command with process numbers of its own; nothing where the machine does not allow it."""
+    if shutil.which("unshare") and not subprocess.run([*SEPARATE, "true"], capture_output=True).returncode:
+        return SEPARATE
+    return []
+
+
+def test_two_containers_on_one_folder_do_not_count_each_other(tmp_path: Path):
+    """Real process namespaces: in both, the parent is number 1 and the worker number 2."""
+    command = [
+        *namespace_command(),
+        "sh",
+        "-c",
+        'python="$1"; shift; "$python" "$@"; true',
+        "sh",
+        sys.executable,
+        "-c",
+        CONTAINER,
+    ]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    containers = [subprocess.Popen([*command, str(tmp_path)], **pipes) for _ in range(2)]
+    pages = []
+    for one in containers:
+        assert one.stdout is not None
+        pages.append("".join(iter(one.stdout.readline, "\n")))
+    for one in containers:
+        one.communicate()
+    assert [total(page, "done_total") for page in pages] == [1, 1]
 
 
 async def test_a_workers_numbers_reach_the_board(tmp_path):

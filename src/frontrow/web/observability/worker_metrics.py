@@ -3,11 +3,16 @@
 Counters and histograms are summed, including those of workers that died: a sum that falls would look like a restart to
 Prometheus. Gauges of one process are summed over the living workers. Gauges of the shared stores are the same
 everywhere, so the largest counts. See ADR 0096 for why prometheus_client's multiprocess mode does not do this.
+
+Process numbers repeat: the first process of every container is number 1, and after a restart it is so again. A process
+is therefore named by its number and its start, and a server also by its host and its namespace of process numbers.
 """
 
 import contextlib
 import os
 import shutil
+import socket
+import time
 import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -18,6 +23,7 @@ import msgspec
 MAX_FILES: Final = 256
 MAX_BYTES: Final = 8 * 1024 * 1024
 KEPT_AFTER_DEATH: Final = ("counter", "histogram")
+KEPT_S: Final = 3_600.0  # a living server writes every two seconds
 
 
 class Sample(msgspec.Struct, frozen=True, array_like=True):
@@ -46,19 +52,20 @@ class Board:
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
-        self._name = f"{os.getpid()}-{uuid.uuid4().hex}.bin"
+        self._name = f"{process_name(os.getpid())}-{uuid.uuid4().hex}.bin"
 
     @staticmethod
     def of_workers(data: Path, workers: int) -> "Board":
-        """The board shared by all workers of this process' parent. Boards of servers that are gone are removed."""
+        """The board shared by all workers of this process' parent. Boards that nobody writes to are removed."""
         if workers <= 1:
             return Board(None)
         root = data / "metrics"
-        for old in root.glob("*"):
-            if old.name.isdigit() and not Path(f"/proc/{old.name}").exists():
-                shutil.rmtree(old, ignore_errors=True)
-        own = root / str(os.getppid())
+        own = root / f"{socket.gethostname()}-{_namespace()}@{process_name(os.getppid())}"
         own.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for old in root.iterdir():
+            with contextlib.suppress(OSError):
+                if old != own and time.time() - old.stat().st_mtime > KEPT_S:
+                    shutil.rmtree(old, ignore_errors=True)
         return Board(own)
 
     def write(self, families: Sequence[Family]) -> None:
@@ -67,6 +74,7 @@ class Board:
             return
         part = self._folder / f"{self._name}.part"
         with contextlib.suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # whoever emptied the folder
             part.write_bytes(msgspec.msgpack.encode(list(families)))
             part.replace(self._folder / self._name)
 
@@ -83,8 +91,36 @@ class Board:
             with contextlib.suppress(OSError, msgspec.MsgspecError):
                 if file.stat().st_size <= MAX_BYTES:
                     families = _decode(file.read_bytes())
-                    alive = Path(f"/proc/{file.name.partition('-')[0]}").exists()
+                    alive = is_running(file.name.rpartition("-")[0])
                     yield [family for family in families if alive or family.kind in KEPT_AFTER_DEATH]
+
+
+def process_name(pid: int) -> str:
+    """A name that no other process of this machine ever has: its number and its start."""
+    return f"{pid}-{_started(str(pid))}"
+
+
+def is_running(name: str) -> bool:
+    """Whether the process of this name runs, and not another one with its number."""
+    pid, _, started = name.partition("-")
+    return started != "" and started == _started(pid)
+
+
+def _namespace() -> int:
+    """The number of this container's own process numbers; 0 where the system has none."""
+    try:
+        return Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:
+        return 0
+
+
+def _started(pid: str) -> str:
+    """When a process started, in ticks since the machine did; empty when there is none."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    return status.rpartition(")")[2].split()[19]  # the program's name is in brackets and may contain anything
 
 
 def merged(pages: Iterable[Sequence[Family]]) -> list[Family]:

@@ -1,0 +1,155 @@
+"""The sections of `frontrow.toml` that say where a deployment's things are, and one answer to "where" for all commands.
+
+`frontrow serve` needs all settings; a command that only looks into the ledger needs only these, and none of them is
+required. So both read the same file, the same variables and the same folder.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from frontrow.core.settings_loader import load, read_tables, setting
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """`[server]`: where it listens, what it stands behind, how much it takes on."""
+
+    host: str = setting("127.0.0.1")
+    port: int = setting(8000, low=0, high=65_535)
+    workers: int = setting(1, low=1, high=64, doc="processes; more than one needs Redis and PostgreSQL")
+    public_url: str = setting("", example="https://tickets.example.org", doc="how people reach this server")
+    demo: bool = setting(False, doc="made-up money, a secret key made on the spot: never for a real sale")
+    folder: str = setting("frontrow-data", doc="keys, and in the embedded mode everything else")
+    hot_lane: bool = setting(True)
+    trusted_proxies: tuple[str, ...] = setting((), example='["10.0.0.0/8"]')
+    per_person: str = setting("10/second", doc="requests of one person (B17)")
+    per_ip: str = setting("50/second", doc="requests of one address (B17)")
+    max_streams: int = setting(10_000, low=0, high=1_000_000, doc="live connections of this process")
+    request_within_s: float = setting(30.0, low=0.1, high=600, doc="a request must have arrived by then")
+    read_within_s: float = setting(20.0, low=0.1, high=600, doc="a client that reads none of its answers so long ends")
+    drain_s: float = setting(10.0, low=0.1, high=600, doc="how long a stopping server finishes what it has in hand")
+    jobs_inside: bool = setting(True, doc="run the background jobs in the server; else `frontrow work` does")
+    docs: bool = setting(True, doc="serve the API's document and its page")
+
+    @property
+    def address(self) -> str:
+        """Where it listens, as a URL."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class SecretSettings:
+    """`[secret]`: what capabilities and sessions are signed with."""
+
+    key: str = setting("", secret=True, example="32 or more random characters")
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSettings:
+    """`[ledger]`: the store of record. URLs may hold passwords, so none shows."""
+
+    url: str = setting(
+        "", secret=True, example="postgresql://frontrow@db/frontrow", doc="empty: a SQLite file in the folder"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RedisSettings:
+    url: str = setting(
+        "", secret=True, example="redis://127.0.0.1:6379/0", doc="empty: claims, places and limits in memory"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BusSettings:
+    url: str = setting(
+        "", secret=True, example="kafka://broker:9092/facts", doc="empty: memory, or Redis Streams where there is one"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MailSettings:
+    url: str = setting(
+        "", secret=True, example="smtp://mail:587?from=tickets@example.org", doc="empty: .eml files in the folder"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StripeSettings:
+    """`[stripe]`: without a key the provider is simulated, which only the demo may do."""
+
+    key: str = setting("", secret=True, example="sk_live_…")
+    webhook_secret: str = setting("", secret=True, example="whsec_…")
+    publishable_key: str = setting(
+        "", example="pk_live_…", doc="for Stripe's card form on the checkout page; needed with a key"
+    )
+    api: str = setting("", doc="another address than Stripe's, for tests")
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """Where the folder, the stores, the mails and the money of a deployment are."""
+
+    server: ServerSettings = field(default_factory=ServerSettings)
+    secret: SecretSettings = field(default_factory=SecretSettings)
+    ledger: LedgerSettings = field(default_factory=LedgerSettings)
+    redis: RedisSettings = field(default_factory=RedisSettings)
+    bus: BusSettings = field(default_factory=BusSettings)
+    mail: MailSettings = field(default_factory=MailSettings)
+    stripe: StripeSettings = field(default_factory=StripeSettings)
+
+    @property
+    def shared(self) -> bool:
+        """Whether several servers may stand on the same stores."""
+        return bool(self.redis.url)
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.server.folder)
+
+    @property
+    def ledger_url(self) -> str:
+        return self.ledger.url or f"sqlite:///{self.folder / 'frontrow.db'}"
+
+    @property
+    def bus_url(self) -> str:
+        return self.bus.url or self.redis.url or "memory:"
+
+    @property
+    def mail_url(self) -> str:
+        return self.mail.url or str(self.folder / "outbox")
+
+    @property
+    def payments_url(self) -> str:
+        """Stripe's, or the journal of the demo's made-up money."""
+        return "stripe:" if self.stripe.key else f"simulated:{self.payments_journal}"
+
+    @property
+    def payments_journal(self) -> Path:
+        return self.folder / "payments.jsonl"
+
+    @property
+    def ticket_keys(self) -> Path:
+        """The ring of ticket keys of an embedded server. On shared stores the ring is in the ledger."""
+        return self.folder / "ticket-keys.json"
+
+    @property
+    def public_url(self) -> str:
+        return (self.server.public_url or self.server.address).rstrip("/")
+
+
+def read_deployment(
+    path: str | Path | None = None, env: Mapping[str, str] | None = None, *, ledger: str | None = None, **server: Any
+) -> Deployment:
+    """The file (if any), the environment, then what the command line says."""
+    tables = read_tables(path)
+    kinds: dict[str, Any] = {one.name: one.default_factory for one in fields(Deployment)}
+    sections = {name: load(kind, name, tables=tables, env=env) for name, kind in kinds.items()}
+    if ledger:
+        sections["ledger"] = LedgerSettings(ledger)
+    given = {name: value for name, value in server.items() if value is not None}
+    sections["server"] = replace(sections["server"], **given)
+    return Deployment(**sections)
