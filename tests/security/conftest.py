@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from frontrow.web import app as web_app
 from tests.boxoffice.people.support import CHEAP, opened
-from tests.security.world import Door, Reached, World, a_world
+from tests.security.world import Door, Reached, World, a_door, a_world
 
 MANY = ("100000/minute",)
 PATIENT = replace(CHEAP, ip_tries=MANY, account_tries=MANY, code_tries=MANY, link_asks=MANY, link_asks_per_ip=MANY)
@@ -18,8 +18,11 @@ PATIENT = replace(CHEAP, ip_tries=MANY, account_tries=MANY, code_tries=MANY, lin
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     """Tests may add to it; what they take away they must have added."""
     folder = tmp_path_factory.mktemp("world")
-    async with opened(folder, PATIENT, per_person="100000/second", per_ip="100000/second") as platform:
-        yield await a_world(platform)
+    async with (
+        opened(folder, PATIENT, per_person="100000/second", per_ip="100000/second") as platform,
+        a_door(platform) as door,
+    ):
+        yield await a_world(platform, door)
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator
 import uvicorn
 
 from frontrow.app.wiring import Platform
-from frontrow.web.app import front_of, platform_app
+from frontrow.web.app import front_of
 from frontrow.web.lane.protocol import lane
 from frontrow.web.server.overload_middleware import GuardedApp
 from frontrow.web.server.request_middleware import RequestIds
+from tests.web.api.support import borrowed_app
 
 WITHIN_S = 15.0
 
@@ -20,16 +21,21 @@ WITHIN_S = 15.0
 async def serving(platform: Platform, *, hot: bool = True) -> AsyncIterator[int]:
     """The port of a server that answers, as `serve_platform` sets it up."""
     watch = platform.server.telemetry.watch(platform.server.limiter.is_proxy)
-    app = GuardedApp(front_of(platform_app(platform, own_loops=False), platform), watch)
     table = platform.server.hot.routes if hot else {}
     within_s = platform.settings.server.request_within_s
     protocol = lane(table, RequestIds(platform.server.limiter).of, watch=watch, request_within_s=within_s)
-    config = uvicorn.Config(
-        app, http=protocol, loop="none", log_config=None, access_log=False, lifespan="off", proxy_headers=False
-    )  # type: ignore[arg-type]
-    server = uvicorn.Server(config)
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with borrowed_app(platform) as app, socket.create_server(("127.0.0.1", 0)) as listening:
+        config = uvicorn.Config(
+            GuardedApp(front_of(app, platform), watch),
+            http=protocol,
+            loop="none",
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            proxy_headers=False,
+        )  # type: ignore[arg-type]
+        server = uvicorn.Server(config)
+        server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
         port = listening.getsockname()[1]
         running = asyncio.create_task(server._serve(sockets=[listening]))
         try:

@@ -5,10 +5,16 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
+import pytest
+from argon2 import PasswordHasher, extract_parameters
+from argon2.exceptions import VerifyMismatchError
+
 from frontrow.boxoffice.model.roles import Role
-from frontrow.web.app import front_of, platform_app
+from frontrow.boxoffice.people.passwords import unknown_password_hash
+from frontrow.web.app import front_of
 from tests.boxoffice.people.support import CHEAP, PASSWORD, Person, code_now, mailed, member, opened
 from tests.security.world import Door, Reply
+from tests.web.api.support import borrowed_app
 
 LOGIN = "/v1/auth/staff/login"
 MANY = ("100000/minute",)
@@ -17,9 +23,10 @@ MANY = ("100000/minute",)
 @contextlib.asynccontextmanager
 async def a_door(folder: Any, people: Any = CHEAP, **server: Any) -> AsyncIterator[tuple[Door, Person]]:
     async with opened(folder, people, **server) as platform:
-        door = Door(front_of(platform_app(platform, own_loops=False), platform))
-        door.platform = platform  # type: ignore[attr-defined]
-        yield door, await member(platform, Role.OWNER)
+        with borrowed_app(platform) as app:
+            door = Door(front_of(app, platform))
+            door.platform = platform  # type: ignore[attr-defined]
+            yield door, await member(platform, Role.OWNER)
 
 
 async def login(door: Door, email: str, password: str, **how: Any) -> Reply:
@@ -37,6 +44,14 @@ async def test_login_timing_unknown_and_known_accounts_cost_one_verification_eac
             assert passwords.verifications - before == 1, email
             answers.add((reply.status, reply.body))
         assert len(answers) == 1, "word for word the same"
+
+
+def test_login_timing_the_hash_of_no_account_costs_as_much_as_a_real_one():
+    hasher = PasswordHasher(time_cost=2, memory_cost=64, parallelism=3)
+    made = unknown_password_hash(hasher)
+    assert extract_parameters(made) == extract_parameters(hasher.hash("a real one"))
+    with pytest.raises(VerifyMismatchError):  # computed and found wrong, not refused unread
+        hasher.verify(made, "a guess")
 
 
 async def test_lockout_of_an_account_looks_the_same_whether_it_exists_and_costs_no_verification(tmp_path):

@@ -7,10 +7,9 @@ import re
 import pytest
 
 from frontrow.boxoffice.model.roles import Role
-from frontrow.web.app import front_of, platform_app
 from tests.boxoffice.people.support import PASSWORD, api_key, fan, mailed, mails, member, opened
 from tests.security.route_table import table
-from tests.security.world import EVENT_ID, Door, a_world, bearer
+from tests.security.world import EVENT_ID, Door, a_door, a_world, bearer
 
 CANARY = "CANARYcanary0123456789CANARYcanary012345678"  # as long as a secret of ours
 CANARIES = {
@@ -29,8 +28,9 @@ async def test_canary_secrets_never_in_logs_errors_metrics_or_urls(tmp_path):
     logging.getLogger().addHandler(handler)
     logging.getLogger().setLevel(logging.DEBUG)
     try:
-        async with opened(tmp_path, per_person="100000/second", per_ip="100000/second") as platform:
-            world = await a_world(platform)
+        quick = {"per_person": "100000/second", "per_ip": "100000/second"}
+        async with opened(tmp_path, **quick) as platform, a_door(platform) as door:
+            world = await a_world(platform, door)
             answers = [*await show_everywhere(world.door), *await fail_everywhere(world, platform)]
             metrics = await world.door.ask("GET", "/metrics")
             told = "\n".join(
@@ -96,10 +96,9 @@ async def fail_everywhere(world, platform) -> list:
 
 async def test_secrets_stand_in_mails_behind_the_hash_only(tmp_path):
     """What servers, proxies and referrers see of a link is its path."""
-    async with opened(tmp_path) as platform:
+    async with opened(tmp_path) as platform, a_door(platform) as door:
         owner = await member(platform, Role.OWNER)
         await fan(platform, "f@example.org")
-        door = Door(front_of(platform_app(platform, own_loops=False), platform))
         body = {"email": "n@example.org", "role": "door"}
         assert (await door.ask("POST", "/v1/organiser/team/invitations", bearer(owner.session), body)).status == 201
         for address in ("f@example.org", "n@example.org"):
@@ -123,9 +122,8 @@ async def test_no_route_takes_a_secret_in_its_path_or_query():
 
 
 async def test_answers_with_secrets_are_not_stored_anywhere(tmp_path):
-    async with opened(tmp_path) as platform:
+    async with opened(tmp_path) as platform, a_door(platform) as door:
         owner = await member(platform, Role.OWNER)
-        door = Door(front_of(platform_app(platform, own_loops=False), platform))
         replies = [
             await door.ask("POST", "/v1/auth/guest", (), {"deliver": "bearer"}),
             await door.ask("POST", "/v1/auth/link", (), {"email": "f@example.org"}),

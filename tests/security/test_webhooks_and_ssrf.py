@@ -11,9 +11,7 @@ from frontrow.boxoffice.messaging.organiser_webhooks import check_signature, sig
 from frontrow.boxoffice.messaging.safe_http import SafeHttpClient, UnsafeAddress
 from frontrow.core.errors import Unavailable
 from frontrow.settings.platform import StripeSettings
-from frontrow.web.app import front_of, platform_app
-from tests.boxoffice.people.support import _room_keys
-from tests.security.world import EVENT_ID, Door, World
+from tests.security.world import EVENT_ID, World, a_door
 from tests.web.api.support import settings_for
 
 SECRET = "whsec_test_of_the_platform"
@@ -28,10 +26,8 @@ def notice(number: int) -> bytes:
 
 async def test_webhook_forgery_and_replay(tmp_path):
     """Unsigned, wrongly signed, changed, old and future notices are refused; the same one again does nothing."""
-    _room_keys(tmp_path / "room")
     stripe = StripeSettings("sk_test_never_called", SECRET, "pk_test_never_called", "http://127.0.0.1:9")
-    async with open_platform(replace(settings_for(tmp_path), stripe=stripe)) as platform:
-        door = Door(front_of(platform_app(platform, own_loops=False), platform))
+    async with open_platform(replace(settings_for(tmp_path), stripe=stripe)) as platform, a_door(platform) as door:
         now_us, body = platform.clock(), notice(1)
         good = sign(body, SECRET, now_us)
         forged = [
@@ -51,15 +47,19 @@ async def test_webhook_forgery_and_replay(tmp_path):
             reply = await door.ask("POST", PATH, [("stripe-signature", header)] if header else [], body)
             assert reply.status == 401, (header, reply.status, reply.body)
         assert (await door.ask("POST", PATH, [("stripe-signature", good)], body + b" ")).status == 401
+        about = b'{"id":"evt_1","type":"refund.updated","data":%b}'
+        deep = b'{"id":' + b"[" * 4_500 + b"]" * 4_500 + b"}"
+        strange = [b"", b"{", b"[]", b"null", b"\xff", b'{"id":1}', b'{"id":"e","data":{}}', about % b"[]", deep]
+        for rubbish in strange:  # signed, and still nothing that we could act on
+            reply = await door.ask("POST", PATH, [("stripe-signature", sign(rubbish, SECRET, now_us))], rubbish)
+            assert (reply.status, reply.code) == (422, "invalid_input"), (rubbish[:40], reply.status, reply.body)
         first = await door.ask("POST", PATH, [("stripe-signature", good)], body)
         again = await door.ask("POST", PATH, [("stripe-signature", good)], body)
         assert (first.status, first.json(), again.status, again.json()) == (200, {"done": True}, 200, {"done": False})
 
 
 async def test_a_notice_without_stripe_is_not_taken(tmp_path):
-    _room_keys(tmp_path / "room")
-    async with open_platform(settings_for(tmp_path)) as platform:
-        door = Door(front_of(platform_app(platform, own_loops=False), platform))
+    async with open_platform(settings_for(tmp_path)) as platform, a_door(platform) as door:
         reply = await door.ask("POST", PATH, [("stripe-signature", sign(notice(1), "", platform.clock()))], notice(1))
         assert reply.status == 404
 

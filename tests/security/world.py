@@ -5,8 +5,9 @@ tidies them up first.
 """
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -19,9 +20,9 @@ from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.credentials.passes import Pass
 from frontrow.waitingroom.ports import PlaceKey
 from frontrow.web.api.access import booking_token
-from frontrow.web.app import front_of, platform_app
+from frontrow.web.app import front_of
 from tests.boxoffice.people.support import PASSWORD, Person, api_key, fan, member, on_sale
-from tests.web.api.support import EVENT_ID
+from tests.web.api.support import EVENT_ID, borrowed_app
 
 OTHER_EVENT_ID = "evt_01JCQ3W2N4X7Z8Y9A0B1C2D3E5"
 HALL, OTHER = "org_hall", "org_other"
@@ -142,7 +143,14 @@ def pass_for(platform: Platform, event: str, person: str, position: int = 1) -> 
     return platform.room.service.passes.mint(visit)
 
 
-async def a_world(platform: Platform) -> World:
+@contextlib.asynccontextmanager
+async def a_door(platform: Platform) -> AsyncIterator[Door]:
+    """Asks the platform's app."""
+    with borrowed_app(platform) as app:
+        yield Door(front_of(app, platform))
+
+
+async def a_world(platform: Platform, door: Door) -> World:
     await on_sale(platform, HALL)
     await on_sale(platform, OTHER, id=OTHER_EVENT_ID)
     people = {f"{role.value} of hall": await member(platform, role, HALL) for role in Role}
@@ -156,7 +164,6 @@ async def a_world(platform: Platform) -> World:
     }
     staff = people["manager of hall"]
     made = await platform.people.sessions.start(SubjectKind.STAFF, staff.id, stage=Stage.TOTP)
-    door = Door(front_of(platform_app(platform, own_loops=False), platform))
     mine = pass_for(platform, EVENT_ID, people["fan"].id)
     held = await door.ask("POST", f"/v1/events/{EVENT_ID}/holds", bearer(mine), {"best": {"count": 1}})
     assert held.status == 201, held.body

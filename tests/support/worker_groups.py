@@ -38,6 +38,14 @@ class GroupScheduling(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)
 
+    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+        """A group whose tests have all run is forgotten: xdist goes through every group it keeps after each test."""
+        super().mark_test_complete(node, item_index, duration)
+        groups = self.assigned_work.get(node, {})
+        group = group_of(self.registered_collections[node][item_index])
+        if all(groups.get(group, {}).values()):
+            groups.pop(group, None)
+
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling | None:
     """`--dist loadgroup` goes by these groups."""

@@ -22,6 +22,7 @@ import msgspec
 
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.boxoffice.adapters.ledger.schema import newest_version, schema_version
+from frontrow.core import postgres_url
 from frontrow.core.redis_url import call, connect, disconnect, is_cluster
 from frontrow.limits import Limiter
 from frontrow.settings.platform import PlatformSettings
@@ -159,9 +160,7 @@ async def ledger(settings: PlatformSettings) -> list[Finding]:
         if not sqlite_path(url).exists():
             return [*found, Finding("ledger", WARN, "there is no ledger yet", "The first start makes it.")]
         return [*found, schema(await asyncio.to_thread(schema_version, url))]
-    import asyncpg
-
-    connection = await asyncpg.connect(url, timeout=DEADLINE_S)
+    connection = await postgres_url.connect(url, command_timeout=DEADLINE_S)
     try:
         server_version = await connection.fetchval("SHOW server_version")
         before_s = time.time()

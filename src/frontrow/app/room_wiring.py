@@ -27,6 +27,7 @@ from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.endpoints.sharded_room import ShardedEndpoints
 from frontrow.web.room.app import Endpoints
 from frontrow.web.room.page import PageSettings, RoomPages
+from frontrow.web.server.address_caps import AddressCaps
 from frontrow.web.streams.positions import Streams
 
 log = logging.getLogger("frontrow.room")
@@ -61,15 +62,16 @@ def make_room(
         sale_clock=sale_clock,
         clock=clock,
         proof_clock=proof_clock,
+        pass_algorithm=settings.pass_algorithm,
     )
 
 
 def open_store(settings: RoomSettings, clock: Clock | None = None) -> RoomStore:
+    if settings.embedded:
+        return MemoryRoomStore(clock, one_place_per_person=settings.by_identity)
     from frontrow.waitingroom.stores.redis import RedisRoomStore
     from frontrow.waitingroom.stores.sharded import RoutedStore
 
-    if settings.embedded:
-        return MemoryRoomStore(clock, one_place_per_person=settings.by_identity)
     urls = settings.shards or (settings.store,)
     stores = [RedisRoomStore(url, clock=clock, one_place_per_person=settings.by_identity) for url in urls]
     return cast(RoomStore, RoutedStore(stores)) if settings.shards else stores[0]
@@ -144,7 +146,8 @@ def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) ->
     titles = ((settings.events[0], settings.title),) if settings.title else ()
     page = PageSettings(settings.brand, titles, settings.shop_url, settings.secure)
     most = -(-settings.max_streams // settings.workers)
-    streams = {event: Streams(max_open=most, heartbeat_s=settings.heartbeat_s) for event in settings.rooms}
+    caps = AddressCaps(settings.max_streams_per_address, settings.uncapped, entry.is_proxy)
+    streams = {event: Streams(max_open=most, heartbeat_s=settings.heartbeat_s, caps=caps) for event in settings.rooms}
     pages = RoomPages(room, entry, page)
     endpoints = RoomEndpoints(room, entry, pages, streams, organiser_key=settings.organiser_key)
     if not settings.shards:

@@ -21,10 +21,10 @@ from frontrow.boxoffice.model.sales_figures import (
 from frontrow.boxoffice.organising.sales_figures import SalesFigures
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput
-from frontrow.web.app import platform_app
 from frontrow.web.streams.sales_figures import LiveFiguresStreams, TooManyViewers
 from tests.boxoffice.organising.http import EVENTS, a_desk
 from tests.boxoffice.organising.support import NOW_US, a_clock, a_hold, a_purchase, an_office, on_sale
+from tests.web.api.support import borrowed_app
 
 ROOM = RoomFigures("open", 900, 300, 600, 120, 12.5)
 
@@ -225,33 +225,35 @@ async def test_n7_a_viewer_who_takes_nothing_is_dropped(tmp_path):
 
 async def test_b13_the_live_figures_arrive_over_a_socket(tmp_path):
     async with a_desk(tmp_path) as desk:
-        config = uvicorn.Config(
-            platform_app(desk.platform, own_loops=False), port=0, log_level="critical", lifespan="off"
-        )
-        server = uvicorn.Server(config)
-        serving = asyncio.create_task(server.serve())
-        for _ in range(1000):
-            if server.started:
-                break
-            await asyncio.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        url = f"http://127.0.0.1:{port}{EVENTS}/{desk.event}/figures/live"
-        try:
-            async with httpx.AsyncClient() as client, client.stream("GET", url, headers=desk.person.bearer) as answer:
-                assert answer.headers["content-type"] == "text/event-stream"
-                async for line in answer.aiter_lines():
-                    if line.startswith("data: "):
-                        break
-                frame = msgspec.json.decode(line.removeprefix("data: "))
-                assert (frame["event_id"], frame["seats"]["seats"]) == (desk.event, 56)
-            async with httpx.AsyncClient() as client:
-                desk.platform.organiser.live.max_open = 0
-                full = await client.get(url, headers=desk.person.bearer)
-                assert (full.status_code, full.json()["code"]) == (503, "too_many_viewers")
-                assert int(full.headers["retry-after"]) >= 1
-                polled = await client.get(url.replace("/live", "/poll"), headers=desk.person.bearer)
-                assert polled.json()["seats"]["free"] == 56
-                assert (await client.get(url)).status_code == 401
-        finally:
-            server.should_exit = True
-            await serving
+        with borrowed_app(desk.platform) as app:
+            config = uvicorn.Config(app, port=0, log_level="critical", lifespan="off")
+            server = uvicorn.Server(config)
+            serving = asyncio.create_task(server.serve())
+            for _ in range(1000):
+                if server.started:
+                    break
+                await asyncio.sleep(0.01)
+            port = server.servers[0].sockets[0].getsockname()[1]
+            url = f"http://127.0.0.1:{port}{EVENTS}/{desk.event}/figures/live"
+            try:
+                async with (
+                    httpx.AsyncClient() as client,
+                    client.stream("GET", url, headers=desk.person.bearer) as answer,
+                ):
+                    assert answer.headers["content-type"] == "text/event-stream"
+                    async for line in answer.aiter_lines():
+                        if line.startswith("data: "):
+                            break
+                    frame = msgspec.json.decode(line.removeprefix("data: "))
+                    assert (frame["event_id"], frame["seats"]["seats"]) == (desk.event, 56)
+                async with httpx.AsyncClient() as client:
+                    desk.platform.organiser.live.max_open = 0
+                    full = await client.get(url, headers=desk.person.bearer)
+                    assert (full.status_code, full.json()["code"]) == (503, "too_many_viewers")
+                    assert int(full.headers["retry-after"]) >= 1
+                    polled = await client.get(url.replace("/live", "/poll"), headers=desk.person.bearer)
+                    assert polled.json()["seats"]["free"] == 56
+                    assert (await client.get(url)).status_code == 401
+            finally:
+                server.should_exit = True
+                await serving

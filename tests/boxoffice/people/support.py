@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import email
 import email.policy
-import functools
 import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -21,7 +20,6 @@ from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.boxoffice.people.team import Actor
 from frontrow.core.clock import US_PER_S
-from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from tests.web.api.support import borrowed_app, put_event, settings_for
 
 MAIL_TRIES, MAIL_POLL_S = 1_200, 0.05
@@ -29,17 +27,6 @@ MAIL_TRIES, MAIL_POLL_S = 1_200, 0.05
 CHEAP = PeopleSettings(argon2_time_cost=1, argon2_memory_kib=8, argon2_lanes=1)
 PASSWORD = "a sentence nobody guesses"
 ORGANISER = "org_hall"
-
-
-@functools.cache
-def _keys() -> RoomKeys:
-    return RoomKeys.generate()  # RSA keys take most of the time of opening a platform
-
-
-def _room_keys(folder: Path) -> None:
-    if not folder.exists():
-        folder.mkdir(parents=True)
-        _keys().save(folder)
 
 
 class Person(msgspec.Struct):
@@ -60,7 +47,6 @@ class Person(msgspec.Struct):
 async def opened(folder: Path, people: PeopleSettings = CHEAP, **options: Any) -> AsyncIterator[Platform]:
     """A platform that answers, without its loops and jobs: nothing happens that a test did not ask for."""
     clock = options.pop("clock", None)
-    _room_keys(folder / "room")
     settings = replace(settings_for(folder, **options), people=people)
     async with open_platform(settings, clock=clock) as platform:
         yield platform

@@ -15,8 +15,9 @@ from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, Venue
 from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
-from frontrow.core.clock import US_PER_S
+from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.money import Money
+from frontrow.settings.overload import OverloadSettings
 from frontrow.settings.platform import LedgerSettings, RedisSettings, SecretSettings, ServerSettings
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
@@ -36,7 +37,14 @@ def room_keys() -> RoomKeys:
     return RoomKeys.generate()
 
 
-def settings_for(folder: Path, *, redis_url: str = "", postgres_url: str = "", **server: Any) -> PlatformSettings:
+def settings_for(
+    folder: Path,
+    *,
+    redis_url: str = "",
+    postgres_url: str = "",
+    overload: OverloadSettings | None = None,
+    **server: Any,
+) -> PlatformSettings:
     """Embedded in `folder` unless the two URLs are given; made-up money, rooms that admit at once."""
     (folder / "room").mkdir(exist_ok=True, parents=True)
     room_keys().save(folder / "room")
@@ -47,6 +55,7 @@ def settings_for(folder: Path, *, redis_url: str = "", postgres_url: str = "", *
         ledger=LedgerSettings(postgres_url or sqlite_url(folder, keep=True)),
         redis=RedisSettings(redis_url),
         room=RoomSettings(capacity=1_000, window_size=100, interval_s=0.05),
+        overload=overload or OverloadSettings(),
     )
 
 
@@ -95,10 +104,10 @@ async def put_into(ledger: SqlLedger, now_us: int, plan: Plan | None = None, **c
 
 @contextlib.asynccontextmanager
 async def a_platform(
-    folder: Path, plan: Plan | None = None, *, hold_ttl_s: int = 600, **options: Any
+    folder: Path, plan: Plan | None = None, *, hold_ttl_s: int = 600, clock: Clock | None = None, **options: Any
 ) -> AsyncIterator[Platform]:
     """A running platform with one event on sale."""
-    async with open_platform(settings_for(folder, **options)) as platform:
+    async with open_platform(settings_for(folder, **options), clock=clock) as platform:
         await put_event(platform, plan, hold_ttl_s=hold_ttl_s)
         async with run_platform(platform):
             yield platform

@@ -8,6 +8,7 @@ from frontrow.app.wiring import open_platform
 from frontrow.boxoffice.adapters.payments.webhook_signatures import sign
 from frontrow.boxoffice.seatmap.frame_log import MemoryFrameLog
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
+from frontrow.core.clock import US_PER_S, SystemClock
 from frontrow.settings.platform import StripeSettings
 from frontrow.web.streams.positions import MAX_MISSED
 from frontrow.web.streams.seat_map import SeatStreams
@@ -103,7 +104,7 @@ async def test_n7_a_slow_viewer_is_skipped_then_brought_up_to_date_then_dropped(
     await feed.resync()
     streams = SeatStreams(feed, 10)
     quick, slow, dead = Transport(), Transport(), Transport()
-    readers = [streams.take(one, set(), b"", 1, 0) for one in (quick, slow, dead)]
+    readers = [streams.take(one, set(), b"", (1, 0)) for one in (quick, slow, dead)]
     running = asyncio.create_task(streams.run())
     await asyncio.sleep(0)
     for viewer in readers[1:]:
@@ -129,7 +130,9 @@ async def test_n7_a_slow_viewer_is_skipped_then_brought_up_to_date_then_dropped(
 
 
 async def test_b8_who_lost_the_seats_to_the_provider_gets_a_priority_pass(tmp_path):
-    async with a_platform(tmp_path, hold_ttl_s=2) as platform, a_client(platform) as client:
+    clock, ahead_us = SystemClock(), 0
+    now = lambda: clock() + ahead_us  # noqa: E731
+    async with a_platform(tmp_path, clock=now) as platform, a_client(platform) as client:
         buyer = await a_buyer(client)
         await buyer.enter(EVENT_ID)
         held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
@@ -138,8 +141,8 @@ async def test_b8_who_lost_the_seats_to_the_provider_gets_a_priority_pass(tmp_pa
         platform.box_office.provider.inner.down = True
         waiting = await buyer.call("pay", booking_id=held["booking"], json={"method": "pm_card_visa"})
         assert waiting.status_code == 202
-        given = early
-        for _ in range(400):
+        ahead_us, given = 601 * US_PER_S, early  # the hold is over, and the provider never came back
+        for _ in range(1_200):
             given = await buyer.call("priority_pass", booking_id=held["booking"])
             if given.status_code == 201:
                 break

@@ -8,9 +8,9 @@ addresses have an account.
 """
 
 import asyncio
-import functools
 import secrets
 import unicodedata
+from base64 import b64encode
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
-from argon2.low_level import Type
+from argon2.low_level import ARGON2_VERSION, Type
 
 from frontrow.boxoffice.model.password_rules import normalised_password
 from frontrow.boxoffice.people.people_settings import PeopleSettings
@@ -28,14 +28,15 @@ MAX_WAITING: Final = 100
 Result = TypeVar("Result")
 
 
-def _hasher(time_cost: int, memory_kib: int, lanes: int) -> PasswordHasher:
-    return PasswordHasher(time_cost=time_cost, memory_cost=memory_kib, parallelism=lanes, type=Type.ID)
+def unknown_password_hash(hasher: PasswordHasher) -> str:
+    """A hash as `hasher` makes them, of a password that nobody knows: random bytes, so that no start waits for it."""
+    costs = f"m={hasher.memory_cost},t={hasher.time_cost},p={hasher.parallelism}"
+    salt, digest = (_base64(secrets.token_bytes(size)) for size in (hasher.salt_len, hasher.hash_len))
+    return f"$argon2id$v={ARGON2_VERSION}${costs}${salt}${digest}"
 
 
-@functools.cache
-def _unknown_password_hash(time_cost: int, memory_kib: int, lanes: int) -> str:
-    """A hash with these costs whose password nobody knows. One per process is enough."""
-    return _hasher(time_cost, memory_kib, lanes).hash(secrets.token_urlsafe(24))
+def _base64(data: bytes) -> str:
+    return b64encode(data).decode().rstrip("=")
 
 
 class PasswordCheck(Enum):
@@ -51,9 +52,13 @@ class Passwords:
 
     def __init__(self, settings: PeopleSettings) -> None:
         self._threads = ThreadPoolExecutor(settings.argon2_at_once, thread_name_prefix="passwords")
-        costs = settings.argon2_time_cost, settings.argon2_memory_kib, settings.argon2_lanes
-        self._hasher = _hasher(*costs)
-        self._unknown_hash = _unknown_password_hash(*costs)
+        self._hasher = PasswordHasher(
+            time_cost=settings.argon2_time_cost,
+            memory_cost=settings.argon2_memory_kib,
+            parallelism=settings.argon2_lanes,
+            type=Type.ID,
+        )
+        self._unknown_hash = unknown_password_hash(self._hasher)
         self._waiting = 0
         self.verifications = 0
 

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from datetime import UTC
 
-from icalendar import Calendar, Event, vText
-
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet, local_time
 
 
 def calendar_entry(sheets: Sequence[Sheet], *, cancelled: bool = False) -> bytes:
     """An .ics file. With `cancelled` it removes the entry of an earlier file."""
+    from icalendar import Calendar, Event, vText  # not at the start of a server: it takes a tenth of a second
+
     first = sheets[0]
     entry = Event()
     entry.add("uid", f"{first.booking_id}@frontrow")

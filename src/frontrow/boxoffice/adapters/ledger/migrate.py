@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.boxoffice.adapters.ledger.schema import MIGRATIONS
+from frontrow.core.postgres_url import PostgresHosts
 
 LOCK_KEY: Final = 0x66726F6E74726F77  # "frontrow"
 HEAD: Final = "head"
@@ -68,7 +69,8 @@ def _on_sqlite(url: str, act: Act) -> str:
 
 
 async def _on_postgres(url: str, act: Act) -> str:
-    engine = create_async_engine("postgresql+asyncpg" + url[url.index("://") :], poolclass=pool.NullPool)
+    hosts = PostgresHosts(url)
+    engine = create_async_engine("postgresql+asyncpg://", async_creator=hosts.connect, poolclass=pool.NullPool)
     try:
         async with engine.connect() as connection:
             answer = await connection.run_sync(act)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
+from frontrow.core.postgres_url import connect
 
 READ_TIMEOUT_S: Final = 30.0
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
@@ -53,9 +54,7 @@ def _of_sqlite(path: Path) -> str:
 
 
 async def _of_postgres(url: str) -> str:
-    import asyncpg
-
-    connection = await asyncpg.connect(url, timeout=READ_TIMEOUT_S)
+    connection = await connect(url, command_timeout=READ_TIMEOUT_S)
     try:
         if await connection.fetchval("SELECT to_regclass('alembic_version')") is None:
             return ""
