@@ -123,7 +123,7 @@ def test_the_headless_shop_buys_tickets(shop: Site, capsys: pytest.CaptureFixtur
 
 def test_a_fan_pays_on_the_page_of_our_own_bank(shop: Site, bank: str) -> None:
     """The checkout page asks for no card; the bank's page takes the answer; the fan comes back to a booking."""
-    with Client(shop.url) as fan, httpx.Client(base_url=shop.url) as browser:
+    with Client(shop.url) as fan, httpx.Client(base_url=shop.url, timeout=60) as browser:
         visit = fan.enter(EVENT, most_pause_s=0.1)
         hold = fan.hold_best(EVENT, 1)
         browser.cookies.set(PASS_COOKIES[-1], visit.pass_)
@@ -172,7 +172,7 @@ async def test_our_own_provider_keeps_the_promises_of_the_port(check: Check, tmp
 
 
 def test_every_page_has_the_colours_of_the_theme(shop: Site) -> None:
-    with httpx.Client(base_url=shop.url, headers={"accept": "text/html"}) as browser:
+    with httpx.Client(base_url=shop.url, timeout=60, headers={"accept": "text/html"}) as browser:
         page = browser.get("/").text
         [theme] = [part for part in page.split('"') if part.startswith("/static/theme/")]
         style = browser.get(theme)

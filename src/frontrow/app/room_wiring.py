@@ -28,6 +28,7 @@ from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.endpoints.sharded_room import ShardedEndpoints
 from frontrow.web.room.app import Endpoints
 from frontrow.web.room.page import PageSettings, RoomPages
+from frontrow.web.server.address_caps import AddressCaps
 from frontrow.web.streams.positions import Streams
 
 log = logging.getLogger("frontrow.room")
@@ -145,9 +146,10 @@ def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) ->
     entry = DoorLimits(checks, rules=rules, trusted_proxies=settings.trusted_proxies, processes=settings.workers)
     titles = ((settings.events[0], settings.title),) if settings.title else ()
     theme = theme_css(settings.colours)
-    page = PageSettings(settings.brand, titles, settings.shop_url, settings.secure, settings.root_event, theme)
+    page = PageSettings(settings.brand, titles, settings.shop_url, settings.secure, theme)
     most = -(-settings.max_streams // settings.workers)
-    streams = {event: Streams(max_open=most, heartbeat_s=settings.heartbeat_s) for event in settings.rooms}
+    caps = AddressCaps(settings.max_streams_per_address, settings.uncapped, entry.is_proxy)
+    streams = {event: Streams(max_open=most, heartbeat_s=settings.heartbeat_s, caps=caps) for event in settings.rooms}
     pages = RoomPages(room, entry, page)
     endpoints = RoomEndpoints(room, entry, pages, streams, organiser_key=settings.organiser_key)
     if not settings.shards:

@@ -69,6 +69,7 @@ from frontrow.core.derived_keys import Secrets
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.ids import Ids
 from frontrow.core.settings_loader import load, named
+from frontrow.limits.http.client import ClientAddress
 from frontrow.settings.colours import theme_css
 from frontrow.settings.platform import PlatformSettings, read_settings
 from frontrow.settings.room import PLATFORM_IDLE_S
@@ -101,6 +102,7 @@ from frontrow.web.platform.platform import (
 from frontrow.web.platform.platform_keys import open_keys
 from frontrow.web.platform.visits import RoomVisits
 from frontrow.web.room.page import PageSettings, RoomPages
+from frontrow.web.server.address_caps import AddressCaps
 from frontrow.web.site.fans.waiting_room import SiteSurroundings
 from frontrow.web.streams.positions import Streams
 from frontrow.web.streams.seat_routes import LiveSeats
@@ -175,7 +177,8 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         people = _make_people(settings, ledger, now, ids, secret_keys)
         stack.push_async_callback(people.aclose)
         zones: dict[str, str] = {}
-        room, endpoints, rooms, checks = _make_room(settings, keys.room, now, clock, people, openings, zones)
+        caps = _make_stream_caps(settings)
+        room, endpoints, rooms, checks = _make_room(settings, keys.room, now, clock, people, openings, zones, caps)
         stack.push_async_callback(checks.aclose)
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
@@ -188,6 +191,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             passes,
             views,
             settings.server.max_streams,
+            caps,
             functools.partial(booking_token, secret_keys),
         )
         stack.push_async_callback(live.aclose)
@@ -456,6 +460,7 @@ def _make_room(
     people: People,
     openings: Openings,
     zones: dict[str, str],
+    caps: AddressCaps,
 ) -> tuple[WaitingRoom, RoomEndpoints, Rooms, HumanChecks]:
     """The waiting room over the platform's Redis and database. It keeps `given_clock`, if there is one."""
     folder = settings.folder / "room"
@@ -476,11 +481,17 @@ def _make_room(
         endpoints,
         own.config(),
         clock,
-        lambda: Streams(max_open=server.max_streams, heartbeat_s=page.heartbeat_s),
+        lambda: Streams(max_open=server.max_streams, heartbeat_s=page.heartbeat_s, caps=caps),
         checks.make,
         page.rules(),
     )
     return room, endpoints, rooms, checks
+
+
+def _make_stream_caps(settings: PlatformSettings) -> AddressCaps:
+    """How many live streams one address may have, over all rooms and maps of this process."""
+    overload, proxies = settings.overload, ClientAddress(settings.server.trusted_proxies)
+    return AddressCaps(overload.max_streams_per_address, overload.uncapped, proxies.is_proxy)
 
 
 def _make_people(settings: PlatformSettings, ledger: SqlLedger, clock: Clock, ids: Ids, secret_keys: Secrets) -> People:

@@ -19,7 +19,7 @@ from frontrow.core.errors import ConfigError
 from frontrow.core.redis_url import scheme_of
 from frontrow.core.settings_loader import load, named, read_tables
 from frontrow.limits import Quota
-from frontrow.limits.http.client import ClientAddress
+from frontrow.limits.http.client import ClientAddress, Networks
 from frontrow.settings.colours import theme_css
 from frontrow.settings.deployment import (
     BusSettings,
@@ -35,6 +35,7 @@ from frontrow.settings.deployment import (
 from frontrow.settings.overload import OverloadSettings
 from frontrow.settings.room import RoomSettings
 from frontrow.settings.traces import TraceSettings
+from frontrow.settings.work import WorkSettings, health_address
 
 MIN_SECRET_CHARS = 32
 OWN_PROVIDER = "python:MODULE:FUNCTION, like python:our_payments:open_provider"
@@ -61,6 +62,9 @@ ROOM_SERVE_ONLY = {
     "public_url": "set server.public_url",
     "title": "a room is titled by its event's name",
     "max_streams": "set server.max_streams",
+    "max_streams_per_address": "set overload.max_streams_per_address",
+    "max_connections_per_address": "set overload.max_connections_per_address",
+    "uncapped": "set overload.uncapped",
 }
 QUOTAS_OF_PEOPLE = ("account_tries", "ip_tries", "code_tries", "link_asks", "link_asks_per_ip")
 # what Kubernetes tells every container about a service named frontrow-redis, frontrow-ledger and so on
@@ -84,6 +88,7 @@ class PlatformSettings:
     overload: OverloadSettings = field(default_factory=OverloadSettings)
     traces: TraceSettings = field(default_factory=TraceSettings)
     people: PeopleSettings = field(default_factory=PeopleSettings)
+    work: WorkSettings = field(default_factory=WorkSettings)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be right together."""
@@ -187,6 +192,8 @@ class PlatformSettings:
                     Quota.parse(text)
         with named("server.trusted_proxies"):
             ClientAddress(server.trusted_proxies)
+        with named("overload.uncapped"):
+            Networks(self.overload.uncapped, param="overload.uncapped")
         with named("room.lanes"):
             self.room.config()
         theme_css(self.room.colours)
@@ -195,6 +202,8 @@ class PlatformSettings:
         if self.redis.url:
             with named("redis.url"):
                 scheme_of(self.redis.url)
+        if self.work.health:
+            health_address(self.work.health)
         if "\0" in server.folder:
             raise ConfigError("server.folder must be the name of a folder", param="server.folder")
 
@@ -249,6 +258,7 @@ _SECTIONS: dict[str, type[Any]] = {
     "people": PeopleSettings,
     "overload": OverloadSettings,
     "traces": TraceSettings,
+    "work": WorkSettings,
 }
 
 
