@@ -144,7 +144,7 @@ def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) ->
     rules = DoorRules(settings.per_person, settings.per_ip, settings.per_device)
     entry = DoorLimits(checks, rules=rules, trusted_proxies=settings.trusted_proxies, processes=settings.workers)
     titles = ((settings.events[0], settings.title),) if settings.title else ()
-    page = PageSettings(settings.brand, titles, settings.shop_url, settings.secure, settings.root_event)
+    page = PageSettings(settings.brand, titles, settings.shop_url, settings.secure)
     most = -(-settings.max_streams // settings.workers)
     caps = AddressCaps(settings.max_streams_per_address, settings.uncapped, entry.is_proxy)
     streams = {event: Streams(max_open=most, heartbeat_s=settings.heartbeat_s, caps=caps) for event in settings.rooms}

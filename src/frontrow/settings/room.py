@@ -65,7 +65,9 @@ class RoomSettings:
     # the page and the streams
     brand: str = setting("Frontrow")
     title: str = setting("", doc="the event's name for people")
-    shop_url: str = setting("/", doc="where to go with a pass")
+    shop_url: str = setting(
+        "", example="https://shop.example.org/", doc="where to go with a pass; empty: back to the page that was wanted"
+    )
     public_url: str = setting(
         "",
         example="https://shop.example.org",

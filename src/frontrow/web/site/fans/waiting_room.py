@@ -54,7 +54,7 @@ class SiteSurroundings:
         self._room = room
         self._events = events
         self._zones = zones
-        self._own_shop = settings.next_url == "/"
+        self._own_shop = settings.next_url in ("", "/")
         self._notices = Notices(settings.brand)
 
     def words(self, request: EndpointRequest) -> Any:
