@@ -82,9 +82,12 @@ stripe-schema: setup  ## renew tests/data/stripe_schema.json from Stripe's OpenA
 audit: setup     ## known vulnerabilities of the locked dependencies (asks a vulnerability service on the internet)
 	$(BIN)/pip-audit -r requirements/dev.txt --require-hashes --disable-pip --strict
 
-lock:            ## renew requirements/dev.txt from pyproject.toml
-	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group bench --universal --python-version 3.11 \
-	  --no-header --no-annotate --generate-hashes --upgrade --quiet -o requirements/dev.txt
+COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --no-header --no-annotate --generate-hashes --quiet
+
+lock:            ## renew requirements/: everything for development, what the image has, what builds it
+	$(COMPILE) pyproject.toml --all-extras --group dev --group bench --upgrade -o requirements/dev.txt
+	$(COMPILE) pyproject.toml --extra platform --extra traces -c requirements/dev.txt -o requirements/image.txt
+	printf 'setuptools>=77\ncython>=3.1\nwheel\n' | $(COMPILE) - -c requirements/dev.txt -o requirements/build.txt
 
 clean:
 	rm -rf .venv tests/node/node_modules bench/out build src/*.egg-info

@@ -18,6 +18,7 @@ from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.holds import NewHold
+from frontrow.boxoffice.model.messages import NewDelivery
 from frontrow.core.errors import Unavailable
 from tests.faults.selling import LEDGER_BOUND_S, within
 from tests.support.servers import Postgres, ServerUnavailable, free_port
@@ -84,7 +85,7 @@ async def test_postgresql_killed_under_load_loses_nothing_acknowledged() -> None
     """N4, F5: kill -9, restart, serving again; the callers notice nothing but a pause."""
     with Postgres() as server:
         await asyncio.to_thread(migrate, server.url)
-        ledger = await open_ledger(server.url)
+        ledger = await open_ledger(server.url, reconnect_for_s=30)
         load = Load(ledger)
         for kill in (1, 2):
             await load.until_confirmed(kill * 300)
@@ -123,6 +124,8 @@ async def test_a_silent_postgresql_is_an_error_in_bounded_time_and_its_return_is
         assert all(isinstance(answer, Unavailable) for answer in answers)
         with pytest.raises(Unavailable):
             await ledger.booking("bkg_00000001")
+        with pytest.raises(Unavailable):  # what /readyz asks for: 503, not 500
+            await ledger.time_us()
         await asyncio.to_thread(restart, server)
         assert (await ledger.place_hold(wish(1))).repeated
         assert not (await ledger.place_hold(wish(99))).repeated
@@ -208,6 +211,21 @@ async def test_an_unknown_commit_is_resolved_by_asking_again(cut: str, proxied: 
         "BookingConfirmed": 60,
     }
     await assert_all_there(ledger, {h.booking_id: h.fence for h in holds}, {h.booking_id: h.fence for h in holds})
+
+
+async def test_a_lease_whose_answer_was_lost_is_given_again(proxied: tuple[CuttingProxy, SqlLedger]) -> None:
+    """B15: it was committed and nobody heard of it. Else facts waited 30 s and mails 120 s for the lease to end."""
+    proxy, ledger = proxied
+    await ledger.place_hold(wish(1))
+    queries = ledger.messages.make_delivery_queries([NewDelivery("k", "lane", "one", "")], NOW_US)
+    await ledger.messages.once("test", "one", queries, NOW_US)
+    proxy.cut = "after"
+    assert len(await ledger.lease_facts(NOW_US, 30_000_000, 10)) == 1
+    proxy.cut = "after"
+    assert len(await ledger.messages.lease_deliveries("k", NOW_US, 120_000_000, 10, 10)) == 1
+    assert proxy.cuts == 2
+    assert await ledger.lease_facts(NOW_US, 30_000_000, 10) == []
+    assert await ledger.messages.lease_deliveries("k", NOW_US, 120_000_000, 10, 10) == []
 
 
 def said_until_killed(command: list[str]) -> list[str]:

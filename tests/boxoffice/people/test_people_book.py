@@ -84,7 +84,7 @@ BY_INDEX = (
     "is_reached_at",
     "purchases_of_address",
     "bookings_by_name",
-    "name_of_buyer",
+    "names_of_buyers",
     "events_bought",
 )
 
@@ -93,11 +93,14 @@ BY_INDEX = (
 def test_what_is_found_by_address_or_name_is_found_by_index_on_sqlite(name: str, sqlite_template: Path) -> None:
     connection = sqlite3.connect(sqlite_template)
     try:
-        values = [0] * len(statements()[name].params)
+        statement = statements()[name]
+        values = [*(["[]"] if statement.columns else []), *[0] * len(statement.params)]
         plan = connection.execute(f"EXPLAIN QUERY PLAN {render(Dialect.SQLITE)[name]}", values).fetchall()
     finally:
         connection.close()
-    scanned = [row[3] for row in plan if row[3].startswith("SCAN ") and row[3] != "SCAN n"]
+    scanned = [
+        row[3] for row in plan if row[3].startswith("SCAN ") and row[3] != "SCAN n" and "json_each" not in row[3]
+    ]
     assert scanned == [], plan
 
 
@@ -107,7 +110,8 @@ async def test_what_is_found_by_address_or_name_is_found_by_index_on_postgres(po
         for name in BY_INDEX:
             await connection.execute(f"PREPARE q AS {render(Dialect.POSTGRES)[name]}")
             kinds = {"text": "'x'", "int": "1"}
-            values = ",".join(kinds[kind] for _, kind in statements()[name].params)
+            statement = statements()[name]
+            values = ",".join(["'{x}'"] * len(statement.columns) + [kinds[kind] for _, kind in statement.params])
             plan = [row[0] for row in await connection.fetch(f"EXPLAIN EXECUTE q({values})")]
             await connection.execute("DEALLOCATE q")
             assert not any("Seq Scan" in line for line in plan), "\n".join(plan)

@@ -37,14 +37,17 @@ def test_w7_a_pass_is_rs256_lives_fifteen_minutes_and_names_event_and_person(sig
     assert signer.verify(text, "concert", NOW_S) == VISIT
 
 
-def test_w7_pyjwt_joserfc_and_npm_jose_verify_it_with_the_published_keys(signer: PassSigner) -> None:
+@pytest.mark.filterwarnings("ignore:EdDSA is deprecated")  # RFC 9864's new name is not known to most libraries yet
+@pytest.mark.parametrize("algorithm", passes.ALGORITHMS)
+def test_w7_pyjwt_joserfc_and_npm_jose_verify_it_with_the_published_keys(room_keys: RoomKeys, algorithm: str) -> None:
+    signer = PassSigner(room_keys.pass_keys, algorithm)
     now_s = int(time.time())  # other libraries look at the wall clock
     visit = Pass("concert", "fan-7", PlaceKey(0, 1, 12), now_s, now_s + 900, now_s, "")
     text, jwks = signer.mint(visit), json.loads(json.dumps(signer.jwks()))
     key = jwt.PyJWKSet.from_dict(jwks)[jwt.get_unverified_header(text)["kid"]]
-    by_pyjwt = jwt.decode(text, key, algorithms=["RS256"], audience="concert")
-    by_joserfc = joserfc_jwt.decode(text, KeySet.import_key_set(jwks), algorithms=["RS256"]).claims
-    ask = {"jwt": text, "jwks": jwks, "algorithms": ["RS256"], "audience": "concert"}
+    by_pyjwt = jwt.decode(text, key, algorithms=[algorithm], audience="concert")
+    by_joserfc = joserfc_jwt.decode(text, KeySet.import_key_set(jwks), algorithms=[algorithm]).claims
+    ask = {"jwt": text, "jwks": jwks, "algorithms": [algorithm], "audience": "concert"}
     by_jose, refused = node_verifies(ask, ask | {"audience": "other"})
     assert by_pyjwt == by_joserfc == by_jose
     assert refused == {"error": "ERR_JWT_CLAIM_VALIDATION_FAILED"}
@@ -63,7 +66,8 @@ def test_a_pass_from_before_places_named_their_event_is_of_its_own_event_only(ro
 
 
 def test_published_keys_hold_nothing_private(signer: PassSigner) -> None:
-    assert all(set(key) == {"kty", "use", "alg", "kid", "n", "e"} for key in signer.jwks()["keys"])
+    names = {key["kty"]: set(key) - {"kty", "use", "alg", "kid"} for key in signer.jwks()["keys"]}
+    assert names == {"RSA": {"n", "e"}, "OKP": {"crv", "x"}}
 
 
 def test_a_pass_runs_out_at_its_very_second(signer: PassSigner) -> None:
@@ -74,8 +78,40 @@ def test_a_pass_runs_out_at_its_very_second(signer: PassSigner) -> None:
     assert (refused.value.code, refused.value.http_status) == ("pass_expired", 401)
 
 
-def test_the_same_pass_is_the_same_bytes(signer: PassSigner) -> None:
-    assert signer.mint(VISIT) == signer.mint(VISIT)
+@pytest.mark.parametrize("algorithm", passes.ALGORITHMS)
+def test_the_same_pass_is_the_same_bytes_on_every_server(room_keys: RoomKeys, algorithm: str) -> None:
+    here, there = (PassSigner(room_keys.pass_keys, algorithm) for _ in range(2))
+    assert here.mint(VISIT) == here.mint(VISIT) == there.mint(VISIT)
+
+
+def test_the_algorithm_can_be_changed_while_passes_are_in_use(room_keys: RoomKeys) -> None:
+    """Servers with either setting, and shops with the keys of either, accept the passes of both."""
+    before, after = PassSigner(room_keys.pass_keys), PassSigner(room_keys.pass_keys, "EdDSA")
+    assert before.jwks() == after.jwks()
+    shop = PassVerifier(before.jwks())
+    for text in (before.mint(VISIT), after.mint(VISIT)):
+        assert before.verify(text, "concert", NOW_S) == after.verify(text, "concert", NOW_S) == VISIT
+        assert shop.verify(text, "concert", NOW_S) == VISIT
+    assert jwt.get_unverified_header(after.mint(VISIT))["alg"] == "EdDSA"
+
+
+def test_each_key_checks_its_own_algorithm_only(room_keys: RoomKeys) -> None:
+    signer = PassSigner(room_keys.pass_keys, "EdDSA")
+    text = signer.mint(VISIT)
+    claims: dict[str, Any] = jwt.decode(text, options={"verify_signature": False})
+    rsa_kid, ed25519_kid = (key["kid"] for key in signer.jwks()["keys"][:2])
+    own = passes.ed25519_of(room_keys.pass_keys[0])
+    forged = [
+        jwt.encode(claims, own, algorithm="EdDSA", headers={"kid": rsa_kid}),
+        jwt.encode(claims, room_keys.pass_keys[0], algorithm="RS256", headers={"kid": ed25519_kid}),
+        jwt.encode(claims, passes.ed25519_of(passes.new_key()), algorithm="EdDSA", headers={"kid": ed25519_kid}),
+        jwt.encode(claims, room_keys.document_key, algorithm="EdDSA", headers={"kid": passes.DOCUMENT_KEY}),
+    ]
+    for wrong in forged:
+        with pytest.raises(PassInvalid):
+            signer.verify(wrong, "concert", NOW_S)
+    with pytest.raises(ConfigError, match="RS256 or EdDSA"):
+        PassSigner(room_keys.pass_keys, "HS256")
 
 
 def test_wrong_event_and_every_forgery_are_refused(signer: PassSigner, room_keys: RoomKeys) -> None:
@@ -122,7 +158,7 @@ def test_keys_rotate_and_old_passes_stay_good_for_a_while(room_keys: RoomKeys) -
     old = signer.mint(VISIT)
     signer.rotate(passes.new_key(), keep=1)
     assert signer.verify(old, "concert", NOW_S) == VISIT
-    assert len(signer.jwks()["keys"]) == 2
+    assert len(signer.jwks()["keys"]) == 4, "two keys, each for both algorithms"
     assert jwt.get_unverified_header(signer.mint(VISIT))["kid"] != jwt.get_unverified_header(old)["kid"]
     signer.rotate(passes.new_key(), keep=1)
     with pytest.raises(PassInvalid):

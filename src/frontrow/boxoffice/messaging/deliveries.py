@@ -1,7 +1,8 @@
 """The delivery worker: leases due deliveries lane by lane, sends them and records the outcome. At least once.
 
 One worker at a time works on a lane, and lanes run in parallel, so a slow or broken receiver delays nobody else. If the
-worker is killed after sending and before recording, the delivery is sent again with the same id when its lease ends.
+worker is killed after sending and before recording, the delivery is sent again with the same id when its lease ends. A
+worker that is not killed sends nothing twice: while the ledger is away it keeps the outcomes and records them later.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from typing import Final
 
 from frontrow.boxoffice.jobs.polling import PollLoop
 from frontrow.boxoffice.messaging.delivery_retries import apply_outcome
-from frontrow.boxoffice.model.messages import Delivery, Outcome
+from frontrow.boxoffice.model.messages import Delivery, Outcome, not_tried
 from frontrow.boxoffice.ports.messages import MessageBook
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
@@ -21,7 +22,8 @@ LIMIT: Final = 500
 MAX_LANES: Final = 32  # in work at once, per worker
 LEASE_S: Final = 120.0
 EVERY_S: Final = 0.5
-LONGEST_PAUSE_S: Final = 10.0
+LONGEST_PAUSE_S: Final = 2.0
+SAVE_AGAIN_S: Final = 0.5
 BUSY_PAUSE_S: Final = 0.01  # there may be more
 MAX_ROUNDS: Final = 10_000
 
@@ -66,19 +68,32 @@ class DeliveryWorker:
             try:
                 async with asyncio.timeout(self._lease_us / US_PER_S):
                     outcomes = await self._send(deliveries)
+            except (Unavailable, Overloaded) as error:
+                outcomes = [not_tried(error)] * len(deliveries)
             except Exception as error:  # whatever it is, it must not affect other lanes
                 outcomes = [Outcome(False, final=False, reason=repr(error))] * len(deliveries)
-            now_us = self._clock()
-            pairs = list(zip(deliveries, outcomes, strict=True))
-            await self._book.save_delivery_results(
-                [apply_outcome(one, out, now_us, self._give_up_after_s) for one, out in pairs], now_us
-            )
+            await self._record(deliveries, outcomes)
             self.sent += sum(out.sent for out in outcomes)
             self.failed += sum(not out.sent for out in outcomes)
         except (Unavailable, Overloaded):
             self.failed += len(deliveries)  # not recorded, so they are sent again when the lease ends
         finally:
             self._lanes.pop(lane, None)
+
+    async def _record(self, deliveries: Sequence[Delivery], outcomes: Sequence[Outcome]) -> None:
+        """Record the outcomes. While the ledger is away, try again until the lease is over."""
+        began_us = self._clock()
+        pairs = list(zip(deliveries, outcomes, strict=True))
+        while True:  # bounded by the lease
+            now_us = self._clock()
+            results = [apply_outcome(one, out, now_us, self._give_up_after_s) for one, out in pairs]
+            try:
+                await self._book.save_delivery_results(results, now_us)
+                return
+            except (Unavailable, Overloaded):
+                if self._rounds.stopping or self._clock() - began_us > self._lease_us:
+                    raise
+            await asyncio.sleep(SAVE_AGAIN_S)
 
     async def wait_for_lanes(self) -> None:
         """Wait for the lanes in work."""

@@ -8,13 +8,19 @@ from frontrow.core.clock import US_PER_S
 
 FIRST_PAUSE_S: Final = 5
 LONGEST_PAUSE_S: Final = 4 * 3600
+OWN_PAUSE_S: Final = 1  # after an outage of our own stores
 
 
 def apply_outcome(delivery: Delivery, outcome: Outcome, now_us: int, give_up_after_s: int) -> DeliveryResult:
     """The delivery after an attempt: sent, given up, or waiting for a pause that doubles each time.
 
-    The pause is spread by a fifth, the same for the same delivery, so that receivers are not hit in step.
+    The pause is spread by a fifth, the same for the same delivery, so that receivers are not hit in step. While our own
+    stores are away nothing is tried, so no attempt is counted and nothing is given up.
     """
+    if not outcome.tried:
+        next_at_us = now_us + OWN_PAUSE_S * US_PER_S
+        reason = outcome.reason[:MAX_ERROR_CHARS]
+        return DeliveryResult(delivery.number, DeliveryState.WAITING, delivery.attempts, next_at_us, reason)
     attempts = delivery.attempts + 1
     reason = outcome.reason[:MAX_ERROR_CHARS]
     if outcome.sent:

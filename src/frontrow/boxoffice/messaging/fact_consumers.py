@@ -3,7 +3,8 @@
 The rows are written in the same transaction as the note that the fact was handled (`MessageBook.once`). So a fact that
 comes twice, or a consumer that is killed at any point, neither doubles nor loses an effect. A fact that cannot be
 handled is tried a bounded number of times and then becomes a dead letter (`poison` in the ledger's deliveries), so that
-one broken fact never stops the others.
+one broken fact never stops the others. A bus that lost its memory loses no fact: the outbox still has them, and the
+consumer handles those it has not recorded.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from typing import Final
 import msgspec
 
 from frontrow.boxoffice.model.facts import Fact
-from frontrow.boxoffice.model.messages import MAX_ERROR_CHARS, POISON, BusFact, NewDelivery, PoisonedFact
+from frontrow.boxoffice.model.messages import MAX_ERROR_CHARS, POISON, BusFact, NewDelivery, PoisonedFact, on_the_bus
 from frontrow.boxoffice.ports.messages import Bus, BusReader, MessageBook
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.clock import Clock
@@ -23,7 +24,8 @@ BATCH: Final = 200
 WAIT_S: Final = 1.0
 TRIES: Final = 3
 MAX_FACT_CHARS: Final = 30_000  # of a fact in a dead letter
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
+MISSED_ROUNDS: Final = 1_000  # of one batch each
 
 Plan = Callable[[int, Fact], Awaitable[Sequence[Query]]]
 
@@ -46,16 +48,30 @@ class FactConsumer:
         """Handle one batch. Returns the number of facts read."""
         facts = await reader.read(BATCH, self._wait_s)
         if facts:
-            planned = await asyncio.gather(*map(self._planned, facts), return_exceptions=True)
-            ready = [pair for pair in planned if not isinstance(pair, BaseException)]
-            heard = await self._book.once_each(self.name, ready, self._clock())
-            self.handled += heard.count(True)
-            self.repeated += heard.count(False)
-            for failure in planned:
-                if isinstance(failure, BaseException):
-                    raise failure  # the whole batch comes again; facts already handled are skipped then
+            await self._handle(facts)
             await reader.done(facts)
         return len(facts)
+
+    async def catch_up(self) -> int:
+        """Handle the published facts that this consumer has not recorded. Returns their number."""
+        count = 0
+        for _ in range(MISSED_ROUNDS):
+            missed = await self._book.missed_facts(self.name, BATCH)
+            await self._handle([on_the_bus(fact) for fact in missed])
+            count += len(missed)
+            if len(missed) < BATCH or self._stopping.is_set():
+                break
+        return count
+
+    async def _handle(self, facts: Sequence[BusFact]) -> None:
+        planned = await asyncio.gather(*map(self._planned, facts), return_exceptions=True)
+        ready = [pair for pair in planned if not isinstance(pair, BaseException)]
+        heard = await self._book.once_each(self.name, ready, self._clock())
+        self.handled += heard.count(True)
+        self.repeated += heard.count(False)
+        for failure in planned:
+            if isinstance(failure, BaseException):
+                raise failure  # the whole batch comes again; facts already handled are skipped then
 
     async def _planned(self, carried: BusFact) -> tuple[str, Sequence[Query]]:
         """The fact's number and its statements."""
@@ -91,6 +107,8 @@ class FactConsumer:
             try:
                 self._reader = reader = await self._bus.reader(self.name)
                 try:
+                    if reader.is_new_group:
+                        await self.catch_up()
                     while not self._stopping.is_set():
                         await self.work(reader)
                         pause_s = FIRST_PAUSE_S

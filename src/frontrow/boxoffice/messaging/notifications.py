@@ -21,7 +21,7 @@ from frontrow.boxoffice.messaging.message_texts import render
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import BookingConfirmed, Fact, decode_fact, encode_fact
-from frontrow.boxoffice.model.messages import Attachment, Contact, Delivery, Message, NewDelivery, Outcome
+from frontrow.boxoffice.model.messages import Attachment, Contact, Delivery, Message, NewDelivery, Outcome, not_tried
 from frontrow.boxoffice.model.roles import ROLES
 from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.messages import Channel, MessageBook
@@ -34,6 +34,7 @@ from frontrow.boxoffice.tickets.door_bundle import seat_name
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.money import Money
 
 KIND: Final = "notification"
@@ -193,6 +194,8 @@ class Notifier:
         """The message, or the reason why there is none. A message that fails to render does not delay the others."""
         try:
             return await self._render(body, drawing) or Outcome(False, reason="the message is no longer needed")
+        except (Unavailable, Overloaded) as error:
+            return not_tried(error)
         except Exception as error:
             return Outcome(False, final=False, reason=repr(error))
 

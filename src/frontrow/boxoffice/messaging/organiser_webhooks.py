@@ -16,11 +16,11 @@ import msgspec
 from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
 from frontrow.boxoffice.messaging.safe_http import SafeHttpClient, UnsafeAddress
 from frontrow.boxoffice.model.facts import Fact, encode_fact
-from frontrow.boxoffice.model.messages import SENT, Delivery, Endpoint, NewDelivery, Outcome
+from frontrow.boxoffice.model.messages import SENT, Delivery, Endpoint, NewDelivery, Outcome, not_tried
 from frontrow.boxoffice.ports.messages import MessageBook
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.errors import Unavailable
+from frontrow.core.errors import Overloaded, Unavailable
 
 KIND: Final = "webhook"
 GIVE_UP_AFTER_S: Final = 3 * 24 * 3600
@@ -110,7 +110,10 @@ class OrganiserWebhooks:
 
     async def _send(self, delivery: Delivery) -> Outcome:
         kept = msgspec.json.decode(delivery.body, type=_WebhookBody)
-        endpoint = await self._book.endpoint(kept.endpoint)
+        try:
+            endpoint = await self._book.endpoint(kept.endpoint)
+        except (Unavailable, Overloaded) as error:
+            return not_tried(error)
         if endpoint is None or not endpoint.active:
             return Outcome(False, reason="the endpoint is gone")
         body = kept.payload.encode()

@@ -1,7 +1,8 @@
 """The outbox relay publishes facts from the outbox to the bus at least once: lease, publish, mark.
 
-If it is killed after publishing and before marking, the facts are published again when the lease ends. Consumers
-recognise them by their number. Any number of relays may run; each leases its own facts (SKIP LOCKED). With several
+While the bus is away, the relay keeps the facts it has leased and publishes them as soon as the bus is back. If it is
+killed after publishing and before marking, the facts are published again when the lease ends. Consumers recognise them
+by their number. Any number of relays may run; each leases its own facts (SKIP LOCKED). With several
 relays, or after a crash, facts of one booking can arrive out of order or twice. Consumers must not depend on order.
 """
 
@@ -18,7 +19,7 @@ BATCH: Final = 500
 BATCHES_PER_ROUND: Final = 100
 LEASE_S: Final = 30.0
 EVERY_S: Final = 0.1
-LONGEST_PAUSE_S: Final = 5.0
+LONGEST_PAUSE_S: Final = 1.0
 
 
 class Outbox(Protocol):
@@ -45,6 +46,7 @@ class OutboxRelay:
         self._outbox, self._bus, self._clock = outbox, bus, clock
         self._batch, self._lease_us, self._every_s = batch, round(lease_s * US_PER_S), every_s
         self._rounds = PollLoop(every_s, LONGEST_PAUSE_S)
+        self._in_hand: list[OutboxFact] = []  # leased, and not on the bus yet
         self.relayed = 0
 
     @property
@@ -56,9 +58,11 @@ class OutboxRelay:
         """Publish what is in the outbox now, in a bounded number of batches. Returns the number of facts."""
         count = 0
         for _ in range(BATCHES_PER_ROUND):
-            facts = await self._outbox.lease_facts(self._clock(), self._lease_us, self._batch)
+            facts = self._in_hand or await self._outbox.lease_facts(self._clock(), self._lease_us, self._batch)
+            self._in_hand = facts
             if facts:
                 await self._bus.publish([on_the_bus(fact) for fact in facts])
+                self._in_hand = []
                 await self._outbox.facts_published([fact.number for fact in facts], self._clock())
             count += len(facts)
             self.relayed += len(facts)

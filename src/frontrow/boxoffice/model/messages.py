@@ -85,14 +85,23 @@ class InAppMessage(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of an attempt. `final` and not `sent`: trying again would not help."""
+    """What became of an attempt. `final` and not `sent`: trying again would not help.
+
+    `tried` is false when our own stores were away: nobody was asked, so it does not count as an attempt.
+    """
 
     sent: bool
     final: bool = True
     reason: str = ""
+    tried: bool = True
 
 
 SENT: Final = Outcome(True)
+
+
+def not_tried(error: Exception) -> Outcome:
+    """The outcome when our own stores do not answer."""
+    return Outcome(False, final=False, reason=str(error), tried=False)
 
 
 class DeliveryState(StrEnum):

@@ -7,6 +7,7 @@ records the message in the ledger (`MessageBook.once`), in the same transaction 
 from collections.abc import Sequence
 from typing import Protocol
 
+from frontrow.boxoffice.model.facts import OutboxFact
 from frontrow.boxoffice.model.messages import (
     BusFact,
     Contact,
@@ -22,7 +23,12 @@ from frontrow.boxoffice.ports.queries import Query
 
 
 class BusReader(Protocol):
-    """One member of a group of readers. Each fact goes to one member of every group."""
+    """One member of a group of readers. Each fact goes to one member of every group.
+
+    `is_new_group`: the bus did not know the group when the reader came. It is the first, or the bus lost its memory.
+    """
+
+    is_new_group: bool
 
     async def read(self, limit: int, wait_s: float) -> list[BusFact]:
         """At most `limit` facts, oldest first. Empty when none came within `wait_s`.
@@ -114,6 +120,10 @@ class MessageBook(Protocol):
 
     async def save_delivery_results(self, results: Sequence[DeliveryResult], now_us: int) -> None:
         """Record what became of leased deliveries: sent, given up, or due again later."""
+        ...
+
+    async def missed_facts(self, source: str, limit: int) -> list[OutboxFact]:
+        """Of the newest published facts those that this consumer has not recorded, oldest first, at most `limit`."""
         ...
 
     async def put_contact(self, contact: Contact, now_us: int) -> None:

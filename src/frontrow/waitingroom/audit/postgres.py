@@ -6,15 +6,23 @@ from itertools import count
 from typing import Any
 
 import asyncpg
+from asyncpg.exceptions import TargetServerAttributeNotMatched
 
 from frontrow.core.errors import Unavailable
+from frontrow.core.postgres_url import PostgresHosts
 from frontrow.waitingroom.audit.sql_audit import SCHEMA, RowsByStatement, SqlAudit
 
 _SCHEMA_LOCK = 0x0F06_7201  # several processes may start at once; CREATE IF NOT EXISTS alone can collide
-_FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+_FAILURES = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    TargetServerAttributeNotMatched,  # no host is the primary yet
+    OSError,
+    TimeoutError,
+)
 
 
-def open_postgres_audit(url: str, *, timeout_s: float = 10.0) -> SqlAudit:
+def open_postgres_audit(url: str, *, timeout_s: float = 4.0) -> SqlAudit:
     """The audit in this database. It connects on first use."""
     return SqlAudit(PostgresDatabase(url, timeout_s=timeout_s))
 
@@ -23,7 +31,7 @@ class PostgresDatabase:
     """Implements `AuditDatabase` over at most two connections."""
 
     def __init__(self, url: str, *, timeout_s: float) -> None:
-        self._url = url
+        self._hosts = PostgresHosts(url)
         self._timeout_s = timeout_s
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._connecting = asyncio.Lock()
@@ -31,7 +39,7 @@ class PostgresDatabase:
     async def write(self, rows_by_statement: RowsByStatement) -> None:
         try:
             pool = await self._connect()
-            async with pool.acquire() as connection, connection.transaction():
+            async with pool.acquire(timeout=2 * self._timeout_s) as connection, connection.transaction():
                 for sql, values in rows_by_statement.items():
                     await connection.executemany(_number_values(sql), values)
         except _FAILURES as error:
@@ -40,18 +48,21 @@ class PostgresDatabase:
     async def query(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
         try:
             pool = await self._connect()
-            return [tuple(row) for row in await pool.fetch(_number_values(statement), *values)]
+            async with pool.acquire(timeout=2 * self._timeout_s) as connection:
+                return [tuple(row) for row in await connection.fetch(_number_values(statement), *values)]
         except _FAILURES as error:
             raise Unavailable(f"the room's audit did not answer: {error}", retry_after_s=1) from error
 
     async def aclose(self) -> None:
         if self._pool is not None:
-            await self._pool.close()
+            self._pool.terminate()
 
     async def _connect(self) -> "asyncpg.Pool[asyncpg.Record]":
         async with self._connecting:
             if self._pool is None:
-                pool = await asyncpg.create_pool(self._url, min_size=0, max_size=2, command_timeout=self._timeout_s)
+                pool = await asyncpg.create_pool(
+                    min_size=0, max_size=2, connect=self._hosts.connect, command_timeout=self._timeout_s
+                )
                 async with pool.acquire() as connection, connection.transaction():
                     await connection.execute(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
                     for statement in SCHEMA:

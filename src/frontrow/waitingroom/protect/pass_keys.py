@@ -15,7 +15,7 @@ from typing import Any
 import jwt
 
 from frontrow.core.errors import ConfigError, Unavailable
-from frontrow.waitingroom.credentials.passes import MAX_PASS_CHARS, Pass, PassVerifier
+from frontrow.waitingroom.credentials.passes import ALGORITHMS, DOCUMENT_KEY, MAX_PASS_CHARS, Pass, PassVerifier
 from frontrow.waitingroom.model.errors import PassExpired
 
 MAX_JWKS_BYTES = 65_536
@@ -91,7 +91,8 @@ class PassKeys:
                     self._fetched_s = self._monotonic() - self._refetch_s + min(1.0, self._refetch_s)
 
     def _use_keys(self, jwks: dict[str, Any]) -> None:
-        ours = [key for key in jwks["keys"] if key.get("kty") == "RSA"]  # the room publishes its other keys here too
+        # the key of the now-serving document is published here too
+        ours = [key for key in jwks["keys"] if key.get("alg") in ALGORITHMS and key.get("kid") != DOCUMENT_KEY]
         verifier = PassVerifier({"keys": ours})
         self._kids = frozenset(key["kid"] for key in ours)
         self._verifier = verifier

@@ -46,8 +46,10 @@ class AuditWriter:
         """Write everything this process still owes the audit."""
         await self._write_gathered()
         failed, self._failed = self._failed, []
-        for event, rows in failed:
-            await self._append(event, rows)
+        for number, (event, rows) in enumerate(failed, start=1):
+            if not await self._append(event, rows):  # still away: the others need not find out one by one
+                self._failed += failed[number:]
+                break
 
     async def aclose(self) -> None:
         """Write what is left and stop."""
@@ -69,11 +71,14 @@ class AuditWriter:
             for event, rows in gathered.items():
                 await self._append(event, rows)
 
-    async def _append(self, event: str, rows: Sequence[AuditRow]) -> None:
+    async def _append(self, event: str, rows: Sequence[AuditRow]) -> bool:
+        """Whether the rows were written."""
         try:
             await self._audit.append(event, rows)
+            return True
         except FrontrowError as error:
             self._counts["audit_errors"] += 1
             log.warning("audit rows not written yet", extra={"event": event, "problem": str(error)})
             if len(self._failed) < MAX_FAILED_BATCHES:
                 self._failed.append((event, rows))
+            return False

@@ -15,7 +15,7 @@ from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import NotFound
 from frontrow.waitingroom.credentials.fan_codes import Codes
 from frontrow.waitingroom.credentials.now_serving import NowServing
-from frontrow.waitingroom.credentials.passes import PassSigner
+from frontrow.waitingroom.credentials.passes import ALGORITHMS, DOCUMENT_KEY, PassSigner
 from frontrow.waitingroom.credentials.places import PlaceSigner, b64
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.results import PlaceStatus
@@ -47,6 +47,7 @@ class WaitingRoom:
         codes: Codes | None = None,
         proof_clock: Clock | None = None,
         sale_clock: Clock | None = None,
+        pass_algorithm: str = ALGORITHMS[0],
     ) -> None:
         """`clock` is only used to check passes and proofs; the window and new passes go by the store's clock.
         `durable_joins`: a join is answered after its audit row is on disk (the embedded mode). `sale_clock` is what
@@ -58,7 +59,7 @@ class WaitingRoom:
         self.sale_clock = sale_clock or self.clock
         self.codes = codes or Codes(keys.master_secret)
         self.places = PlaceSigner(keys.place_secrets)
-        self.passes = PassSigner(keys.pass_keys)
+        self.passes = PassSigner(keys.pass_keys, pass_algorithm)
         self.counts: Counter[str] = Counter()  # this process' totals, for the metrics
         self.cache = RoomCache(keys)
         self.leader = Leader(store, audit, owner=owner, lease_ttl_us=lease_ttl_us)
@@ -194,11 +195,11 @@ class WaitingRoom:
         return self.cache.find(event).subscribe(listener)
 
     def jwks(self) -> dict[str, Any]:
-        """The public keys: of the passes (RS256) and of the now-serving document (Ed25519, kid `now-serving`)."""
+        """The public keys: of the passes and of the now-serving document (Ed25519, kid `now-serving`)."""
         public = b64(self.keys.document_key.public_key().public_bytes_raw()).decode()
         return {
             "keys": [
                 *self.passes.jwks()["keys"],
-                {"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": "now-serving", "x": public},
+                {"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": DOCUMENT_KEY, "x": public},
             ]
         }

@@ -85,6 +85,7 @@ class KafkaReader:
     def __init__(self, config: dict[str, Any], topic: str) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kafka-reader")
         self._consumer = Consumer(config)
+        self.is_new_group = False  # a broker keeps what it has acknowledged
         self._consumer.subscribe([topic])
 
     async def read(self, limit: int, wait_s: float) -> list[BusFact]:

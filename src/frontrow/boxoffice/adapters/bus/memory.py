@@ -75,6 +75,7 @@ class MemoryReader:
 
     def __init__(self, group: _Group, finished: asyncio.Event) -> None:
         self._group, self._finished = group, finished
+        self.is_new_group = False  # what this process forgot was never marked as published
         self._in_progress: dict[int, BusFact] = {}
 
     async def read(self, limit: int, wait_s: float) -> list[BusFact]:

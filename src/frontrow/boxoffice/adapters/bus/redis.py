@@ -2,10 +2,12 @@
 
 The stream is trimmed to about `max_kept` facts, oldest first. Size it for the longest time that a consumer may be down.
 (The ledger's outbox keeps published facts until they are purged, so even then nothing is lost.)
+
+A reader that failed leaves its name to the next reader of this process, which first takes up what was in hand.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from redis.exceptions import RedisError, ResponseError
 
@@ -16,7 +18,7 @@ from frontrow.core.redis_url import call, connect, disconnect
 
 STREAM: Final = "frontrow:facts"
 MAX_KEPT: Final = 1_000_000
-CLAIM_IDLE_MS: Final = 30_000
+CLAIM_IDLE_MS: Final = 10_000
 CHUNK: Final = 200  # facts per call
 MARGIN_S: Final = 2.0
 # One call and one reply for all facts. A pipeline of XADDs costs the client three times the CPU.
@@ -43,6 +45,7 @@ class RedisBus:
         self._url, self._stream, self._max_kept, self._claim_idle_ms = url, stream, max_kept, claim_idle_ms
         self._timeout_s = timeout_s
         self._ids = ids or Ids()
+        self._left_names: dict[str, list[str]] = {}  # of closed readers, per group
 
     async def publish(self, facts: Sequence[BusFact]) -> None:
         try:
@@ -59,32 +62,55 @@ class RedisBus:
     async def reader(self, group: str) -> "RedisReader":
         # its own connection, because a waiting reader blocks it
         client = connect(self._url, timeout_s=self._timeout_s + MARGIN_S)
+        is_new_group = True
         try:
             await client.xgroup_create(self._stream, group, id="0", mkstream=True)
         except ResponseError as error:
+            is_new_group = False
             if "BUSYGROUP" not in str(error):
                 await disconnect(client)
                 raise _unavailable(error) from error
         except (RedisError, OSError) as error:
             await disconnect(client)
             raise _unavailable(error) from error
-        return RedisReader(client, self._stream, group, self._ids.new("rdr"), self._claim_idle_ms, self._timeout_s)
+        left = self._left_names.setdefault(group, [])
+        name = left.pop() if left else self._ids.new("rdr")
+        member = Member(self._stream, group, name, is_new_group)
+        return RedisReader(client, member, left, self._claim_idle_ms, self._timeout_s)
 
     async def aclose(self) -> None:
         await disconnect(self._client)
 
 
+class Member(NamedTuple):
+    """Who a reader is."""
+
+    stream: str
+    group: str
+    name: str
+    is_new_group: bool
+
+
 class RedisReader:
-    """A member of a consumer group. It first takes over the facts of dead members, then reads new ones."""
+    """A member of a consumer group. It first takes up what it had in hand under its name, then the facts of dead
+    members, then new ones. Closed, it leaves its name in `left_names`."""
 
     def __init__(
-        self, client: Any, stream: str, group: str, name: str, claim_idle_ms: int, longest_wait_s: float
+        self, client: Any, member: Member, left_names: list[str], claim_idle_ms: int, longest_wait_s: float
     ) -> None:
-        self._client, self._stream, self._group, self._name = client, stream, group, name
+        self._client, self._left_names = client, left_names
+        self._stream, self._group, self._name, self.is_new_group = member
         self._claim_idle_ms, self._longest_wait_s = claim_idle_ms, longest_wait_s
+        self._may_have_more_in_hand = True
 
     async def read(self, limit: int, wait_s: float) -> list[BusFact]:
         try:
+            if self._may_have_more_in_hand:
+                reply = await self._client.xreadgroup(self._group, self._name, {self._stream: "0"}, count=limit)
+                in_hand = self._facts_of(reply)
+                self._may_have_more_in_hand = bool(in_hand)
+                if in_hand:
+                    return in_hand
             abandoned = await self._client.xautoclaim(
                 self._stream, self._group, self._name, min_idle_time=self._claim_idle_ms, count=limit
             )
@@ -96,6 +122,9 @@ class RedisReader:
             )
         except (RedisError, OSError) as error:
             raise _unavailable(error) from error
+        return self._facts_of(reply)
+
+    def _facts_of(self, reply: Any) -> list[BusFact]:
         if isinstance(reply, dict):  # RESP3
             return _facts([one for batch in reply.get(self._stream.encode(), []) for one in batch])
         return _facts(reply[0][1]) if reply else []
@@ -112,6 +141,7 @@ class RedisReader:
         """A read returns when its time is over."""
 
     async def aclose(self) -> None:
+        self._left_names.append(self._name)
         await disconnect(self._client)
 
 

@@ -1,6 +1,7 @@
 """E-mail with text, HTML, inline QR codes and attached tickets, over SMTP or as files in a folder."""
 
 import asyncio
+import errno
 import os
 import re
 import secrets
@@ -13,9 +14,10 @@ from typing import Final
 
 import aiosmtplib
 
-from frontrow.boxoffice.model.messages import SENT, Message, Outcome
+from frontrow.boxoffice.model.messages import SENT, Message, Outcome, not_tried
 
 TIMEOUT_S: Final = 20.0
+FULL: Final = (errno.ENOSPC, errno.EDQUOT)  # our own disk: no attempt to reach anybody was made
 _ADDRESS: Final = re.compile(r"[^@\s<>,;\"]{1,64}@[^@\s<>,;\"]{1,255}")
 
 
@@ -116,15 +118,18 @@ class FolderChannel:
         return await asyncio.to_thread(lambda: [self._write(message) for message in messages])
 
     def _write(self, message: Message) -> Outcome:
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", message.id)[:150]
+        draft = self._folder / f".{name}.{secrets.token_hex(4)}"
         try:
             body = build_email(message, self._sender).as_bytes()
             self._folder.mkdir(parents=True, exist_ok=True)
-            name = re.sub(r"[^A-Za-z0-9._-]", "_", message.id)[:150]
-            draft = self._folder / f".{name}.{secrets.token_hex(4)}"
             draft.write_bytes(body)
             os.replace(draft, self._folder / f"{name}.eml")
         except (BadAddress, ValueError) as error:
             return _refused(error)
         except OSError as error:
+            draft.unlink(missing_ok=True)
+            if error.errno in FULL:
+                return not_tried(error)
             return Outcome(False, final=False, reason=str(error))
         return SENT

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from frontrow.boxoffice.model.messages import SENT, InAppMessage, Message, Outcome
+from frontrow.boxoffice.model.messages import SENT, InAppMessage, Message, Outcome, not_tried
 from frontrow.boxoffice.ports.messages import MessageBook
 from frontrow.core.clock import Clock
-from frontrow.core.errors import FrontrowError
+from frontrow.core.errors import FrontrowError, Overloaded, Unavailable
 
 
 class InAppChannel:
@@ -21,6 +21,8 @@ class InAppChannel:
         rows = [InAppMessage(one.id, one.contact.fan, one.subject, one.text, now_us) for one in messages]
         try:
             await self._book.put_in_app(rows, now_us)
+        except (Unavailable, Overloaded) as error:
+            return [not_tried(error)] * len(messages)
         except FrontrowError as error:
             return [Outcome(False, final=False, reason=error.message)] * len(messages)
         return [SENT] * len(messages)

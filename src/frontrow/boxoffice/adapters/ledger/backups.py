@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.boxoffice.adapters.ledger.schema import known_versions, newest_version, schema_version
 from frontrow.core.errors import ConfigError, Refused, Unavailable
+from frontrow.core.postgres_url import ask_for_primary
 
 PAGES_PER_STEP: Final = 1_000
 PAUSE_S: Final = 0.005
@@ -121,7 +122,7 @@ def _program(name: str) -> str:
 
 def _run(program: str, options: list[str], url: str) -> None:
     """Run the program against the database. The password is passed in the environment, which no process list shows."""
-    parts = urlsplit(url)
+    parts = urlsplit(ask_for_primary(url))
     host = parts.netloc.rpartition("@")[2]
     user = (parts.username or "") + "@" if parts.username else ""
     bare = urlunsplit((parts.scheme, user + host, parts.path, parts.query, ""))

@@ -59,6 +59,11 @@ KEY_COLUMNS: Final = {
     "venues_by_id": 0,
     "contacts_by_fan": 0,
     "tickets_of_bookings": 1,
+    "names_of_buyers": 0,
+    "push_of": 0,
+    "organisers_by_id": 0,
+    "sellers_of": 0,
+    "tax_rates_of": 0,
 }
 FENCES_END: Final = 2**63
 MAX_PAGE: Final = 10_000
@@ -88,7 +93,7 @@ class SqlLedger:
         self.messages = SqlMessageBook(store, line, reads)
         self.waitlist = SqlWaitlistBook(store, line, reads)
         self.returns = SqlReturnsBook(store, line)
-        self.people = SqlPeopleBook(store, line)
+        self.people = SqlPeopleBook(store, line, reads)
         self.organiser = OrganiserBook(store, line, reads, self.catalogue)
         self.figures = SqlFiguresBook(store)
         self.signups = SqlSignupBook(store, line, self.messages)

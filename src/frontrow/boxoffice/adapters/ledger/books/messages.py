@@ -12,6 +12,7 @@ from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.model.email_addresses import canonical_email
+from frontrow.boxoffice.model.facts import OutboxFact, decode_fact
 from frontrow.boxoffice.model.messages import Contact, Delivery, DeliveryResult, Endpoint, InAppMessage, NewDelivery
 from frontrow.boxoffice.model.person_names import folded_name, name_tails
 from frontrow.boxoffice.ports.queries import Query, Row
@@ -20,6 +21,7 @@ from frontrow.core.errors import InvalidInput
 MAX_LEASED: Final = 1_000
 MAX_PUSH: Final = 20  # devices per person
 MAX_BODY_CHARS: Final = 100_000
+NEWEST_FACTS: Final = 100_000  # how far back a consumer looks for facts that the bus lost
 ADD_DELIVERIES: Final = "add_deliveries"
 _names = msgspec.json.Decoder(tuple[str, ...])
 
@@ -65,8 +67,9 @@ class SqlMessageBook:
     ) -> list[Delivery]:
         if not (1 <= limit <= MAX_LEASED and per_lane >= 1):
             raise InvalidInput(f"limit must be 1 to {MAX_LEASED}, not {limit}", param="limit")
-        params = (kind, now_us, per_lane, limit)
-        leased = await self._line.submit(RunProgram(lambda _: _lease(params, now_us + lease_us), now_us))
+        until_us = now_us + lease_us
+        params, taken = (kind, now_us, per_lane, limit), list[int]()
+        leased = await self._line.submit(RunProgram(lambda _: _lease(params, until_us, taken), now_us))
         return [Delivery(*row) for row in sorted(leased, key=lambda row: int(row[0]))]
 
     async def save_delivery_results(self, results: Sequence[DeliveryResult], now_us: int) -> None:
@@ -76,6 +79,10 @@ class SqlMessageBook:
                 for one in sorted(results, key=lambda one: one.number)
             ]
             await self._line.submit(RunStatements((Query("save_delivery_results", rows),), now_us=now_us))
+
+    async def missed_facts(self, source: str, limit: int) -> list[OutboxFact]:
+        rows = await self._store.read(Query("missed_facts", params=(source, NEWEST_FACTS, limit)))
+        return [OutboxFact(row[0], decode_fact(row[1])) for row in rows]
 
     async def delivery_counts(self, kind: str) -> dict[str, int]:
         """The number of deliveries of a kind per state."""
@@ -101,8 +108,8 @@ class SqlMessageBook:
         rows = await self._reads["contacts_by_fan"].read(fan)
         if not rows:
             return None
-        push = await self._store.read(Query("push_of", params=(fan,)))
-        return msgspec.structs.replace(_contact_of(rows[0]), push=tuple(row[0] for row in push))
+        push = await self._reads["push_of"].read(fan)
+        return msgspec.structs.replace(_contact_of(rows[0]), push=tuple(row[1] for row in push[:MAX_PUSH]))
 
     async def put_endpoint(self, endpoint: Endpoint, now_us: int) -> None:
         facts = msgspec.json.encode(endpoint.facts).decode()
@@ -154,8 +161,13 @@ def _once_each(source: str, messages: Sequence[tuple[str, Sequence[Query]]], now
     return heard
 
 
-def _lease(params: tuple[str, int, int, int], until_us: int) -> Program[list[Row]]:
-    due = yield Query("due_deliveries", params=params)
+def _lease(params: tuple[str, int, int, int], until_us: int, taken: list[int]) -> Program[list[Row]]:
+    """Lease what is due. `taken` is what the last run of this request has leased: its answer may have been lost."""
+    due: list[Row] = []
+    if taken:
+        due = yield Query("leased_deliveries", [(number, until_us) for number in taken])
+    due = due or (yield Query("due_deliveries", params=params))
+    taken[:] = [row[0] for row in due]
     if not due:
         return []
     return (yield Query("lease_deliveries", [(row[0], until_us) for row in due]))

@@ -82,15 +82,15 @@ class OrganiserBook:
 
     async def seller_at(self, organiser_id: str, at_us: int) -> Seller | None:
         """The seller details as of `at_us`, if there were any."""
-        rows = await self._store.read(Query("seller_at", params=(organiser_id, at_us)))
-        return Seller(*rows[0]) if rows else None
+        rows = [row for row in await self._reads["sellers_of"].read(organiser_id) if row[5] <= at_us]
+        return Seller(*rows[-1][:5]) if rows else None
 
     async def tax_rate_at(self, event: Event, at_us: int) -> int | None:
         """The event's own tax rate as of `at_us`. None means the seller's rate."""
-        rows = await self._store.read(Query("tax_rate_at", params=(event.id, at_us)))
+        rows = [row for row in await self._reads["tax_rates_of"].read(event.id) if row[2] <= at_us]
         if not rows:  # it never changed
             return event.tax_basis_points
-        return None if rows[0][0] == SELLERS_TAX else int(rows[0][0])
+        return None if rows[-1][1] == SELLERS_TAX else int(rows[-1][1])
 
     async def note(self, change: Change) -> None:
         """Write only the note. The change itself was made elsewhere, for example in the waiting room."""

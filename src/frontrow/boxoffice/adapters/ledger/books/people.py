@@ -12,6 +12,7 @@ from typing import Final, cast
 
 import msgspec
 
+from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program, booking_of
 from frontrow.boxoffice.adapters.ledger.programs.waitlist import entry_of, leave
@@ -42,8 +43,8 @@ _names = msgspec.json.Decoder(tuple[str, ...])
 class SqlPeopleBook:
     """Organisers, staff, sessions, API keys and fans (`ports.people.PeopleBook`)."""
 
-    def __init__(self, store: LedgerStore, line: CommitLine) -> None:
-        self._store, self._line = store, line
+    def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey) -> None:
+        self._store, self._line, self._reads = store, line, reads
 
     async def put_organiser(self, organiser: Organiser) -> bool:
         query = Query("put_organiser", [(organiser.id, organiser.name, organiser.created_at_us)])
@@ -54,7 +55,7 @@ class SqlPeopleBook:
         return [Organiser(*row) for row in await self._store.read(Query("organisers_page", params=(after, limit)))]
 
     async def organiser(self, organiser_id: str) -> Organiser | None:
-        rows = await self._store.read(Query("organiser_by_id", params=(organiser_id,)))
+        rows = await self._reads["organisers_by_id"].read(organiser_id)
         return Organiser(*rows[0]) if rows else None
 
     async def add_staff(self, staff: Staff) -> bool:

@@ -31,8 +31,8 @@ class SqlTicketBook:
         return [_ticket_of(row) for row in rows]
 
     async def name_of_buyer(self, booking_id: str) -> str:
-        rows = await self._store.read(Query("name_of_buyer", params=(booking_id,)))
-        return str(rows[0][0]) if rows else ""
+        rows = await self._reads["names_of_buyers"].read(booking_id)
+        return str(rows[0][1]) if rows else ""
 
     async def revoked_tickets(
         self, event_id: str, after: tuple[int, str] = (-1, ""), limit: int = 1_000

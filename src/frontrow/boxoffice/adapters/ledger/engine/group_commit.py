@@ -36,6 +36,7 @@ class LeaseFacts(msgspec.Struct, frozen=True):
     now_us: int
     lease_us: int
     limit: int
+    taken: list[int] = []  # what the last run of this request has leased
 
 
 class RunStatements(msgspec.Struct, frozen=True):
@@ -176,10 +177,14 @@ def _record(
 
 def lease_facts(request: LeaseFacts) -> Program[list[OutboxFact]]:
     """Facts that nobody has leased, oldest first."""
-    due = yield Query("due_facts", params=(request.now_us, request.limit))
+    until_us = request.now_us + request.lease_us
+    due: list[Row] = []
+    if request.taken:  # this lease is run again: its first answer may have been lost after the commit
+        due = yield Query("leased_facts", [(number, until_us) for number in request.taken])
+    due = due or (yield Query("due_facts", params=(request.now_us, request.limit)))
+    request.taken[:] = [row[0] for row in due]
     if not due:
         return []
-    until_us = request.now_us + request.lease_us
     rows = yield Query("lease_facts", [(row[0], until_us) for row in due])
     return sorted((OutboxFact(row[0], decode_fact(row[1])) for row in rows), key=lambda fact: fact.number)
 

@@ -2,8 +2,10 @@
 
 When a connection is lost, it can be unknown whether a batch was committed. Every operation is safe to repeat, because
 the caller makes the booking ids. So the batch is run again over a new connection, finds what is already there and
-answers with it. Reconnecting is bounded; after that callers get `Unavailable`. A batch that fails because of one
-operation is run again in halves, so only that operation's caller gets the error.
+answers with it. Reconnecting is bounded by the length of the outage, not of the call: once the ledger has been away for
+`reconnect_for_s`, each call tries once and then gets `Unavailable`. A batch that fails because of one operation is run
+again in halves, so only that operation's caller gets the error. The same happens when somebody else's transaction keeps
+a lock for too long: repeating the whole batch would only wait again.
 
 A small batch mostly waits for round trips, so there are few: a batch of holds has six (begin with the fans' locks,
 count, seats, bookings, record, commit). Savepoints are set only after a recent conflict. A batch that hits a conflict
@@ -21,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import asyncpg
+from asyncpg.exceptions import TargetServerAttributeNotMatched
 
 from frontrow.boxoffice.adapters.ledger.audit_chain import Chain
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import Operation, fan_locks, transaction
@@ -36,9 +39,13 @@ from frontrow.boxoffice.adapters.ledger.programs.optimistic_insert import Confli
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.core.ids import Ids
+from frontrow.core.postgres_url import PostgresHosts
 
-CONNECT_TIMEOUT_S: Final = 5.0
-CALL_TIMEOUT_S: Final = 20.0
+# A request is answered within 10 s. One that meets a silent server waits for its call, then for new connections.
+CALL_TIMEOUT_S: Final = 4.0
+READ_TIMEOUT_S: Final = 6.0
+RECONNECT_FOR_S: Final = 6.0
+SPLIT_FOR_S: Final = 4.0  # how long a batch is halved to find the operation that waits for a lock
 STATEMENTS: Final = 256  # prepared statements kept per connection
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.2
 # One writer at a time per fan and event, so that a cap counts everything committed before. Sorted to avoid deadlocks.
@@ -57,8 +64,9 @@ SETTINGS: Final = {
     "join_collapse_limit": "1",
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
-    "lock_timeout": "10s",
-    "idle_in_transaction_session_timeout": "30s",
+    "lock_timeout": "2s",
+    # A server that was frozen or cut off inside a transaction keeps its locks so long, and no longer.
+    "idle_in_transaction_session_timeout": "5s",
 }
 # By index here too: a page of a search must not sort everything that might match.
 READER_SETTINGS: Final = {
@@ -74,9 +82,16 @@ LOST: Final = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
     asyncpg.OperatorInterventionError,  # the server is shutting down, has crashed or is just starting
-    asyncpg.InsufficientResourcesError,
+    asyncpg.InsufficientResourcesError,  # of connections, memory or disk
+    asyncpg.ReadOnlySQLTransactionError,  # this server is a standby now; another one is the primary
+    TargetServerAttributeNotMatched,  # no host is the primary yet
+    asyncpg.InvalidAuthorizationSpecificationError,  # the password was changed
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.PostgresSystemError,
+    asyncpg.InternalServerError,
 )
-CLASH: Final = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
+CLASH: Final = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+LOCKED: Final = asyncpg.LockNotAvailableError  # lock_timeout
 BAD_INPUT: Final = (asyncpg.DataError, asyncpg.exceptions.DataError, UnicodeEncodeError, OverflowError)
 Answer = TypeVar("Answer")
 
@@ -91,6 +106,25 @@ class _Writer:
         self.chain: Chain | None = None
 
 
+class _Outage:
+    """How long the ledger has been away, for all calls together: a call that comes late does not wait all over."""
+
+    __slots__ = ("_began_s", "_longest_s")
+
+    def __init__(self, longest_s: float) -> None:
+        self._longest_s = longest_s
+        self._began_s: float | None = None
+
+    def too_long(self, asked_s: float) -> bool:
+        """Note that a call made at `asked_s` has failed; whether such failures go on for too long to try again."""
+        if self._began_s is None:
+            self._began_s = asked_s
+        return time.monotonic() - self._began_s > self._longest_s
+
+    def over(self) -> None:
+        self._began_s = None
+
+
 class PostgresStore:
     """Runs batches over `writers` connections and reads over a pool."""
 
@@ -100,14 +134,16 @@ class PostgresStore:
         *,
         writers: int = 2,
         readers: int = 4,
-        reconnect_for_s: float = 15.0,
+        reconnect_for_s: float = RECONNECT_FOR_S,
+        call_timeout_s: float = CALL_TIMEOUT_S,
         ids: Ids | None = None,
         sql: Mapping[str, str] | None = None,
     ) -> None:
-        self._url = url
+        self._hosts = PostgresHosts(url)
         self.writers = writers
         self._reader_count = readers
-        self._reconnect_for_s = reconnect_for_s
+        self._outage = _Outage(reconnect_for_s)
+        self._call_timeout_s = call_timeout_s
         self._ids = ids or Ids()
         self._sql = {**render(Dialect.POSTGRES), **(sql or {})}
         self._idle = [_Writer() for _ in range(writers)]
@@ -121,16 +157,17 @@ class PostgresStore:
         """Commit a batch; an answer or an exception per operation."""
         writer = self._idle.pop()  # the coalescer has at most `writers` batches in flight
         try:
-            return await self._write(writer, operations)
+            return await self._write(writer, operations, time.monotonic() + SPLIT_FOR_S)
         finally:
             self._idle.append(writer)
 
-    async def _write(self, writer: _Writer, operations: Sequence[Operation]) -> list[Any]:
-        deadline = time.monotonic() + self._reconnect_for_s
-        pause_s, clashes = FIRST_PAUSE_S, 0
-        while True:  # bounded by the deadline and by MAX_CLASHES
+    async def _write(self, writer: _Writer, operations: Sequence[Operation], split_until_s: float) -> list[Any]:
+        pause_s, clashes, asked_s = FIRST_PAUSE_S, 0, time.monotonic()
+        while True:  # bounded by the outage's length and by MAX_CLASHES
             try:
-                return await self._transaction(writer, operations)
+                answers = await self._transaction(writer, operations)
+                self._outage.over()
+                return answers
             except BAD_INPUT as error:
                 own: Exception = InvalidInput(f"the ledger cannot store this: {error}")
                 break
@@ -139,26 +176,27 @@ class PostgresStore:
                 own = Unavailable(f"others are changing the same bookings: {error}", retry_after_s=0.5)
                 if clashes > MAX_CLASHES:
                     break
+            except LOCKED as error:
+                own = Unavailable(f"somebody else's transaction keeps a lock: {error}", retry_after_s=2.0)
+                if time.monotonic() > split_until_s:
+                    return [own] * len(operations)
+                break
             except LOST as error:
                 self.reconnects += 1
                 await self._drop(writer)
-                if time.monotonic() + pause_s > deadline:
-                    lost = Unavailable(f"the ledger does not answer ({type(error).__name__})", retry_after_s=5.0)
-                    return [lost] * len(operations)
+                if self._outage.too_long(asked_s):
+                    return [_unavailable(error)] * len(operations)
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
             except Exception as error:
                 own = error
                 break
-        return await self._write_halves(writer, operations, own)
-
-    async def _write_halves(self, writer: _Writer, operations: Sequence[Operation], own: Exception) -> list[Any]:
         if len(operations) == 1:
             return [own]
         self.batches_split += 1
         middle = len(operations) // 2
-        first = await self._write(writer, operations[:middle])
-        return first + await self._write(writer, operations[middle:])
+        first = await self._write(writer, operations[:middle], split_until_s)
+        return first + await self._write(writer, operations[middle:], split_until_s)
 
     async def _transaction(self, writer: _Writer, operations: Sequence[Operation]) -> list[Any]:
         connection, chain = await self._connected(writer)
@@ -181,7 +219,9 @@ class PostgresStore:
             await connection.execute(LOCK_FANS % ",".join(map(str, locks)) if locks else "BEGIN")
             program = transaction(operations, chain, history=self._conflict_history, at_once=True)
             answers, entry = await self._run(connection, program, optimistic=optimistic)
-            await connection.execute("COMMIT")
+            await self._commit(connection)
+        except LOST:
+            raise  # the connection is dropped; a ROLLBACK would only wait
         except BaseException:
             with contextlib.suppress(Exception):
                 await connection.execute("ROLLBACK", timeout=1.0)
@@ -200,6 +240,17 @@ class PostgresStore:
         except StopIteration as done:
             answer: Answer = done.value
             return answer
+
+    async def _commit(self, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+        """Commit. A commit without an answer is never cancelled, only its connection is dropped.
+
+        If it were, PostgreSQL would no longer wait for its synchronous standby and show others what no standby has.
+        """
+        drop = asyncio.get_running_loop().call_later(self._call_timeout_s, connection.terminate)
+        try:
+            await connection.execute("COMMIT", timeout=10 * self._call_timeout_s)
+        finally:
+            drop.cancel()
 
     async def _query(
         self, connection: "asyncpg.Connection[asyncpg.Record]", query: Query, *, optimistic: bool
@@ -220,10 +271,8 @@ class PostgresStore:
 
     async def _connected(self, writer: _Writer) -> "tuple[asyncpg.Connection[asyncpg.Record], Chain]":
         if writer.connection is None or writer.connection.is_closed() or writer.chain is None:
-            writer.connection = await asyncpg.connect(
-                self._url,
-                timeout=CONNECT_TIMEOUT_S,
-                command_timeout=CALL_TIMEOUT_S,
+            writer.connection = await self._hosts.connect(
+                command_timeout=self._call_timeout_s,
                 server_settings=SETTINGS,
                 statement_cache_size=STATEMENTS,
                 max_cached_statement_lifetime=0,
@@ -255,39 +304,42 @@ class PostgresStore:
             connection.terminate()
 
     async def read(self, query: Query) -> list[Row]:
-        """The rows of a read, as last committed. Retries over a new connection until the deadline."""
-        deadline = time.monotonic() + self._reconnect_for_s
-        pause_s = FIRST_PAUSE_S
-        while True:  # bounded by the deadline
+        """The rows of a read, as last committed. Retries over a new connection while the outage is short."""
+        pause_s, asked_s = FIRST_PAUSE_S, time.monotonic()
+        while True:  # bounded by the outage's length
             try:
-                return await self._fetch(self._sql[query.name], *postgres_arguments(query))
+                rows = await self._fetch(self._sql[query.name], *postgres_arguments(query))
+                self._outage.over()
+                return rows
             except BAD_INPUT as error:
                 raise InvalidInput(f"the ledger cannot look for this: {error}") from error
             except LOST as error:
-                if time.monotonic() + pause_s > deadline:
-                    raise Unavailable(
-                        f"the ledger does not answer ({type(error).__name__})", retry_after_s=5.0
-                    ) from error
+                if self._outage.too_long(asked_s):
+                    raise _unavailable(error) from error
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     async def time_us(self) -> int:
-        rows = await self._fetch("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+        """The database's clock. Tries once."""
+        try:
+            rows = await self._fetch("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+        except LOST as error:
+            raise _unavailable(error) from error
         return int(rows[0][0])
 
     async def _fetch(self, sql: str, *arguments: Any) -> list[Row]:
         async with self._pool_lock:
             if self._pool is None:
                 self._pool = await asyncpg.create_pool(
-                    self._url,
                     min_size=0,
                     max_size=self._reader_count,
-                    timeout=CONNECT_TIMEOUT_S,
-                    command_timeout=CALL_TIMEOUT_S,
+                    connect=self._hosts.connect,
+                    command_timeout=READ_TIMEOUT_S,
                     server_settings=READER_SETTINGS,
                     reset=_keep_as_is,
                 )
-        return await self._pool.fetch(sql, *arguments)  # type: ignore[return-value]
+        async with asyncio.timeout(READ_TIMEOUT_S):  # waiting for a free connection included
+            return await self._pool.fetch(sql, *arguments)  # type: ignore[return-value]
 
     async def aclose(self) -> None:
         for writer in self._idle:
@@ -295,6 +347,10 @@ class PostgresStore:
                 await writer.connection.close(timeout=5.0)
         if self._pool is not None:
             self._pool.terminate()
+
+
+def _unavailable(error: Exception) -> Unavailable:
+    return Unavailable(f"the ledger does not answer ({type(error).__name__})", retry_after_s=5.0)
 
 
 async def _keep_as_is(connection: Any) -> None:

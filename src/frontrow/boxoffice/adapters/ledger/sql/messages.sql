@@ -18,6 +18,10 @@ WHERE delivery_state = 'waiting' AND leased_until_us <= :now_us AND next_at_us <
   ) AS ranked WHERE ranked.place <= :per_lane ORDER BY ranked.next_at_us, ranked.number LIMIT :limit)
 ORDER BY number :skip_locked
 
+-- name: leased_deliveries(number int, until_us int)
+SELECT d.number FROM :rows CROSS JOIN deliveries AS d
+WHERE d.number = r.number AND d.leased_until_us = r.until_us AND coalesce(d.delivery_state, '') = 'waiting'
+
 -- name: lease_deliveries(number int, until_us int)
 UPDATE deliveries AS d SET leased_until_us = r.until_us FROM :rows WHERE d.number = r.number
 RETURNING d.number, d.kind, d.lane, d.dedupe, d.body, d.attempts, d.created_at_us
@@ -49,8 +53,8 @@ INSERT INTO push_subscriptions (endpoint, fan, document, created_at_us)
 SELECT r.endpoint, r.fan, r.document, r.now_us FROM :rows WHERE true
 ON CONFLICT (endpoint) DO UPDATE SET fan = excluded.fan, document = excluded.document
 
--- name: push_of() :fan text
-SELECT document FROM push_subscriptions WHERE fan = :fan ORDER BY endpoint LIMIT 20
+-- name: push_of(fan text)
+SELECT p.fan, p.document FROM :rows CROSS JOIN push_subscriptions AS p WHERE p.fan = r.fan ORDER BY p.endpoint
 
 -- name: put_endpoints(id text, organiser text, event_id text, url text, secret text, facts text, active int, now_us int)
 INSERT INTO webhook_endpoints (id, organiser, event_id, url, secret, facts, active, changed_at_us)

@@ -25,12 +25,22 @@ SELECT r.fact, r.body, r.event_id, r.booking_id, r.at_us FROM :rows
 SELECT number FROM outbox WHERE published_at_us IS NULL AND leased_until_us <= :now_us
 ORDER BY number LIMIT :limit :skip_locked
 
+-- name: leased_facts(number int, until_us int)
+SELECT o.number FROM :rows CROSS JOIN outbox AS o
+WHERE o.number = r.number AND o.leased_until_us = r.until_us AND coalesce(o.published_at_us, 0) = 0
+
 -- name: lease_facts(number int, until_us int)
 UPDATE outbox AS o SET leased_until_us = r.until_us FROM :rows WHERE o.number = r.number
 RETURNING o.number, o.body
 
 -- name: facts_published(number int, now_us int)
 UPDATE outbox AS o SET published_at_us = r.now_us FROM :rows WHERE o.number = r.number
+
+-- name: missed_facts() :source text :newest int :limit int
+SELECT o.number, o.body FROM (SELECT number, body, published_at_us FROM outbox ORDER BY number DESC LIMIT :newest) AS o
+WHERE o.published_at_us IS NOT NULL AND NOT EXISTS
+  (SELECT 1 FROM inbox AS i WHERE i.source = :source AND i.message_id = CAST(o.number AS text))
+ORDER BY o.number LIMIT :limit
 
 -- name: purge_facts() :before_us int :limit int
 -- Published facts stay in the audit log; here they can be deleted.

@@ -5,8 +5,8 @@ ON CONFLICT DO NOTHING RETURNING id
 -- name: organisers_page() :after text :limit int
 SELECT o.id, o.name, o.created_at_us FROM organisers AS o WHERE o.id > :after ORDER BY o.id LIMIT :limit
 
--- name: organiser_by_id() :id text
-SELECT o.id, o.name, o.created_at_us FROM organisers AS o WHERE o.id = :id
+-- name: organisers_by_id(id text)
+SELECT o.id, o.name, o.created_at_us FROM :rows CROSS JOIN organisers AS o WHERE o.id = r.id
 
 -- name: put_sellers(organiser_id text, name text, address text, tax_id text, tax_basis_points int, now_us int)
 INSERT INTO sellers (organiser_id, name, address, tax_id, tax_basis_points, changed_at_us)
@@ -26,9 +26,10 @@ SELECT r.organiser_id, r.now_us, r.name, r.address, r.tax_id, r.tax_basis_points
 ON CONFLICT (organiser_id, since_us) DO UPDATE SET name = excluded.name, address = excluded.address,
   tax_id = excluded.tax_id, tax_basis_points = excluded.tax_basis_points
 
--- name: seller_at() :organiser_id text :at_us int
-SELECT h.organiser_id, h.name, h.address, h.tax_id, h.tax_basis_points FROM seller_history AS h
-WHERE h.organiser_id = :organiser_id AND h.since_us <= :at_us ORDER BY h.since_us DESC LIMIT 1
+-- name: sellers_of(organiser_id text)
+-- The seller details of organisers, oldest first, each with the time since when it is valid.
+SELECT h.organiser_id, h.name, h.address, h.tax_id, h.tax_basis_points, h.since_us
+FROM :rows CROSS JOIN seller_history AS h WHERE h.organiser_id = r.organiser_id ORDER BY h.since_us
 
 -- name: keep_tax_rates(event_id text, since_us int, tax_basis_points int)
 -- An event's rate (-1: the seller's). The row with since_us 0 is the initial one and is written once.
@@ -37,9 +38,10 @@ SELECT r.event_id, r.since_us, r.tax_basis_points FROM :rows WHERE true
 ON CONFLICT (event_id, since_us) DO UPDATE SET tax_basis_points = excluded.tax_basis_points
   WHERE tax_rate_history.since_us > 0
 
--- name: tax_rate_at() :event_id text :at_us int
-SELECT h.tax_basis_points FROM tax_rate_history AS h
-WHERE h.event_id = :event_id AND h.since_us <= :at_us ORDER BY h.since_us DESC LIMIT 1
+-- name: tax_rates_of(event_id text)
+-- The own tax rates of events, oldest first, each with the time since when it is valid.
+SELECT h.event_id, h.tax_basis_points, h.since_us
+FROM :rows CROSS JOIN tax_rate_history AS h WHERE h.event_id = r.event_id ORDER BY h.since_us
 
 -- name: lock_organiser() :id text
 -- One change of a team at a time, so that the last owner is recognised.
@@ -252,8 +254,8 @@ SELECT DISTINCT event_id FROM bookings WHERE fan = :fan AND state IN ('confirmed
 -- name: has_name_in() :event_id text :fan text
 SELECT t.fan FROM name_tails AS t WHERE t.fan = :fan AND t.event_id = :event_id LIMIT 1
 
--- name: name_of_buyer() :booking_id text
-SELECT c.name FROM bookings AS b JOIN contacts AS c ON c.fan = b.fan WHERE b.id = :booking_id
+-- name: names_of_buyers(id text)
+SELECT b.id, c.name FROM :rows CROSS JOIN bookings AS b JOIN contacts AS c ON c.fan = b.fan WHERE b.id = r.id
 
 -- name: drop_in_app(fan text)
 DELETE FROM in_app_messages WHERE fan IN (SELECT r.fan FROM :rows)

@@ -1,0 +1,93 @@
+"""Connects to PostgreSQL by URL: one server, or several of which one is the primary.
+
+    postgresql://user@host:5432/name          postgresql://user@host1:5432,host2:5432/name
+
+Of several hosts only the primary is used, unless the URL asks for something else (`?target_session_attrs=any`). Each
+host has a time-out of its own, so one that swallows everything does not keep us from the next. The host that was the
+primary last is asked first. A connection whose other end is gone is closed by TCP after some seconds, even when idle.
+"""
+
+import re
+import socket
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import asyncpg
+
+CONNECT_TIMEOUT_S: Final = 2.0  # per host
+PRIMARY: Final = "target_session_attrs=primary"
+_PARTS: Final = re.compile(
+    r"(?P<scheme>postgres(?:ql)?://)(?P<credentials>[^/?#]*@)?(?P<hosts>[^/?#]*)(?P<rest>.*)", re.DOTALL
+)
+# Ask an idle peer after 5 s, then every 2 s; three silent answers, or 6 s without an acknowledgement, end it.
+_KEEPALIVE: Final = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 6_000}
+
+
+def ask_for_primary(url: str) -> str:
+    """`url` as it is, except that one with several hosts says that only the primary will do."""
+    parts = _PARTS.fullmatch(url)
+    if parts is None:
+        return url
+    rest = parts["rest"].replace("target_session_attrs=read-write", PRIMARY)  # our readers are read-only on purpose
+    if "," in parts["hosts"] and "target_session_attrs=" not in rest:
+        rest += ("&" if "?" in rest else "?") + PRIMARY
+    return url[: parts.start("rest")] + rest
+
+
+def split_hosts(url: str) -> list[str]:
+    """One URL per host of `url`."""
+    url = ask_for_primary(url)
+    parts = _PARTS.fullmatch(url)
+    if parts is None:
+        return [url]
+    before, after = url[: parts.start("hosts")], url[parts.end("hosts") :]
+    return [before + host + after for host in parts["hosts"].split(",")]
+
+
+class PostgresHosts:
+    """The hosts of one URL. `connect` returns a connection to the first that can be used."""
+
+    def __init__(self, url: str) -> None:
+        self._urls = split_hosts(url)
+        self._last_good = 0
+
+    async def connect(
+        self, *_: Any, timeout: float | None = None, **options: Any
+    ) -> "asyncpg.Connection[asyncpg.Record]":
+        """A new connection. `timeout` counts for each host. Raises the error of the host that was asked first.
+
+        Can stand as a pool's `connect`: what such a pool says about hosts is ignored.
+        """
+        import asyncpg
+        from asyncpg.exceptions import TargetServerAttributeNotMatched
+
+        failures = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TargetServerAttributeNotMatched)
+        failure: Exception | None = None
+        for number in [*range(self._last_good, len(self._urls)), *range(self._last_good)]:
+            try:
+                connection: asyncpg.Connection[asyncpg.Record]
+                connection = await asyncpg.connect(self._urls[number], timeout=timeout or CONNECT_TIMEOUT_S, **options)
+            except failures as error:
+                failure = failure or error
+                continue
+            self._last_good = number
+            _notice_dead_peers(connection)
+            return connection
+        assert failure is not None
+        raise failure
+
+
+async def connect(url: str, **options: Any) -> "asyncpg.Connection[asyncpg.Record]":
+    """One connection to the primary of `url`."""
+    return await PostgresHosts(url).connect(**options)
+
+
+def _notice_dead_peers(connection: Any) -> None:
+    transport = getattr(connection, "_transport", None)  # asyncpg has no public way to its socket
+    sock = transport.get_extra_info("socket") if transport is not None else None
+    if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        if hasattr(socket, name):  # not on every system
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -1,0 +1,141 @@
+"""PostgreSQL as networks and administrators treat it: cut off, full, locked. Callers hear of it in time."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+
+from frontrow.app import doctor
+from frontrow.boxoffice.adapters.ledger.backups import backup
+from frontrow.boxoffice.adapters.ledger.engine import postgres
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.migrate import migrate
+from frontrow.boxoffice.adapters.ledger.programs.holds import fan_lock
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.model.holds import NewHold
+from frontrow.core import postgres_url
+from frontrow.core.errors import Unavailable
+from frontrow.settings.overload import OverloadSettings
+from frontrow.settings.platform import read_settings
+from tests.faults.proxy import Proxy
+from tests.support.servers import free_port
+from tests.web.api.support import SECRET
+
+NOW_US = 1_700_000_000_000_000
+
+
+def wish(number: int) -> NewHold:
+    return NewHold(f"bkg_{number:08d}", "evt", f"fan_{number}", (number,), NOW_US, NOW_US + 600_000_000, cap=4)
+
+
+def port_of(url: str) -> int:
+    return int(url.rpartition("@")[2].partition("/")[0].rpartition(":")[2])
+
+
+def at_port(url: str, *ports: int) -> str:
+    """The same database at these ports of this machine."""
+    head, _, tail = url.rpartition("@")
+    return f"{head}@{','.join(f'127.0.0.1:{port}' for port in ports)}/{tail.partition('/')[2]}"
+
+
+def test_whoever_meets_a_silent_ledger_hears_of_it_before_the_request_is_given_up() -> None:
+    """A call in hand, and then the last attempt to connect."""
+    longest_s = max(postgres.CALL_TIMEOUT_S, postgres.RECONNECT_FOR_S) + postgres_url.CONNECT_TIMEOUT_S
+    assert longest_s < OverloadSettings().deadline_s
+    assert OverloadSettings().deadline_s > postgres.READ_TIMEOUT_S + postgres_url.CONNECT_TIMEOUT_S
+
+
+async def test_a_server_that_is_cut_off_from_the_ledger_answers_and_sells_again_when_it_is_back(
+    postgres_ledger_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F1: half-open connections, for writes and reads; those that come late do not wait all over again."""
+    async with Proxy(port_of(postgres_ledger_url)) as proxy:
+        url = at_port(postgres_ledger_url, proxy.port)
+        ledger = await open_ledger(url, call_timeout_s=0.2, reconnect_for_s=0.1, warm=True)
+        await ledger.place_hold(wish(1))
+        proxy.blackhole()
+        monkeypatch.setattr(postgres_url, "CONNECT_TIMEOUT_S", 0.2)
+        for number in (2, 3):
+            answers = await asyncio.gather(ledger.place_hold(wish(number)), ledger.time_us(), return_exceptions=True)
+            assert [type(answer) for answer in answers] == [Unavailable, Unavailable]
+        monkeypatch.undo()
+        proxy.swallowing = False
+        assert (await ledger.place_hold(wish(1))).repeated
+        assert (await ledger.booking("bkg_00000001")) is not None
+        await ledger.aclose()
+
+
+@pytest.fixture
+async def ledger(postgres_ledger_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SqlLedger]:
+    monkeypatch.setitem(postgres.SETTINGS, "lock_timeout", "100ms")
+    one = await open_ledger(postgres_ledger_url, writers=1)
+    yield one
+    await one.aclose()
+
+
+async def test_a_frozen_transaction_stops_only_those_who_need_what_it_locked(
+    ledger: SqlLedger, postgres_ledger_url: str
+) -> None:
+    """Everybody else in the same batch is served, and nobody waits for several lock time-outs in a row."""
+    holds = [wish(number) for number in range(6)]
+    with psycopg.connect(postgres_ledger_url) as frozen:
+        frozen.execute("SELECT pg_advisory_xact_lock(%s)", (fan_lock(holds[4]),))
+        first = asyncio.ensure_future(ledger.place_hold(wish(99)))  # the others form a batch behind it
+        answers = await asyncio.gather(*map(ledger.place_hold, holds), return_exceptions=True)
+        await first
+    assert [number for number, answer in enumerate(answers) if isinstance(answer, Unavailable)] == [4]
+    assert not [answer for answer in answers if isinstance(answer, Exception) and not isinstance(answer, Unavailable)]
+    assert not (await ledger.place_hold(holds[4])).repeated
+
+
+async def test_connections_that_are_used_up_are_an_error_that_passes(postgres_ledger_url: str) -> None:
+    role = "crowded"
+    with psycopg.connect(postgres_ledger_url, autocommit=True) as admin:
+        admin.execute(f"DROP ROLE IF EXISTS {role}")
+        admin.execute(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 3")
+        admin.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {role}")
+        admin.execute(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {role}")
+        try:
+            url = postgres_ledger_url.replace("postgres@", f"{role}@")
+            ledger = await open_ledger(url, writers=1, readers=1, reconnect_for_s=0.1)
+            with contextlib.ExitStack() as others:
+                for _ in range(3):
+                    others.enter_context(psycopg.connect(url))
+                for ask in (ledger.place_hold(wish(1)), ledger.booking("bkg_00000001"), ledger.time_us()):
+                    with pytest.raises(Unavailable):
+                        await ask
+            assert not (await ledger.place_hold(wish(1))).repeated
+            assert (await ledger.booking("bkg_00000001")) is not None
+            await ledger.aclose()
+        finally:
+            admin.execute(f"DROP OWNED BY {role}")
+            admin.execute(f"DROP ROLE {role}")
+
+
+async def test_several_hosts_can_be_named_and_one_that_swallows_everything_delays_nobody_for_long(
+    postgres_ledger_url: str,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections and says nothing
+        ports = (silent.getsockname()[1], port_of(postgres_ledger_url))
+        hosts = postgres_url.PostgresHosts(at_port(postgres_ledger_url, *ports))
+        for _ in range(2):  # the second time the good one is asked first
+            connection = await hosts.connect(timeout=0.3)
+            assert await connection.fetchval("SELECT 1") == 1
+            await connection.close()
+
+
+async def test_every_command_takes_a_ledger_with_several_hosts(postgres_url: str, tmp_path: object) -> None:
+    """`host1:port1,host2:port2` was refused: "invalid literal for int()"."""
+    url = at_port(postgres_url, free_port(), port_of(postgres_url))
+    await asyncio.to_thread(migrate, url)
+    ledger = await open_ledger(url)
+    await ledger.place_hold(wish(1))
+    assert (await ledger.booking("bkg_00000001")) is not None
+    await ledger.aclose()
+    await asyncio.to_thread(backup, url, tmp_path / "ledger.backup")  # type: ignore[operator]
+    env = {"FRONTROW_LEDGER_URL": url, "FRONTROW_REDIS_URL": "redis://127.0.0.1:1/0", "FRONTROW_SECRET_KEY": SECRET}
+    settings = read_settings(env=env | {"FRONTROW_SERVER_DEMO": "true"})
+    assert {one.state for one in await doctor.ledger(settings)} == {doctor.OK}
