@@ -69,7 +69,7 @@ def rehearse(
             as_json.write_text(text + "\n")
 
 
-def read_sale_plan(config: Path | None, *, room: dict[str, Any], sale: dict[str, Any]) -> "SalePlan":
+def read_sale_plan(config: str | None, *, room: dict[str, Any], sale: dict[str, Any]) -> "SalePlan":
     """The plan of a frontrow.toml, with what the command line says instead (None: nothing)."""
     from frontrow.rehearsal.sale_plan import SalePlan
 

@@ -1,11 +1,11 @@
 """`frontrow size`: what a sale needs, from a rehearsal and our own benchmarks."""
 
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from frontrow.cli.deployment_options import ConfigOption
 from frontrow.cli.rehearse import read_sale_plan
 from frontrow.core.errors import FrontrowError
 
@@ -16,9 +16,7 @@ def size(
     capacity: Annotated[int | None, typer.Option(help="People in the shop at once (room.capacity).")] = None,
     window_size: Annotated[int | None, typer.Option(help="People admitted per slide (room.window_size).")] = None,
     arrivals: Annotated[str | None, typer.Option(help="spike, steady or bots.")] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", "-c", help="A frontrow.toml with [room] and perhaps [rehearsal].")
-    ] = None,
+    config: ConfigOption = None,
     cdn: Annotated[
         bool, typer.Option("--cdn", help="A CDN answers what is public and the same for everybody.")
     ] = False,

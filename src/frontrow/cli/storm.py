@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from frontrow.cli.deployment_options import ConfigOption
 from frontrow.core import settings_loader
 from frontrow.core.errors import FrontrowError
 
@@ -29,9 +30,7 @@ def storm(
         str,
         typer.Option(envvar="FRONTROW_STORM_TOKEN", help="The server's consent, made there by `frontrow storm-token`."),
     ] = "",
-    config: Annotated[
-        Path | None, typer.Option("--config", "-c", help="A file with a table [rehearsal]: who comes, what they do.")
-    ] = None,
+    config: ConfigOption = None,
     people: Annotated[int | None, typer.Option(help="Fans that come.")] = None,
     arrivals: Annotated[str | None, typer.Option(help="spike, steady or bots.")] = None,
     come_within_s: Annotated[float | None, typer.Option(help="They come within so many seconds.")] = None,
@@ -69,14 +68,14 @@ def storm(
 
 
 def _make_plan(
-    consent: "ServerConsent", config: Path | None, sale_changes: dict[str, Any], bounds: dict[str, Any]
+    consent: "ServerConsent", config: str | None, sale_changes: dict[str, Any], bounds: dict[str, Any]
 ) -> "StormPlan":
     import dataclasses
 
     from frontrow.rehearsal.sale_plan import SalePlan
     from frontrow.rehearsal.storm_plan import STORM_PLAN, StormPlan
 
-    table = dict(settings_loader.read_toml(str(config)).get("rehearsal", {})) if config is not None else {}
+    table = dict(settings_loader.read_tables(config).get("rehearsal", {}))
     names = {field.name for field in dataclasses.fields(SalePlan)} - {"room"}
     table = {name: getattr(STORM_PLAN, name) for name in names if name not in table} | table
     outages = {name: table.pop(name) for name in ("provider_outage", "server_outage")}

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from frontrow.app.storm_tokens import make_storm_event, make_storm_token, read_server_settings
-from frontrow.cli.serve import ConfigOption
+from frontrow.cli.deployment_options import ConfigOption, FolderOption
 from frontrow.core.errors import FrontrowError
 
 MAX_MINUTES = 24 * 60
@@ -19,7 +19,7 @@ def storm_token(
     ] = None,
     minutes: Annotated[int, typer.Option(min=1, max=MAX_MINUTES, help="The token ends then.")] = 60,
     config: ConfigOption = None,
-    folder: Annotated[str | None, typer.Option(help="The server's folder.")] = None,
+    folder: FolderOption = None,
 ) -> None:
     """Print a token that lets `frontrow storm` load this server: one event, for an hour."""
     if bool(event) == (seats is not None):
