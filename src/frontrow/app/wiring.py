@@ -106,6 +106,7 @@ from frontrow.web.streams.seat_routes import LiveSeats
 
 __all__ = ["Platform", "PlatformSettings", "Secrets", "WorkUrls", "open_jobs", "open_platform", "read_settings"]
 
+REFUSED_BY_POSTGRES: Final = ("28", "3D")  # a wrong user or password, or no such database: waiting would not help
 ALL_GROUPS: Final = (*GROUPS, WAITLIST_GROUP)
 MakeFrameLog = Callable[[str], FrameLog]
 
@@ -338,6 +339,8 @@ async def _open_ledger(settings: PlatformSettings) -> SqlLedger:
         raise
     except Exception as error:  # the driver's own, of any class; its words may hold no password, its address might
         why = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        if getattr(error, "sqlstate", "")[:2] in REFUSED_BY_POSTGRES:
+            raise ConfigError(f"ledger.url: {why}", param="ledger.url") from None
         raise Unavailable(f"the ledger of ledger.url does not answer: {why}") from None
 
 
