@@ -1,7 +1,7 @@
 # Everything Frontrow does for a developer. `make demo` and `make test` need Python 3.11+, make and a package registry.
 PYTHON ?= python3
 BIN := .venv/bin
-JOBS ?= 2
+JOBS ?= $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')# tests wait for others a third of their time
 PRETTIER := $(BIN)/node tests/node/node_modules/prettier/bin/prettier.cjs --log-level warn
 SCRIPTS := "src/frontrow/web/static/**/*.{js,css}" "src/frontrow/boxoffice/messaging/texts/*.json" "tests/node/*.{mjs,json}"
 
@@ -83,9 +83,12 @@ stripe-schema: setup  ## renew tests/data/stripe_schema.json from Stripe's OpenA
 audit: setup     ## known vulnerabilities of the locked dependencies (asks a vulnerability service on the internet)
 	$(BIN)/pip-audit -r requirements/dev.txt --require-hashes --disable-pip --strict
 
-lock:            ## renew requirements/dev.txt from pyproject.toml
-	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group bench --universal --python-version 3.11 \
-	  --no-header --no-annotate --generate-hashes --upgrade --quiet -o requirements/dev.txt
+COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --no-header --no-annotate --generate-hashes --quiet
+
+lock:            ## renew requirements/: everything for development, what the image has, what builds it
+	$(COMPILE) pyproject.toml --all-extras --group dev --group bench --upgrade -o requirements/dev.txt
+	$(COMPILE) pyproject.toml --extra platform --extra traces -c requirements/dev.txt -o requirements/image.txt
+	printf 'setuptools>=77\ncython>=3.1\nwheel\n' | $(COMPILE) - -c requirements/dev.txt -o requirements/build.txt
 
 clean:
 	rm -rf .venv tests/node/node_modules bench/out build src/*.egg-info

@@ -23,7 +23,6 @@ ROWS = {
     "staff_sign_in": "public",
     "accept_invitation": "public",
     "openapi": "public",
-    "docs": "public",
     "get_map": "public",
     "get_seats": "own:public",
     "poll_seats": "own:public",

@@ -69,6 +69,8 @@ from frontrow.core.derived_keys import Secrets
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.ids import Ids
 from frontrow.core.settings_loader import load, named
+from frontrow.limits.http.client import ClientAddress
+from frontrow.settings.colours import theme_css
 from frontrow.settings.platform import PlatformSettings, read_settings
 from frontrow.settings.room import PLATFORM_IDLE_S
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
@@ -100,6 +102,7 @@ from frontrow.web.platform.platform import (
 from frontrow.web.platform.platform_keys import open_keys
 from frontrow.web.platform.visits import RoomVisits
 from frontrow.web.room.page import PageSettings, RoomPages
+from frontrow.web.server.address_caps import AddressCaps
 from frontrow.web.site.fans.waiting_room import SiteSurroundings
 from frontrow.web.streams.positions import Streams
 from frontrow.web.streams.seat_routes import LiveSeats
@@ -151,7 +154,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         keys = await open_keys(settings, ledger, secret_keys.key("keys"), now())
         claims = _open_claims(settings.redis.url)
         stack.push_async_callback(claims.aclose)
-        provider = GuardedProvider(_platform_provider(settings, now), now)
+        provider = _platform_provider(settings, now)
         stack.push_async_callback(provider.aclose)
         outgoing = SafeHttpClient()
         stack.push_async_callback(outgoing.aclose)
@@ -175,7 +178,8 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         people = _make_people(settings, ledger, now, ids, secret_keys)
         stack.push_async_callback(people.aclose)
         zones: dict[str, str] = {}
-        room, endpoints, rooms, checks = _make_room(settings, keys.room, now, clock, people, openings, zones)
+        caps = _make_stream_caps(settings)
+        room, endpoints, rooms, checks = _make_room(settings, keys.room, now, clock, people, openings, zones, caps)
         stack.push_async_callback(checks.aclose)
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
@@ -188,6 +192,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             passes,
             views,
             settings.server.max_streams,
+            caps,
             functools.partial(booking_token, secret_keys),
         )
         stack.push_async_callback(live.aclose)
@@ -272,7 +277,13 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
         stack.push_async_callback(bus.aclose)
         claims = _open_claims("" if work.claims == "memory:" else work.claims)
         stack.push_async_callback(claims.aclose)
-        provider = open_provider(work.payments, clock, stripe_key=work.stripe_key, stripe_api=work.stripe_api)
+        provider = open_provider(
+            work.payments,
+            clock,
+            stripe_key=work.stripe_key,
+            stripe_api=work.stripe_api,
+            public_url=work.public_url,
+        )
         if provider is not None:
             stack.push_async_callback(provider.aclose)
         outgoing = SafeHttpClient()
@@ -429,17 +440,19 @@ def _frame_logs(settings: PlatformSettings, clock: Clock) -> MakeFrameLog:
     return lambda event_id: RedisFrameLog(settings.redis.url, event_id)
 
 
-def _platform_provider(settings: PlatformSettings, clock: Clock) -> PaymentProvider:
-    if settings.stripe.key:
-        from frontrow.boxoffice.adapters.payments.stripe import StripeProvider
-
-        stripe = settings.stripe
-        return StripeProvider(stripe.key, stripe.webhook_secret, api_base=stripe.api)
-    from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
-    from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
-
-    journal = PaymentJournal(settings.deployment.payments_journal)
-    return SimulatedProvider(clock, webhooks=False, journal=journal)
+def _platform_provider(settings: PlatformSettings, clock: Clock) -> GuardedProvider:
+    stripe = settings.stripe
+    with named("payments.url"):
+        provider = open_provider(
+            settings.deployment.payments_url,
+            clock,
+            stripe_key=stripe.key,
+            webhook_secret=stripe.webhook_secret,
+            stripe_api=stripe.api,
+            public_url=settings.public_url,
+        )
+    assert provider is not None
+    return provider
 
 
 def _make_room(
@@ -450,6 +463,7 @@ def _make_room(
     people: People,
     openings: Openings,
     zones: dict[str, str],
+    caps: AddressCaps,
 ) -> tuple[WaitingRoom, RoomEndpoints, Rooms, HumanChecks]:
     """The waiting room over the platform's Redis and database. It keeps `given_clock`, if there is one."""
     folder = settings.folder / "room"
@@ -461,7 +475,7 @@ def _make_room(
     rules = DoorRules(server.per_person, server.per_ip, page.per_device)
     entry = DoorLimits(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
     secure = page.secure_cookies or is_https(settings.public_url)
-    page_settings = PageSettings(page.brand, (), page.shop_url, secure)
+    page_settings = PageSettings(page.brand, (), page.shop_url, secure, theme=theme_css(page.colours))
     pages = RoomPages(room, entry, page_settings, SiteSurroundings(room, page_settings, openings.events, zones))
     identity = SessionIdentity(room, fan_of(people), people.fans.is_proven)
     endpoints = RoomEndpoints(room, entry, pages, {}, organiser_key=page.organiser_key, identity=identity)
@@ -470,11 +484,17 @@ def _make_room(
         endpoints,
         own.config(),
         clock,
-        lambda: Streams(max_open=server.max_streams, heartbeat_s=page.heartbeat_s),
+        lambda: Streams(max_open=server.max_streams, heartbeat_s=page.heartbeat_s, caps=caps),
         checks.make,
         page.rules(),
     )
     return room, endpoints, rooms, checks
+
+
+def _make_stream_caps(settings: PlatformSettings) -> AddressCaps:
+    """How many live streams one address may have, over all rooms and maps of this process."""
+    overload, proxies = settings.overload, ClientAddress(settings.server.trusted_proxies)
+    return AddressCaps(overload.max_streams_per_address, overload.uncapped, proxies.is_proxy)
 
 
 def _make_people(settings: PlatformSettings, ledger: SqlLedger, clock: Clock, ids: Ids, secret_keys: Secrets) -> People:

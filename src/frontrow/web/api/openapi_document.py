@@ -1,12 +1,11 @@
 """The API's document (OpenAPI 3.1): the framework's schema, completed by what the routes declare.
 
 Routes declare `opt["body"]` and `opt["answers"]` (endpoints that both doors share), `opt["problems"]` and who may call
-them. The headers that every POST takes are added. Served as /openapi.json, and at /docs as a page that needs no script
-and no other server.
+them. The headers that every POST takes and each operation's group are added. Served as /openapi.json;
+`site.api_viewer` shows it at /docs.
 """
 
 import asyncio
-import html
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -16,16 +15,40 @@ from litestar.handlers import HTTPRouteHandler
 
 from frontrow.core.errors import NotFound
 from frontrow.web.api.access import Access
+from frontrow.web.api.operation_groups import GROUPS, group_of
 from frontrow.web.api.problems import Problem
 
 REF: Final = "#/components/schemas/{name}"
 COMMON: Final = (400, 405, 422, 429, 500, 503)
+DESCRIPTION: Final = """\
+Sell tickets: join the waiting room, exchange the place for a pass, hold seats, pay, fetch the tickets.
+
+Errors are `application/problem+json` with a stable `code`. Every POST takes an `Idempotency-Key`. To try an operation,
+enter the proof it asks for under *Authorize*: programs of organisers use an API key as `session`."""
 SCHEMES: Final = {
-    "pass": {"type": "http", "scheme": "bearer", "description": "the pass of the event's waiting room"},
-    "place": {"type": "http", "scheme": "bearer", "description": "the place that a join returned"},
-    "booking": {"type": "apiKey", "in": "header", "name": "Frontrow-Booking", "description": "a booking token"},
-    "shop_pass": {"type": "apiKey", "in": "header", "name": "Frontrow-Pass", "description": "the pass, beside others"},
-    "session": {"type": "http", "scheme": "bearer", "description": "a session (frs_…) or an API key (frk_…)"},
+    "pass": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "The pass of the event's waiting room, from `room_claim`.",
+    },
+    "place": {"type": "http", "scheme": "bearer", "description": "The place that `room_join` returned."},
+    "booking": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "Frontrow-Booking",
+        "description": "The booking token (`frb_…`) that `place_hold` returned.",
+    },
+    "shop_pass": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "Frontrow-Pass",
+        "description": "The pass, beside another proof in `Authorization`.",
+    },
+    "session": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A session (`frs_…`) or an API key (`frk_…`) that an owner made with `make_api_key`.",
+    },
 }
 IDEMPOTENCY_KEY: Final = {
     "name": "Idempotency-Key",
@@ -71,8 +94,10 @@ def complete(app: Litestar, handlers: Iterable[HTTPRouteHandler]) -> dict[str, A
     schemas = schema.setdefault("components", {}).setdefault("schemas", {})
     schemas.update(components)
     schema["components"]["securitySchemes"] = SCHEMES
-    for operations in schema["paths"].values():
+    schema["tags"] = [{"name": group.name, "description": group.description} for group in GROUPS]
+    for path, operations in schema["paths"].items():
         for method, operation in operations.items():
+            operation["tags"] = [group_of(path).name]
             if operation.get("operationId") in by_id:
                 _complete(operation, method, by_id[operation["operationId"]])
     return schema
@@ -162,39 +187,6 @@ def _json(schema: dict[str, Any]) -> dict[str, Any]:
     return {"application/json": {"schema": schema}}
 
 
-def page(schema: dict[str, Any]) -> str:
-    """The document as a page: every operation with its parameters, bodies and answers."""
-    parts = []
-    for path, operations in sorted(schema["paths"].items()):
-        for method, operation in operations.items():
-            parts.append(_section(path, method, operation))
-    title = html.escape(f"{schema['info']['title']} {schema['info']['version']}")
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f'<h1>{title}</h1><p>The document itself: <a href="/openapi.json">openapi.json</a>.</p>{"".join(parts)}</html>'
-    )
-
-
-def _section(path: str, method: str, operation: dict[str, Any]) -> str:
-    name = html.escape(operation.get("operationId", ""))
-    rows = [
-        f"<li><code>{html.escape(one['name'])}</code> in {one['in']}: {html.escape(one.get('description') or '')}</li>"
-        for one in operation.get("parameters", [])
-    ]
-    answers = [
-        f"<li>{status}: {html.escape(one.get('description') or '')}</li>"
-        for status, one in sorted(operation.get("responses", {}).items())
-    ]
-    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
-    shape = html.escape(body.get("$ref", "").rpartition("/")[2])
-    return (
-        f'<section id="{name}"><h2><code>{method.upper()} {html.escape(path)}</code></h2>'
-        f"<p>{html.escape(operation.get('summary') or '')} (<code>{name}</code>)</p><ul>{''.join(rows)}</ul>"
-        f"{f'<p>Body: <code>{shape}</code></p>' if shape else ''}<ul>{''.join(answers)}</ul></section>"
-    )
-
-
 @get(
     "/openapi.json",
     operation_id="openapi",
@@ -203,29 +195,16 @@ def _section(path: str, method: str, operation: dict[str, Any]) -> str:
     media_type="application/json",
 )
 async def openapi(request: Request[Any, Any, Any]) -> Response[bytes]:
-    _check_shown(request)
+    check_shown(request)
     headers = {"cache-control": "public, max-age=60"}
     document: bytes = await asyncio.to_thread(request.app.state.make_document)
     return Response(document, headers=headers, media_type="application/json")
 
 
-@get(
-    "/docs",
-    operation_id="docs",
-    summary="This document as a page",
-    opt={"access": Access.PUBLIC, "answers": {200: "text/html"}, "problems": (404,)},
-    media_type="text/html",
-)
-async def docs(request: Request[Any, Any, Any]) -> Response[str]:
-    _check_shown(request)
-    text = page(msgspec.json.decode(await asyncio.to_thread(request.app.state.make_document)))
-    headers = {"content-security-policy": "default-src 'none'", "x-content-type-options": "nosniff"}
-    return Response(text, headers=headers, media_type="text/html")
-
-
-def _check_shown(request: Request[Any, Any, Any]) -> None:
+def check_shown(request: Request[Any, Any, Any]) -> None:
+    """Refuse if this server keeps its document to itself."""
     if not request.app.state.platform.settings.server.docs:
         raise NotFound("this server does not show its document (server.docs)")
 
 
-ROUTES: list[HTTPRouteHandler] = [openapi, docs]
+ROUTES: list[HTTPRouteHandler] = [openapi]

@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol, TypeVar, cast
 import msgspec
 
 from frontrow.boxoffice.adapters.payments.stripe_objects import intent_of, refund_of
+from frontrow.boxoffice.adapters.payments.webhook_notices import read_notice
 from frontrow.boxoffice.adapters.payments.webhook_signatures import check_signature, sign
 from frontrow.boxoffice.model.provider_intents import (
     Intent,
@@ -211,9 +212,7 @@ class SimulatedProvider:
 
     def notice(self, body: bytes, signature: str, now_us: int) -> Notice | None:
         check_signature(body, signature, self._secret, now_us)
-        event = msgspec.json.decode(body)
-        about = event["data"]["object"]
-        return Notice(event["id"], event["type"], about["payment_intent" if about["object"] == "refund" else "id"])
+        return read_notice(body)
 
     async def aclose(self) -> None:
         if self._journal is not None:
