@@ -2,8 +2,8 @@
 
 So an embedded server can be restarted, and a test can kill a process between a call and its answer, without the
 "provider" forgetting whose money it holds. The file has one JSON line per call. A line that was cut off by a crash is a
-call that never happened, and so is one that found the disk full. Several processes (servers and `frontrow work`) may share one file: each call takes a lock and
-first reads what the others wrote.
+call that never happened, and so is one that found the disk full. Several processes (servers and `frontrow work`) may
+share one file: each call takes a lock and first reads what the others wrote.
 """
 
 import contextlib
