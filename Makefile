@@ -1,7 +1,7 @@
 # Everything Frontrow does for a developer. `make demo` and `make test` need Python 3.11+, make and a package registry.
 PYTHON ?= python3
 BIN := .venv/bin
-JOBS ?= 2
+JOBS ?= $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')# tests wait for others a third of their time
 PRETTIER := $(BIN)/node tests/node/node_modules/prettier/bin/prettier.cjs --log-level warn
 SCRIPTS := "src/frontrow/web/static/**/*.{js,css}" "src/frontrow/boxoffice/messaging/texts/*.json" "tests/node/*.{mjs,json}"
 

@@ -71,6 +71,7 @@ from frontrow.core.heavy_work import HeavyWork
 from frontrow.core.ids import Ids
 from frontrow.core.settings_loader import load, named
 from frontrow.limits.http.client import ClientAddress
+from frontrow.settings.colours import theme_css
 from frontrow.settings.platform import PlatformSettings, read_settings
 from frontrow.settings.room import PLATFORM_IDLE_S
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
@@ -154,7 +155,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         keys = await open_keys(settings, ledger, secret_keys.key("keys"), now())
         claims = _open_claims(settings.redis.url)
         stack.push_async_callback(claims.aclose)
-        provider = GuardedProvider(_platform_provider(settings, now), now)
+        provider = _platform_provider(settings, now)
         stack.push_async_callback(provider.aclose)
         outgoing = SafeHttpClient()
         stack.push_async_callback(outgoing.aclose)
@@ -282,7 +283,13 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
         stack.push_async_callback(bus.aclose)
         claims = _open_claims("" if work.claims == "memory:" else work.claims)
         stack.push_async_callback(claims.aclose)
-        provider = open_provider(work.payments, clock, stripe_key=work.stripe_key, stripe_api=work.stripe_api)
+        provider = open_provider(
+            work.payments,
+            clock,
+            stripe_key=work.stripe_key,
+            stripe_api=work.stripe_api,
+            public_url=work.public_url,
+        )
         if provider is not None:
             stack.push_async_callback(provider.aclose)
         outgoing = SafeHttpClient()
@@ -437,17 +444,19 @@ def _frame_logs(settings: PlatformSettings, clock: Clock) -> MakeFrameLog:
     return lambda event_id: RedisFrameLog(settings.redis.url, event_id)
 
 
-def _platform_provider(settings: PlatformSettings, clock: Clock) -> PaymentProvider:
-    if settings.stripe.key:
-        from frontrow.boxoffice.adapters.payments.stripe import StripeProvider
-
-        stripe = settings.stripe
-        return StripeProvider(stripe.key, stripe.webhook_secret, api_base=stripe.api)
-    from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
-    from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
-
-    journal = PaymentJournal(settings.deployment.payments_journal)
-    return SimulatedProvider(clock, webhooks=False, journal=journal)
+def _platform_provider(settings: PlatformSettings, clock: Clock) -> GuardedProvider:
+    stripe = settings.stripe
+    with named("payments.url"):
+        provider = open_provider(
+            settings.deployment.payments_url,
+            clock,
+            stripe_key=stripe.key,
+            webhook_secret=stripe.webhook_secret,
+            stripe_api=stripe.api,
+            public_url=settings.public_url,
+        )
+    assert provider is not None
+    return provider
 
 
 def _make_room(
@@ -470,7 +479,7 @@ def _make_room(
     rules = DoorRules(server.per_person, server.per_ip, page.per_device)
     entry = DoorLimits(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
     secure = page.secure_cookies or is_https(settings.public_url)
-    page_settings = PageSettings(page.brand, (), page.shop_url, secure)
+    page_settings = PageSettings(page.brand, (), page.shop_url, secure, theme=theme_css(page.colours))
     pages = RoomPages(room, entry, page_settings, SiteSurroundings(room, page_settings, openings.events, zones))
     identity = SessionIdentity(room, fan_of(people), people.fans.is_proven)
     endpoints = RoomEndpoints(room, entry, pages, {}, organiser_key=page.organiser_key, identity=identity)

@@ -40,6 +40,7 @@ from frontrow.web.lane.pending_replies import Handler, Routes, Takeover
 from frontrow.web.lane.place_status import hot_status
 from frontrow.web.observability.room_metrics import room_metrics_page
 from frontrow.web.observability.worker_metrics import Board
+from frontrow.web.room.page import INSIDE_PATH
 from frontrow.web.streams.positions import STREAM_HEAD, Streams
 
 log = logging.getLogger("frontrow.web.room")
@@ -201,7 +202,11 @@ def _shared_handlers(endpoints: Endpoints, board: Board) -> list[HTTPRouteHandle
         rooms = {event: endpoints.room.view(event).state.phase for event in endpoints.streams}
         return AnswerApp(json_answer(200, {"ok": True, "rooms": rooms}))
 
-    return [jwks, metrics, healthz]
+    @get(INSIDE_PATH, operation_id="inside", summary="Where a pass leads while no shop is set")
+    async def inside() -> ASGIApp:
+        return AnswerApp(rooms.pages.inside())
+
+    return [jwks, metrics, healthz, inside]
 
 
 def room_app(
