@@ -6,15 +6,18 @@ import json
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from html.parser import HTMLParser
 
 import pytest
-from typer.testing import CliRunner
+import typer
+from typer.testing import CliRunner, Result
 
 from frontrow.app.storm_tokens import make_storm_event, make_storm_token
 from frontrow.boxoffice.ports.queries import Query
-from frontrow.cli import storm as storm_command
+from frontrow.cli.storm import storm
+from frontrow.cli.storm_token import storm_token
 from frontrow.core.derived_keys import Secrets
 from frontrow.core.errors import InvalidInput
 from frontrow.rehearsal.http_client import ConnectionPool, Target
@@ -44,6 +47,12 @@ CONSENT = ServerConsent(HERE, EVENT_ID, "2030-01-01T00:00:00Z", True, "none", Tr
 
 def token_for(event_id: str = EVENT_ID, until_s: int = 4_000_000_000, secret: str = SECRET) -> str:
     return write_consent(Secrets(secret.encode()), StormConsent(event_id, until_s))
+
+
+def run(command: Callable[..., None], *arguments: str) -> Result:
+    app = typer.Typer()
+    app.command()(command)
+    return CliRunner().invoke(app, arguments)
 
 
 async def test_d6_a_storm_buys_whole_purchases_and_what_it_saw_is_what_the_ledger_says(tmp_path):
@@ -162,11 +171,7 @@ async def test_d6_a_stranger_gets_one_question_and_no_storm(answer, why):
 )
 def test_d6_the_command_refuses_in_one_sentence(url, token, why, monkeypatch):
     monkeypatch.delenv("FRONTROW_STORM_TOKEN", raising=False)
-    import typer
-
-    app = typer.Typer()
-    app.command()(storm_command.storm)
-    done = CliRunner().invoke(app, [url, "--token", token])
+    done = run(storm, url, "--token", token)
     assert done.exit_code == 2
     assert why in done.output.replace("\n", " ")
 
@@ -179,6 +184,21 @@ async def test_a_token_is_made_where_the_secret_key_is_and_for_an_event_that_is_
         reply = await client.post("/v1/storm", json={"token": token})
         assert (reply.status_code, reply.json()["event"]) == (200, event_id)
         assert (await client.get(f"/v1/events/{event_id}")).json()["seats"] == 300
+
+
+def test_a_token_needs_the_servers_key_and_one_event(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FRONTROW_SECRET_KEY", raising=False)
+    for arguments in ((), (EVENT_ID, "--seats", "300")):
+        assert "name an event, or give --seats" in run(storm_token, *arguments).output.replace("\n", " ")
+    keyless = run(storm_token, EVENT_ID, "--folder", str(tmp_path))
+    assert keyless.exit_code == 2
+    assert "there is no secret key" in keyless.output
+    monkeypatch.setenv("FRONTROW_SECRET_KEY", SECRET)
+    made = run(storm_token, EVENT_ID, "--minutes", "5").output.strip()
+    until_s = int(made.split(".")[1])
+    assert made == token_for(until_s=until_s)
+    assert 0 < until_s - time.time() <= 300
 
 
 class QuickClock:

@@ -150,7 +150,7 @@ def picture_storm(record: "StormRecord", now_s: float) -> "Table":
 
 def _show(console: "Console", result: "StormResult") -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from frontrow.rehearsal.storm_report import list_advice, list_latencies, list_results
 
@@ -158,9 +158,8 @@ def _show(console: "Console", result: "StormResult") -> None:
     for name, value in list_results(result):
         summary.add_row(name, value)
     console.print(summary)
-    steps = Table("step", "requests", "p50 ms", "p90 ms", "p99 ms", "p99.9 ms", "slowest ms", box=SIMPLE_HEAD)
-    for column in steps.columns[1:]:
-        column.justify = "right"
+    numbers = ("requests", "p50 ms", "p90 ms", "p99 ms", "p99.9 ms", "slowest ms")
+    steps = Table("step", *(Column(name, justify="right") for name in numbers), box=SIMPLE_HEAD)
     for row in list_latencies(result.record):
         steps.add_row(*row)
     console.print(steps)
