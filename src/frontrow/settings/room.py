@@ -64,6 +64,9 @@ class RoomSettings:
     trusted_proxies: tuple[str, ...] = setting((), example='["10.0.0.0/8"]')
     # the page and the streams
     brand: str = setting("Frontrow")
+    colours: tuple[str, ...] = setting(
+        (), example='["brand:#a3123f/#ff8fa9"]', doc="your colours on every page, each name:light/dark"
+    )
     title: str = setting("", doc="the event's name for people")
     shop_url: str = setting(
         "", example="https://shop.example.org/", doc="where to go with a pass; empty: back to the page that was wanted"
