@@ -175,6 +175,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(people.aclose)
         zones: dict[str, str] = {}
         room, endpoints, rooms, checks = _make_room(settings, keys.room, now, clock, people, openings, zones)
+        stack.push_async_callback(endpoints.entry.aclose)
         stack.push_async_callback(checks.aclose)
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
@@ -456,7 +457,9 @@ def _make_room(
     own = replace(page, store=store, folder=str(folder), audit=audit, by_identity=False)  # each event says by itself
     room = make_room(own, keys, sale_clock=clock, clock=given_clock)
     rules = DoorRules(server.per_person, server.per_ip, page.per_device)
-    entry = DoorLimits(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
+    entry = DoorLimits(
+        rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers, store=own.limit_store
+    )
     secure = page.secure_cookies or is_https(settings.public_url)
     page_settings = PageSettings(page.brand, (), page.shop_url, secure)
     pages = RoomPages(room, entry, page_settings, SiteSurroundings(room, page_settings, openings.events, zones))

@@ -62,7 +62,7 @@ def make_server(platform: Platform, routed: Litestar | None = None) -> DrainingS
     app: Any = GuardedApp(traced(front, platform.settings.traces, limiter.is_proxy), watch)
     table = platform.server.hot.routes if settings.hot_lane else {}
     within_s = settings.request_within_s
-    http: Any = lane(table, ids.of, watch=watch, request_within_s=within_s, linger_s=LINGER_S)
+    http: Any = lane(table, ids.of, watch=watch, limits=limiter, request_within_s=within_s, linger_s=LINGER_S)
     config = uvicorn.Config(
         app,
         http=http,
