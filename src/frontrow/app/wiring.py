@@ -25,6 +25,7 @@ from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import KEPT_US, IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.adapters.payments.call_cap import CallCap
 from frontrow.boxoffice.adapters.payments.from_url import open_provider
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
 from frontrow.boxoffice.catalogue.event_listing import EventBrowser
@@ -150,7 +151,8 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         keys = await open_keys(settings, ledger, secret_keys.key("keys"), now())
         claims = _open_claims(settings.redis.url)
         stack.push_async_callback(claims.aclose)
-        provider = GuardedProvider(_platform_provider(settings, now), now)
+        cap = CallCap(settings.stripe.max_in_flight, settings.redis.url or "memory://")
+        provider = GuardedProvider(_platform_provider(settings, now), now, cap=cap)
         stack.push_async_callback(provider.aclose)
         outgoing = SafeHttpClient()
         stack.push_async_callback(outgoing.aclose)

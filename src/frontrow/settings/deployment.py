@@ -86,6 +86,7 @@ class StripeSettings:
         "", example="pk_live_…", doc="for Stripe's card form on the checkout page; needed with a key"
     )
     api: str = setting("", doc="another address than Stripe's, for tests")
+    max_in_flight: int = setting(5_000, low=1, high=1_000_000, doc="calls at once, over all servers; more are put off")
 
 
 @dataclass(frozen=True, slots=True)
