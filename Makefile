@@ -1,12 +1,12 @@
 # Everything Frontrow does for a developer. `make demo` and `make test` need Python 3.11+, make and a package registry.
 PYTHON ?= python3
 BIN := .venv/bin
-JOBS ?= 2
+JOBS ?= $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')# tests wait for others a third of their time
 MERMAID := 12.3.0
 PRETTIER := $(BIN)/node tests/node/node_modules/prettier/bin/prettier.cjs --log-level warn
 SCRIPTS := "src/frontrow/web/static/**/*.{js,css}" "src/frontrow/boxoffice/messaging/texts/*.json" "tests/node/*.{mjs,json}"
 
-.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout bench-api bench-pages screens soak stripe-schema docs audit lock clean
+.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout bench-api bench-pages screens soak stripe-schema docs dist sbom audit lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -68,8 +68,9 @@ screens: setup   ## pictures of every page, and a short film of a sale, into doc
 bench-api: setup  ## the platform over HTTP: routes, a sold-out stadium, textbooks (PRETIX=1: pretix too), overload, streams
 	$(BIN)/python -m bench.api $(if $(PRETIX),--pretix)
 
-soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money; the long storms
+soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money; the long storms; fault runs
 	$(BIN)/python -m bench.seats_history
+	$(BIN)/python -m bench.fault_runs
 	FRONTROW_SCHEMATHESIS_EXAMPLES=50 $(BIN)/python -m pytest -o timeout=3600 tests/web/api/test_openapi_document.py
 	FRONTROW_ARRIVALS=50000 FRONTROW_STORM_ROUNDS=200 $(BIN)/python -m pytest tests/waitingroom/faults/test_arrival_order.py tests/faults/test_same_seat_storm.py
 	FRONTROW_SEEDS=1500 $(BIN)/python -m pytest -n $(JOBS) tests/boxoffice/checkout/test_histories.py tests/simulation/test_money_simulation.py
@@ -88,6 +89,14 @@ docs: setup .venv/docs/mermaid.min.js  ## the documentation site in bench/out/si
 	mkdir -p $(@D) && folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && cd "$$folder" && \
 	  PATH="$(CURDIR)/$(BIN):$$PATH" npm pack --silent mermaid@$(MERMAID) && \
 	  tar -xzOf mermaid-$(MERMAID).tgz package/dist/mermaid.min.js > $(CURDIR)/$@
+
+dist: setup      ## the source distribution and a wheel in dist/
+	$(BIN)/python -m build --installer uv --outdir dist
+
+sbom: setup      ## a list of everything that a server is made of (CycloneDX) in dist/
+	mkdir -p dist
+	$(BIN)/cyclonedx-py requirements requirements/image.txt --pyproject pyproject.toml --output-reproducible --of JSON \
+	  -o dist/frontrow-$$($(BIN)/python -c 'import frontrow; print(frontrow.__version__)').cdx.json
 
 audit: setup     ## known vulnerabilities of the locked dependencies (asks a vulnerability service on the internet)
 	$(BIN)/pip-audit -r requirements/dev.txt --require-hashes --disable-pip --strict

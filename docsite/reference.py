@@ -120,7 +120,7 @@ def _command(name: str, module: str) -> Any:
     if name in GROUPS:
         return typer.main.get_command(found.app)
     single = typer.Typer(add_completion=False)
-    single.command(name)(getattr(found, name))
+    single.command(name)(getattr(found, name.replace("-", "_")))
     return typer.main.get_command(single)
 
 

@@ -11,7 +11,7 @@ import functools
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -67,6 +67,7 @@ from frontrow.core.clock import Clock, SystemClock
 from frontrow.core.cookies import is_https
 from frontrow.core.derived_keys import Secrets
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
+from frontrow.core.heavy_work import HeavyWork
 from frontrow.core.ids import Ids
 from frontrow.core.settings_loader import load, named
 from frontrow.limits.http.client import ClientAddress
@@ -109,6 +110,7 @@ from frontrow.web.streams.seat_routes import LiveSeats
 
 __all__ = ["Platform", "PlatformSettings", "Secrets", "WorkUrls", "open_jobs", "open_platform", "read_settings"]
 
+REFUSED_BY_POSTGRES: Final = ("28", "3D")  # a wrong user or password, or no such database: waiting would not help
 ALL_GROUPS: Final = (*GROUPS, WAITLIST_GROUP)
 MakeFrameLog = Callable[[str], FrameLog]
 
@@ -138,6 +140,7 @@ class _Adapters:
     provider: GuardedProvider | None  # without one, no payment is worked on
     outgoing: SafeHttpClient
     bus: Bus
+    work: HeavyWork = field(default_factory=HeavyWork)
 
 
 @contextlib.asynccontextmanager
@@ -160,7 +163,11 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         with named("bus.url"):
             bus = open_bus(settings.bus_url, ALL_GROUPS)
         stack.push_async_callback(bus.aclose)
-        adapters = _Adapters(ledger=ledger, clock=now, claims=claims, provider=provider, outgoing=outgoing, bus=bus)
+        work = HeavyWork(settings.server.heavy_processes)
+        stack.push_async_callback(work.aclose)
+        adapters = _Adapters(
+            ledger=ledger, clock=now, claims=claims, provider=provider, outgoing=outgoing, bus=bus, work=work
+        )
         stores, ids, issuer = (
             Stores(ledger=ledger, claims=claims, requests=ledger.idempotency),
             Ids(now),
@@ -221,6 +228,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             ids=ids,
             room_defaults=settings.room.rules(),
             human_checks=settings.room.human_checks,
+            work=adapters.work,
             speeds=telemetry.speeds,
             recent_speeds=telemetry.recent_speeds,
         )
@@ -349,6 +357,8 @@ async def _open_ledger(settings: PlatformSettings) -> SqlLedger:
         raise
     except Exception as error:  # the driver's own, of any class; its words may hold no password, its address might
         why = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        if getattr(error, "sqlstate", "")[:2] in REFUSED_BY_POSTGRES:
+            raise ConfigError(f"ledger.url: {why}", param="ledger.url") from None
         raise Unavailable(f"the ledger of ledger.url does not answer: {why}") from None
 
 
@@ -388,7 +398,7 @@ def _make_box_office(
     holds = HoldService(sales, claims, ledger, clock, ids=ids, on_change=show_changes, on_doubt=recovery.doubt)
     checkout = Checkout(ledger, provider, clock, seats=holds, issuer=issuer)
     refunds = Refunds(ledger, provider, clock, seats=holds)
-    desk = TicketDesk(ledger, keys)
+    desk = TicketDesk(ledger, keys, adapters.work)
     return BoxOfficeServices(
         openings=Openings(ledger.catalogue, sales, claims, recovery, clock, feeds, _frame_logs(settings, clock)),
         sales=sales,
