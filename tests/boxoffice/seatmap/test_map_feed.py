@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 
-from frontrow.boxoffice.adapters.seatmap.redis_frame_log import RedisFrameLog
+from frontrow.boxoffice.adapters.seatmap.redis_frame_log import RedisFrameLogs
 from frontrow.boxoffice.model.map_format import Frame, encode_changes, read_snapshot
 from frontrow.boxoffice.seatmap.frame_log import Exchange, FrameLog, MemoryFrameLog
 from frontrow.boxoffice.seatmap.map_feed import FeedSettings, MapFeed
@@ -18,19 +18,19 @@ from tests.support.servers import Cluster, Valkey
 
 
 @pytest.fixture
-async def logs() -> AsyncIterator[list[RedisFrameLog]]:
-    made: list[RedisFrameLog] = []
+async def logs() -> AsyncIterator[list[RedisFrameLogs]]:
+    made: list[RedisFrameLogs] = []
     yield made
-    for log in made:
-        await log.aclose()
+    for one in made:
+        await one.aclose()
 
 
-def on_redis(url: str, made: list[RedisFrameLog], timeout_s: float = 10.0) -> Make:
+def on_redis(url: str, made: list[RedisFrameLogs], timeout_s: float = 10.0) -> Make:
     event = f"evt_{uuid.uuid4().hex}"
 
     def make() -> FrameLog:
-        made.append(RedisFrameLog(url, event, timeout_s=timeout_s, poll_s=0.02))
-        return made[-1]
+        made.append(RedisFrameLogs(url, timeout_s=timeout_s, poll_s=0.02))
+        return made[-1].log_of(event)
 
     return make
 
@@ -43,14 +43,14 @@ async def test_the_memory_log_keeps_the_contract(holds: Callable[[Make], AsyncIt
 
 @pytest.mark.parametrize("holds", CONTRACT)
 async def test_the_redis_log_keeps_the_contract(
-    holds: Callable[[Make], AsyncIterator[None]], redis_url: str, logs: list[RedisFrameLog]
+    holds: Callable[[Make], AsyncIterator[None]], redis_url: str, logs: list[RedisFrameLogs]
 ) -> None:
     await holds(on_redis(redis_url, logs))  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("holds", CONTRACT)
 async def test_the_redis_log_keeps_the_contract_on_a_cluster(
-    holds: Callable[[Make], AsyncIterator[None]], redis_cluster: Cluster, logs: list[RedisFrameLog]
+    holds: Callable[[Make], AsyncIterator[None]], redis_cluster: Cluster, logs: list[RedisFrameLogs]
 ) -> None:
     await holds(on_redis(redis_cluster.url, logs))  # type: ignore[misc]
 
@@ -95,7 +95,7 @@ async def feeds_of(hall: Hall, *logs: FrameLog, settings: FeedSettings = SLOW_AU
 
 
 @pytest.fixture(params=["memory", "redis"])
-def two_logs(request: pytest.FixtureRequest, logs: list[RedisFrameLog]) -> tuple[FrameLog, FrameLog]:
+def two_logs(request: pytest.FixtureRequest, logs: list[RedisFrameLogs]) -> tuple[FrameLog, FrameLog]:
     if request.param == "memory":
         log = MemoryFrameLog(epoch=7)
         return log, log
@@ -194,7 +194,7 @@ async def test_a_frame_that_arrives_during_a_resync_is_not_forgotten() -> None:
     assert (feed.state(4), feed.ring.seq) == (1, 1)
 
 
-async def test_a_redis_that_lost_everything_starts_a_new_epoch(own_valkey: Valkey, logs: list[RedisFrameLog]) -> None:
+async def test_a_redis_that_lost_everything_starts_a_new_epoch(own_valkey: Valkey, logs: list[RedisFrameLogs]) -> None:
     """F1: data lost; viewers are reset instead of mixing old and new numbers."""
     hall, make = Hall(), on_redis(own_valkey.url, logs)
     (feed,) = await feeds_of(hall, make())
@@ -238,7 +238,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def test_running_feeds_hear_each_other_and_survive_a_restart_of_redis(
-    own_valkey: Valkey, logs: list[RedisFrameLog]
+    own_valkey: Valkey, logs: list[RedisFrameLogs]
 ) -> None:
     """F1: Redis killed: the map stands still, then goes on by itself with what happened meanwhile."""
     hall, make = Hall(), on_redis(own_valkey.url, logs, timeout_s=0.3)
@@ -295,9 +295,10 @@ async def test_a_viewer_from_another_time_is_reset() -> None:
     assert read_snapshot(feed.snapshot(), 40).epoch == 7
 
 
-def test_an_event_id_cannot_leave_its_hash_tag(redis_url: str) -> None:
+async def test_an_event_id_cannot_leave_its_hash_tag(redis_url: str, logs: list[RedisFrameLogs]) -> None:
+    logs.append(RedisFrameLogs(redis_url))
     with pytest.raises(InvalidInput, match="braces"):
-        RedisFrameLog(redis_url, "a}:{b")
+        logs[0].log_of("a}:{b")
 
 
 def test_a_frame_in_the_stream_names_its_position() -> None:
