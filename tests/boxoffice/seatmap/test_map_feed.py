@@ -287,6 +287,69 @@ async def test_viewers_follow_get_heartbeats_and_are_bounded() -> None:
     assert feed.viewers == 0
 
 
+async def test_a_map_that_nobody_looks_at_rests_until_somebody_comes() -> None:
+    """N7: hundreds of quiet events cost nothing; a hold that expired meanwhile is found for the first visitor."""
+    hall, reads = Hall(), []
+
+    async def read(indexes: Sequence[int]) -> bytes:
+        reads.append(len(indexes))
+        return await hall(indexes)
+
+    resting = FeedSettings(tick_s=0.001, rest_after_ticks=2, rest_s=60, audit_ticks=1000, heartbeat_ticks=10_000)
+    feed = MapFeed(40, MemoryFrameLog(epoch=7), read, resting)
+    await feed.start()
+    try:
+        await until(lambda: feed._resting)
+        hall.states[5] = 1  # nobody tells: its server has died
+        before = len(reads)
+        await asyncio.sleep(0.05)  # fifty ticks of a map that is looked at
+        assert len(reads) == before, "it rests"
+        feed.use()
+        await until(lambda: feed.state(5) == 1)
+        await until(lambda: feed._resting)
+        hall.states[6] = 2
+        feed.notify([6])
+        await until(lambda: feed.state(6) == 2)
+    finally:
+        await feed.stop()
+
+
+async def test_the_maps_of_many_events_listen_over_one_connection(own_valkey: Valkey) -> None:
+    """N7: a server that sells hundreds of events does not open hundreds of connections."""
+    import redis
+
+    logs = RedisFrameLogs(own_valkey.url, timeout_s=10)
+    heard: dict[str, list[int]] = {"a": [], "b": [], "again": []}
+    ready = {name: asyncio.Event() for name in heard}
+
+    def listening(name: str, event: str) -> "asyncio.Task[None]":
+        log = logs.log_of(event)
+        return asyncio.create_task(log.listen(lambda frame: heard[name].append(frame.seq), ready[name].set))
+
+    tasks = [listening("a", "evt_a"), listening("b", "evt_b"), listening("again", "evt_a")]
+    try:
+        await asyncio.wait_for(asyncio.gather(*(one.wait() for one in ready.values())), 10)
+        with redis.Redis.from_url(own_valkey.url) as client:
+            assert len(client.client_list(_type="pubsub")) == 1
+            await logs.log_of("evt_a").exchange(encode_changes({1: 1}), 0, 0)
+            await logs.log_of("evt_b").exchange(encode_changes({2: 1}), 0, 0)
+            await until(lambda: heard == {"a": [1], "b": [1], "again": [1]})
+            tasks.pop().cancel()
+            await until(lambda: client.pubsub_numsub("map:{evt_a}")[0][1] == 1)
+            tasks.pop().cancel()
+            await until(lambda: client.pubsub_numsub("map:{evt_b}")[0][1] == 0)
+            await logs.log_of("evt_a").exchange(encode_changes({3: 1}), 0, 0)
+            await until(lambda: heard == {"a": [1, 2], "b": [1], "again": [1]})
+            client.client_kill_filter(_type="pubsub")
+            with pytest.raises(Unavailable):
+                await asyncio.wait_for(tasks.pop(), 30)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await logs.aclose()
+
+
 async def test_a_viewer_from_another_time_is_reset() -> None:
     (feed,) = await feeds_of(Hall(), MemoryFrameLog(epoch=7))
     stream = feed.follow(3, 99)

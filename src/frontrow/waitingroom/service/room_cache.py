@@ -54,6 +54,7 @@ class CachedRoom:
         self.unused_turns = REST_AFTER_TURNS  # a room rests until somebody comes
         self.woken = asyncio.Event()  # a resting loop goes on at once
         self._core: object = None
+        self._viewed: tuple[RoomState, str, RoomView | None] = (state, "", None)
         self._made_at_us = 0
         self.document = NowServing(b"", "")
         self.update(state)
@@ -292,6 +293,14 @@ class CachedRoom:
     # -- organisers --------------------------------------------------------------------------------------------------
 
     def view(self, owner: str) -> RoomView:
+        """The room for organisers and metrics, made once per state."""
+        state, viewed_by, view = self._viewed
+        if view is None or state is not self.state or viewed_by != owner:
+            view = self._make_view(owner)
+            self._viewed = self.state, owner, view
+        return view
+
+    def _make_view(self, owner: str) -> RoomView:
         state = self.state
         return RoomView(
             event=self.event,
