@@ -1,7 +1,7 @@
 # Everything Frontrow does for a developer. `make demo` and `make test` need Python 3.11+, make and a package registry.
 PYTHON ?= python3
 BIN := .venv/bin
-JOBS ?= 2
+JOBS ?= $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')# tests wait for others a third of their time
 PRETTIER := $(BIN)/node tests/node/node_modules/prettier/bin/prettier.cjs --log-level warn
 SCRIPTS := "src/frontrow/web/static/**/*.{js,css}" "src/frontrow/boxoffice/messaging/texts/*.json" "tests/node/*.{mjs,json}"
 
@@ -67,8 +67,9 @@ screens: setup   ## pictures of every page, and a short film of a sale, into doc
 bench-api: setup  ## the platform over HTTP: routes, a sold-out stadium, textbooks (PRETIX=1: pretix too), overload, streams
 	$(BIN)/python -m bench.api $(if $(PRETIX),--pretix)
 
-soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money; the long storms
+soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money; the long storms; fault runs
 	$(BIN)/python -m bench.seats_history
+	$(BIN)/python -m bench.fault_runs
 	FRONTROW_SCHEMATHESIS_EXAMPLES=50 $(BIN)/python -m pytest -o timeout=3600 tests/web/api/test_openapi_document.py
 	FRONTROW_ARRIVALS=50000 FRONTROW_STORM_ROUNDS=200 $(BIN)/python -m pytest tests/waitingroom/faults/test_arrival_order.py tests/faults/test_same_seat_storm.py
 	FRONTROW_SEEDS=1500 $(BIN)/python -m pytest -n $(JOBS) tests/boxoffice/checkout/test_histories.py tests/simulation/test_money_simulation.py
@@ -82,9 +83,12 @@ stripe-schema: setup  ## renew tests/data/stripe_schema.json from Stripe's OpenA
 audit: setup     ## known vulnerabilities of the locked dependencies (asks a vulnerability service on the internet)
 	$(BIN)/pip-audit -r requirements/dev.txt --require-hashes --disable-pip --strict
 
-lock:            ## renew requirements/dev.txt from pyproject.toml
-	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group bench --universal --python-version 3.11 \
-	  --no-header --no-annotate --generate-hashes --upgrade --quiet -o requirements/dev.txt
+COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --no-header --no-annotate --generate-hashes --quiet
+
+lock:            ## renew requirements/: everything for development, what the image has, what builds it
+	$(COMPILE) pyproject.toml --all-extras --group dev --group bench --upgrade -o requirements/dev.txt
+	$(COMPILE) pyproject.toml --extra platform --extra traces -c requirements/dev.txt -o requirements/image.txt
+	printf 'setuptools>=77\ncython>=3.1\nwheel\n' | $(COMPILE) - -c requirements/dev.txt -o requirements/build.txt
 
 clean:
 	rm -rf .venv tests/node/node_modules bench/out build src/*.egg-info

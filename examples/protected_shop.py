@@ -1,6 +1,7 @@
 """Somebody else's shop behind the waiting room: run it with `uvicorn examples.protected_shop:app --port 8000`.
 
-The room runs beside it (`frontrow room serve --event aurora`); every page but /static/ asks for a pass.
+The room runs beside it: `frontrow room serve --event aurora --shop http://127.0.0.1:8000/`. Open the shop's address:
+every page but /static/ asks for a pass, and whoever has none waits in the room and comes back to the page they wanted.
 """
 
 import os

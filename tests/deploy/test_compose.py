@@ -4,6 +4,7 @@ What stands in for Docker: processes for containers, a small name server for its
 image would not have.
 """
 
+import asyncio
 import importlib.metadata
 import json
 import re
@@ -11,6 +12,7 @@ import secrets
 import subprocess
 import sys
 import threading
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import ip_network
@@ -50,10 +52,14 @@ def filled_in() -> dict[str, str]:
 def test_every_service_waits_for_what_it_needs_and_mounts_what_is_there() -> None:
     for name, service in SERVICES.items():
         assert service["image"].rpartition(":")[2], f"{name} has no fixed version"
+        assert service["restart"] == ("on-failure" if name == "migrate" else "unless-stopped")
+        assert service["logging"]["options"]["max-size"], f"the log of {name} fills the disk"
+        has_check = bool(service.get("healthcheck")) or "build" in service  # the image's own
+        assert has_check, f"{name} has no health check"
         for other, condition in _depends_on(service).items():
-            if condition == "service_healthy":
-                has_check = "healthcheck" in SERVICES[other] or "build" in SERVICES[other]
-                assert has_check, f"{name} waits for the health of {other}, which has no check"
+            assert condition in ("service_healthy", "service_completed_successfully"), (
+                f"{name} does not wait for {other}"
+            )
         for volume in service.get("volumes", []):
             source, target, *_ = volume.split(":")
             assert target.startswith("/")
@@ -194,6 +200,7 @@ def containers(tmp_path: Path, redis_url: str, postgres_url: str) -> Iterator[Co
             own["FRONTROW_LEDGER_URL"] = STORES.sub(address, own["FRONTROW_LEDGER_URL"])
             own["FRONTROW_SERVER_FOLDER"] = str(tmp_path / service)
             own["FRONTROW_SERVER_TRUSTED_PROXIES"] = "127.0.0.1"  # where this nginx is
+            own["FRONTROW_WORK_HEALTH"] = own["FRONTROW_WORK_HEALTH"].replace(":8001", ":0")
             env[service] = own | {"PYTHONPATH": str(tmp_path / "image")}
         yield Containers(tmp_path, env, mail, stripe, env["web"]["FRONTROW_LEDGER_URL"])
     mail.stop()
@@ -212,7 +219,11 @@ async def test_the_compose_file_sells_a_ticket_through_its_nginx(containers: Con
     try:
         port = int(web.wait_for(r"frontrow on http://0\.0\.0\.0:\d+").rpartition(":")[2])
         web.wait_for(r'"serving"')
+        health = (
+            work.wait_for(r"health: http://0\.0\.0\.0:\d+").removeprefix("health: ").replace("0.0.0.0", "127.0.0.1")
+        )
         work.wait_for("working: ")
+        assert _checked_as_docker_does("work", health) == 0
         with NameServer() as names:
             changes = {"127.0.0.11": f"127.0.0.1:{names.port}", "web:8000": f"web:{port}"}
             with DeployedNginx("upstream-compose.conf", changes) as nginx:
@@ -220,15 +231,28 @@ async def test_the_compose_file_sells_a_ticket_through_its_nginx(containers: Con
                 await _buy_and_look(f"http://127.0.0.1:{nginx.port}", containers)
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as prometheus:
             assert "frontrow_http_requests_total" in (await prometheus.get("/metrics")).text
+            assert "frontrow_job_failing" in (await prometheus.get(f"{health}/metrics")).text
         assert list((containers.folder / "web" / "metrics").glob("*/*.bin")), "the workers' numbers are in its folder"
     finally:
         codes = [work.stop(), web.stop()]
     assert codes == [0, 0], "".join(web.lines + work.lines)[-3000:]
 
 
+def _checked_as_docker_does(service: str, address: str) -> int:
+    """The exit code of a container's own health check."""
+    _, _, *words = SERVICES[service]["healthcheck"]["test"]
+    return subprocess.run(
+        [sys.executable, *(word.replace("http://127.0.0.1:8001", address) for word in words)]
+    ).returncode
+
+
 async def _buy_and_look(url: str, containers: Containers) -> None:
     async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
         assert (await client.get("/metrics")).status_code == 404, "only from inside"
+        for path in ("", f"/{EVENT_ID}", f"/{EVENT_ID}/room/now-serving", f"/{EVENT_ID}/room/overflow"):
+            answers = await asyncio.gather(*(client.get(f"/v1/events{path}") for _ in range(20)))
+            assert {one.status_code for one in answers} == {200}
+            assert len({one.headers["x-request-id"] for one in answers}) < 20, f"nginx asks again and again for {path}"
         buyer = await a_buyer(client)
         await buyer.enter(EVENT_ID)
         async with client.stream("GET", f"/v1/events/{EVENT_ID}/room/stream") as stream:
@@ -281,10 +305,21 @@ sys.meta_path.insert(0, Finder())
 
 
 def image_modules() -> set[str]:
-    """The top-level modules of everything that `pip install '.[…]'` of the Dockerfile brings, and of nothing else."""
-    extras = re.search(r"'\.\[([a-z,]+)\]'", (DEPLOY / "Dockerfile").read_text())
-    assert extras, "the Dockerfile installs no extras"
-    todo, brought = [("frontrow", extra) for extra in ("", *extras[1].split(","))], {("", "")}
+    """The top-level modules of everything that the image's lock brings, and of nothing else."""
+    kept = {"frontrow", *locked("requirements/image.txt")}
+    modules = importlib.metadata.packages_distributions()
+    return {module for module, names in modules.items() if {_plain(name) for name in names} & kept}
+
+
+def locked(file: str) -> dict[str, str]:
+    """Distribution -> version of a lock file."""
+    found = re.findall(r"^([\w.-]+)==(\S+)", Path(file).read_text(), re.M)
+    return {_plain(name): version for name, version in found}
+
+
+def required(*extras: str) -> set[str]:
+    """The distributions that Frontrow with these extras needs here."""
+    todo, brought = [("frontrow", extra) for extra in ("", *extras)], {("", "")}
     while todo:
         one = todo.pop()
         if one in brought:
@@ -295,9 +330,7 @@ def image_modules() -> set[str]:
         except importlib.metadata.PackageNotFoundError:
             continue  # for another system or version
         todo += [found for need in needs for found in _needed(need, one[1])]
-    kept = {_plain(name) for name, _ in brought}
-    modules = importlib.metadata.packages_distributions()
-    return {module for module, names in modules.items() if {_plain(name) for name in names} & kept}
+    return {_plain(name) for name, _ in brought if name}
 
 
 def foreign_modules() -> list[str]:
@@ -316,6 +349,22 @@ def _needed(text: str, extra: str) -> list[tuple[str, str]]:
 
 def _plain(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_the_image_is_built_from_the_versions_that_were_tested() -> None:
+    """Its lock is all that the extras need, with hashes, in the versions of the lock that these tests run on."""
+    image, tested = locked("requirements/image.txt"), locked("requirements/dev.txt")
+    assert required("platform", "traces") - {"frontrow"} <= set(image)
+    assert {name: tested.get(name) for name in image} == image
+    dockerfile = (DEPLOY / "Dockerfile").read_text()
+    for file in ("requirements/image.txt", "requirements/build.txt"):
+        assert f"--require-hashes -r {file}" in dockerfile
+        lines = Path(file).read_text().splitlines()
+        assert sum("==" in line for line in lines) <= sum("--hash=" in line for line in lines)
+    build = tomllib.loads(Path("pyproject.toml").read_text())["build-system"]["requires"]
+    names = {_plain(re.split(r"[<>=]", need)[0]) for need in build}
+    assert names <= set(locked("requirements/build.txt"))
+    assert build == ["setuptools>=77", "cython>=3.1"], "then renew the line of requirements/build.txt in the Makefile"
 
 
 def test_the_image_has_no_more_and_no_less_than_it_says() -> None:

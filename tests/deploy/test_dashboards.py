@@ -4,6 +4,7 @@ promtool is not in the package registries, so the expressions are read by a Prom
 deploy/alerts/frontrow.yml` says the same where it is installed.
 """
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -13,6 +14,9 @@ import promql_parser
 import pytest
 import yaml
 
+from frontrow.boxoffice.jobs.background_jobs import Job, JobRunner
+from frontrow.web.observability.job_health import job_families
+from frontrow.web.observability.worker_metrics import text
 from tests.web.api.support import EVENT_ID, a_server
 
 DEPLOY = Path("deploy")
@@ -39,10 +43,12 @@ def selectors(expression: str) -> list[tuple[str, list[str]]]:
 
 @pytest.fixture
 async def page(tmp_path):
+    """What Prometheus reads of a server and of a worker."""
     async with a_server(tmp_path) as (_, address), httpx.AsyncClient(base_url=address) as client:
         await client.post(f"/v1/events/{EVENT_ID}/room/join")
         await client.get("/v1/events")
-        return (await client.get("/metrics")).text
+        jobs = JobRunner([Job("relay", asyncio.Event().wait)])
+        return (await client.get("/metrics")).text + text(job_families(jobs)).decode()
 
 
 async def test_b19_every_metric_of_dashboard_and_alerts_is_on_the_real_page(page):

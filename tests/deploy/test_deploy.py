@@ -1,5 +1,6 @@
-"""The files under deploy/: nginx's by nginx itself, systemd's by running their commands, the others by their form and
-against what the program really has. The compose file runs in test_compose.py.
+"""The files under deploy/: nginx's by nginx itself, systemd's by running their commands, the Dockerfile by hadolint,
+the others by their form and against what the program really has. The compose file runs in test_compose.py. The Helm
+chart is in test_helm.py.
 
 There is no Docker or Kubernetes here, so images are not built and manifests are not applied.
 """
@@ -8,8 +9,10 @@ import asyncio
 import configparser
 import contextlib
 import json
+import os
 import re
 import secrets
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,38 +23,32 @@ import httpx
 import pytest
 import yaml
 
-from frontrow.core.errors import ConfigError
 from frontrow.core.settings_loader import load
-from frontrow.settings.platform import _SECTIONS, read_settings
+from frontrow.settings.platform import _SECTIONS
 from frontrow.web.api.organiser.venues import MAX_PLAN_BYTES
-from frontrow.web.observability.metrics import families
 from frontrow.web.site.organiser.venues import MOST_BYTES
-from tests.support.compose import COMPOSE, image_environment, read_env
-from tests.support.nginx import nginx_program
-from tests.web.api.support import a_server
+from tests.support.compose import COMPOSE, read_env
+from tests.support.nginx import nginx_program, write_own_certificate
 
 DEPLOY = Path("deploy")
-KUBERNETES = [
-    one for file in sorted((DEPLOY / "kubernetes").glob("*.yaml")) for one in yaml.safe_load_all(file.read_text())
-]
 
 
 TESTED = {  # every file of deploy/ and examples/ -> the test that runs or checks it
     "deploy/Dockerfile": "test_the_dockerfile_runs_without_root_and_ends_by_sigterm",
     "deploy/alerts/frontrow.yml": "tests/deploy/test_dashboards.py",
+    "deploy/compose.tls.yaml": "test_compose_and_nginx_agree_about_tls",
     "deploy/compose.yaml": "tests/deploy/test_compose.py",
     "deploy/example.env": "tests/deploy/test_compose.py",
     "deploy/grafana/dashboards/frontrow.json": "tests/deploy/test_dashboards.py",
     "deploy/grafana/provisioning/dashboards/frontrow.yaml": "test_grafana_loads_the_dashboard_from_our_prometheus",
     "deploy/grafana/provisioning/datasources/prometheus.yaml": "test_grafana_loads_the_dashboard_from_our_prometheus",
-    "deploy/kubernetes/autoscaling.yaml": "test_autoscaling_and_probes_use_what_the_server_really_answers",
-    "deploy/kubernetes/example.env": "test_kubernetes_gives_every_container_all_it_needs",
-    "deploy/kubernetes/frontrow.yaml": "test_kubernetes_objects_point_at_each_other",
-    "deploy/kubernetes/ingress.yaml": "test_the_ingress_leads_to_the_service_and_lets_whole_halls_through",
-    "deploy/kubernetes/settings.yaml": "test_kubernetes_gives_every_container_all_it_needs",
+    "deploy/helm/prometheus-adapter.yaml": "tests/deploy/test_helm.py",
     "deploy/nginx/frontrow.conf": "tests/deploy/test_compose.py",
+    "deploy/nginx/tls/http.conf": "test_nginx_accepts_its_configuration",
+    "deploy/nginx/tls/server.conf": "tests/browser/test_https.py",
     "deploy/nginx/upstream-compose.conf": "tests/deploy/test_compose.py",
     "deploy/nginx/upstream.conf": "test_nginx_accepts_its_configuration",
+    "deploy/pin-images.sh": "test_images_are_pinned_by_digest",
     "deploy/prometheus.yml": "test_prometheus_asks_every_server_and_reads_our_rules",
     "deploy/systemd/example.env": "test_the_units_commands_start_with_their_files",
     "deploy/systemd/frontrow-work.service": "test_the_units_commands_start_with_their_files",
@@ -60,6 +57,9 @@ TESTED = {  # every file of deploy/ and examples/ -> the test that runs or check
     "examples/nginx/frontrow.conf": "tests/waitingroom/protect/test_nginx.py",
     "examples/protected_shop.py": "tests/web/room/test_serve.py",
 }
+
+
+TESTED |= {str(file): "tests/deploy/test_helm.py" for file in (DEPLOY / "helm/frontrow").rglob("*") if file.is_file()}
 
 
 def test_every_file_here_is_run_or_checked_by_a_test() -> None:
@@ -71,7 +71,7 @@ def test_every_file_here_is_run_or_checked_by_a_test() -> None:
 
 @pytest.mark.parametrize("upstream", ["upstream.conf", "upstream-compose.conf"])
 def test_nginx_accepts_its_configuration(tmp_path, upstream):
-    done = _checked_by_nginx(tmp_path, upstream)
+    done = _checked_by_nginx(tmp_path, upstream, tls=upstream == "upstream.conf")
     assert done.returncode == 0, done.stderr
 
 
@@ -80,8 +80,26 @@ def test_nginx_refuses_a_broken_one(tmp_path):
     assert _checked_by_nginx(tmp_path, "upstream.conf", {"keepalive 256;": "keepalive;"}).returncode != 0
 
 
-def _checked_by_nginx(folder: Path, upstream: str, changes: dict[str, str] | None = None) -> Any:
-    for source, name in (("frontrow.conf", "nginx.conf"), (upstream, "upstream.conf")):
+def test_compose_and_nginx_agree_about_tls():
+    """Ports 80 and 443 lead to what the files of nginx/tls listen on; the certificate and the proofs are mounted."""
+    loader = type("Loader", (yaml.SafeLoader,), {})
+    loader.add_constructor("!override", lambda reader, node: reader.construct_sequence(node))  # type: ignore[attr-defined]
+    nginx = yaml.load((DEPLOY / "compose.tls.yaml").read_text(), loader)["services"]["nginx"]  # type: ignore[arg-type]
+    ports = dict(pair.split(":") for pair in nginx["ports"])
+    http, server = [(DEPLOY / "nginx/tls" / name).read_text() for name in ("http.conf", "server.conf")]
+    assert f"listen {ports['80']} " in http
+    assert f"listen {ports['443']} ssl " in server
+    mounts = dict(volume.split(":")[:2] for volume in nginx["volumes"])
+    assert mounts["./nginx/tls"] == "/etc/nginx/tls"
+    assert f"root {mounts['acme']};" in http
+
+
+def _checked_by_nginx(folder: Path, upstream: str, changes: dict[str, str] | None = None, *, tls: bool = True) -> Any:
+    files = [("frontrow.conf", "nginx.conf"), (upstream, "upstream.conf")]
+    if tls:
+        write_own_certificate(folder / "tls")
+        files += [(f"tls/{name}", f"tls/{name}") for name in ("http.conf", "server.conf")]
+    for source, name in files:
         text = (DEPLOY / "nginx" / source).read_text().replace("/tmp/frontrow-nginx", f"{folder}/nginx")
         for was, now in (changes or {}).items():
             text = text.replace(was, now)
@@ -105,63 +123,6 @@ def given_variables() -> set[str]:
 def test_every_variable_named_in_deploy_is_a_setting():
     assert given_variables() - variables() == set()
     assert load(_SECTIONS["server"], "server", env={"FRONTROW_SERVER_JOBS_INSIDE": "false"}).jobs_inside is False
-
-
-def by_kind(kind: str) -> list[dict[str, Any]]:
-    return [one for one in KUBERNETES if one["kind"] == kind]
-
-
-def config_map() -> dict[str, str]:
-    (settings,) = by_kind("ConfigMap")
-    return settings["data"]
-
-
-def test_kubernetes_gives_every_container_all_it_needs():
-    """The settings and the Secret together start a platform; mail and proxies are not forgotten."""
-    pods = [one["spec"]["template"]["spec"] for kind in ("Deployment", "Job") for one in by_kind(kind)]
-    commands = []
-    for pod in pods:
-        for container in pod["containers"]:
-            assert container["envFrom"] == [{"configMapRef": {"name": "frontrow"}}, {"secretRef": {"name": "frontrow"}}]
-            assert container["securityContext"]["readOnlyRootFilesystem"]
-            commands.append(container["args"])
-            folder = next(one["name"] for one in container["volumeMounts"] if one["mountPath"] == "/var/lib/frontrow")
-            volume = next(one for one in pod["volumes"] if one["name"] == folder)
-            assert "emptyDir" in volume, "servers share no folder: each pod has its own metrics"
-    compose = [COMPOSE["services"][name]["command"] for name in ("web", "work", "migrate")]
-    assert commands == [["serve"], ["work"], ["ledger", "migrate"]]
-    assert [command[: len(one)] for command, one in zip(compose, commands, strict=True)] == commands, (
-        "run in test_compose"
-    )
-    secret = read_env(DEPLOY / "kubernetes" / "example.env")
-    assert not set(secret) & set(config_map())
-    given = config_map() | {name: value or "x" * 40 for name, value in secret.items()}
-    settings = read_settings(None, image_environment() | given)
-    assert settings.server.trusted_proxies
-    assert settings.mail_url.startswith("smtp://")
-    assert settings.public_url.startswith("https://")
-    assert settings.stripe.publishable_key
-    assert settings.shared
-    for name in secret:
-        with contextlib.suppress(ConfigError):
-            assert read_settings(None, given | {name: ""}) != settings, f"{name} makes no difference"
-
-
-def test_the_ingress_leads_to_the_service_and_lets_whole_halls_through():
-    (ingress,) = by_kind("Ingress")
-    services = {one["metadata"]["name"]: one["spec"] for one in by_kind("Service")}
-    (rule,) = ingress["spec"]["rules"]
-    assert f"https://{rule['host']}" == config_map()["FRONTROW_SERVER_PUBLIC_URL"]
-    assert ingress["spec"]["tls"][0]["hosts"] == [rule["host"]]
-    ways = {one["path"]: one["backend"]["service"] for one in rule["http"]["paths"]}
-    assert ways["/"]["name"] == "frontrow"
-    assert ways["/"]["port"]["name"] in [port["name"] for port in services["frontrow"]["ports"]]
-    hidden = services[ways["/metrics"]["name"]]["selector"]
-    pods = [one["spec"]["template"]["metadata"]["labels"] for kind in ("Deployment", "Job") for one in by_kind(kind)]
-    assert not [labels for labels in pods if hidden.items() <= labels.items()], "/metrics is not for everybody"
-    notes = {name.rpartition("/")[2]: value for name, value in ingress["metadata"]["annotations"].items()}
-    assert int(notes["proxy-body-size"].removesuffix("m")) * 2**20 > MOST_BYTES
-    assert (notes["proxy-buffering"], notes["proxy-read-timeout"]) == ("off", "3600")
 
 
 def test_nginx_lets_whole_halls_through():
@@ -202,70 +163,10 @@ def test_prometheus_asks_every_server_and_reads_our_rules():
     (rules,) = config["rule_files"]
     assert rules == f"{mounts['./alerts']}/*.yml"
     assert list((DEPLOY / "alerts").glob("*.yml"))
-    (job,) = config["scrape_configs"]
-    (names,) = job["dns_sd_configs"]
-    assert names["names"] == ["web"]
-    assert str(names["port"]) in COMPOSE["services"]["web"]["expose"]
-
-
-def test_kubernetes_objects_point_at_each_other():
-    deployments = {one["metadata"]["name"]: one for one in by_kind("Deployment")}
-    labels = {name: one["spec"]["template"]["metadata"]["labels"] for name, one in deployments.items()}
-    for name, one in deployments.items():
-        assert one["spec"]["selector"]["matchLabels"].items() <= labels[name].items()
-        pod = one["spec"]["template"]["spec"]
-        assert pod["securityContext"]["runAsNonRoot"]
-        for container in pod["containers"]:
-            assert {mount["name"] for mount in container["volumeMounts"]} == {one["name"] for one in pod["volumes"]}
-            assert container["args"][0] in ("serve", "work")
-    service = next(one for one in by_kind("Service") if one["metadata"]["name"] == "frontrow")
-    assert service["spec"]["selector"].items() <= labels["frontrow-web"].items()
-    web = deployments["frontrow-web"]["spec"]["template"]["spec"]["containers"][0]
-    assert service["spec"]["ports"][0]["targetPort"] in [port["name"] for port in web["ports"]]
-    drain = float(config_map()["FRONTROW_SERVER_DRAIN_S"])
-    grace = deployments["frontrow-web"]["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
-    assert drain + 5 < grace, "the pod would be killed while it finishes"
-    (budget,) = by_kind("PodDisruptionBudget")
-    assert budget["spec"]["selector"]["matchLabels"].items() <= labels["frontrow-web"].items()
-
-
-def test_the_upgrade_that_needs_old_servers_stopped_is_documented_for_kubernetes() -> None:
-    """Version 12 of the ledger: a rolling update would leave old servers on the new names (issue 11)."""
-    docs = Path("docs/operations.md").read_text()
-    (steps,) = re.findall(r"```sh\n(kubectl scale .*?)```", docs, re.DOTALL)
-    scale, delete, wait, apply = [line.partition("#")[0].split() for line in steps.splitlines()]
-    deployments = {one["metadata"]["name"]: one for one in KUBERNETES if one["kind"] == "Deployment"}
-    assert scale[:3] == ["kubectl", "scale", "deployment"]
-    assert {name for name in scale[3:] if not name.startswith("--")} == set(deployments)
-    assert "--replicas=0" in scale
-    (selector,) = [word.removeprefix("--selector=") for word in wait if word.startswith("--selector=")]
-    name, _, value = selector.partition("=")
-    assert "--for=delete" in wait
-    for one in deployments.values():
-        assert one["spec"]["template"]["metadata"]["labels"][name] == value
-        assert one["spec"]["replicas"] > 0, "apply starts them again"
-    jobs = {one["metadata"]["name"] for one in KUBERNETES if one["kind"] == "Job"}
-    assert delete[:4] == ["kubectl", "delete", "job", *jobs]
-    assert apply == ["kubectl", "apply", "-f", str(DEPLOY / "kubernetes")]
-    assert "docs/operations.md" in (DEPLOY / "kubernetes" / "frontrow.yaml").read_text()
-
-
-async def test_autoscaling_and_probes_use_what_the_server_really_answers(tmp_path):
-    """Queue figures of the HPA are metrics of the real page; probes are real routes (F3)."""
-    (scaler,) = by_kind("HorizontalPodAutoscaler")
-    assert scaler["spec"]["scaleTargetRef"]["name"] in [one["metadata"]["name"] for one in by_kind("Deployment")]
-    wanted = {
-        metric[metric["type"].lower()]["metric"]["name"]
-        for metric in scaler["spec"]["metrics"]
-        if metric["type"] in ("Pods", "External")
-    }
-    assert "frontrow_room_waiting" in wanted
-    web = next(one for one in by_kind("Deployment") if one["metadata"]["name"] == "frontrow-web")
-    container = web["spec"]["template"]["spec"]["containers"][0]
-    async with a_server(tmp_path) as (platform, address), httpx.AsyncClient(base_url=address) as client:
-        assert wanted <= {family.name for family in families(platform)}
-        for probe in ("readinessProbe", "livenessProbe"):
-            assert (await client.get(container[probe]["httpGet"]["path"])).status_code == 200
+    for job, service in zip(config["scrape_configs"], ("web", "work"), strict=True):
+        (names,) = job["dns_sd_configs"]
+        assert names["names"] == [service]
+        assert str(names["port"]) in COMPOSE["services"][service]["expose"]
 
 
 @pytest.mark.parametrize("file", sorted((DEPLOY / "systemd").glob("*.service")), ids=lambda file: file.name)
@@ -278,6 +179,20 @@ def test_systemd_units_can_be_read_and_run_real_commands(file):
     assert command[1] in ("serve", "work")
     assert int(unit["Service"]["LimitNOFILE"]) >= 20_000
     assert unit["Install"]["WantedBy"] == "multi-user.target"
+
+
+def test_systemd_reads_the_units(tmp_path):
+    """By systemd itself where it is installed; its program and its user are this machine's."""
+    for file in (DEPLOY / "systemd").glob("*.service"):
+        unit = file.read_text().replace("/opt/frontrow/bin/frontrow", sys.executable).replace("=frontrow\n", "=root\n")
+        (tmp_path / file.name).write_text(unit)
+    units = sorted(str(file) for file in tmp_path.glob("*.service"))
+    systemd = shutil.which("systemd-analyze")
+    done = _run([systemd, "verify", "--man=no", *units] if systemd else ["true"])
+    assert (done.returncode, done.stderr) == (0, "")
+    (tmp_path / "frontrow.service").write_text(unit.replace("[Service]", "[Service]\nRestartSeconds=1"))
+    if systemd:
+        assert "RestartSeconds" in _run([systemd, "verify", "--man=no", *units]).stderr, "the canary"
 
 
 async def test_the_units_commands_start_with_their_files(tmp_path, redis_url, postgres_ledger_url):
@@ -342,15 +257,62 @@ async def _answers(url: str) -> None:
 
 
 def test_the_dockerfile_runs_without_root_and_ends_by_sigterm():
+    done = _run([_program("hadolint"), "--no-color", str(DEPLOY / "Dockerfile")])
+    assert done.returncode == 0, done.stdout
     lines = (DEPLOY / "Dockerfile").read_text().splitlines()
     words = [line.split()[0] for line in lines if re.match(r"[A-Z]+ ", line)]
     assert words.count("FROM") == 2
-    assert "USER 10001" in lines
-    assert "STOPSIGNAL SIGTERM" in lines
-    assert 'ENTRYPOINT ["frontrow"]' in lines
+    assert {"USER 10001:10001", "STOPSIGNAL SIGTERM", 'ENTRYPOINT ["frontrow"]'} <= set(lines)
     copied = [
         word for line in lines if line.startswith("COPY ") and "--from" not in line for word in line.split()[1:-1]
     ]
     allowed = {line[1:] for line in Path(".dockerignore").read_text().splitlines() if line.startswith("!")}
-    assert {word.removeprefix("./") for word in copied} == allowed, "what is copied is what is sent to the builder"
+    assert set(copied) == allowed, "what is copied is what is sent to the builder"
     assert all(Path(word).exists() for word in allowed)
+
+
+def test_hadolint_refuses_a_bad_dockerfile(tmp_path):
+    """The canary of the test above."""
+    (tmp_path / "Dockerfile").write_text("FROM python\nRUN cd /opt && sudo make\n")
+    assert _run([_program("hadolint"), str(tmp_path / "Dockerfile")]).returncode != 0
+
+
+REGISTRY = """#!/bin/sh
+for image; do :; done # the last word
+name=$(printf %s "$image" | md5sum | head -c 31)
+printf 'sha256:%s%s%s0' "$name" NUMBER "$name"
+"""
+
+
+def test_images_are_pinned_by_digest(tmp_path):
+    """The script with a registry that answers: every image but ours gets its digest, again and again; else nothing."""
+    for name in ("compose.yaml", "Dockerfile", "pin-images.sh"):
+        shutil.copy(DEPLOY / name, tmp_path)
+    docker = tmp_path / "docker"
+    for number in (1, 2):
+        docker.write_text(REGISTRY.replace("NUMBER", str(number)))
+        docker.chmod(0o755)
+        done = _run(["sh", str(tmp_path / "pin-images.sh")], PATH=f"{tmp_path}:{os.environ['PATH']}")
+        assert done.returncode == 0, done.stderr
+        services = yaml.safe_load((tmp_path / "compose.yaml").read_text())["services"]
+        pinned = {name: service["image"] for name, service in services.items()}
+        assert {name for name, image in pinned.items() if image == "frontrow:latest"} == {"web", "work", "migrate"}
+        for name, image in pinned.items():
+            was = COMPOSE["services"][name]["image"].partition("@")[0]
+            assert image == was or re.fullmatch(rf"{re.escape(was)}@sha256:[0-9a-f]{{31}}{number}[0-9a-f]{{32}}", image)
+        text = (tmp_path / "Dockerfile").read_text()
+        assert re.search(rf"^ARG PYTHON_IMAGE=python:[\w.-]+@sha256:[0-9a-f]{{31}}{number}[0-9a-f]{{32}}$", text, re.M)
+        assert _run([_program("hadolint"), str(tmp_path / "Dockerfile")]).returncode == 0
+    docker.write_text("#!/bin/sh\necho no such image >&2; exit 1\n")
+    assert _run(["sh", str(tmp_path / "pin-images.sh")], PATH=f"{tmp_path}:{os.environ['PATH']}").returncode != 0
+    assert (tmp_path / "Dockerfile").read_text() == text, "nothing changes when the registry does not answer"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["Dockerfile", "compose.yaml", "docker", "pin-images.sh"]
+
+
+def _program(name: str) -> str:
+    """A program that a wheel brought into this environment."""
+    return str(Path(sys.executable).with_name(name))
+
+
+def _run(command: list[str], **env: str) -> Any:
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | env)

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import redis
+import redis.asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,6 +49,37 @@ def test_the_third_of_two_at_once_gets_none_until_one_is_released(two: Concurren
     first.release()  # repeating it is harmless
     assert (first.is_held, second.is_held, two.in_use("user:42")) == (False, True, 1)
     assert two.try_acquire("user:42") is not None
+
+
+async def test_your_own_clients_can_hold_the_permits(redis_url: str) -> None:
+    with redis.Redis.from_url(redis_url) as own:
+        async with redis.asyncio.Redis.from_url(redis_url) as own_asyncio:
+            pair = ConcurrencyLimiter("1 at once", name="own", store=(own, own_asyncio), deadline_s=10.0)
+            async with pair, pair.permit("user:42"):
+                assert pair.try_acquire("user:42") is None
+            assert await own_asyncio.ping(), "the clients are still yours"
+        with ConcurrencyLimiter("1 at once", name="own", store=own, deadline_s=10.0) as blocking:
+            with blocking.permit("user:42"):
+                assert blocking.in_use("user:42") == 1
+            with pytest.raises(ConfigError, match="asyncio calls need an asyncio client"):
+                await blocking.aacquire("user:42")
+        assert own.ping()
+        with pytest.raises(ConfigError, match="belongs to the client"):
+            ConcurrencyLimiter(1, name="own", store=own, credential_provider=object())
+
+
+def test_a_store_of_your_own_can_hold_the_permits() -> None:
+    mine = MemoryPermits(ManualClock())
+    first, second = ConcurrencyLimiter(1, store=mine), ConcurrencyLimiter(1, store=mine)
+    with first.permit("user:42"):
+        assert second.try_acquire("user:42") is None
+    assert len(mine) == 0
+
+
+@pytest.mark.parametrize("given", [None, 42, (), redis.asyncio.Redis()])
+def test_what_is_no_permit_store_is_an_error(given: object) -> None:
+    with pytest.raises(ConfigError, match="store"):
+        ConcurrencyLimiter(1, name="jobs", store=given)
 
 
 def test_a_block_gives_its_permit_back_also_after_an_error(two: ConcurrencyLimiter) -> None:
@@ -371,7 +403,7 @@ def test_idle_keys_take_no_memory() -> None:
         ({"at_once": 1, "name": "no spaces"}, InvalidQuota, "name is 1 to 64 letters"),
         ({"at_once": 1, "store": "mongo://x"}, ConfigError, "memory://, redis://"),
         ({"at_once": 1, "on_store_down": "pray"}, ConfigError, "open, closed, local"),
-        ({"at_once": 1, "colour": "red"}, ConfigError, "option prefix, not 'colour'"),
+        ({"at_once": 1, "colour": "red"}, ConfigError, "options prefix and credential_provider, not 'colour'"),
     ],
 )
 def test_a_wrong_argument_is_named_with_a_valid_example(arguments: dict, error: type, said: str) -> None:

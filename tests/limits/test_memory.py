@@ -1,12 +1,15 @@
 """The in-process store at size: a million clients, idle ones gone by themselves, a cap that holds (L8, N6)."""
 
+import asyncio
 import gc
 import itertools
 import random
+from typing import Any
 
 import pytest
 
 from frontrow.core.clock import ManualClock
+from frontrow.core.errors import ConfigError, InvalidInput
 from frontrow.limits import Limiter, Quota
 from frontrow.limits.stores.from_url import CompiledStore
 from frontrow.limits.stores.key_table import FREED_PER_CHECK
@@ -20,6 +23,32 @@ def held(limiter: Limiter) -> int:
     store = limiter._store
     assert isinstance(store, MemoryStore | CompiledStore)
     return len(store)
+
+
+@KERNELS
+@pytest.mark.parametrize("now_us", [-1, 1.5, "now", True, 1 << 52, float("nan")])
+def test_a_time_that_is_none_is_refused_clearly(now_us: Any, compiled: bool) -> None:
+    limiter = Limiter("10/minute", compiled=compiled)
+    for ask in (limiter.check, limiter.peek, limiter.refund, limiter.reserve):
+        with pytest.raises(InvalidInput, match="now_us must be a whole number of microseconds since 1970"):
+            ask("fan", 1, now_us)
+    with pytest.raises(InvalidInput, match="now_us"):
+        limiter.reset("fan", now_us)
+    with pytest.raises(InvalidInput, match="now_us"):
+        asyncio.run(_await(limiter.acheck("fan", 1, now_us)))
+    with pytest.raises(InvalidInput, match="now_us"):
+        limiter.reserve("fan", 2).settle(1, now_us)
+
+
+async def _await(check: Any) -> Any:
+    return await check
+
+
+def test_the_same_options_do_for_memory_and_for_redis() -> None:
+    """A prefix changes nothing in memory, so a development server needs no other configuration."""
+    assert Limiter("1/minute", prefix="shop").check("fan").allowed
+    with pytest.raises(ConfigError, match="prefix must be 1 to 64 letters"):
+        Limiter("1/minute", prefix="sh op")
 
 
 def test_the_compiled_kernel_was_built_here() -> None:

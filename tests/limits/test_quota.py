@@ -86,7 +86,12 @@ def test_l15_a_bad_quota_text_is_one_clear_error(text: Any) -> None:
 def test_l3_a_burst_and_an_algorithm_are_written_behind_the_rate() -> None:
     assert Quota.parse("10/s burst 20") == Quota(10, 1_000_000, "token_bucket", 20)
     assert Quota.parse("10/s, burst=20") == Quota.parse("10/s", burst=20) == Quota.parse("10/s burst 20")
-    assert Quota.parse("10/s burst 20 leaky_queue") == Quota(10, 1_000_000, "leaky_queue", 20)
+    for text in ("10/s burst 20 leaky_queue", "10/s leaky_queue burst 20", "10/s leaky_queue, burst=20"):
+        assert Quota.parse(text) == Quota(10, 1_000_000, "leaky_queue", 20)
+        assert Quota.parse_all(f"{text}; 100/h")[0] == Quota(10, 1_000_000, "leaky_queue", 20)
+    for text in ("10/s burst 20 burst 30", "10/s leaky_queue token_bucket", "10/s leaky_queue burst"):
+        with pytest.raises(InvalidQuota, match="is no quota"):
+            Quota.parse(text)
     assert Quota.parse("10/s sliding_log", algorithm="sliding_log").algorithm == "sliding_log"
     for options in ({"burst": 3}, {"algorithm": "leaky_bucket"}):
         with pytest.raises(InvalidQuota, match="differ; say the (burst|algorithm) once"):

@@ -1,16 +1,19 @@
 """Tiers that live in the store: what one server puts, every server knows; and tiers of a configuration file."""
 
+import asyncio
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
+import redis
+import redis.asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontrow.core.errors import ConfigError, InvalidInput
-from frontrow.limits import Limiter, Quota, Rule, Tiers
+from frontrow.limits import Limiter, Quota, Rule, StoreDown, Tiers
 from frontrow.limits.config import load_config
 from frontrow.limits.http.asgi import RateLimitMiddleware
 from frontrow.limits.stores import stored_tiers
@@ -45,6 +48,34 @@ def test_a_client_is_a_part_and_its_value(tiers: Tiers) -> None:
     assert tiers({"ip": "42"}) is None
     del tiers["42"]
     assert tiers({"user": "42"}) is None
+
+
+async def test_your_own_clients_can_hold_the_tiers(redis_url: str) -> None:
+    with redis.Redis.from_url(redis_url) as own:
+        async with redis.asyncio.Redis.from_url(redis_url) as own_asyncio:
+            tiers = Tiers(store=(own, own_asyncio), deadline_s=10.0)
+            await tiers.put("user:42", "gold")
+            tiers["user:7"] = "silver"
+            await tiers.aclose()
+            assert own.ping(), "the clients are still yours"
+            assert await own_asyncio.ping()
+        blocking = Tiers(store=own, deadline_s=10.0)
+        assert [blocking("user:42"), blocking("user:7")] == ["gold", "silver"]
+        with pytest.raises(ConfigError, match="asyncio calls need an asyncio client"):
+            await blocking.put("user:7", "gold")
+        blocking.close()
+
+
+def test_a_tier_that_the_store_did_not_take_is_our_error() -> None:
+    tiers = Tiers(store="redis://127.0.0.1:1/0")
+    with pytest.raises(StoreDown, match="the tier was not changed, because its store failed: ConnectionError"):
+        tiers["user:42"] = "gold"
+    with pytest.raises(StoreDown, match="not changed"):
+        del tiers["user:42"]
+    with pytest.raises(StoreDown, match="not changed"):
+        asyncio.run(tiers.put("user:42", "gold"))
+    assert tiers({"user": "42"}) is None
+    tiers.close()
 
 
 async def test_asyncio_puts_and_removes(redis_url: str) -> None:

@@ -150,6 +150,21 @@ async def test_of_50_guesses_at_once_only_the_quota_reaches_the_application():
     assert (entered, told.count(401), told.count(429)) == (5, 5, 45)
 
 
+async def test_who_hangs_up_before_the_answer_gains_no_free_guess():
+    async def sign_in(scope, receive, send):
+        await asyncio.Event().wait()
+
+    app = asgi.RateLimitMiddleware(sign_in, [rule("tries", "2/minute", "ip", statuses=(401,))], clock=ManualClock())
+    for _ in range(2):
+        call = asyncio.create_task(call_asgi(app, "POST", "/", {}, "203.0.113.1"))
+        for _ in range(20):  # it gets as far as it can
+            await asyncio.sleep(0)
+        assert call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+    assert (await call_asgi(app, "POST", "/", {}, "203.0.113.1")).status == 429
+
+
 async def test_a_middleware_that_charges_after_the_response_lets_all_guesses_through():
     """The canary: charging only when the response is known is a check and an act with everybody between them."""
 

@@ -47,6 +47,12 @@ async def test_webhook_forgery_and_replay(tmp_path):
             reply = await door.ask("POST", PATH, [("stripe-signature", header)] if header else [], body)
             assert reply.status == 401, (header, reply.status, reply.body)
         assert (await door.ask("POST", PATH, [("stripe-signature", good)], body + b" ")).status == 401
+        about = b'{"id":"evt_1","type":"refund.updated","data":%b}'
+        deep = b'{"id":' + b"[" * 4_500 + b"]" * 4_500 + b"}"
+        strange = [b"", b"{", b"[]", b"null", b"\xff", b'{"id":1}', b'{"id":"e","data":{}}', about % b"[]", deep]
+        for rubbish in strange:  # signed, and still nothing that we could act on
+            reply = await door.ask("POST", PATH, [("stripe-signature", sign(rubbish, SECRET, now_us))], rubbish)
+            assert (reply.status, reply.code) == (422, "invalid_input"), (rubbish[:40], reply.status, reply.body)
         first = await door.ask("POST", PATH, [("stripe-signature", good)], body)
         again = await door.ask("POST", PATH, [("stripe-signature", good)], body)
         assert (first.status, first.json(), again.status, again.json()) == (200, {"done": True}, 200, {"done": False})

@@ -13,6 +13,7 @@ from typing import Any, cast
 from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import ConfigError, Unavailable
 from frontrow.core.redis_url import connect, disconnect
+from frontrow.settings.colours import theme_css
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
@@ -27,6 +28,7 @@ from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.endpoints.sharded_room import ShardedEndpoints
 from frontrow.web.room.app import Endpoints
 from frontrow.web.room.page import PageSettings, RoomPages
+from frontrow.web.server.address_caps import AddressCaps
 from frontrow.web.streams.positions import Streams
 
 log = logging.getLogger("frontrow.room")
@@ -143,9 +145,11 @@ def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) ->
     rules = DoorRules(settings.per_person, settings.per_ip, settings.per_device)
     entry = DoorLimits(checks, rules=rules, trusted_proxies=settings.trusted_proxies, processes=settings.workers)
     titles = ((settings.events[0], settings.title),) if settings.title else ()
-    page = PageSettings(settings.brand, titles, settings.shop_url, settings.secure, settings.root_event)
+    theme = theme_css(settings.colours)
+    page = PageSettings(settings.brand, titles, settings.shop_url, settings.secure, theme)
     most = -(-settings.max_streams // settings.workers)
-    streams = {event: Streams(max_open=most, heartbeat_s=settings.heartbeat_s) for event in settings.rooms}
+    caps = AddressCaps(settings.max_streams_per_address, settings.uncapped, entry.is_proxy)
+    streams = {event: Streams(max_open=most, heartbeat_s=settings.heartbeat_s, caps=caps) for event in settings.rooms}
     pages = RoomPages(room, entry, page)
     endpoints = RoomEndpoints(room, entry, pages, streams, organiser_key=settings.organiser_key)
     if not settings.shards:

@@ -38,6 +38,7 @@ def serve(
     workers: Annotated[int | None, typer.Option(help="processes; more than one needs Redis")] = None,
     folder: Annotated[Path | None, typer.Option(help="keys and the audit file")] = None,
     capacity: Annotated[int | None, typer.Option(help="people in the shop at once")] = None,
+    shop: Annotated[str | None, typer.Option(help="the shop's address, unless it shares the room's")] = None,
     human: Annotated[str | None, typer.Option(help="none, altcha, turnstile or hcaptcha")] = None,
 ) -> None:
     """Serve waiting rooms until told to stop. Everything else is set in the file or as FRONTROW_ROOM_…"""
@@ -45,7 +46,7 @@ def serve(
     from frontrow.web.room.server import read_settings
 
     changes: dict[str, Any] = {"events": event or None, "store": store, "host": host, "port": port, "human": human}
-    changes |= {"workers": workers, "capacity": capacity, "folder": str(folder) if folder else None}
+    changes |= {"workers": workers, "capacity": capacity, "shop_url": shop, "folder": str(folder) if folder else None}
     changes["shards"] = tuple(shard) if shard else None
     try:
         room_serve.serve(read_settings(config, changes))

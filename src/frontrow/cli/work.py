@@ -5,6 +5,7 @@ options name. Any number of processes may run them over one ledger.
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 from pathlib import Path
@@ -17,6 +18,8 @@ from frontrow.boxoffice.jobs.background_jobs import JobRunner
 from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_deployment
 from frontrow.core.errors import ConfigError, FrontrowError
 from frontrow.core.settings_loader import DEFAULT_FILE
+from frontrow.settings.work import health_address
+from frontrow.web.observability.job_health import serve_health
 
 EMBEDDED = "redis.url is not set: an embedded server has its jobs inside"
 
@@ -42,7 +45,7 @@ def work(
     ] = None,
     payments: Annotated[
         str | None,
-        typer.Option(envvar="FRONTROW_PAYMENTS_URL", help="simulated:FILE or stripe: (without a platform)."),
+        typer.Option(envvar="FRONTROW_PAYMENTS_URL", help="simulated:FILE, stripe: or python:MODULE:FUNCTION."),
     ] = None,
     stripe_key: Annotated[str | None, typer.Option(envvar="FRONTROW_STRIPE_KEY", help="Stripe's secret key.")] = None,
     stripe_api: Annotated[str | None, typer.Option(envvar="FRONTROW_STRIPE_API", help="Instead of Stripe's.")] = None,
@@ -51,6 +54,10 @@ def work(
     ] = None,
     public_url: Annotated[
         str | None, typer.Option(envvar="FRONTROW_SERVER_PUBLIC_URL", help="How people reach the servers.")
+    ] = None,
+    health: Annotated[
+        str | None,
+        typer.Option(envvar="FRONTROW_WORK_HEALTH", help="Where /healthz, /readyz and /metrics answer: host:port."),
     ] = None,
 ) -> None:
     """End dead holds, relay facts, send messages and webhooks, finish payments, make offers, until told to stop.
@@ -62,7 +69,9 @@ def work(
         settings: PlatformSettings | WorkUrls
         if config is not None or os.environ.get("FRONTROW_REDIS_URL") or Path(DEFAULT_FILE).exists():
             given = {"LEDGER_URL": ledger, "BUS_URL": bus, "MAIL_URL": mail, "STRIPE_KEY": stripe_key}
+            given |= {"PAYMENTS_URL": payments, "WORK_HEALTH": health}
             settings = _platform_settings(config, folder, given)
+            health = settings.work.health
         elif ledger is not None:
             here = find_deployment(config, folder, ledger)
             defaults = {"bus": here.bus_url, "mail": here.mail_url}
@@ -73,7 +82,7 @@ def work(
             settings = WorkUrls(keys=keys or here.ticket_keys, **(defaults | chosen))
         else:
             raise ConfigError(f"{EMBEDDED}. --ledger works for a ledger alone", param="redis.url")
-        clean = asyncio.run(run_jobs(settings))
+        clean = asyncio.run(run_jobs(settings, health or ""))
     except FrontrowError as error:
         typer.echo(f"frontrow work: {error.message}", err=True)
         raise typer.Exit(2) from None
@@ -89,14 +98,16 @@ def _platform_settings(config: str | None, folder: str | None, given: dict[str, 
     return settings
 
 
-async def run_jobs(settings: PlatformSettings | WorkUrls) -> bool:
-    """Run the jobs until a signal; whether all of them ended in time."""
+async def run_jobs(settings: PlatformSettings | WorkUrls, health: str = "") -> bool:
+    """Run the jobs until a signal, and answer at `health`; whether all of them ended in time."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    async with open_jobs(settings) as jobs:
+    async with open_jobs(settings) as jobs, contextlib.AsyncExitStack() as stack:
         workers = JobRunner(jobs)
+        if health:
+            typer.echo(f"health: {await stack.enter_async_context(serve_health(workers, *health_address(health)))}")
         typer.echo(f"working: {', '.join(job.name for job in jobs)}")
         running = asyncio.create_task(workers.run())
         await stopping.wait()

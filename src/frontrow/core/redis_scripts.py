@@ -11,16 +11,37 @@ from collections.abc import AsyncGenerator, Sequence
 from hashlib import sha1
 from typing import Any
 
-from frontrow.core.redis_url import call, call_sync, connect, connect_sync, disconnect, disconnect_sync
+from frontrow.core.errors import ConfigError
+from frontrow.core.redis_url import (
+    call,
+    call_sync,
+    check_url,
+    connect,
+    connect_sync,
+    derive_client,
+    disconnect,
+    disconnect_sync,
+    sort_clients,
+)
 
 MAX_CALLS = 64
+PAIR = "store=(redis.Redis(…), redis.asyncio.Redis(…))"
 
 
 class RedisScript:
-    """One script at one Redis. Connects when first used."""
+    """One script at one Redis: that of a URL, or of redis-py clients that the application made. Connects when used."""
 
-    def __init__(self, url: str, source: str, *, timeout_s: float) -> None:
-        self._url = url
+    def __init__(self, given: Any, source: str, *, timeout_s: float, **options: Any) -> None:
+        """`given` is a URL, a blocking client, or a pair of clients, one blocking and one for asyncio."""
+        self._url = given if isinstance(given, str) else ""
+        self._options = options
+        self._own: tuple[Any, Any] = (None, None)
+        if isinstance(given, str):
+            check_url(given, **options)
+        else:
+            self._own = sort_clients(given, options)
+            if self._own[0] is None:
+                raise ConfigError(f"store needs a blocking client besides the one for asyncio: {PAIR}", param="store")
         self._source = source
         self._digest = sha1(source.encode(), usedforsecurity=False).hexdigest()
         self._timeout_s = timeout_s
@@ -50,8 +71,20 @@ class RedisScript:
         if self._sync is None:
             with self._connecting:
                 if self._sync is None:
-                    self._sync = connect_sync(self._url, timeout_s=self._timeout_s)
+                    self._sync = self._open_blocking()
         return self._sync
+
+    def _open_blocking(self) -> Any:
+        if self._own[0] is not None:
+            return derive_client(self._own[0], self._timeout_s)
+        return connect_sync(self._url, timeout_s=self._timeout_s, **self._options)
+
+    def _open_asyncio(self) -> Any:
+        if self._own[1] is not None:
+            return derive_client(self._own[1], self._timeout_s)
+        if not self._url:
+            raise ConfigError(f"asyncio calls need an asyncio client, like {PAIR}", param="store")
+        return connect(self._url, timeout_s=self._timeout_s, **self._options)
 
     async def arun(self, keys: Sequence[str], arguments: Sequence[str | int]) -> Any:
         """`run` for asyncio."""
@@ -78,7 +111,7 @@ class RedisScript:
         loop = asyncio.get_running_loop()
         for closed in [each for each in self._clients if each.is_closed()]:  # ended without closing its generators
             self._clients.pop(closed, None)
-        opened = self._clients[loop] = _LoopClient(connect(self._url, timeout_s=self._timeout_s))
+        opened = self._clients[loop] = _LoopClient(self._open_asyncio())
         opened.until_closed = self._until_closed(loop, opened.client)
         await anext(opened.until_closed)
         return opened
@@ -88,13 +121,14 @@ class RedisScript:
             yield
         finally:
             self._clients.pop(loop, None)
-            await disconnect(client)
+            if client is not self._own[1]:
+                await disconnect(client)
 
     def close(self) -> None:
         """Close the blocking connections."""
         with self._connecting:
             client, self._sync = self._sync, None
-        if client is not None:
+        if client is not None and client is not self._own[0]:
             disconnect_sync(client)
 
     async def aclose(self) -> None:

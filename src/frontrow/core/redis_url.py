@@ -8,7 +8,9 @@ The client never retries. A script whose reply was lost may have run, and only t
 send it again. Every call has a timeout. No message shows a URL's password.
 """
 
+import functools
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -56,7 +58,36 @@ def connect(url: str, *, timeout_s: float = 1.0, **options: Any) -> "redis_async
     from redis.asyncio.retry import Retry
 
     client: redis_async.Redis = _connect(module, Retry, url, timeout_s, options)
+    _report_closed_transports(client)
     return client
+
+
+def _report_closed_transports(client: Any) -> None:
+    """Make a connection that the server has reset raise redis-py's ConnectionError.
+
+    uvloop raises RuntimeError when a closed transport is written to, which redis-py does not know.
+    """
+    if hasattr(client, "connection_pool"):
+        pool = client.connection_pool
+        pool.connection_class = _reporting(pool.connection_class)
+        return
+    for node in client.nodes_manager.startup_nodes.values():  # a Cluster makes the other nodes from these arguments
+        node.connection_class = _reporting(node.connection_class)
+    client.connection_kwargs["connection_class"] = _reporting(client.connection_kwargs.get("connection_class"))
+
+
+@functools.cache
+def _reporting(connection_class: Any) -> Any:
+    from redis.asyncio.connection import Connection
+
+    class Reporting(connection_class or Connection):  # type: ignore[misc]
+        async def _send_packed_command(self, command: Any) -> None:
+            try:
+                await super()._send_packed_command(command)
+            except RuntimeError as error:
+                raise ConnectionResetError(str(error)) from error
+
+    return Reporting
 
 
 def connect_sync(url: str, *, timeout_s: float = 1.0, **options: Any) -> "redis_sync.Redis":
@@ -76,11 +107,51 @@ def check_url(url: str, **options: Any) -> None:
     from redis.exceptions import DataError
     from redis.retry import Retry
 
+    _check_database(url, scheme_of(url))
     client = _connect(module, Retry, url.replace("+cluster", "", 1), 1.0, options)
     try:
         client.connection_pool.connection_class(**client.connection_pool.connection_kwargs)
     except DataError as error:
         raise ConfigError(f"store {mask_password(url)!r}: {error}") from None
+
+
+def sort_clients(given: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+    """The blocking and the asyncio client among what was given as store; one may be missing."""
+    _need_redis()
+    import redis
+    import redis.asyncio
+
+    if options:
+        raise ConfigError(f"{min(options)} belongs to the client that you give as store", param=min(options))
+    clients: Sequence[Any] = given if isinstance(given, tuple | list) else (given,)
+    blocking = [each for each in clients if isinstance(each, redis.Redis | redis.RedisCluster)]
+    for_asyncio = [each for each in clients if isinstance(each, redis.asyncio.Redis | redis.asyncio.RedisCluster)]
+    if not clients or len(blocking) > 1 or len(for_asyncio) > 1 or len(blocking) + len(for_asyncio) != len(clients):
+        raise ConfigError(
+            f"store must be a URL, a client of redis-py, or a pair of them (redis.Redis(…), redis.asyncio.Redis(…)), "
+            f"not {type(given).__name__}",
+            param="store",
+        )
+    return (*blocking, None)[0], (*for_asyncio, None)[0]
+
+
+def derive_client(client: Any, timeout_s: float) -> Any:
+    """A client that connects like `client` but with connections and timeouts of its own, and that never retries.
+
+    A Cluster's client is returned as it is: its connections cannot be had apart from it.
+    """
+    import redis.asyncio
+    from redis.backoff import NoBackoff
+
+    pool = getattr(client, "connection_pool", None)
+    if pool is None:
+        return client
+    for_asyncio = isinstance(client, redis.asyncio.Redis)
+    module: Any = redis.asyncio if for_asyncio else redis
+    retry = (redis.asyncio.retry.Retry if for_asyncio else redis.retry.Retry)(NoBackoff(), 0)
+    timeouts = {"socket_timeout": timeout_s, "socket_connect_timeout": timeout_s, "retry": retry}
+    own = module.ConnectionPool(connection_class=pool.connection_class, **(pool.connection_kwargs | timeouts))
+    return module.Redis.from_pool(own)
 
 
 def _need_redis() -> None:
@@ -94,6 +165,7 @@ def _connect(module: Any, retry_class: Any, url: str, timeout_s: float, options:
     from redis.backoff import NoBackoff
 
     scheme = scheme_of(url)
+    _check_database(url, scheme)
     plain, _, kind = scheme.partition("+")
     settings: dict[str, Any] = {
         "socket_timeout": timeout_s,
@@ -108,6 +180,16 @@ def _connect(module: Any, retry_class: Any, url: str, timeout_s: float, options:
         return module.Redis.from_url(url, **settings)
     except ValueError as error:
         raise ConfigError(f"store {mask_password(url)!r}: {error}; a valid one is {EXAMPLE}") from None
+
+
+def _check_database(url: str, scheme: str) -> None:
+    """The client would take database 0 for one that is no number. A Cluster has only that one."""
+    if scheme == "unix" or scheme.endswith("+sentinel"):
+        return
+    database = re.split("[?#]", url.partition("://")[2].rpartition("@")[2])[0].partition("/")[2]
+    if not re.fullmatch("0?" if scheme.endswith("+cluster") else r"\d*", database):
+        wanted = "a Cluster has only database 0" if scheme.endswith("+cluster") else "the database must be a number"
+        raise ConfigError(f"store {mask_password(url)!r}: {wanted}, not {database!r}; a valid one is {EXAMPLE}")
 
 
 def _sentinel(module: Any, url: str, settings: dict[str, Any]) -> Any:

@@ -20,7 +20,6 @@ from typing import Any, Self
 
 from frontrow.core.clock import US_PER_S, Clock, SystemClock, steady
 from frontrow.core.errors import ConfigError
-from frontrow.core.redis_url import SCHEMES
 from frontrow.limits.keys import Key, rule_key
 from frontrow.limits.permit_renewal import Renewals
 from frontrow.limits.quota import ON_STORE_DOWN, Decision, InvalidQuota, Quota, Rule, StoreDown, Throttled
@@ -35,6 +34,7 @@ from frontrow.limits.stores.permits import (
     PermitRequest,
     PermitStore,
 )
+from frontrow.limits.stores.protocol import DEFAULT_PREFIX, check_prefix, names_memory
 
 MAX_AT_ONCE = 1_000_000
 MAX_WAIT_S = 3600.0  # of an acquire without a timeout
@@ -121,7 +121,8 @@ class PermitBlock:
 class ConcurrencyLimiter:
     """At most `at_once` permits per key. Create it once and share it: it is safe for threads and for event loops.
 
-    All limiters of one `name` on one Redis share their permits. `on_store_down` is `closed` (raise `StoreDown`),
+    All limiters of one `name` on one Redis share their permits. `store` is a URL, or your own clients of redis-py, or a
+    `PermitStore` of your own. `on_store_down` is `closed` (raise `StoreDown`),
     `local` (count in this process) or `open` (allow).
     """
 
@@ -130,7 +131,7 @@ class ConcurrencyLimiter:
         at_once: int | str,
         *,
         name: str | None = None,
-        store: str = "memory://",
+        store: Any = "memory://",
         ttl_s: float = 30.0,
         max_hold_s: float = 3600.0,
         max_waiting: int = 1000,
@@ -401,22 +402,22 @@ def _to_us(name: str, seconds: float, low_s: float, high_s: float) -> int:
 
 
 def _open_store(
-    url: str, name: str | None, clock: Clock, on_store_down: str, deadline_s: float, options: dict[str, Any]
+    given: Any, name: str | None, clock: Clock, on_store_down: str, deadline_s: float, options: dict[str, Any]
 ) -> PermitStore:
-    """Open the permit store that `url` names."""
+    """Open the permit store at a URL or over clients."""
     if on_store_down not in ON_STORE_DOWN:
         message = f"on_store_down must be one of {', '.join(ON_STORE_DOWN)}, not {on_store_down!r}"
         raise ConfigError(message, param="on_store_down")
     _to_us("deadline_s", deadline_s, 0.001, 60)
-    unknown = set(options) - {"prefix"}
+    unknown = set(options) - {"prefix", "credential_provider"}
     if unknown:
-        raise ConfigError(f"a concurrency limiter takes the option prefix, not {min(unknown)!r}", param=min(unknown))
-    scheme = url.partition("://")[0]
-    if scheme == "memory":
+        message = f"a concurrency limiter takes the options prefix and credential_provider, not {min(unknown)!r}"
+        raise ConfigError(message, param=min(unknown))
+    if hasattr(given, "aapply"):
+        return given  # type: ignore[no-any-return]  # one of your own
+    if names_memory(given):
+        check_prefix(options.get("prefix", DEFAULT_PREFIX))
         return MemoryPermits(clock)
-    if scheme not in SCHEMES:
-        schemes = ", ".join(f"{known}://" for known in ("memory", *SCHEMES))
-        raise ConfigError(f"store {scheme!r} is unknown; it starts with one of {schemes}", param="store")
     if name is None:
         message = (
             "a concurrency limiter in Redis needs a name, like name='uploads': all of one name share their permits"
@@ -425,4 +426,4 @@ def _open_store(
     from frontrow.limits.stores.guarded_permits import GuardedPermits
     from frontrow.limits.stores.redis_permits import RedisPermits
 
-    return GuardedPermits(RedisPermits(url, name, deadline_s=deadline_s, **options), clock, on_store_down)
+    return GuardedPermits(RedisPermits(given, name, deadline_s=deadline_s, **options), clock, on_store_down)

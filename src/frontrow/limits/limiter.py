@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from frontrow.core.clock import Clock, SystemClock, steady
 from frontrow.limits.keys import Key, pack_parts, rule_key
-from frontrow.limits.quota import Decision, InvalidKey, Rule
+from frontrow.limits.quota import Decision, InvalidKey, Rule, check_time
 from frontrow.limits.refusal_cache import RefusalCache
 from frontrow.limits.reservations import Reservation
 from frontrow.limits.rule_list import RuleLike, to_rules
@@ -166,6 +166,8 @@ class Limiter:
         if cost != 1 or type(cost) is not int:
             for at in slots:
                 self._slots[at].quota.check_cost(cost)
+        if now_us is not None:
+            check_time(now_us)
         tag = keys[0]
         if self._tag_parts and isinstance(key, Mapping):
             tag = pack_parts(key, self._tag_parts, self.rules[0].name)

@@ -50,7 +50,8 @@ _UNITS = {  # every way to write a unit -> its length in µs; 0 is a calendar mo
 }
 _QUOTA_TEXT = re.compile(
     r"(?P<limit>-?\d[\d_]*)\s*(?:/|per\b)\s*(?P<count>\d+)?\s*(?P<unit>[a-zµμ]+)"
-    r"(?:[\s,]+burst[\s:=]*(?P<burst>\d+))?(?:\s+(?P<algorithm>[a-z]+_[a-z]+))?",
+    r"(?:(?:[\s,]+burst[\s:=]*(?P<burst>\d+))?(?:\s+(?P<algorithm>[a-z]+_[a-z]+))?"
+    r"|\s+(?P<algorithm_first>[a-z]+_[a-z]+)[\s,]+burst[\s:=]*(?P<burst_last>\d+))",
     re.IGNORECASE,
 )
 _BETWEEN_QUOTAS = re.compile(r"[;,|\n](?!\s*burst\b)", re.IGNORECASE)
@@ -151,10 +152,11 @@ class Quota:
             message = f'{text!r} is no quota; write a number, a slash and a time, like {EXAMPLE} or "5/100ms"'
             raise InvalidQuota(message, param="quota")
         period_us, calendar_month = _period_us(text, match["count"], match["unit"])
-        burst = _one_of("burst", text, int(match["burst"]) if match["burst"] else None, burst)
+        written, named = match["burst"] or match["burst_last"], match["algorithm"] or match["algorithm_first"]
+        burst = _one_of("burst", text, int(written) if written else None, burst)
         if burst is not None:
             _whole("burst", burst, 1, MAX_LIMIT - 1, "20 for twenty at once")
-        named = _one_of("algorithm", text, match["algorithm"].lower() if match["algorithm"] else None, algorithm)
+        named = _one_of("algorithm", text, named.lower() if named else None, algorithm)
         fitting = "fixed_window" if calendar_month else "token_bucket" if burst is not None else "sliding_counter"
         return cls(int(match["limit"]), period_us, named or fitting, burst or 0, calendar_month)
 
@@ -297,6 +299,14 @@ class Rule:
     def variants(self) -> dict[str, Quota]:
         """Every quota that this rule may apply, by tier. The rule's own quota has the empty name."""
         return {"": self.quota, **self.tiers}
+
+
+def check_time(now_us: int) -> int:
+    """Return `now_us` if it is a time that every store counts with exactly, else raise."""
+    if type(now_us) is not int or not 0 <= now_us < EXACT:
+        message = "now_us must be a whole number of microseconds since 1970, like time.time_ns() // 1000"
+        raise InvalidInput(f"{message}; not {now_us!r:.80}", param="now_us")
+    return now_us
 
 
 class Decision(NamedTuple):

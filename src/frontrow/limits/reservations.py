@@ -16,7 +16,7 @@ from typing import Self
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput
 from frontrow.limits.algorithms import SPECIFICATION
-from frontrow.limits.quota import Decision, Quota, Throttled
+from frontrow.limits.quota import Decision, Quota, Throttled, check_time
 from frontrow.limits.stores.protocol import CHARGE, PEEK, REFUND, QuotaSlot, Store, StoreRequest
 
 MAX_ACTUAL = 1 << 52
@@ -72,6 +72,8 @@ class Reservation:
         """The request that corrects what was charged."""
         if type(actual) is not int or not 0 <= actual <= MAX_ACTUAL:
             raise InvalidInput(f"actual must be a whole number of at least 0, not {actual!r}", param="actual")
+        if now_us is not None:
+            check_time(now_us)
         if not self.decision.allowed:
             raise Throttled("the reservation was refused, so there is nothing to settle", self.decision)
         if self.decision.source != "store" and self._settled is None:

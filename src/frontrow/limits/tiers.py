@@ -9,9 +9,10 @@ A client is a part of the key and its value: `user:42`. Without the part, the fi
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from frontrow.core.errors import ConfigError, InvalidInput
-from frontrow.core.redis_url import SCHEMES
+from frontrow.limits.stores.protocol import DEFAULT_PREFIX, check_prefix, names_memory
 
 _TIER = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -19,8 +20,8 @@ _TIER = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 class Tiers:
     """The tier of each client: what was put into the store, or else what `members` says.
 
-    `part` names the parts of a key that have tiers. With a Redis `store`, all servers with the same `name` share the
-    tiers, each with a copy of its own that is at most a second old.
+    `part` names the parts of a key that have tiers. With a Redis `store` (a URL, or your own clients of redis-py), all
+    servers with the same `name` share the tiers, each with a copy of its own that is at most a second old.
     """
 
     def __init__(
@@ -28,24 +29,25 @@ class Tiers:
         members: Mapping[str, str] | None = None,
         *,
         part: str | Sequence[str] = "user",
-        store: str = "memory://",
+        store: Any = "memory://",
         name: str = "default",
-        prefix: str = "frl",
+        prefix: str = DEFAULT_PREFIX,
         deadline_s: float = 0.25,
+        **store_options: Any,
     ) -> None:
-        for what, text in (("name", name), ("prefix", prefix)):
-            if not re.fullmatch(r"[A-Za-z0-9_.:-]{1,64}", text):
-                raise ConfigError(f"{what} must be 1 to 64 letters, digits, _ . : or -, not {text!r}", param=what)
-        scheme = store.partition("://")[0]
-        if scheme != "memory" and scheme not in SCHEMES:
-            schemes = ", ".join(f"{known}://" for known in ("memory", *SCHEMES))
-            raise ConfigError(f"store {scheme!r} is unknown; it starts with one of {schemes}", param="store")
+        check_prefix(prefix)
+        if not re.fullmatch(r"[A-Za-z0-9_.:-]{1,64}", name):
+            raise ConfigError(f"name must be 1 to 64 letters, digits, _ . : or -, not {name!r}", param="name")
+        unknown = set(store_options) - {"credential_provider"}
+        if unknown:
+            message = f"tiers take the options prefix and credential_provider, not {min(unknown)!r}"
+            raise ConfigError(message, param=min(unknown))
         self._put: dict[str, str] = {}
         self._stored = None
-        if scheme != "memory":
+        if not names_memory(store):
             from frontrow.limits.stores.stored_tiers import StoredTiers
 
-            self._stored = StoredTiers(store, name, prefix=prefix, deadline_s=deadline_s)
+            self._stored = StoredTiers(store, name, prefix=prefix, deadline_s=deadline_s, **store_options)
         self.assign(members or {}, part)
 
     # -- asking --------------------------------------------------------------------------------------------------
@@ -67,7 +69,7 @@ class Tiers:
     # -- changing ------------------------------------------------------------------------------------------------
 
     async def put(self, client: str, tier: str) -> None:
-        """Put a client into a tier. Every server knows it within a second."""
+        """Put a client into a tier. Every server knows it within a second. `StoreDown` if that failed."""
         client, tier = self._client(client), _checked_tier(tier)
         if self._stored is None:
             self._put[client] = tier

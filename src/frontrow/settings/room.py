@@ -64,8 +64,13 @@ class RoomSettings:
     trusted_proxies: tuple[str, ...] = setting((), example='["10.0.0.0/8"]')
     # the page and the streams
     brand: str = setting("Frontrow")
+    colours: tuple[str, ...] = setting(
+        (), example='["brand:#a3123f/#ff8fa9"]', doc="your colours on every page, each name:light/dark"
+    )
     title: str = setting("", doc="the event's name for people")
-    shop_url: str = setting("/", doc="where to go with a pass")
+    shop_url: str = setting(
+        "", example="https://shop.example.org/", doc="where to go with a pass; empty: back to the page that was wanted"
+    )
     public_url: str = setting(
         "",
         example="https://shop.example.org",
@@ -73,6 +78,11 @@ class RoomSettings:
     )
     secure_cookies: bool = setting(False, doc="Secure cookies also without public_url")
     max_streams: int = setting(10_000, low=0, high=1_000_000, doc="of the whole server, divided among its workers")
+    max_streams_per_address: int = setting(1_000, low=1, high=1_000_000, doc="of each worker; who gets none polls")
+    max_connections_per_address: int = setting(1_000, low=1, high=1_000_000, doc="of each worker (IPv6: per /64)")
+    uncapped: tuple[str, ...] = setting(
+        ("127.0.0.0/8", "::1"), example='["127.0.0.0/8"]', doc="addresses and networks without these two caps"
+    )
     heartbeat_s: float = setting(5.0, low=0.1, high=60)
 
     def __post_init__(self) -> None:

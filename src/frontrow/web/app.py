@@ -25,11 +25,12 @@ from litestar.openapi import OpenAPIConfig
 from frontrow import __version__
 from frontrow.boxoffice.jobs.background_jobs import JobRunner
 from frontrow.core.errors import ConfigError, FrontrowError
+from frontrow.settings.colours import theme_css
 from frontrow.web import api, site
 from frontrow.web.api.access import Access, Caller, Connection, check_access
-from frontrow.web.api.idempotency import IdempotencyMiddleware, before_request
+from frontrow.web.api.idempotency import IdempotencyMiddleware, UnheardWork, before_request
 from frontrow.web.api.openapi_document import DESCRIPTION, complete
-from frontrow.web.api.problems import on_bug, on_problem
+from frontrow.web.api.problems import on_bug, on_deep_body, on_problem
 from frontrow.web.platform.platform import Platform
 from frontrow.web.server.overflow_page import Notices
 from frontrow.web.server.request_middleware import MAX_REQUEST_BYTES, Front, RequestIds
@@ -78,11 +79,16 @@ def platform_app(platform: Platform, *, own_loops: bool = True) -> Litestar:
             "caller": Provide(caller),
         },
         lifespan=[_lifespan(platform)] if own_loops else [],
-        exception_handlers={HTTPException: on_any_http_error, FrontrowError: on_problem, Exception: on_bug},
+        exception_handlers={
+            HTTPException: on_any_http_error,
+            FrontrowError: on_problem,
+            RecursionError: on_deep_body,
+            Exception: on_bug,
+        },
         openapi_config=OpenAPIConfig(
             "Frontrow", __version__, description=DESCRIPTION, render_plugins=[], path="/schema"
         ),
-        state=State({"platform": platform}),
+        state=State({"platform": platform, "unheard_work": UnheardWork()}),
         request_max_body_size=MAX_REQUEST_BYTES,
         logging_config=None,
     )
@@ -111,7 +117,8 @@ def _platform_of(request: Request[Any, Any, Any]) -> Platform:
 
 def front_of(app: Litestar, platform: Platform, ids: RequestIds | None = None) -> Front:
     """The app behind the request ids, the limit per address and the entity tags: what a server runs."""
-    people = notices_for_people(Notices(platform.settings.room.brand))
+    room = platform.settings.room
+    people = notices_for_people(Notices(room.brand, theme_css(room.colours)))
     ids = ids or RequestIds(platform.server.limiter)
     return Front(app, platform.server.limiter, ids, counting_themselves(), methods(), people)
 
@@ -153,7 +160,10 @@ def _lifespan(platform: Platform) -> Any:
     @contextlib.asynccontextmanager
     async def running(app: Litestar) -> AsyncIterator[None]:
         async with run_platform(platform):
-            yield
+            try:
+                yield
+            finally:
+                await app.state.unheard_work.finish(platform.settings.server.drain_s)
 
     return running
 

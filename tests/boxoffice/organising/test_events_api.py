@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections import Counter
 
 import pytest
 
@@ -102,6 +103,28 @@ async def test_b13_the_same_idempotency_key_makes_one_event_and_one_venue(tmp_pa
         other = await desk.ask("POST", "/v1/organiser/venues", json=a_venue_body(name="B"), headers=key)
         assert other.status_code == 409
         assert len((await desk.get("/v1/organiser/venues"))["venues"]) == 1
+
+
+async def test_b13_a_deadline_at_any_moment_makes_no_second_event(tmp_path):
+    """The server gives up waiting (as at its deadline) after ever more steps. The same key then leads to one event."""
+    async with a_desk(tmp_path) as desk:
+        venue = (await desk.post("/v1/organiser/venues", 201, json=a_venue_body()))["venue"]
+        for steps in range(0, 240, 20):
+            ask = {"json": an_event_body(venue, name=f"Show {steps}"), "headers": {"idempotency-key": f"key-{steps}"}}
+            given_up = asyncio.create_task(desk.ask("POST", EVENTS, **ask))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            given_up.cancel()
+            await asyncio.gather(given_up, return_exceptions=True)
+            for _ in range(1_000):
+                again = await desk.ask("POST", EVENTS, **ask)
+                if again.status_code == 201:
+                    break
+                assert (again.status_code, again.json()["code"]) == (409, "idempotency_running"), again.text
+            assert again.status_code == 201
+        names = Counter(one["name"] for one in (await desk.get(f"{EVENTS}?limit=100"))["events"])
+        assert {name: names[name] for name in names if name.startswith("Show") and names[name] != 1} == {}
+        assert sum(name.startswith("Show") for name in names) == 12
 
 
 async def test_b13_of_fifty_changes_from_one_version_one_is_made(tmp_path):

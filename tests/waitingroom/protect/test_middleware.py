@@ -18,6 +18,8 @@ from frontrow.core.errors import ConfigError, Unavailable
 from frontrow.waitingroom.credentials.passes import PassSigner
 from frontrow.waitingroom.model.errors import PassExpired, PassForeign, PassInvalid
 from frontrow.waitingroom.protect import Guard, PassKeys, asgi, wsgi
+from frontrow.waitingroom.protect.guard import is_page
+from frontrow.web.room.page import read_wish
 from tests.waitingroom.protect.passes_for_tests import NOW_S, OTHER_KEY, SIGNER, minted
 
 OPEN = ["/static/", "/robots.txt"]
@@ -164,6 +166,47 @@ def test_no_unusual_spelling_of_a_path_opens_it(path: str) -> None:
 def test_a_redirect_never_leads_to_another_site() -> None:
     for path in ("//evil.example/", "/\\evil.example", "/%0d%0aLocation:x", "https://evil.example"):
         assert guard().redirect_to(path, "") == "/room/?return=/"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "/",
+        "/seats",
+        "/seats/?row=3&seat=a%26b",
+        "/caf%C3%A9/a%20b",
+        "/a?filter[x]=1|2&back=//other",
+        "/a?" + "q" * 1021,
+    ],
+)
+def test_the_room_leads_back_to_the_page_that_was_wanted(page: str) -> None:
+    path, _, query = page.partition("?")
+    sent_to = guard().redirect_to(path, query)
+    assert read_wish(sent_to.partition("?")[2]) == page, "as the middlewares say it"
+    if len(page) < 1_000:
+        assert read_wish(f"return={page}") == page, "as nginx says it with $request_uri"
+    assert is_page(page)
+
+
+NO_PAGES = [
+    *("", "seats", "//evil.example", "/\\evil.example", "/a//b", "/a/../b", "/./a", "/a%2f..%2fb", "/a%5Cb", "/a%00"),
+    *("/a b", "/a\r\nb", "/a#b", '/a?"', "/é", "/a?" + "q" * 1022, "javascript:alert(1)", "https://evil.example/"),
+]
+
+
+@pytest.mark.parametrize("page", NO_PAGES)
+def test_what_is_not_plainly_a_page_of_the_shop_is_not_gone_back_to(page: str) -> None:
+    assert not is_page(page)
+
+
+def test_a_wsgi_shop_gets_people_back_to_an_encoded_page() -> None:
+    told: list[Any] = []
+    wanted = {"REQUEST_METHOD": "GET", "HTTP_ACCEPT": "text/html", "QUERY_STRING": "row=3"}
+    environ = wanted | {"PATH_INFO": "/caf\xc3\xa9 100%", "RAW_URI": "/caf%C3%A9%20100%25?row=3"}
+    wsgi.PassMiddleware(lambda *_: [b""], guard())(environ, lambda status, headers: told.append((status, headers)))
+    status, headers = told[0]
+    assert status.startswith("303")
+    assert read_wish(dict(headers)["Location"].partition("?")[2]) == "/caf%C3%A9%20100%25?row=3"
 
 
 async def test_websockets_are_asked_too() -> None:

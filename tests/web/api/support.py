@@ -17,6 +17,7 @@ from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, Venue
 from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.money import Money
+from frontrow.settings.overload import OverloadSettings
 from frontrow.settings.platform import LedgerSettings, RedisSettings, SecretSettings, ServerSettings
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
@@ -36,17 +37,26 @@ def room_keys() -> RoomKeys:
     return RoomKeys.generate()
 
 
-def settings_for(folder: Path, *, redis_url: str = "", postgres_url: str = "", **server: Any) -> PlatformSettings:
+def settings_for(
+    folder: Path,
+    *,
+    redis_url: str = "",
+    postgres_url: str = "",
+    overload: OverloadSettings | None = None,
+    **server: Any,
+) -> PlatformSettings:
     """Embedded in `folder` unless the two URLs are given; made-up money, rooms that admit at once."""
     (folder / "room").mkdir(exist_ok=True, parents=True)
     room_keys().save(folder / "room")
     given: dict[str, Any] = {"demo": True, "folder": str(folder), "per_person": "1000/second", "per_ip": "1000/second"}
+    given["heavy_processes"] = 0  # each would take a second to start
     return PlatformSettings(
         server=ServerSettings(**(given | server)),
         secret=SecretSettings(SECRET),
         ledger=LedgerSettings(postgres_url or sqlite_url(folder, keep=True)),
         redis=RedisSettings(redis_url),
         room=RoomSettings(capacity=1_000, window_size=100, interval_s=0.05),
+        overload=overload or OverloadSettings(),
     )
 
 

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from frontrow.boxoffice.model.map_format import decode_changes, read_frame, read_snapshot
+from frontrow.settings.overload import OverloadSettings
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_server, put_event
 
@@ -155,6 +156,34 @@ async def test_n7_w10_beyond_the_cap_a_viewer_is_sent_to_polling(tmp_path, hot_l
         assert (refused.status_code, refused.json()["code"]) == (503, "streams_full")
         assert int(refused.headers["retry-after"]) >= 1
         assert (await client.get(refused.json()["poll"])).status_code == 200
+
+
+@BOTH
+async def test_one_address_cannot_take_all_live_streams(tmp_path, hot_lane):
+    """Maps and rooms together; IPv6 per /64; the client's address as our proxy says it. Who gets none polls."""
+    one_each = OverloadSettings(max_streams_per_address=1)
+    async with (
+        a_server(tmp_path, hot_lane=hot_lane, overload=one_each, trusted_proxies=("127.0.0.1",)) as (_, url),
+        httpx.AsyncClient(base_url=url) as client,
+    ):
+        seats, room = f"/v1/events/{EVENT_ID}/seats/stream", f"/v1/events/{EVENT_ID}/room/stream"
+
+        async def ask(path, address):
+            async with client.stream("GET", path, headers={"X-Forwarded-For": address}) as answer:
+                return answer.status_code
+
+        async with client.stream("GET", seats, headers={"X-Forwarded-For": "2001:db8::1"}) as first:
+            lines = first.aiter_lines()  # the stream stays open as long as this one is referred to
+            await asyncio.wait_for(anext(lines), 10)
+            assert [await ask(path, "2001:db8::ffff:2") for path in (seats, room)] == [503, 503]
+            assert await ask(seats, "2001:db8:0:1::1") == 200, "another network"
+            assert [await ask(room, address) for address in ("", "127.0.0.1", "192.0.2.1")] == [200, 200, 200]
+            await lines.aclose()
+        for _ in range(500):  # until the server has seen that the first one left
+            if (status := await ask(room, "2001:db8::1")) == 200:
+                break
+            await asyncio.sleep(0.01)
+        assert status == 200
 
 
 @BOTH

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import uvicorn
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import Server, ServerState
 
@@ -25,6 +26,8 @@ REPLACED = {
     "on_headers_complete": [],
     "on_body": ["body"],
     "on_message_complete": [],
+    "on_response_complete": [],
+    "resume_writing": [],
     "shutdown": [],
     "timeout_keep_alive_handler": [],
 }
@@ -77,6 +80,13 @@ async def test_the_attributes_of_a_connection_are_there() -> None:
     assert [name for name in ATTRIBUTES if not hasattr(connection, name)] == []
     connection.on_message_begin()
     assert connection.url == b""
+
+
+def test_flow_control_pauses_and_resumes_as_we_replace_it() -> None:
+    for name in ("pause_reading", "resume_reading", "pause_writing", "resume_writing"):
+        assert parameters(getattr(FlowControl, name)) == []
+    source = inspect.getsource(FlowControl.__init__)
+    assert [name for name in ("_transport", "read_paused", "write_paused") if f"self.{name} =" not in source] == []
 
 
 def test_a_cycle_has_what_stands_in_for_it() -> None:

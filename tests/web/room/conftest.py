@@ -21,7 +21,7 @@ WIDE = DoorRules("100000/second", "100000/second", "100000/second")
 
 def endpoints_of(room: SimpleRoom, *, rules: DoorRules = WIDE, key: str = ORGANISER, **stream: object) -> RoomEndpoints:
     entry = DoorLimits(rules=rules)
-    pages = RoomPages(room, entry, PageSettings(root_event=room.event, next_url="/shop"))
+    pages = RoomPages(room, entry, PageSettings(next_url="/shop"))
     streams = {room.event: Streams(**({"heartbeat_s": 0.2} | stream))}  # type: ignore[arg-type]
     return RoomEndpoints(room, entry, pages, streams, organiser_key=key)
 

@@ -122,7 +122,7 @@ def bad_places(place: str) -> dict[str, str]:
         "foreign": jwt.encode(claims, secret, algorithm="HS256"),
         "none": jwt.encode(claims, None, algorithm="none"),
         "numeric": jwt.encode(claims | {"sub": 1}, secret, algorithm="HS256"),
-        "long": "A" * 1_000_000,
+        "long": "A" * 30_000,
         "not ascii": "\xe9\xe9.\xe9.\xe9",
     }
 

@@ -65,7 +65,7 @@ class Markup(HTMLParser):
 def page(room: SimpleRoom | None = None, check: HumanCheck | None = None, cookie: bytes = b"") -> EndpointResponse:
     room = room or SimpleRoom()
     entry = DoorLimits({room.event: check} if check else {})
-    pages = RoomPages(room, entry, PageSettings(root_event=room.event, titles=(("aurora", "Aurora <World> Tour"),)))
+    pages = RoomPages(room, entry, PageSettings(titles=(("aurora", "Aurora <World> Tour"),)))
     return pages.page(room.event, EndpointRequest([(b"Cookie", cookie)] if cookie else [], b"", "127.0.0.1"))
 
 
@@ -191,7 +191,7 @@ def test_a_browser_without_scripts_joins_waits_and_goes_in_by_forms(door: Door) 
     with httpx.Client(base_url=door.client.base_url, trust_env=False, timeout=20) as browser:
         assert "Join the queue" in browser.get("/", headers=BROWSER).text
         sent = browser.post("/join", headers=FORM, data={"page": "true", "proof": "", "code": ""})
-        assert (sent.status_code, sent.headers["location"]) == (303, "/")
+        assert (sent.status_code, sent.headers["location"]) == (303, "/v1/events/aurora/room/")
         cookie = next(c for c in sent.headers.get_list("set-cookie") if c.startswith("frontrow_place"))
         assert "HttpOnly" in cookie
         assert "SameSite=Lax" in cookie

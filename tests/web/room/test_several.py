@@ -153,7 +153,7 @@ def test_w11_the_page_of_a_line_leads_to_its_shard(tmp_path: Path) -> None:
         try:
             form = {"Accept": "text/html", "Sec-Fetch-Site": "same-origin"}
             with httpx.Client(base_url=served.client.base_url, trust_env=False, timeout=20) as browser:
-                assert 'data-base=""' in browser.get("/", headers=form).text
+                assert 'data-base="/v1/events/aurora/room"' in browser.get("/", headers=form).text
                 browser.post("/join", headers=form, data={"page": "true"})
                 shown = browser.get("/", headers=form).text
             assert re.search(r'data-base="/v1/events/aurora\.[01]/room"', shown)

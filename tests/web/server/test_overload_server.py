@@ -108,7 +108,7 @@ async def test_f3_connections_over_the_cap_are_turned_away_and_counted():
     server, task, port, _ = await running(gate, {}, app_of(gate))
     lines = [await asyncio.open_connection("127.0.0.1", port) for _ in range(60)]
     assert await until_true(lambda: gate.connections == 60)
-    told = await answer_of(port, request_bytes(*COLD["pay"]))
+    told = await answer_of(port, request_bytes(*COLD["browse"]))
     assert told[0].startswith(b"HTTP/1.1 503")
     for _, writer in lines:
         writer.close()

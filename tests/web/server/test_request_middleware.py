@@ -104,7 +104,7 @@ async def test_n7_a_slow_viewer_is_skipped_then_brought_up_to_date_then_dropped(
     await feed.resync()
     streams = SeatStreams(feed, 10)
     quick, slow, dead = Transport(), Transport(), Transport()
-    readers = [streams.take(one, set(), b"", 1, 0) for one in (quick, slow, dead)]
+    readers = [streams.take(one, set(), b"", (1, 0)) for one in (quick, slow, dead)]
     running = asyncio.create_task(streams.run())
     await asyncio.sleep(0)
     for viewer in readers[1:]:

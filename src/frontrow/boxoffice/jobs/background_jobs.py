@@ -7,6 +7,7 @@ its present work within a bounded time.
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ from frontrow.core.errors import Overloaded, Unavailable
 
 GRACE_S: Final = 20.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
+FAILING_S: Final = 2 * LONGEST_PAUSE_S  # a job that keeps failing fails more often than that
 REFUNDS_EVERY_S: Final = 1.0
 KEEP_FACTS_S: Final = 7 * 24 * 3600
 KEEP_KEYS_S: Final = 7 * 24 * 3600  # idempotency keys of requests; those of payment calls are kept with the payment
@@ -54,6 +56,13 @@ class JobRunner:
         self._stopping = asyncio.Event()
         self.failures: dict[str, int] = {}
         self.last_error: dict[str, str] = {}
+        self._failed_at_s: dict[str, float] = {}
+
+    def failing(self) -> list[str]:
+        """The jobs that failed more than once, the last time just now."""
+        now_s = time.monotonic()
+        recent = [name for name, at_s in self._failed_at_s.items() if now_s - at_s < FAILING_S]
+        return [name for name in recent if self.failures[name] > 1]
 
     async def run(self) -> bool:
         """Run until `stop`. Returns whether every job ended within the grace period."""
@@ -86,6 +95,7 @@ class JobRunner:
             except Exception as error:
                 self.failures[job.name] = self.failures.get(job.name, 0) + 1
                 self.last_error[job.name] = repr(error)[:300]
+                self._failed_at_s[job.name] = time.monotonic()
             if asyncio.get_running_loop().time() - began_s > LONGEST_PAUSE_S:
                 pause_s = self._first_pause_s
             with contextlib.suppress(TimeoutError):

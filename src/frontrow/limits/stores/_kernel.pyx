@@ -89,7 +89,7 @@ cdef extern from *:
 
 from frontrow.core.clock import SystemClock
 from frontrow.limits.keys import GLOBAL_KEY
-from frontrow.limits.quota import ALGORITHMS, Decision
+from frontrow.limits.quota import ALGORITHMS, EXACT, Decision
 from frontrow.limits.stores.protocol import StoreResult
 
 DEF CHECK_OP = 0
@@ -905,6 +905,8 @@ cdef class CompiledCheck:
         elif type(cost) is int and 0 < cost <= self.capacity:
             units = cost
         else:
+            return self.fallback(key, cost, now_us)
+        if now_us is not None and (type(now_us) is not int or not 0 <= now_us < EXACT):
             return self.fallback(key, cost, now_us)
         if PyUnicode_CheckExact(key):
             if not self.takes_text or not 0 < PyUnicode_GET_LENGTH(key) <= MAX_KEY_CHARS:

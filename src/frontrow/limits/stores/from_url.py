@@ -6,11 +6,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 from frontrow.core.clock import Clock
 from frontrow.core.errors import ConfigError
-from frontrow.core.redis_url import EXAMPLE, SCHEMES, mask_password
 from frontrow.limits.quota import ON_STORE_DOWN
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.memory import DEFAULT_MAX_KEYS, MemoryStore
-from frontrow.limits.stores.protocol import DEFAULT_PREFIX, QuotaSlot, Store
+from frontrow.limits.stores.protocol import DEFAULT_PREFIX, QuotaSlot, Store, check_prefix, names_memory
 
 try:
     from frontrow.limits.stores._kernel import CompiledStore
@@ -36,12 +35,8 @@ def open_store(
         raise ConfigError(message, param="on_store_down")
     if not isinstance(deadline_s, int | float) or not 0.001 <= deadline_s <= 60:
         raise ConfigError(f"deadline_s must be from 0.001 to 60 seconds, not {deadline_s!r}", param="deadline_s")
-    scheme = url.partition("://")[0] if isinstance(url, str) else ""
-    if scheme == "memory" and "://" in url:
+    if names_memory(url):
         return open_memory_store(slots, clock, **_read_memory_options(url, options))
-    if isinstance(url, str) and ("://" not in url or scheme not in SCHEMES):
-        schemes = ", ".join(f"{name}://" for name in ("memory", *SCHEMES))
-        raise ConfigError(f"store {mask_password(url)!r} is unknown; it starts with one of {schemes}, like {EXAMPLE}")
     from frontrow.limits.stores.leases import LeasingStore
     from frontrow.limits.stores.refused_keys import record_refusals
     from frontrow.limits.stores.resilient import open_shared_store
@@ -70,12 +65,14 @@ def open_memory_store(
 
 def _read_memory_options(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
     given = {**dict(parse_qsl(urlsplit(url).query)), **options}
+    check_prefix(given.pop("prefix", DEFAULT_PREFIX))  # counts in memory are never shared, so they need none
     if given.pop("record_refusals", False):
         message = "record_refusals needs a store that others can read, like redis://127.0.0.1:6379/0"
         raise ConfigError(message, param="record_refusals")
     unknown = set(given) - {"max_keys", "compiled"}
     if unknown:
-        raise ConfigError(f"the memory store knows max_keys and compiled, not {min(unknown)!r}", param=min(unknown))
+        message = f"the memory store knows max_keys, compiled and prefix, not {min(unknown)!r}"
+        raise ConfigError(message, param=min(unknown))
     try:
         max_keys = int(given.get("max_keys", DEFAULT_MAX_KEYS))
     except ValueError:

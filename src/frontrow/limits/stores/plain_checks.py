@@ -14,7 +14,7 @@ from typing import Any
 
 from frontrow.core.clock import Clock, SystemClock
 from frontrow.limits.keys import MAX_KEY_CHARS
-from frontrow.limits.quota import Decision, Quota
+from frontrow.limits.quota import EXACT, Decision, Quota
 from frontrow.limits.stores.key_table import KeyTable
 from frontrow.limits.stores.protocol import Check, QuotaSlot
 
@@ -39,6 +39,7 @@ def plain_check(
             or not 0 < len(key) <= MAX_KEY_CHARS
             or type(cost) is not int
             or not 0 < cost <= capacity
+            or (now_us is not None and (type(now_us) is not int or not 0 <= now_us < EXACT))
         ):
             return fallback(key, cost, now_us)
         with lock:

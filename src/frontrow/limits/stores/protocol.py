@@ -4,10 +4,13 @@ A `QuotaSlot` is one quota that the limiter's rules may apply. A `StoreRequest` 
 A store decides a request in one atomic step over all its rules: all of them are charged, or none.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from frontrow.core.errors import ConfigError
+from frontrow.core.redis_url import EXAMPLE, SCHEMES, mask_password
 from frontrow.limits.algorithms import RuleVerdict
 from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import Decision, Quota, Rule
@@ -82,6 +85,25 @@ class PreparedCheck(Protocol):
     def check(self) -> Check: ...
 
     def acheck(self, key: Any, cost: int = 1, now_us: int | None = None) -> Coroutine[Any, Any, Decision]: ...
+
+
+def check_prefix(prefix: Any) -> str:
+    """Return `prefix` if keys of a shared store may begin with it, else raise."""
+    if not isinstance(prefix, str) or not re.fullmatch(r"[A-Za-z0-9_.:-]{1,64}", prefix):
+        raise ConfigError(f"prefix must be 1 to 64 letters, digits, _ . : or -, not {prefix!r}", param="prefix")
+    return prefix
+
+
+def names_memory(given: Any) -> bool:
+    """Whether what was given as store is this process's memory. Raises for a URL of neither memory nor Redis."""
+    if not isinstance(given, str):
+        return False
+    scheme, separator, _ = given.partition("://")
+    if not separator or scheme not in ("memory", *SCHEMES):
+        schemes = ", ".join(f"{name}://" for name in ("memory", *SCHEMES))
+        message = f"store {mask_password(given)!r} is unknown; it starts with one of {schemes}, like {EXAMPLE}"
+        raise ConfigError(message, param="store")
+    return scheme == "memory"
 
 
 def combine_verdicts(slots: Sequence[QuotaSlot], verdicts: Sequence[RuleVerdict]) -> StoreResult:

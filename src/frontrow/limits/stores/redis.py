@@ -1,30 +1,25 @@
 """The shared store. Each decision is made by one atomic script call over all rules; many callers can share a call.
 
-Threads share the calls of `redis_blocking`, the tasks of an event loop those of `redis_asyncio`. The Redis server's
-clock decides unless a request carries its own time, so servers whose clocks differ agree. A caller that gets no reply
-within the deadline gets `StoreDown`.
+Threads share the calls of `redis_blocking`, the tasks of an event loop those of `redis_asyncio`, and all stores of a
+process at one URL share both (`redis_calls`). The Redis server's clock decides unless a request carries its own time,
+so servers whose clocks differ agree. A caller whose call is not answered within the deadline gets `StoreDown`.
 """
 
 import asyncio
-import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import hiredis
 
 from frontrow.core.breaker import Breaker
 from frontrow.core.clock import SystemClock
-from frontrow.core.errors import ConfigError
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.hash_slots import HashSlotStore
 from frontrow.limits.stores.protocol import DEFAULT_PREFIX, QuotaSlot, Store, StoreRequest, StoreResult
-from frontrow.limits.stores.redis_asyncio import LoopCalls
-from frontrow.limits.stores.redis_blocking import BlockingCalls, ConnectionLost
+from frontrow.limits.stores.redis_blocking import ConnectionLost
+from frontrow.limits.stores.redis_calls import share_calls
 from frontrow.limits.stores.redis_script import LimitScript, hash_tag
-from frontrow.limits.stores.redis_source import RedisSource
 from frontrow.limits.stores.store_health import StoreHealth
-
-PAIR = "store=(redis.Redis(…), redis.asyncio.Redis(…))"
 
 
 class RedisStore:
@@ -41,66 +36,44 @@ class RedisStore:
         prefix: str = DEFAULT_PREFIX,
         **connection_options: Any,
     ) -> None:
-        self._source = RedisSource(source, deadline_s=deadline_s, **connection_options)
-        self._deadline_s = deadline_s
-        self.is_cluster = self._source.is_cluster
+        self._calls = share_calls(source, self, deadline_s=deadline_s, **connection_options)
+        self.is_cluster = self._calls.source.is_cluster
         self.tag_parts = common_parts(slots) if self.is_cluster else None
         self._script = LimitScript(slots, prefix, cluster=self.is_cluster)
-        self._health = StoreHealth(self._source.shown, breaker or Breaker(SystemClock()), stats)
-        self._blocking = BlockingCalls(self._source, self._send, deadline_s, self._health)
-        self._loop_calls: LoopCalls | None = None  # of the loop that was used last
-        self._loops: dict[asyncio.AbstractEventLoop, tuple[LoopCalls, AsyncGenerator[None, None]]] = {}
-
-    # -- blocking ------------------------------------------------------------------------------------------------
+        self.health = StoreHealth(self._calls.source.shown, breaker or Breaker(SystemClock()), stats)
 
     def decide(self, request: StoreRequest) -> StoreResult:
-        """Decide one request, sharing the round trip with other threads' requests of the same moment."""
-        if not self._source.serves_blocking:
-            raise ConfigError(f"blocking calls need a blocking client, like {PAIR}", param="store")
-        return self._blocking.decide(request)
+        """Decide one request. Blocks while Redis answers."""
+        return self._calls.decide(self, request)
 
-    def _send(self, connection: Any, requests: Sequence[StoreRequest], due_s: float) -> Sequence[StoreResult]:
+    def adecide(self, request: StoreRequest) -> "asyncio.Future[StoreResult]":
+        """`decide` for asyncio."""
+        return self._calls.adecide(self, request)
+
+    def send(self, connection: Any, requests: Sequence[StoreRequest], left_s: float) -> Sequence[StoreResult]:
+        """Decide requests over a blocking connection that has `left_s` for each command."""
         groups = self.split(requests)
         if len(groups) == 1:
-            reply = connection.call(due_s - time.monotonic(), self.command(requests, with_source=False))
-            return self._read_or_resend(connection, requests, reply, due_s)
+            reply = connection.call(left_s, self.command(requests, with_source=False))
+            return self._read_or_resend(connection, requests, reply, left_s)
         parts = [[requests[at] for at in ats] for ats in groups]
         commands = [self.command(part, with_source=False) for part in parts]
-        replies = connection.call_all(due_s - time.monotonic(), commands)
+        replies = connection.call_all(left_s, commands)
         results: list[Any] = [None] * len(requests)
         for ats, part, reply in zip(groups, parts, replies, strict=True):
-            for at, result in zip(ats, self._read_or_resend(connection, part, reply, due_s), strict=True):
+            for at, result in zip(ats, self._read_or_resend(connection, part, reply, left_s), strict=True):
                 results[at] = result
         return results
 
     def _read_or_resend(
-        self, connection: Any, requests: Sequence[StoreRequest], reply: Any, due_s: float
+        self, connection: Any, requests: Sequence[StoreRequest], reply: Any, left_s: float
     ) -> Sequence[StoreResult]:
         """The results of one command. It is sent again with the script's source if the server does not know it."""
         if isinstance(reply, hiredis.ReplyError) and str(reply).startswith("NOSCRIPT"):
-            reply = connection.call(due_s - time.monotonic(), self.command(requests, with_source=True))
+            reply = connection.call(left_s, self.command(requests, with_source=True))
         if isinstance(reply, hiredis.ReplyError):
             raise ConnectionLost(str(reply))
         return self.read_reply(requests, reply)
-
-    # -- asyncio -------------------------------------------------------------------------------------------------
-
-    def adecide(self, request: StoreRequest) -> "asyncio.Future[StoreResult]":
-        """Decide one request, sharing the round trip with other tasks' requests of the same moment."""
-        calls = self._loop_calls
-        if calls is None or calls.loop is not asyncio.get_running_loop():
-            calls = self._loop_calls = self._calls_of(asyncio.get_running_loop())
-        return calls.submit(request)
-
-    def _calls_of(self, loop: asyncio.AbstractEventLoop) -> LoopCalls:
-        if not self._source.serves_asyncio:
-            raise ConfigError(f"asyncio calls need an asyncio client, like {PAIR}", param="store")
-        for closed in [each for each in self._loops if each.is_closed()]:
-            self._loops.pop(closed)[0].abandon()
-        if loop not in self._loops:
-            calls = LoopCalls(self._source, self, self._deadline_s, self._health)
-            self._loops[loop] = calls, calls.close_with_the_loop()
-        return self._loops[loop][0]
 
     # -- the script ----------------------------------------------------------------------------------------------
 
@@ -123,16 +96,12 @@ class RedisStore:
         return self._script.read_reply(requests, reply)
 
     def close(self) -> None:
-        """Close the blocking connection."""
-        self._blocking.close()
+        """Close the blocking connection, unless other stores use it."""
+        self._calls.close(self)
 
     async def aclose(self) -> None:
-        """Close the blocking connection and that of the running event loop."""
-        self.close()
-        self._loop_calls = None
-        held = self._loops.pop(asyncio.get_running_loop(), None)
-        if held is not None:
-            await held[1].aclose()
+        """Close the blocking connection and that of the running event loop, unless other stores use them."""
+        await self._calls.aclose(self)
 
 
 def open_redis_store(source: Any, slots: Sequence[QuotaSlot], stats: Stats, **options: Any) -> Store:

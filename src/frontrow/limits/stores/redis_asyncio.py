@@ -1,8 +1,11 @@
 """Calls to Redis from one event loop. Tasks that ask at the same time share one connection and one call.
 
 A request is sent at once when the last call carried a single one, and otherwise gathered with those of the same turn of
-the loop. Requests that come while a call is in flight go out together in the next one. Each caller waits no longer than
-its deadline, also while connecting: the attempt goes on in its own task and serves those who come later.
+the loop. Requests that come while a call is in flight go out together in the next one.
+
+The deadline is the store's time, as for blocking calls (`redis_blocking`): from when a call is sent until its answer is
+there to be read. When the store misses it, all who wait are told so. Connecting has the same deadline, counted in turns
+of the loop that are no longer than planned; the attempt goes on in its own task and serves those who come later.
 
 A server may close a connection that was idle. If that shows only when requests have been sent, they are sent once more,
 provided that counting them twice can only make a rule stricter (`RETRYABLE`).
@@ -15,63 +18,70 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
-from itertools import chain, islice
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import hiredis
 
 from frontrow.core.redis_url import disconnect
 from frontrow.limits.quota import StoreDown
 from frontrow.limits.stores.protocol import StoreRequest, StoreResult
-from frontrow.limits.stores.redis_blocking import MAX_BATCH, NOTHING, READ_BYTES, RETRYABLE
+from frontrow.limits.stores.redis_blocking import (
+    MAX_BATCH,
+    MAX_STARVED_S,
+    MIN_TURN_S,
+    NOTHING,
+    READ_BYTES,
+    RETRYABLE,
+    SLICES,
+    TURN_DEADLINES,
+    Asker,
+)
 from frontrow.limits.stores.redis_source import RedisSource
-from frontrow.limits.stores.store_health import StoreHealth
 
 MAX_WAITING = 100_000
-Pending = tuple[float, StoreRequest, "asyncio.Future[StoreResult]"]  # when it must have a result, and what it asks
+_new: Any = tuple.__new__  # builds a named tuple at half the cost of calling its class
 
 
-class Script(Protocol):
-    """What the calls need to know of the script that decides."""
+class Pending(NamedTuple):
+    """A request in line: since when, who asks, and what."""
 
-    def command(self, requests: Sequence[StoreRequest], *, with_source: bool) -> tuple[Any, ...]:
-        """The words of a call that decides `requests`. With its source, if the server has forgotten the script."""
-
-    def read_reply(self, requests: Sequence[StoreRequest], reply: Any) -> Sequence[StoreResult]: ...
-
-    def split(self, requests: Sequence[StoreRequest]) -> Sequence[Sequence[int]]:
-        """The positions of requests that one command can decide, command by command."""
+    since: tuple[float, int]  # the time, and how often the calls had been watched
+    asker: Asker
+    request: StoreRequest
+    future: "asyncio.Future[StoreResult]"
 
 
 class LoopCalls:
     """Decides the requests of one event loop, one call at a time."""
 
-    def __init__(self, source: RedisSource, script: Script, deadline_s: float, health: StoreHealth) -> None:
+    def __init__(self, source: RedisSource, deadline_s: float) -> None:
         self.loop = asyncio.get_running_loop()
         self._source = source
-        self._script = script
         self._deadline_s = deadline_s
-        self._health = health
+        self._turn_s = max(MIN_TURN_S, TURN_DEADLINES * deadline_s)
         self._connection: _Connection | _ClientConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
+        self._slices_left = 0  # of the deadline for connecting
+        self._told_late: set[Asker] = set()  # who was told that connecting takes too long
         self._waiting: deque[Pending] = deque()
         self._sent: Sequence[Pending] = ()  # the requests of the call in flight
         self._sent_at_s = 0.0
-        self._fails_at_s: float | None = None  # when the call in flight or the attempt to connect counts as a failure
+        self._fails_at_s: float | None = None  # when to look at the call in flight or the attempt to connect
         self._gathers = False  # whether requests of one turn of the loop are gathered
         self._gathering = False
         self._timer: asyncio.TimerHandle | None = None
+        self._watched = 0  # how often; a turn of the loop that takes long counts once
 
-    def submit(self, request: StoreRequest) -> "asyncio.Future[StoreResult]":
+    def submit(self, asker: Asker, request: StoreRequest) -> "asyncio.Future[StoreResult]":
         """Put a request in line and return the future of its result."""
         if len(self._waiting) >= MAX_WAITING:
             raise StoreDown(f"{MAX_WAITING} requests already wait for the limit store")
         loop = self.loop
         future: asyncio.Future[StoreResult] = loop.create_future()
-        due_s = loop.time() + self._deadline_s
-        self._waiting.append((due_s, request, future))
+        now_s = loop.time()
+        self._waiting.append(_new(Pending, ((now_s, self._watched), asker, request, future)))
         if self._timer is None:
-            self._timer = loop.call_at(due_s, self._watch)
+            self._timer = loop.call_at(now_s + self._deadline_s, self._watch)
         if not self._sent:
             if self._gathers or self._connection is None:
                 self._gather()
@@ -96,24 +106,21 @@ class LoopCalls:
             self._connect()
             return
         batch = [waiting.popleft() for _ in range(min(len(waiting), MAX_BATCH))]
-        batch = [pending for pending in batch if not pending[2].done()]  # done: the caller was cancelled or is late
+        batch = [pending for pending in batch if not pending[3].done()]  # done: the caller was cancelled or is late
         if not batch:
             return
         self._sent = batch
         self._sent_at_s = time.perf_counter()
         self._fails_at_s = self.loop.time() + self._deadline_s
         self._gathers = len(batch) > 1
-        self._connection.send([request for _, request, _ in batch])
+        self._connection.send(batch)
 
     def on_results(self, results: Sequence[Any]) -> None:
         """Give the callers of the call in flight their results: a `StoreResult` or `StoreDown` each."""
         sent, self._sent = self._sent, ()
         self._fails_at_s = None
-        if all(type(result) is StoreDown for result in results):
-            self._health.record_failure(str(results[0]))
-        else:
-            self._health.record_success(time.perf_counter() - self._sent_at_s)
-        for (_, _, future), result in zip(sent, results, strict=True):
+        self._record(sent, results)
+        for (_, _, _, future), result in zip(sent, results, strict=True):
             if future.done():
                 continue
             if type(result) is StoreDown:
@@ -123,6 +130,18 @@ class LoopCalls:
         if self._gathers or self._waiting:
             self._gather()
 
+    def _record(self, sent: Sequence[Pending], results: Sequence[Any]) -> None:
+        """Count the call for each store that asked. It failed if none of its requests was decided."""
+        failures: dict[Asker, StoreDown | None] = {}
+        for pending, result in zip(sent, results, strict=True):
+            down = result if type(result) is StoreDown else None
+            failures[pending[1]] = down and failures.get(pending[1], down)
+        for asker, down in failures.items():
+            if down is None:
+                asker.health.record_success(time.perf_counter() - self._sent_at_s)
+            else:
+                asker.health.record_failure(str(down))
+
     def on_lost(self, connection: "_Connection", reason: str, *, unanswered: bool) -> None:
         """The connection broke. `unanswered`: after it had worked, and before a byte of this call's reply."""
         if connection is not self._connection:
@@ -130,7 +149,7 @@ class LoopCalls:
         self._connection = None
         sent, self._sent = self._sent, ()
         self._fails_at_s = None
-        if sent and unanswered and all(request.op in RETRYABLE for _, request, _ in sent):
+        if sent and unanswered and all(pending.request.op in RETRYABLE for pending in sent):
             self._waiting.extendleft(reversed(sent))
         elif sent:
             self._fail(sent, reason)
@@ -138,75 +157,93 @@ class LoopCalls:
             self._gather()
 
     def _fail(self, pending: Sequence[Pending], reason: str) -> None:
-        """Count a failure of the store and fail the callers that wait for it."""
-        self._health.record_failure(reason)
-        for _, _, future in pending:
-            if not future.done():
-                future.set_exception(StoreDown(f"the limit store failed: {reason}"))
+        """Count a failure of the store for each that asked, and fail the callers that wait for it."""
+        for asker in {each.asker for each in pending}:
+            asker.health.record_failure(reason)
+        for each in pending:
+            if not each.future.done():
+                each.future.set_exception(StoreDown(f"the limit store failed: {reason}"))
 
     # -- connecting ------------------------------------------------------------------------------------------------
 
     def _connect(self) -> None:
         if self._fails_at_s is None:
-            self._fails_at_s = self.loop.time() + self._deadline_s
+            self._slices_left = SLICES
+            self._watch_connecting()
         if self._connecting is None:
             self._connecting = self.loop.create_task(self._open())
 
+    def _watch_connecting(self) -> None:
+        """Look again after a slice of the deadline. A turn of the loop that takes longer counts as one slice."""
+        self._fails_at_s = self.loop.time() + self._deadline_s / SLICES
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.loop.call_at(self._fails_at_s, self._watch)
+
     async def _open(self) -> None:
         try:
-            connection = _Connection(self, self._script)
+            connection = _Connection(self)
             async with asyncio.timeout(self._source.timeout_s):
                 writer, client = await self._source.open_asyncio(connection)
         except Exception as error:
             late = isinstance(error, TimeoutError) and not str(error)
             reason = "no connection within the deadline" if late else _reason(error)
             waiting, self._waiting = self._waiting, deque()
+            for asker in self._told_late - {pending.asker for pending in waiting}:
+                asker.health.record_failure(reason)
             self._fail(waiting, reason)
         else:
             if writer is not None:
                 connection.take(writer)
                 self._connection = connection
             else:
-                self._connection = _ClientConnection(self, self._script, client, self._source.owns(client))
+                self._connection = _ClientConnection(self, client, self._source.owns(client))
         finally:
             self._connecting = None
             self._fails_at_s = None
+            self._told_late = set()
         self._send_next()
 
     # -- deadlines -------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Fail the callers whose time is up, and count a call or an attempt to connect that takes too long."""
+        """Fail the callers of a call or an attempt to connect that takes too long, and those who wait for too long."""
+        self._timer = None
         now_s = self.loop.time()
-        for due_s, _, future in self._sent:
-            if due_s <= now_s and not future.done():
-                future.set_exception(self._late())
-        while self._waiting and self._waiting[0][0] <= now_s:
-            future = self._waiting.popleft()[2]
+        self._watched += 1
+        while self._waiting and self._waits_too_long(self._waiting[0], now_s):
+            future = self._waiting.popleft().future
             if not future.done():
-                future.set_exception(self._late())
+                future.set_exception(StoreDown(f"the limit store was busy for {self._turn_s:g} s"))
         if self._fails_at_s is not None and self._fails_at_s <= now_s:
-            self._give_up(now_s)
-        due = [due_s for due_s, _, _ in chain(self._sent, islice(self._waiting, 1)) if due_s > now_s]
-        if self._fails_at_s is not None:
-            due.append(self._fails_at_s)
-        self._timer = self.loop.call_at(min(due), self._watch) if due else None
+            self._look_at_late()
+        if self._timer is None and (self._sent or self._waiting):
+            at_s = now_s + self._deadline_s  # a call that is sent from now on fails later than that
+            self._timer = self.loop.call_at(
+                at_s if self._fails_at_s is None else min(at_s, self._fails_at_s), self._watch
+            )
 
-    def _late(self) -> StoreDown:
-        return StoreDown(f"the limit store did not answer within {self._deadline_s * 1000:g} ms")
+    def _waits_too_long(self, pending: Pending, now_s: float) -> bool:
+        since_s, watched = pending.since
+        waited_s = now_s - since_s
+        return waited_s >= max(self._turn_s, MAX_STARVED_S) or (
+            waited_s >= self._turn_s and self._watched - watched > SLICES
+        )
 
-    def _give_up(self, now_s: float) -> None:
-        if self._connecting is not None:  # the attempt goes on; each deadline without a connection is a failure
-            self._health.record_failure("no connection within the deadline")
-            self._fails_at_s = now_s + self._deadline_s if self._waiting else None
-            return
-        sent, self._sent = self._sent, ()
+    def _look_at_late(self) -> None:
+        """The store has missed its deadline, unless it is still connecting and has slices of it left."""
         self._fails_at_s = None
-        self._fail(sent, "no answer within the deadline")
-        if self._connection is not None and not self._connection.give_up():
+        if self._connecting is not None and self._slices_left > 1:
+            self._slices_left -= 1
+            self._watch_connecting()
+            return
+        late = "no connection within the deadline" if self._connecting is not None else "no answer within the deadline"
+        pending, self._sent, self._waiting = [*self._sent, *self._waiting], (), deque()
+        if self._connecting is not None:  # the attempt goes on; each deadline without a connection is a failure
+            self._told_late |= {each.asker for each in pending}
+        elif self._connection is not None and not self._connection.give_up():
             self._connection = None
-        if self._waiting:
-            self._gather()
+        self._fail(pending, late)
 
     # -- closing ---------------------------------------------------------------------------------------------------
 
@@ -229,7 +266,7 @@ class LoopCalls:
             self._connecting.cancel()
             with suppress(asyncio.CancelledError):
                 await self._connecting
-        waiting = [future for _, _, future in (*self._sent, *self._waiting) if not future.done()]
+        waiting = [pending.future for pending in (*self._sent, *self._waiting) if not pending.future.done()]
         if waiting:
             await asyncio.wait(waiting, timeout=self._deadline_s)
         if self._timer is not None:
@@ -249,16 +286,14 @@ class LoopCalls:
 class _Connection(asyncio.BufferedProtocol):
     """One connection. Replies come to `buffer_updated` and go to the calls."""
 
-    def __init__(self, calls: LoopCalls, script: Script) -> None:
+    def __init__(self, calls: LoopCalls) -> None:
         self._calls = calls
-        self._script = script
         self._writer: asyncio.StreamWriter | None = None  # kept, because it would close the connection when collected
         self._write: Any = None
         self._reader: Any = hiredis.Reader(notEnoughData=NOTHING)
         self._buffer = bytearray(READ_BYTES)
-        self._requests: Sequence[StoreRequest] = ()
-        self._results: Any = []
-        self._expected: deque[tuple[Sequence[int], bool]] = deque()  # per reply: its requests, and if sent with source
+        self._expected: deque[_Command] = deque()
+        self._results: list[Any] = []
         self._worked = False
         self._answered = False
         self._closed = asyncio.get_running_loop().create_future()
@@ -267,19 +302,16 @@ class _Connection(asyncio.BufferedProtocol):
         self._writer = writer
         self._write = writer.transport.write
 
-    def send(self, requests: Sequence[StoreRequest]) -> None:
-        self._requests = requests
+    def send(self, batch: Sequence[Pending]) -> None:
         self._answered = False
-        groups = self._script.split(requests)
-        if len(groups) > 1:
-            self._results = [None] * len(requests)
-        for ats in groups:
-            self._send_group(ats, with_source=False)
+        self._results = [None] * len(batch)
+        for command in split_commands(batch):
+            self._send_command(command, with_source=False)
 
-    def _send_group(self, ats: Sequence[int], *, with_source: bool) -> None:
-        self._expected.append((ats, with_source))
-        group = self._requests if len(ats) == len(self._requests) else [self._requests[at] for at in ats]
-        self._write(hiredis.pack_command(self._script.command(group, with_source=with_source)))
+    def _send_command(self, command: "_Command", *, with_source: bool) -> None:
+        self._expected.append(command)
+        words = command.asker.command(command.requests, with_source=with_source)
+        self._write(hiredis.pack_command(words))
 
     def get_buffer(self, _sizehint: int) -> bytearray:
         return self._buffer
@@ -296,18 +328,15 @@ class _Connection(asyncio.BufferedProtocol):
         """Note the results of one command. Tells the calls when it was the last one. `False`: the connection ended."""
         if not self._expected:
             return self._lose("a reply that nobody asked for")
-        ats, with_source = self._expected.popleft()
+        command = self._expected.popleft()
         if isinstance(reply, hiredis.ReplyError):
-            if with_source or not str(reply).startswith("NOSCRIPT"):
+            if command.resent or not str(reply).startswith("NOSCRIPT"):
                 return self._lose(str(reply))  # another connection may reach another server or bring new credentials
-            self._send_group(ats, with_source=True)
+            self._send_command(command._replace(resent=True), with_source=True)
             return True
-        if len(ats) == len(self._requests):
-            self._results = self._script.read_reply(self._requests, reply)
-        else:
-            results = self._script.read_reply([self._requests[at] for at in ats], reply)
-            for at, result in zip(ats, results, strict=True):
-                self._results[at] = result
+        results = command.asker.read_reply(command.requests, reply)
+        for at, result in zip(command.positions, results, strict=True):
+            self._results[at] = result
         if not self._expected:
             self._worked = True
             self._calls.on_results(self._results)
@@ -343,35 +372,33 @@ class _Connection(asyncio.BufferedProtocol):
 class _ClientConnection:
     """A client that calls by itself, for a Cluster."""
 
-    def __init__(self, calls: LoopCalls, script: Script, client: Any, owned: bool) -> None:
+    def __init__(self, calls: LoopCalls, client: Any, owned: bool) -> None:
         self._calls = calls
-        self._script = script
         self._client = client
         self._owned = owned
         self._task: asyncio.Task[None] | None = None
 
-    def send(self, requests: Sequence[StoreRequest]) -> None:
-        self._task = self._calls.loop.create_task(self._call(requests))
+    def send(self, batch: Sequence[Pending]) -> None:
+        self._task = self._calls.loop.create_task(self._call(batch))
 
-    async def _call(self, requests: Sequence[StoreRequest]) -> None:
-        groups = self._script.split(requests)
-        parts = await asyncio.gather(
-            *(self._decide([requests[at] for at in ats]) for ats in groups), return_exceptions=True
-        )
-        results: list[Any] = [None] * len(requests)
-        for ats, part in zip(groups, parts, strict=True):
-            for offset, at in enumerate(ats):
-                results[at] = StoreDown(_reason(part)) if isinstance(part, BaseException) else part[offset]
+    async def _call(self, batch: Sequence[Pending]) -> None:
+        commands = split_commands(batch)
+        replies = await asyncio.gather(*map(self._decide, commands), return_exceptions=True)
+        results: list[Any] = [None] * len(batch)
+        for command, reply in zip(commands, replies, strict=True):
+            for offset, at in enumerate(command.positions):
+                results[at] = StoreDown(_reason(reply)) if isinstance(reply, BaseException) else reply[offset]
         self._calls.on_results(results)
 
-    async def _decide(self, requests: Sequence[StoreRequest]) -> Sequence[StoreResult]:
+    async def _decide(self, command: "_Command") -> Sequence[StoreResult]:
+        asker, requests = command.asker, command.requests
         try:
-            reply = await self._execute(self._script.command(requests, with_source=False))
+            reply = await self._execute(asker.command(requests, with_source=False))
         except Exception as error:
             if type(error).__name__ != "NoScriptError":
                 raise
-            reply = await self._execute(self._script.command(requests, with_source=True))
-        return self._script.read_reply(requests, reply)
+            reply = await self._execute(asker.command(requests, with_source=True))
+        return asker.read_reply(requests, reply)
 
     def _execute(self, words: tuple[Any, ...]) -> Any:
         return self._client.execute_command(*words, NEVER_DECODE=True)  # also if the client decodes replies to text
@@ -388,6 +415,30 @@ class _ClientConnection:
             await asyncio.wait([self._task])
         if self._owned:
             await disconnect(self._client)
+
+
+class _Command(NamedTuple):
+    """Requests of one store that one command decides, and their positions in the batch."""
+
+    asker: Asker
+    positions: Sequence[int]
+    requests: Sequence[StoreRequest]
+    resent: bool = False  # with the script's source
+
+
+def split_commands(batch: Sequence[Pending]) -> list[_Command]:
+    """The commands that decide a batch: at least one for each store that asks."""
+    if len(batch) == 1:
+        return [_Command(batch[0].asker, (0,), (batch[0].request,))]
+    by_asker: dict[Asker, list[int]] = {}
+    for at, pending in enumerate(batch):
+        by_asker.setdefault(pending[1], []).append(at)
+    commands: list[_Command] = []
+    for asker, ats in by_asker.items():
+        requests = [batch[at][2] for at in ats]
+        for part in asker.split(requests):
+            commands.append(_Command(asker, [ats[at] for at in part], [requests[at] for at in part]))
+    return commands
 
 
 def _reason(error: BaseException) -> str:

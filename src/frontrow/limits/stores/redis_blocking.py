@@ -1,8 +1,12 @@
 """Blocking calls to Redis. Threads that ask at the same time share one connection and one call.
 
 The first thread makes a call for itself. Threads that come meanwhile wait; when the call ends, the newest of them makes
-the next call for all. So there are never more connections than one, however many threads ask, and no thread waits
-longer than its deadline: neither for its turn, nor for an answer, nor while connecting, which a thread of its own does.
+the next call for all. So there are never more connections than one, however many threads ask.
+
+The deadline is the store's time: from when a call is sent until its answer is there to be read. Connecting, which a
+thread of its own does, has the same deadline. When the store misses it, everybody who waits is told so at once. The
+time in which this process did not get to run, because hundreds of threads want the interpreter, is not the store's: it
+is not counted (`wait_running_time`), and an answer that came meanwhile is still read. Still, every wait has a bound.
 
 A server may close a connection that was idle. If that shows only when a request has been sent, it is sent once more,
 provided that counting it twice can only make a rule stricter (`RETRYABLE`).
@@ -16,9 +20,10 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from typing import Any
+from ssl import SSLWantReadError
+from typing import Any, Protocol
 
 import hiredis
 
@@ -33,16 +38,50 @@ MAX_WAITING = 10_000
 RETRYABLE = frozenset((CHECK, PEEK))
 READ_BYTES = 65_536
 CLUSTER_THREADS = 8
+SLICES = 16  # of a wait; a slice that took longer than planned counts as long as it was planned
+MAX_STARVED_S = 10.0  # of a wait, however little of it counts
+MIN_TURN_S, TURN_DEADLINES = 1.0, 4  # how long a thread waits for the calls of others before the store counts as down
 NOTHING = object()  # the reader has no whole reply yet
 _LEAD = object()  # given to a waiting thread in place of a result: make the next call
 
 
 class ConnectionLost(Exception):
-    """The connection broke. `unanswered`: after it had worked, and before a byte of this call's reply."""
+    """The connection broke. `unanswered`: after it had worked, and before a byte of this call's reply. `late`: the
+    store missed its deadline."""
 
-    def __init__(self, reason: str, *, unanswered: bool = False) -> None:
+    def __init__(self, reason: str, *, unanswered: bool = False, late: bool = False) -> None:
         super().__init__(reason)
         self.unanswered = unanswered
+        self.late = late
+
+
+class Asker(Protocol):
+    """A store that asks: it writes its requests as commands, reads the replies, and knows how its calls went."""
+
+    @property
+    def health(self) -> StoreHealth: ...
+
+    def send(self, connection: Any, requests: Sequence[StoreRequest], left_s: float) -> Sequence[StoreResult]:
+        """Decide `requests` over a connection that has `left_s` for each command."""
+
+    def command(self, requests: Sequence[StoreRequest], *, with_source: bool) -> tuple[Any, ...]:
+        """The words of a call that decides `requests`. With its source, if the server has forgotten the script."""
+
+    def read_reply(self, requests: Sequence[StoreRequest], reply: Any) -> Sequence[StoreResult]: ...
+
+    def split(self, requests: Sequence[StoreRequest]) -> Sequence[Sequence[int]]:
+        """The positions of requests that one command can decide, command by command."""
+
+
+def wait_running_time(wait: Callable[[float], Any], seconds: float) -> bool:
+    """Whether `wait(seconds)` ended in time. Time in which this thread was not given the interpreter does not count."""
+    gives_up_s = time.monotonic() + max(seconds, MAX_STARVED_S)
+    for _ in range(SLICES):
+        if wait(seconds / SLICES):
+            return True
+        if time.monotonic() >= gives_up_s:
+            break
+    return bool(wait(0.0))
 
 
 class Connection:
@@ -66,7 +105,7 @@ class Connection:
         try:
             self._socket.sendall(hiredis.pack_command(words))
             while True:
-                count = self._socket.recv_into(self._buffer)
+                count = self._receive()
                 if not count:
                     raise ConnectionLost("the server closed the connection", unanswered=self._worked and not answered)
                 answered = True
@@ -77,10 +116,23 @@ class Connection:
                 if reply is not NOTHING:
                     self._worked = True
                     return reply
-        except (TimeoutError, BlockingIOError):
-            raise ConnectionLost("no answer within the deadline") from None
+        except (TimeoutError, BlockingIOError, SSLWantReadError):
+            raise ConnectionLost("no answer within the deadline", late=True) from None
         except OSError as error:
             raise ConnectionLost(f"{type(error).__name__}: {error}", unanswered=self._worked and not answered) from None
+
+    def _receive(self) -> int:
+        """Read what is there, or wait for it. What came while this thread waited to run is read as well."""
+        try:
+            return self._socket.recv_into(self._buffer)  # type: ignore[no-any-return]
+        except (TimeoutError, BlockingIOError):
+            if self._kernel_waits:
+                return self._socket.recv_into(self._buffer, 0, socket.MSG_DONTWAIT)  # type: ignore[no-any-return]
+            self._socket.settimeout(0.0)
+            try:
+                return self._socket.recv_into(self._buffer)  # type: ignore[no-any-return]
+            finally:
+                self._socket.settimeout(self._wait_s)
 
     def _limit_wait(self, left_s: float) -> None:
         self._wait_s = left_s = max(0.001, left_s)
@@ -110,19 +162,18 @@ class ClientConnection:
 
     def call_all(self, left_s: float, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
         """The replies to commands that run at the same time."""
-        due_s = time.monotonic() + left_s
         calls = [self._threads.submit(self._client.execute_command, *words, NEVER_DECODE=True) for words in commands]
         try:
-            return [self._reply(call, due_s) for call in calls]
+            if not wait_running_time(lambda slice_s: not wait(calls, slice_s).not_done, left_s):
+                raise ConnectionLost("no answer within the deadline", late=True)
+            return [self._reply(call) for call in calls]
         finally:
             for call in calls:
                 call.cancel()
 
-    def _reply(self, call: Future[Any], due_s: float) -> Any:
+    def _reply(self, call: Future[Any]) -> Any:
         try:
-            return call.result(max(0.001, due_s - time.monotonic()))
-        except TimeoutError:
-            raise ConnectionLost("no answer within the deadline") from None
+            return call.result(0.0)
         except Exception as error:
             if type(error).__name__ == "NoScriptError":
                 return hiredis.ReplyError(f"NOSCRIPT {error}")
@@ -137,13 +188,17 @@ class ClientConnection:
 class _Waiter:
     """A thread that waits for its result or for its turn to call."""
 
-    __slots__ = ("outcome", "request", "wake")
+    __slots__ = ("asker", "outcome", "request", "wake")
 
-    def __init__(self, request: StoreRequest) -> None:
+    def __init__(self, asker: Asker, request: StoreRequest) -> None:
+        self.asker = asker
         self.request = request
         self.outcome: Any = None
         self.wake = threading.Lock()
         self.wake.acquire()
+
+    def wait(self, seconds: float) -> bool:
+        return self.wake.acquire(timeout=seconds)
 
     def tell(self, outcome: Any) -> None:
         self.outcome = outcome
@@ -151,19 +206,12 @@ class _Waiter:
 
 
 class BlockingCalls:
-    """Decides requests by `send(connection, requests, due_s)`, one call at a time."""
+    """Decides the requests of all threads, one call at a time."""
 
-    def __init__(
-        self,
-        source: RedisSource,
-        send: Callable[[Any, Sequence[StoreRequest], float], Sequence[StoreResult]],
-        deadline_s: float,
-        health: StoreHealth,
-    ) -> None:
+    def __init__(self, source: RedisSource, deadline_s: float) -> None:
         self._source = source
-        self._send = send
         self._deadline_s = deadline_s
-        self._health = health
+        self._turn_s = max(MIN_TURN_S, TURN_DEADLINES * deadline_s)
         self.begin()
         _all_calls.add(self)
 
@@ -175,89 +223,103 @@ class BlockingCalls:
         self._connection: Connection | ClientConnection | None = None
         self._attempt: _Attempt | None = None
 
-    def decide(self, request: StoreRequest) -> StoreResult:
-        due_s = time.monotonic() + self._deadline_s
+    def decide(self, asker: Asker, request: StoreRequest) -> StoreResult:
         with self._lock:
             waiter = None
             if self._calling:
                 if len(self._waiting) >= MAX_WAITING:
                     raise StoreDown(f"{MAX_WAITING} threads already wait for the limit store")
-                waiter = _Waiter(request)
+                waiter = _Waiter(asker, request)
                 self._waiting.append(waiter)
             self._calling = True
         if waiter is not None:
-            outcome = self._wait(waiter, due_s)
+            outcome = self._wait(waiter)
             if isinstance(outcome, StoreDown):
                 raise outcome
             if outcome is not _LEAD:
                 return outcome  # type: ignore[no-any-return]
         try:
             if self._waiting:
-                return self._call_for_all(request, due_s)
-            return self._call((request,), due_s)[0]
+                return self._call_for_all(asker, request)
+            return self._call(asker, (request,))[0]
         finally:
             self._hand_over()
 
-    def _wait(self, waiter: _Waiter, due_s: float) -> Any:
-        """The thread's result, or `_LEAD`, or `StoreDown` if its time is up."""
-        if not waiter.wake.acquire(timeout=max(0.0, due_s - time.monotonic())):
+    def _wait(self, waiter: _Waiter) -> Any:
+        """The thread's result, or `_LEAD`, or `StoreDown` if others' calls took too long."""
+        if not wait_running_time(waiter.wait, self._turn_s):
             with self._lock:
                 if waiter in self._waiting:
                     self._waiting.remove(waiter)
-        outcome = waiter.outcome
-        if outcome is _LEAD and due_s - time.monotonic() < self._deadline_s / 2:
-            self._hand_over()  # too little time to judge the store by: whoever comes next calls
-            outcome = None
-        return outcome or StoreDown(f"the limit store did not answer within {self._deadline_s * 1000:g} ms")
+        return waiter.outcome or StoreDown(f"the limit store was busy for {self._turn_s:g} s")
 
-    def _call_for_all(self, request: StoreRequest, due_s: float) -> StoreResult:
-        """Make a call for this request and for those of the threads that wait."""
+    def _call_for_all(self, asker: Asker, request: StoreRequest) -> StoreResult:
+        """Make a call for this request and for those of the threads that wait: one command per store that asks."""
+        own = _Waiter(asker, request)
         with self._lock:
-            others = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH - 1))]
-        outcomes: Sequence[Any] = [StoreDown("the call was interrupted")] * len(others)
+            batch = [own, *(self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH - 1)))]
+        by_asker: dict[Asker, list[_Waiter]] = {}
+        for waiter in batch:
+            by_asker.setdefault(waiter.asker, []).append(waiter)
+        failure = StoreDown("the call was interrupted")
         try:
-            result, *outcomes = self._call((request, *[other.request for other in others]), due_s)
+            for each, waiters in by_asker.items():
+                results = self._call(each, [waiter.request for waiter in waiters])
+                for waiter, result in zip(waiters, results, strict=True):
+                    waiter.tell(result)
         except StoreDown as error:
-            outcomes = [error] * len(others)
-            raise
+            failure = error
         finally:
-            for other, outcome in zip(others, outcomes, strict=True):
-                other.tell(outcome)
-        return result
+            for waiter in batch:
+                if waiter.outcome is None:
+                    waiter.tell(failure)
+        if isinstance(own.outcome, StoreDown):
+            raise own.outcome
+        return own.outcome  # type: ignore[no-any-return]
 
     def _hand_over(self) -> None:
         with self._lock:
             if self._waiting:
-                self._waiting.pop().tell(_LEAD)  # the newest, who has most of its deadline left
+                self._waiting.pop().tell(_LEAD)  # the newest: it has asked last, so it is likely to run soon
             else:
                 self._calling = False
 
     # -- one call, made by one thread at a time --------------------------------------------------------------------
 
-    def _call(self, requests: Sequence[StoreRequest], due_s: float) -> Sequence[StoreResult]:
+    def _call(self, asker: Asker, requests: Sequence[StoreRequest]) -> Sequence[StoreResult]:
         started = time.perf_counter()
         try:
             try:
-                results = self._send(self._connection or self._connect(due_s), requests, due_s)
+                results = asker.send(self._connection or self._connect(), requests, self._deadline_s)
             except ConnectionLost as lost:
                 self._drop()
                 if not lost.unanswered or any(request.op not in RETRYABLE for request in requests):
                     raise
-                results = self._send(self._connect(due_s), requests, due_s)
+                results = asker.send(self._connect(), requests, self._deadline_s)
         except ConnectionLost as lost:
             self._drop()
-            self._health.record_failure(str(lost))
-            raise StoreDown(f"the limit store failed: {lost}") from None
-        self._health.record_success(time.perf_counter() - started)
+            asker.health.record_failure(str(lost))
+            down = StoreDown(f"the limit store failed: {lost}")
+            if lost.late:
+                self._fail_waiting(down)
+            raise down from None
+        asker.health.record_success(time.perf_counter() - started)
         return results
 
-    def _connect(self, due_s: float) -> Connection | ClientConnection:
-        """Wait for a connection until `due_s`. An attempt goes on after that and serves later calls."""
+    def _fail_waiting(self, down: StoreDown) -> None:
+        """Tell all who wait that the store does not answer. It had its time, and they have waited for it as well."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, deque()
+        for waiter in waiting:
+            waiter.tell(down)
+
+    def _connect(self) -> Connection | ClientConnection:
+        """Wait for a connection. An attempt goes on after the deadline and serves later calls."""
         attempt = self._attempt
         if attempt is None:
             attempt = self._attempt = _Attempt(self._source)
-        if not attempt.done.wait(max(0.0, due_s - time.monotonic())):
-            raise ConnectionLost("no connection within the deadline")
+        if not wait_running_time(attempt.done.wait, self._deadline_s):
+            raise ConnectionLost("no connection within the deadline", late=True)
         self._attempt = None
         if attempt.connection is None:
             raise ConnectionLost(attempt.reason)

@@ -1,36 +1,44 @@
 """Permits in Redis, shared by all servers. Each request is one script and one round trip, by the server's clock."""
 
-import re
 from hashlib import blake2b
 from importlib.resources import files
+from typing import Any
 
 from frontrow.core.errors import ConfigError
 from frontrow.core.redis_scripts import RedisScript
 from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import StoreDown
 from frontrow.limits.stores.permits import PLACE_TTL_US, PermitAnswer, PermitRequest
+from frontrow.limits.stores.protocol import DEFAULT_PREFIX, check_prefix
 
 SCRIPT = files("frontrow.limits.stores").joinpath("lua/permits.lua").read_text("utf-8")
 
 
 class RedisPermits:
-    """The permits of one named limiter in Redis or Valkey at `url`, under keys starting with `prefix`."""
+    """The permits of one named limiter in Redis or Valkey, under keys starting with `prefix`.
 
-    def __init__(self, url: str, name: str, *, deadline_s: float, prefix: str = "frl") -> None:
-        if not re.fullmatch(r"[A-Za-z0-9_.:-]{1,64}", prefix):
-            raise ConfigError(f"prefix must be 1 to 64 letters, digits, _ . : or -, not {prefix!r}", param="prefix")
-        self._script = RedisScript(url, SCRIPT, timeout_s=deadline_s)
-        self._prefix = f"{prefix}:permits:{name}:"
+    `source` is a URL or redis-py clients: see `RedisScript`.
+    """
+
+    def __init__(
+        self, source: Any, name: str, *, deadline_s: float, prefix: str = DEFAULT_PREFIX, **options: Any
+    ) -> None:
+        self._script = RedisScript(source, SCRIPT, timeout_s=deadline_s, **options)
+        self._prefix = f"{check_prefix(prefix)}:permits:{name}:"
 
     def apply(self, request: PermitRequest) -> PermitAnswer:
         try:
             return _read_answer(self._script.run(self._keys(request.key), _arguments(request)))
+        except ConfigError:
+            raise
         except Exception as error:
             raise _store_down(error) from error
 
     async def aapply(self, request: PermitRequest) -> PermitAnswer:
         try:
             return _read_answer(await self._script.arun(self._keys(request.key), _arguments(request)))
+        except ConfigError:
+            raise
         except Exception as error:
             raise _store_down(error) from error
 

@@ -19,10 +19,17 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import ConfigError
 from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import Decision, Quota
-from frontrow.limits.stores.protocol import CHECK, RESERVE, QuotaSlot, ReserveResult, StoreRequest, StoreResult
+from frontrow.limits.stores.protocol import (
+    CHECK,
+    RESERVE,
+    QuotaSlot,
+    ReserveResult,
+    StoreRequest,
+    StoreResult,
+    check_prefix,
+)
 
 GIVING_BACK = "-- [giving back]"  # what follows in an algorithm's file is not needed to check
 HASH_TAGS = 64  # hash tags on a Cluster: few enough to share calls, enough to spread over the nodes
@@ -54,8 +61,7 @@ class LimitScript:
     """Writes requests over `slots` as script calls and reads the replies."""
 
     def __init__(self, slots: Sequence[QuotaSlot], prefix: str, *, cluster: bool) -> None:
-        if not re.fullmatch(r"[A-Za-z0-9_.:-]{1,64}", prefix):
-            raise ConfigError(f"prefix must be 1 to 64 letters, digits, _ . : or -, not {prefix!r}", param="prefix")
+        check_prefix(prefix)
         self._cluster = cluster
         self._key_starts = [f"{prefix}|{state_name(slot)}|" for slot in slots]
         self._names_and_limits = [(slot.rule.name, slot.quota.capacity) for slot in slots]

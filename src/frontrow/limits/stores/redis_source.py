@@ -8,7 +8,6 @@ makes the calls itself.
 
 import asyncio
 import socket
-from collections.abc import Sequence
 from typing import Any
 
 from frontrow.core.errors import ConfigError
@@ -20,6 +19,7 @@ from frontrow.core.redis_url import (
     disconnect_sync,
     is_cluster,
     mask_password,
+    sort_clients,
 )
 
 MIN_TIMEOUT_S = 1.0  # of each step of connecting; callers wait no longer than their own deadline
@@ -34,12 +34,17 @@ class RedisSource:
         self._url: str | None = given if isinstance(given, str) else None
         self.timeout_s = max(MIN_TIMEOUT_S, deadline_s)
         self._options = {"timeout_s": self.timeout_s, "protocol": 2} | options
-        clients: tuple[Any, Any] = (None, None) if self._url is not None else _sort_clients(given, options)
+        clients: tuple[Any, Any] = (None, None) if self._url is not None else sort_clients(given, options)
         self._blocking, self._asyncio = clients
         self.is_cluster = is_cluster(self._url) if self._url is not None else _is_cluster(*clients)
         self.shown = mask_password(self._url) if self._url is not None else "of your client"
         if self._url is not None:
             check_url(self._url, **options)
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Equal for sources that connect in the same way."""
+        return (self._url, id(self._blocking), id(self._asyncio), *sorted(self._options.items()))
 
     @property
     def serves_blocking(self) -> bool:
@@ -101,25 +106,6 @@ def _need_hiredis() -> None:
         import redis.asyncio  # noqa: F401  # now, not during the first check, whose deadline is short
     except ImportError:
         raise ConfigError("a Redis store needs the Redis client: pip install 'frontrow[redis]'") from None
-
-
-def _sort_clients(given: Any, options: dict[str, Any]) -> tuple[Any, Any]:
-    """The blocking and the asyncio client among what was given; one may be missing."""
-    import redis
-    import redis.asyncio
-
-    if options:
-        raise ConfigError(f"{min(options)} belongs to the client that you give as store", param=min(options))
-    clients: Sequence[Any] = given if isinstance(given, tuple | list) else (given,)
-    blocking = [each for each in clients if isinstance(each, redis.Redis | redis.RedisCluster)]
-    for_asyncio = [each for each in clients if isinstance(each, redis.asyncio.Redis | redis.asyncio.RedisCluster)]
-    if not clients or len(blocking) > 1 or len(for_asyncio) > 1 or len(blocking) + len(for_asyncio) != len(clients):
-        raise ConfigError(
-            f"store must be a URL, a client of redis-py, or a pair of them (redis.Redis(…), redis.asyncio.Redis(…)), "
-            f"not {type(given).__name__}",
-            param="store",
-        )
-    return (*blocking, None)[0], (*for_asyncio, None)[0]
 
 
 def _is_cluster(*clients: Any) -> bool:

@@ -9,8 +9,11 @@ import os
 import threading
 import weakref
 from importlib.resources import files
+from typing import Any
 
+from frontrow.core.errors import ConfigError
 from frontrow.core.redis_scripts import RedisScript
+from frontrow.limits.quota import StoreDown
 
 SCRIPT = files("frontrow.limits.stores").joinpath("lua/tiers.lua").read_text("utf-8")
 MAX_PAGES = 10_000  # of one refresh; a page has a thousand clients
@@ -19,12 +22,21 @@ _log = logging.getLogger("frontrow.limits")
 
 
 class StoredTiers:
-    """Which tier each client has, according to Redis at `url`."""
+    """Which tier each client has, according to Redis. `source` is a URL or redis-py clients: see `RedisScript`."""
 
-    def __init__(self, url: str, name: str, *, prefix: str, deadline_s: float, refresh_s: float = REFRESH_S) -> None:
+    def __init__(
+        self,
+        source: Any,
+        name: str,
+        *,
+        prefix: str,
+        deadline_s: float,
+        refresh_s: float = REFRESH_S,
+        **options: Any,
+    ) -> None:
         base = f"{prefix}:tiers:{{{name}}}"
         self._keys = [base, f"{base}:changes", f"{base}:removed", f"{base}:meta"]
-        self._script = RedisScript(url, SCRIPT, timeout_s=deadline_s)
+        self._script = RedisScript(source, SCRIPT, timeout_s=deadline_s, **options)
         self._deadline_s = deadline_s
         self._refresh_s = refresh_s
         self._lock = threading.Lock()
@@ -41,20 +53,36 @@ class StoredTiers:
         return self._tiers.get(client)
 
     def put(self, client: str, tier: str) -> None:
-        self._script.run(self._keys, ["put", client, tier])
+        self._change("put", client, tier)
         self._tiers[client] = tier
 
     async def aput(self, client: str, tier: str) -> None:
-        await self._script.arun(self._keys, ["put", client, tier])
+        await self._achange("put", client, tier)
         self._tiers[client] = tier
 
     def remove(self, client: str) -> None:
-        self._script.run(self._keys, ["remove", client])
+        self._change("remove", client)
         self._tiers.pop(client, None)
 
     async def aremove(self, client: str) -> None:
-        await self._script.arun(self._keys, ["remove", client])
+        await self._achange("remove", client)
         self._tiers.pop(client, None)
+
+    def _change(self, *arguments: str) -> None:
+        try:
+            self._script.run(self._keys, arguments)
+        except ConfigError:
+            raise
+        except Exception as error:
+            raise _store_down(error) from error
+
+    async def _achange(self, *arguments: str) -> None:
+        try:
+            await self._script.arun(self._keys, arguments)
+        except ConfigError:
+            raise
+        except Exception as error:
+            raise _store_down(error) from error
 
     def refresh(self) -> None:
         """Read what has changed since the last time. If Redis does not answer, log it once and keep the copy."""
@@ -123,6 +151,10 @@ def _keep_fresh(ref: "weakref.ref[StoredTiers]", closed: threading.Event, refres
         del tiers
         if closed.wait(refresh_s):
             return
+
+
+def _store_down(error: Exception) -> StoreDown:
+    return StoreDown(f"the tier was not changed, because its store failed: {type(error).__name__}: {error}")
 
 
 def _text(part: object) -> str:

@@ -19,6 +19,9 @@ from frontrow.waitingroom.credentials.passes import MAX_PASS_CHARS, Pass
 PASS_COOKIES = cookie_names("pass")
 PASS_HEADER = "frontrow-pass"  # noqa: S105
 _PLAIN = re.compile(r"/[A-Za-z0-9._~!$&'()*+,=:@/-]*\Z")
+_PAGE = re.compile(r"(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)(\?[!$-;=?-\[\]-~]*)?\Z")
+_HIDDEN = re.compile(r"%(?:[01].|2f|5c|7f)", re.IGNORECASE)  # control characters and slashes, encoded
+MAX_PAGE_CHARS = 1024
 
 Verify = Callable[[str, int], Pass]
 
@@ -75,15 +78,24 @@ class Guard:
 
     def redirect_to(self, path: str, query: str) -> str:
         """The room's URL with the path to return to: only a path of this shop, never another site."""
-        back = path if is_plain(path) and not path.startswith("//") else "/"
-        if query and len(query) < 1024:
-            back += "?" + query
+        back = f"{path}?{query}" if query else path
+        if not is_page(back):
+            back = path if is_page(path) else "/"
         return f"{self.room_url}{'&' if '?' in self.room_url else '?'}return={quote(back, safe='/')}"
 
 
 def is_plain(path: str) -> bool:
     """Only plain characters, lower-case safe, no empty, `.` or `..` segments."""
     return bool(_PLAIN.match(path)) and "//" not in path and posixpath.normpath(path) == (path.rstrip("/") or "/")
+
+
+def is_page(text: str) -> bool:
+    """Whether this is a page of one's own site as a browser writes it: a path, encoded or not, and perhaps a query. It
+    names no other site, and no `.` or `..` leads elsewhere."""
+    found = _PAGE.match(text) if len(text) <= MAX_PAGE_CHARS else None
+    if found is None or "//" in found[1] or _HIDDEN.search(found[1]):
+        return False
+    return not {".", ".."} & set(found[1].split("/"))
 
 
 def pass_from(authorization: str | None, header: str | None, cookie: str | None, *, secure: bool) -> str | None:

@@ -7,12 +7,14 @@ import json
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.protect.guard import Guard, pass_from, wants_page
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
+PATH_CHARS = "/._~!$&'()*+,;=:@-"  # what a browser writes in a path as it is
 App = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 
@@ -37,16 +39,14 @@ class PassMiddleware:
         try:
             visit = self.guard.admit(given, self.person_of(environ) if self.person_of else None)
         except FrontrowError as error:
-            return self._refuse(environ, start_response, error, path)
+            return self._refuse(environ, start_response, error)
         environ["frontrow.pass"] = visit
         return self.app(environ, start_response)
 
-    def _refuse(
-        self, environ: Environ, start_response: StartResponse, error: FrontrowError, path: str
-    ) -> Iterable[bytes]:
+    def _refuse(self, environ: Environ, start_response: StartResponse, error: FrontrowError) -> Iterable[bytes]:
         method = environ.get("REQUEST_METHOD", "GET")
         if wants_page(method, environ.get("HTTP_ACCEPT")) and error.http_status in (401, 403):
-            where = self.guard.redirect_to(path, environ.get("QUERY_STRING", ""))
+            where = self.guard.redirect_to(_wanted_path(environ), environ.get("QUERY_STRING", ""))
             headers = [("Location", where), ("Cache-Control", "no-store"), ("Content-Length", "0")]
             start_response("303 See Other", headers)
             return [b""]
@@ -55,6 +55,12 @@ class PassMiddleware:
         headers.append(("Content-Length", str(len(body))))
         start_response(f"{error.http_status} {HTTPStatus(error.http_status).phrase}", headers)
         return [b"" if method == "HEAD" else body]
+
+
+def _wanted_path(environ: Environ) -> str:
+    """The path to come back to, as a browser writes it."""
+    decoded: str = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+    return quote(decoded.encode("latin-1", "replace"), safe=PATH_CHARS)
 
 
 def _wire_path(environ: Environ) -> str:

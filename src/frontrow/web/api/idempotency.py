@@ -4,11 +4,16 @@ A key belongs to a caller and a route. Responses are stored in the ledger for a 
 runs and the response is stored before it is sent, so a client that got no response can repeat the request. A refusal is
 not stored: the repeated request is decided anew. Hold, join and pay handle keys themselves (`opt={"idempotency":
 "own"}`).
+
+The work of a request with a key goes on when nobody waits for it any more (its deadline was over, its client left),
+because it may already be committed. The repeated request gets 409 until that work ends, then its response.
 """
 
+import asyncio
 import base64
 import contextlib
 import hashlib
+import logging
 from typing import Any, Final
 
 import msgspec
@@ -19,13 +24,18 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore, KeptAnswer
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Refused
+from frontrow.settings.overload import OverloadSettings
 from frontrow.web.api.access import client_ip
 from frontrow.web.endpoints.messages import check_key
 from frontrow.web.platform.platform import Platform
 
 MAX_KEPT_BYTES: Final = 256 * 1024
-LEASE_US: Final = 30 * US_PER_S  # after this time the request counts as lost with its server
+DEADLINES: Final = 2  # so many of the longest deadline a request with a key may work on, heard or unheard
+LEASE_MARGIN_S: Final = 30  # after the longest work the request counts as lost with its server
 HOP: Final = (b"content-length", b"x-request-id", b"date", b"server", b"set-cookie")
+
+
+log = logging.getLogger("frontrow.web")
 
 
 class KeyReused(Refused):
@@ -64,7 +74,8 @@ async def before_request(request: Request[Any, Any, Any]) -> Response[bytes] | N
     asked = _digest(await request.body())
     now_us = platform.clock()
     book = platform.stores.requests
-    kept = await book.begin(name, asked, now_us, now_us + LEASE_US)
+    lease_s = work_within_s(platform.settings.overload) + LEASE_MARGIN_S
+    kept = await book.begin(name, asked, now_us, now_us + round(lease_s * US_PER_S))
     if kept is None:
         request.scope["state"]["idempotency"] = _Begun(name, book, now_us)
         return None
@@ -76,6 +87,37 @@ async def before_request(request: Request[Any, Any, Any]) -> Response[bytes] | N
     return Response(base64.b64decode(kept.body), status_code=kept.status, headers=headers, media_type=kept.kind)
 
 
+def work_within_s(overload: OverloadSettings) -> float:
+    """How long a request with a key may work: longer than anybody waits for it."""
+    return DEADLINES * max(overload.deadline_s, overload.pay_deadline_s)
+
+
+class UnheardWork:
+    """Requests that go on although nobody waits for their response any more. Each is bounded by `work_within_s`."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def add(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a request failed after its caller had left", exc_info=error)
+
+    async def finish(self, within_s: float) -> None:
+        """The server stops: let what is under way end, for a bounded time."""
+        if self._tasks:
+            _, late = await asyncio.wait(set(self._tasks), timeout=within_s)
+            for task in late:
+                task.cancel()
+
+
 class IdempotencyMiddleware:
     """Stores the response of a request that took a key, then sends it."""
 
@@ -83,21 +125,49 @@ class IdempotencyMiddleware:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != ScopeType.HTTP or scope["method"] != "POST":
+        if scope["type"] != ScopeType.HTTP or scope["method"] != "POST" or not _has_key(scope):
             await self.app(scope, receive, send)
             return
         kept = _Kept(scope, send)
+        state = scope["litestar_app"].state
+        within_s = work_within_s(state.platform.settings.overload)
+        work = asyncio.create_task(self._work(scope, receive, kept, within_s), name="idempotent request")
         try:
-            await self.app(scope, receive, kept.send)
-        finally:
+            await asyncio.shield(work)
+        except asyncio.CancelledError:
+            if not work.done():
+                kept.is_heard = False
+                state.unheard_work.add(work)
+            raise
+
+    async def _work(self, scope: Scope, receive: Receive, kept: "_Kept", within_s: float) -> None:
+        try:
+            async with asyncio.timeout(within_s):
+                await self.app(scope, receive, kept.send)
+        except (TimeoutError, asyncio.CancelledError):
+            raise  # nobody knows what was done: the key stays taken until its lease ends
+        except BaseException:
             await kept.give_up()
+            raise
+        await kept.give_up()
+
+
+def _has_key(scope: Scope) -> bool:
+    return any(name == b"idempotency-key" for name, _ in scope["headers"])
 
 
 class _Kept:
+    """The response of a request with a key, kept back until it is stored. Nobody may hear it any more."""
+
     def __init__(self, scope: Scope, send: Send) -> None:
-        self._scope, self._send = scope, send
+        self.is_heard = True
+        self._scope, self._send_on = scope, send
         self._start: Any = None
         self._body: list[bytes] = []
+
+    async def _send(self, message: Message) -> None:
+        if self.is_heard:
+            await self._send_on(message)
 
     def _begun(self) -> _Begun | None:
         found: _Begun | None = self._scope.get("state", {}).get("idempotency")

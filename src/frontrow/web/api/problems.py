@@ -12,7 +12,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
-from frontrow.core.errors import FrontrowError
+from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.web.endpoints.messages import EndpointResponse, problem_answer
 
 log = logging.getLogger("frontrow.web")
@@ -128,6 +128,7 @@ PROBLEMS: Final[dict[str, Advice]] = {
     "rate_limited": Advice(429, "Wait for `Retry-After`; retrying more often does not help."),
     "throttled": Advice(429, "Wait for `Retry-After`."),
     "too_many_tries": Advice(429, "Wait for `Retry-After`, then retry."),
+    "head_too_large": Advice(431, "Send fewer or shorter headers and cookies."),
     "error": Advice(500, "Retry later; the error has been logged."),
     "provider_error": Advice(502, "Retry; nothing is charged twice."),
     "provider_refused": Advice(502, "Pay another way; the provider's reason is in the detail."),
@@ -219,6 +220,12 @@ def on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Resp
     for name, value in (error.headers or {}).items():
         answer.headers[name] = value
     return answer
+
+
+def on_deep_body(request: Request[Any, Any, Any], error: RecursionError) -> Response[bytes]:
+    """Nothing of ours is nested a thousand levels deep, so the caller's JSON was."""
+    log.warning("a request was nested too deeply", exc_info=error)
+    return response(problem_answer(InvalidInput("the body is nested too deeply", param="body")))
 
 
 def on_bug(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:

@@ -80,12 +80,12 @@ class RoomEndpoints:
             return EndpointResponse(304, SERVING_CACHE + b"etag: " + document.etag.encode() + b"\r\n")
         return cached[1]
 
-    def stream_refusal(self, event: str) -> EndpointResponse | None:
-        """None when one more reader fits; else 503 with the document and when to try again."""
+    def stream_refusal(self, event: str, address: str) -> EndpointResponse | None:
+        """None when one more reader of this address fits; else 503 with the document and when to try again."""
         streams = self.streams.get(event)
         if streams is None:
             return problem_answer(NotFound(f"there is no room for {event!r} here"))
-        if not streams.is_full():
+        if not streams.is_full(address):
             return None
         self.context.count("stream_refused")
         retry = b"retry-after: %d\r\n" % streams.retry_after_s()

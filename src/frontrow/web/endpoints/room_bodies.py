@@ -64,7 +64,7 @@ def decode_body(decode: Callable[[bytes], Body], body: bytes) -> Body:
     """A JSON body, or the refusal that says what is wrong with it."""
     try:
         return decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"the body is not what is expected here: {error}", param="body") from None
 
 

@@ -6,7 +6,8 @@ address and by person and needs a pass (B17). A hopeless attempt is refused from
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from typing import Annotated
 
 import msgspec
@@ -196,24 +197,37 @@ class ShopEndpoints:
         refusal = self.stream_refusal(event_id, request)
         if refusal is not None:
             return refusal
-        epoch, seq = position(request)
-        streams = self.streams[event_id]
-        return Takeover(lambda transport, open_, lines: streams.take(transport, open_, lines, epoch, seq))
+        at, address, streams = position(request), self._ip(request), self.streams[event_id]
+        return Takeover(lambda transport, open_, lines: streams.take(transport, open_, lines, at, address))
+
+    async def follow(self, event_id: str, request: EndpointRequest) -> AsyncGenerator[bytes, None]:
+        """The same stream through the framework's door, after `stream_refusal`."""
+        caps, address = self.streams[event_id].caps, self._ip(request)
+        caps.add(address)
+        try:
+            async with aclosing(self._feed(event_id).follow(*position(request))) as frames:
+                async for frame in frames:
+                    yield frame
+        finally:
+            caps.remove(address)
 
     def stream_refusal(self, event_id: str, request: EndpointRequest) -> EndpointResponse | None:
         """None when there is room for one more viewer; else 404, or 503 with when to come again and where to poll."""
+        address = self._ip(request)
         try:
-            self._entry.count_ip(self._ip(request))
+            self._entry.count_ip(address)
             self._feed(event_id)
             position(request)
         except FrontrowError as error:
             return problem_answer(error)
         streams = self.streams.get(event_id)
         open_now = sum(len(one) for one in self.streams.values())
-        if streams is not None and open_now < streams.max_open:
+        own_full = streams is not None and streams.caps.is_full(address)
+        if streams is not None and open_now < streams.max_open and not own_full:
             return None
         full = StreamsFull(
-            f"{open_now} viewers are connected; poll instead",
+            f"{'your address has as many streams as it may' if own_full else f'{open_now} viewers are connected'}; "
+            "poll instead",
             retry_after_s=streams.retry_after_s() if streams else 1.0,
             poll=f"/v1/events/{event_id}/seats/poll",
         )

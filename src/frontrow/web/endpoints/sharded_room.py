@@ -92,8 +92,8 @@ class ShardedEndpoints:
     def now_serving(self, event: str, request: EndpointRequest) -> EndpointResponse:
         return self._refuse_queue_name(event) or self.rooms.now_serving(event, request)
 
-    def stream_refusal(self, event: str) -> EndpointResponse | None:
-        return self._refuse_queue_name(event) or self.rooms.stream_refusal(event)
+    def stream_refusal(self, event: str, address: str) -> EndpointResponse | None:
+        return self._refuse_queue_name(event) or self.rooms.stream_refusal(event, address)
 
     # -- organisers ----------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,10 @@ With a `watch` every request of the server passes the overload gate here, whiche
 answered by ready-made bytes before any work, and its connection is not read again before its `Retry-After` (unless it
 is a proxy's, which carries other people too). That keeps refusing cheap under ten times the load.
 
+A head has at most `MAX_HEAD_BYTES` and `MAX_HEADERS`; a larger one gets 431. Input is parsed in small pieces, and only
+while the answers before it leave (`connection_flow`). A client that takes nothing of its answers for `read_within_s` is
+cut off, so a slow reader holds little memory and no connection for long.
+
 With `linger_s` a server that stops still answers whoever has sent a request or is sending one. uvicorn alone closes at
 once every connection on which it is not answering. Here a request that is still arriving is let in, and an idle
 connection is kept for a moment, because its next request may be on its way.
@@ -25,7 +29,15 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from frontrow.web.endpoints.messages import MAX_BODY_BYTES, EndpointRequest, EndpointResponse, PendingResponse
+from frontrow.core.errors import FrontrowError
+from frontrow.web.endpoints.messages import (
+    MAX_BODY_BYTES,
+    EndpointRequest,
+    EndpointResponse,
+    PendingResponse,
+    problem_answer,
+)
+from frontrow.web.lane.connection_flow import ConnectionFlow
 from frontrow.web.lane.overload_watch import SLOW_NS, HotRoute, Watch
 from frontrow.web.lane.pending_replies import (
     PLAIN_ERROR,
@@ -39,18 +51,33 @@ from frontrow.web.lane.pending_replies import (
     shapes_of,
 )
 from frontrow.web.lane.response_head import begin, default_lines
+from frontrow.web.server.address_caps import AddressCaps
 from frontrow.web.server.overload import Rank, rank_of
 from frontrow.web.server.request_middleware import request_id as logged_request_id
 
 OVERLONG = bytes(MAX_BODY_BYTES + 1)
-MAX_HEAD_BYTES = 2 * 1024 * 1024
+MAX_HEAD_BYTES: Final = 32 * 1024
+MAX_HEADERS: Final = 100
+HEAD_TOO_LONG: Final = f"a request's head has at most {MAX_HEAD_BYTES} bytes"
+PIECE_BYTES: Final = 4 * 1024  # of input, parsed at once: what one turn can ask for is bounded
 REQUEST_WITHIN_S = 30.0
+READ_WITHIN_S = 20.0
+LEAST_READ_BYTES: Final = 8 * 1024  # what a client must take of waiting answers within `read_within_s`
 LINGER_S: Final = 0.5  # how long an idle connection of a stopping server may still bring a request
 CHECK_LEAVING_EVERY_S: Final = 0.05
-ABORT_ABOVE: Final = 1.1  # beyond this multiple of the cap a connection is not even told why
+ABORT_ABOVE: Final = 1.1  # beyond this multiple of a cap a connection is not even told why; below it is the reserve
+RESERVE_WITHIN_S: Final = 3.0  # when a connection of the reserve must have brought its request
+STREAM_SHARE: Final = 0.9  # of the connections: above it nobody gets a live stream, so that short requests find room
 
 log = logging.getLogger("frontrow.web.lane.protocol")
 traffic_log = logging.getLogger("frontrow.web")
+
+
+class HeadTooLarge(FrontrowError):
+    """The request line and the headers are longer, or more, than a server reads."""
+
+    code = "head_too_large"
+    http_status = 431
 
 
 class LaneProtocol(HttpToolsProtocol):
@@ -60,7 +87,9 @@ class LaneProtocol(HttpToolsProtocol):
     shapes: ClassVar[Shapes | None] = None  # finds the handler of an address that is not in `routes` word by word
     request_id: ClassVar[RequestId | None] = None
     request_within_s: ClassVar[float] = REQUEST_WITHIN_S  # a request that takes longer to arrive is cut off
+    read_within_s: ClassVar[float] = READ_WITHIN_S  # so is a client that takes nothing of its answers for so long
     watch: ClassVar[Watch | None] = None
+    caps: ClassVar[AddressCaps | None] = None  # how many connections an address may have
     linger_s: ClassVar[float | None] = None  # None: stop as uvicorn does
 
     def __init__(
@@ -77,7 +106,10 @@ class LaneProtocol(HttpToolsProtocol):
         self._body: list[bytes] = []
         self._body_bytes = 0
         self._in_head = False
-        self._head_bytes = 0
+        self._arrived_bytes = 0  # since a request or a part of its body began: of its head, or of its trailers
+        self._unparsed = b""  # input behind answers that have not left
+        self._unread_bytes = 0  # of answers, when last looked at
+        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._busy_s = 0.0
         self._gone = False
         self._peer = ""
@@ -85,43 +117,77 @@ class LaneProtocol(HttpToolsProtocol):
         self._began_s: float | None = None  # when the request that is still arriving began
         self._headers_ns = 0  # when its headers were complete
         self._hot_route: HotRoute | None = None
-        self._over_cap = False  # one connection too many: everything on it is refused
+        self._over_cap = False  # one connection too many: everything on it but paying is refused
+        self._address = ""  # what this connection is counted under
         self._close_next = False  # the next response closes the connection
         self._leaving = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.flow: ConnectionFlow = ConnectionFlow(transport)
         self._peer = self.client[0] if self.client else ""
         self._began_s = self.loop.time()
-        self.loop.call_later(self.request_within_s, self._cut_off_slow)
-        if self.watch is not None:
-            self._check_cap(self.watch, transport)
+        self._check_caps(transport)
+        self._timers["slow"] = self.loop.call_later(self._request_within_s(), self._cut_off_slow)
+        self._timers["unread"] = self.loop.call_later(self.read_within_s, self._cut_off_unread)
 
-    def _check_cap(self, watch: Watch, transport: asyncio.Transport) -> None:
-        gate = watch.gate
-        gate.connections = len(self.connections)
-        if gate.connections > gate.settings.max_connections:
-            gate.turned_away += 1
-            self._over_cap = self._close_next = True
-            if gate.connections > gate.settings.max_connections * ABORT_ABOVE:
-                transport.abort()
+    def _check_caps(self, transport: asyncio.Transport) -> None:
+        """All connections, and those of this address. Between a cap and `ABORT_ABOVE` of it is the reserve for paying
+        and for the provider's webhooks: such a connection brings one request at once, or ends."""
+        watch, caps, excess = self.watch, self.caps, 0.0
+        if caps is not None:
+            self._address = caps.key_of(self._peer)
+            caps.add(self._address)
+            excess = caps.fullness(self._address)
+        if watch is not None:
+            watch.gate.connections = len(self.connections)
+            excess = max(excess, watch.gate.connections / watch.gate.settings.max_connections)
+        if excess <= 1:
+            return
+        self._over_cap = self._close_next = True
+        if watch is not None:
+            watch.gate.turned_away += 1
+        if watch is None or excess > ABORT_ABOVE:
+            transport.abort()
+
+    def _request_within_s(self) -> float:
+        return min(self.request_within_s, RESERVE_WITHIN_S) if self._over_cap else self.request_within_s
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timers()
+        self._unparsed = b""
         super().connection_lost(exc)
         if self.watch is not None:
             self.watch.gate.connections = len(self.connections)
+        if self.caps is not None:
+            self.caps.remove(self._address)
 
     def _cut_off_slow(self) -> None:
         """Nobody holds a connection by sending a request slowly (or not at all); looked at once per such time."""
-        if self._gone or self.transport.is_closing():
+        if self.transport.is_closing():
             return
         now_s = self.loop.time()
         began_s = now_s if self._began_s is None else self._began_s
-        left_s = began_s + self.request_within_s - now_s
+        left_s = began_s + self._request_within_s() - now_s
         if left_s <= 0:
             self.transport.abort()
         else:
-            self.loop.call_later(left_s, self._cut_off_slow)
+            self._timers["slow"] = self.loop.call_later(left_s, self._cut_off_slow)
+
+    def _cut_off_unread(self) -> None:
+        """Nobody holds answers in our memory by not reading them, not even behind a connection that is closing."""
+        waiting = self.transport.get_write_buffer_size()
+        if self._unread_bytes and waiting > max(0, self._unread_bytes - LEAST_READ_BYTES):
+            self.transport.abort()
+            return
+        self._unread_bytes = waiting
+        self._timers["unread"] = self.loop.call_later(self.read_within_s, self._cut_off_unread)
+
+    def _stop_timers(self) -> None:
+        """A connection that is over is not kept in memory by its timers."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers = {}
 
     # -- bytes in --------------------------------------------------------------------------------------------------
 
@@ -130,13 +196,35 @@ class LaneProtocol(HttpToolsProtocol):
         if self._gone:
             return
         self._busy_s = self.loop.time()
-        if self._in_head:
-            self._head_bytes += len(data)
-            if self._head_bytes > MAX_HEAD_BYTES:
-                self.send_400_response("The request's headers are too long.")
+        if self._unparsed:
+            self._unparsed += data
+        elif len(data) <= PIECE_BYTES:
+            self._parse(data)
+        else:
+            self._parse_pieces(data)
+
+    def _parse_pieces(self, data: bytes) -> None:
+        """Parse piece by piece, and put the rest aside as soon as answers wait for the client or for each other."""
+        for start in range(0, len(data), PIECE_BYTES):
+            if self.pipeline or self.flow.write_paused:
+                self._unparsed = data[start:]
+                self.flow.set_unparsed(True)
                 return
+            self._parse(data[start : start + PIECE_BYTES])
+            if self._gone or self.transport.is_closing():
+                return
+
+    def _parse_on(self) -> None:
+        """Go on with input that was put aside, if the answers before it have left."""
+        if self._unparsed and not self.pipeline and not self.flow.write_paused and not self.transport.is_closing():
+            data, self._unparsed = self._unparsed, b""
+            self._parse_pieces(data)
+            if not self._unparsed:
+                self.flow.set_unparsed(False)
+
+    def _parse(self, piece: bytes) -> None:
         try:
-            self.parser.feed_data(data)
+            self.parser.feed_data(piece)
         except httptools.HttpParserError:
             if not self._gone:
                 self.send_400_response("Invalid HTTP request received.")
@@ -145,6 +233,25 @@ class LaneProtocol(HttpToolsProtocol):
                 self.handle_websocket_upgrade()
             else:
                 self._unsupported_upgrade_warning()
+        self._arrived_bytes += len(piece)
+        if self._arrived_bytes > MAX_HEAD_BYTES + PIECE_BYTES and not self._gone and not self.transport.is_closing():
+            self._refuse_head(HEAD_TOO_LONG)
+
+    def _refuse_head(self, why: str) -> None:
+        """431, and the connection ends."""
+        self._gone = True
+        if self.cycle is None or self.cycle.response_complete:  # else an answer is under way: nothing fits behind it
+            self._write(problem_answer(HeadTooLarge(why)), keep_alive=False)
+        else:
+            self.transport.close()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._parse_on()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._parse_on()
 
     def on_message_begin(self) -> None:
         self.url = b""
@@ -152,13 +259,25 @@ class LaneProtocol(HttpToolsProtocol):
         self._lines = []
         self._handler = None
         self._in_head = True
-        self._head_bytes = 0
+        self._arrived_bytes = 0
         self._began_s = self.loop.time()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._lines.append((name, value))
 
+    def _check_head(self) -> None:
+        """Called when the head is complete. A longer one was refused while it arrived."""
+        if len(self._lines) > MAX_HEADERS:
+            self._refuse_head(f"a request has at most {MAX_HEADERS} headers")
+        elif self._arrived_bytes and _bytes_of(self.url, self._lines) > MAX_HEAD_BYTES:
+            self._refuse_head(HEAD_TOO_LONG)
+        else:
+            return
+        raise HeadTooLarge("the parser stops here")
+
     def on_headers_complete(self) -> None:
+        if self._arrived_bytes or len(self._lines) > MAX_HEADERS:
+            self._check_head()
         watch = self.watch
         if watch is None:
             self._choose_door()
@@ -170,7 +289,7 @@ class LaneProtocol(HttpToolsProtocol):
         gate.arrived += 1
         if gate.active or self._over_cap:
             rank = route.rank if route is not None else rank_of(*key)
-            if (self._over_cap and rank is not Rank.EXEMPT) or not gate.admits(rank):
+            if (self._over_cap and rank < Rank.PAY) or not gate.admits(rank):
                 self._shed(watch)
                 return
         self._choose_door()
@@ -182,6 +301,10 @@ class LaneProtocol(HttpToolsProtocol):
         self._hot_route = watch.shed_route
         if self.cycle is not None and not self.cycle.response_complete:
             self._pass_on()  # pipelined behind another answer: the other door keeps the order
+            return
+        if self.flow.write_paused:  # it does not read its answers: another one would only wait in our memory
+            self._gone = True
+            self.transport.abort()
             return
         self._handler = self._refuse
         self._body = []
@@ -229,6 +352,8 @@ class LaneProtocol(HttpToolsProtocol):
             return False
         if self._gone or parser.get_http_version() != "1.1" or parser.should_upgrade():
             return False
+        if self.flow.write_paused:  # uvicorn waits until the answers before this one have left
+            return False
         for name, _ in self._lines:  # noqa: SIM110  # a generator costs twice as much here
             if len(name) == 6 and name.lower() == b"expect":
                 return False
@@ -250,10 +375,11 @@ class LaneProtocol(HttpToolsProtocol):
         if self.timeout_keep_alive_task is not None:
             self._unset_keepalive_if_required()
         super().on_headers_complete()
-        if self._leaving and self.cycle is not None:
+        if self._close_next and self.cycle is not None:
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
+        self._arrived_bytes = 0
         if self._handler is None:
             if not self._gone:
                 super().on_body(body)
@@ -289,7 +415,7 @@ class LaneProtocol(HttpToolsProtocol):
         elif isinstance(reply, PendingResponse):
             self._await_pending(reply, keep_alive)
         elif isinstance(reply, Takeover):
-            self._hand_over(reply)
+            self._hand_over(reply, keep_alive)
         else:
             self._wait_for(reply, keep_alive)  # type: ignore[arg-type]  # an exact type was tested above
 
@@ -327,7 +453,7 @@ class LaneProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if type(reply) is Takeover:
-            self._hand_over(reply)
+            self._hand_over(reply, keep_alive)
             return
         assert isinstance(reply, EndpointResponse)
         self._busy_s = self.loop.time()  # the next request has the whole time to come
@@ -336,6 +462,7 @@ class LaneProtocol(HttpToolsProtocol):
             self.flow.resume_reading()
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)
+        self._parse_on()
 
     def _write(self, response: EndpointResponse, keep_alive: bool) -> None:
         status, body = response.status, response.body
@@ -368,13 +495,20 @@ class LaneProtocol(HttpToolsProtocol):
             about = {"route": route.name, "status": status, "took_ms": took_ns // 1_000_000}
             traffic_log.warning("slow or failed request", extra=about | {"request_id": self.logged_id()})
 
-    def _hand_over(self, takeover: Takeover) -> None:
+    def _hand_over(self, takeover: Takeover, keep_alive: bool) -> None:
         """Let another protocol own the connection; this object and its parser are free to go."""
+        watch = self.watch
+        if watch is not None and watch.gate.connections > STREAM_SHARE * watch.gate.settings.max_connections:
+            self._write(watch.refusal().response, keep_alive)
+            return
         if self._hot_route is not None:
             self._hot_route.counts.took(time.perf_counter_ns() - self._headers_ns, 200)
         self._gone = True
+        self._stop_timers()
         self._unset_keepalive_if_required()
         self.connections.discard(self)
+        if self.caps is not None:
+            self.caps.remove(self._address)
         self.server_state.total_requests += 1
         lines = default_lines(self.server_state) + self._id_line
         self.transport.set_protocol(takeover.take(self.transport, self.connections, lines))
@@ -414,24 +548,32 @@ class LaneProtocol(HttpToolsProtocol):
         self.loop.call_later(CHECK_LEAVING_EVERY_S, self._leave, until_s)
 
 
+def _bytes_of(url: bytes, lines: list[tuple[bytes, bytes]]) -> int:
+    return len(url) + sum(len(name) + len(value) + len(": \r\n") for name, value in lines)
+
+
 def lane(
     routes: Routes,
     request_id: RequestId | None = None,
     *,
     watch: Watch | None = None,
+    caps: AddressCaps | None = None,
     request_within_s: float = REQUEST_WITHIN_S,
+    read_within_s: float = READ_WITHIN_S,
     linger_s: float | None = None,
 ) -> type[LaneProtocol]:
     """The protocol class that answers `routes` itself; give it to uvicorn as `http=`. The table may change later.
 
-    Without routes it only guards the app behind it by its `watch`.
+    Without routes it only guards the app behind it by its `watch`, and by `caps` on the connections of each address.
     """
     attributes = {
         "routes": routes,
         "shapes": shapes_of(routes),
         "request_id": staticmethod(request_id) if request_id is not None else None,
         "request_within_s": request_within_s,
+        "read_within_s": read_within_s,
         "watch": watch,
+        "caps": caps,
         "linger_s": linger_s,
     }
     return type("Lane", (LaneProtocol,), attributes)

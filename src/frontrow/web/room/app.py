@@ -40,6 +40,7 @@ from frontrow.web.lane.pending_replies import Handler, Routes, Takeover
 from frontrow.web.lane.place_status import hot_status
 from frontrow.web.observability.room_metrics import room_metrics_page
 from frontrow.web.observability.worker_metrics import Board
+from frontrow.web.room.page import INSIDE_PATH
 from frontrow.web.streams.positions import STREAM_HEAD, Streams
 
 log = logging.getLogger("frontrow.web.room")
@@ -160,15 +161,16 @@ def _handler(route: Route, endpoint: Endpoint, event: str) -> HTTPRouteHandler:
 
 
 def _stream_handler(endpoints: Endpoints, event: str) -> HTTPRouteHandler:
-    def answer(name: str) -> ASGIApp:
-        refusal = endpoints.stream_refusal(name)
-        return AnswerApp(refusal) if refusal else StreamApp(endpoints.streams[name].events)
+    def answer(name: str, request: EndpointRequest) -> ASGIApp:
+        address = rooms_of(endpoints).context.client_ip(request)
+        refusal = endpoints.stream_refusal(name, address)
+        return AnswerApp(refusal) if refusal else StreamApp(lambda: endpoints.streams[name].events(address))
 
-    async def of_path(event: FromPath[str]) -> ASGIApp:
-        return answer(event)
+    async def of_path(request: Request[Any, Any, Any], event: FromPath[str]) -> ASGIApp:
+        return answer(event, await read_request(request))
 
-    async def at_root() -> ASGIApp:
-        return answer(event)
+    async def at_root(request: Request[Any, Any, Any]) -> ASGIApp:
+        return answer(event, await read_request(request))
 
     path = "/stream" if event else PREFIX + "/stream"
     name = "stream_root" if event else "stream"
@@ -200,7 +202,11 @@ def _shared_handlers(endpoints: Endpoints, board: Board) -> list[HTTPRouteHandle
         rooms = {event: endpoints.room.view(event).state.phase for event in endpoints.streams}
         return AnswerApp(json_answer(200, {"ok": True, "rooms": rooms}))
 
-    return [jwks, metrics, healthz]
+    @get(INSIDE_PATH, operation_id="inside", summary="Where a pass leads while no shop is set")
+    async def inside() -> ASGIApp:
+        return AnswerApp(rooms.pages.inside())
+
+    return [jwks, metrics, healthz, inside]
 
 
 def room_app(
@@ -313,7 +319,7 @@ def hot_routes_of(
         if route.hot:
             handler = _hot_handler(endpoints, route, event)
             table[route.method.encode(), (start + route.path).encode()] = handler
-    table[b"GET", (start + "/stream").encode()] = _hot_stream(endpoints, event, Takeover(streams.take))
+    table[b"GET", (start + "/stream").encode()] = _hot_stream(endpoints, event, streams)
     return table
 
 
@@ -323,8 +329,9 @@ def _hot_handler(endpoints: RoomEndpoints, route: Route, event: str) -> Handler:
     return functools.partial(getattr(endpoints, route.endpoint), event)
 
 
-def _hot_stream(endpoints: RoomEndpoints, event: str, take: Takeover) -> Handler:
+def _hot_stream(endpoints: RoomEndpoints, event: str, streams: Streams) -> Handler:
     def handle(request: EndpointRequest) -> Any:
-        return endpoints.stream_refusal(event) or take
+        address = endpoints.context.client_ip(request)
+        return endpoints.stream_refusal(event, address) or Takeover(functools.partial(streams.take, address=address))
 
     return handle

@@ -6,6 +6,7 @@ security policy allows exactly our own style and script, by their hashes, plus t
 """
 
 import functools
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -20,7 +21,7 @@ from frontrow.waitingroom.credentials.key_binding import place_hash
 from frontrow.waitingroom.door.door_limits import DoorLimits
 from frontrow.waitingroom.model.results import ClaimedPass, Joined, PlaceStatus
 from frontrow.waitingroom.model.window import PlaceState
-from frontrow.waitingroom.protect.guard import PASS_COOKIES, is_plain
+from frontrow.waitingroom.protect.guard import PASS_COOKIES, is_page
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.messages import (
     HTML,
@@ -47,6 +48,13 @@ from frontrow.web.room.page_parts import (
 from frontrow.web.server.overflow_page import OVERFLOW, OVERFLOW_AGAIN_S, Notices
 
 PLACE_DAYS = 7
+INSIDE_PATH = "/inside"  # of a room that is served alone
+INSIDE = {
+    "heading": "You’re in",
+    "note": "Your shop would be here",
+    "text": "This room has no shop behind it yet. Start it with --shop https://shop.example.org/ or set room.shop_url.",
+}
+URL_CHARS = "".join(set(string.punctuation) - set('"#<>\\'))
 CAPTCHA_HOSTS = {"turnstile": "https://challenges.cloudflare.com", "hcaptcha": "https://*.hcaptcha.com"}
 CAPTCHA_WIDGETS = {  # kind -> its script and the class of its element
     "turnstile": ("https://challenges.cloudflare.com/turnstile/v0/api.js", "cf-turnstile"),
@@ -60,9 +68,18 @@ class PageSettings:
 
     brand: str = "Frontrow"
     titles: tuple[tuple[str, str], ...] = ()
-    next_url: str = "/"
+    next_url: str = ""  # where the shop is; empty: there is none, and the room says so itself
     secure_cookies: bool = False
-    root_event: str = ""  # the event that is also served at the root
+    theme: str = ""  # a style that goes after the page's own
+
+
+def read_wish(query: str) -> str:
+    """The page after `return=`: quoted, or as nginx's `$request_uri` writes it, a query of its own included."""
+    raw = f"&{query}".partition("&return=")[2]
+    if "?" in raw:
+        return raw
+    decoded = parse_qs(query).get("return", [""])[0]
+    return quote(decoded, safe=URL_CHARS)
 
 
 class PageSurroundings(Protocol):
@@ -121,12 +138,12 @@ class PlainSurroundings:
 
 
 @functools.cache
-def _page_files() -> tuple[str, str, jinja2.Template]:
-    """Style, script and template of the page, minified once per process."""
+def _page_files(theme: str) -> tuple[str, str, jinja2.Template]:
+    """Style, script and template of the page, minified once per process and theme."""
     folder = files("frontrow.web") / "templates"
     html, css, js = ((folder / name).read_text("utf-8") for name in ("room.html", "room.css", "room.js"))
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    return minify_style(css), minify_script(js), environment.from_string(strip_lines(html))
+    return minify_style(f"{css}\n{theme}"), minify_script(js), environment.from_string(strip_lines(html))
 
 
 class RoomPages:
@@ -143,8 +160,10 @@ class RoomPages:
         self._entry = entry
         self._settings = settings or PageSettings()
         self._surroundings = surroundings or PlainSurroundings(self._settings.titles)
-        self._css, self._js, self._page = _page_files()
-        self._notices = Notices(self._settings.brand)
+        self._css, self._js, self._page = _page_files(self._settings.theme)
+        self._notices = Notices(self._settings.brand, self._settings.theme)
+        shop = urlsplit(self._settings.next_url)
+        self._shop_origin = f"{shop.scheme}://{shop.netloc}" if shop.netloc else ""
 
     # -- the page ----------------------------------------------------------------------------------------------------
 
@@ -162,6 +181,10 @@ class RoomPages:
         words, varies = self._surroundings.shared_words(request)
         head = b"cache-control: public, max-age=60\r\n" + varies + (b"retry-after: 60\r\n" if status == 503 else b"")
         return self._notices.answer(status, words, OVERFLOW, refresh_s=OVERFLOW_AGAIN_S, head=head)
+
+    def inside(self) -> EndpointResponse:
+        """The page after the room where no shop is set."""
+        return self._notices.answer(200, PLAIN_WORDS, INSIDE, head=NO_STORE)
 
     def instead_of_problem(self, event: str, error: FrontrowError, request: EndpointRequest) -> EndpointResponse | None:
         """For a browser's form: the page with the error in words, or the overflow page; None for API clients."""
@@ -199,8 +222,7 @@ class RoomPages:
         if status is not None:
             facts |= self._facts(status, event, self._joined_at(event, request), words)
         human = self._entry.kind_of(event)
-        wish = parse_qs(request.query.decode("latin-1")).get("return", [""])[0]
-        wish = wish or self._surroundings.default_wish(event)
+        wish = read_wish(request.query.decode("latin-1")) or self._surroundings.default_wish(event)
         base = self.base(front or event)
         bound = self._bound_hash(event, request) if status is not None else ""
         body = self._page.render(
@@ -254,11 +276,10 @@ class RoomPages:
     # -- forms -------------------------------------------------------------------------------------------------------
 
     def next_url(self, wish: str) -> str:
-        """Where to go with the pass: the page the visitor came from, if its path is plain, else the shop's front."""
-        shop = urlsplit(self._settings.next_url)
-        if wish and len(wish) <= 512 and is_plain(wish):
-            return f"{shop.scheme}://{shop.netloc}{wish}" if shop.netloc else wish
-        return self._settings.next_url
+        """Where to go with the pass: the page of the shop that the visitor wanted, else the shop's front."""
+        if wish and is_page(wish):
+            return self._shop_origin + wish
+        return self._settings.next_url or INSIDE_PATH
 
     def joined(self, event: str, joined: Joined, *, is_form: bool, wish: str = "") -> EndpointResponse:
         """The place as a cookie: a form goes back to the page, a script gets its status."""
@@ -267,7 +288,7 @@ class RoomPages:
         cookie = self._cookie(place_cookies(event), joined.place_jwt, PLACE_DAYS * 86_400)
         cookie += self._cookie(joined_at_cookies(event), str(hi), PLACE_DAYS * 86_400)
         if is_form:
-            back = self.base(event) + "/" + (f"?return={quote(wish, safe='/')}" if wish and is_plain(wish) else "")
+            back = self.base(event) + "/" + (f"?return={quote(wish, safe='/')}" if wish and is_page(wish) else "")
             return EndpointResponse(303, NO_STORE + cookie + header_line("location", back))
         return EndpointResponse(
             201, b"content-type: application/json\r\n" + NO_STORE + cookie, encode_json(joined.status)
@@ -321,8 +342,8 @@ class RoomPages:
         return int(value) if value.isdecimal() and value.isascii() and len(value) <= 12 else 0
 
     def base(self, event: str) -> str:
-        """The path of this event's endpoints: the root, or their own path."""
-        return "" if event == self._settings.root_event else f"/v1/events/{event}/room"
+        """The path of this event's endpoints. A proxy before room and shop passes it on unchanged."""
+        return f"/v1/events/{event}/room"
 
     # -- pieces ------------------------------------------------------------------------------------------------------
 
@@ -332,7 +353,8 @@ class RoomPages:
     def _policy(self, human: str) -> str:
         host = CAPTCHA_HOSTS.get(human, "")
         extra, frames = (f" {host}", f"; frame-src {host}") if host else ("", "")
+        shop = f" {self._shop_origin}" if self._shop_origin else ""  # the form that enters leads there
         return (
             f"default-src 'none'; style-src {policy_hash(self._css)}; script-src {policy_hash(self._js)}{extra}; "
-            f"connect-src 'self'{extra}{frames}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+            f"connect-src 'self'{extra}{frames}; form-action 'self'{shop}; base-uri 'none'; frame-ancestors 'none'"
         )

@@ -24,6 +24,7 @@ from frontrow.web.lane.protocol import lane
 from frontrow.web.observability.room_metrics import write_room_counts
 from frontrow.web.observability.worker_metrics import Board
 from frontrow.web.room.app import Endpoints, hot_routes, room_app, rooms_of
+from frontrow.web.server.address_caps import AddressCaps
 
 log = logging.getLogger("frontrow.room")
 
@@ -55,7 +56,9 @@ async def serve_rooms(endpoints: Endpoints, settings: RoomSettings, sockets: lis
     """Serve in this process until told to stop."""
     board = Board.of_workers(Path(settings.folder), settings.workers)
     app = room_app(endpoints, root_event=settings.root_event, board=board)
-    http: Any = lane(hot_routes(endpoints, root_event=settings.root_event)) if settings.hot_lane else "httptools"
+    routes = hot_routes(endpoints, root_event=settings.root_event) if settings.hot_lane else {}
+    is_proxy = rooms_of(endpoints).entry.is_proxy
+    http: Any = lane(routes, caps=AddressCaps(settings.max_connections_per_address, settings.uncapped, is_proxy))
     config = uvicorn.Config(
         app, http=http, loop="none", log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=5
     )

@@ -35,6 +35,10 @@ _ROOM: Final = {
     b"/room/heartbeat": Rank.HOLD,
     b"/room/left": Rank.HOLD,
 }
+# the API and the pages that do the same
+_PAYING: Final = (b"/v1/bookings/", b"/v1/webhooks/", b"/v1/door/", b"/bookings/", b"/checkout/", b"/door")
+_HOLDING: Final = (b"/v1/organiser", b"/v1/offers/", b"/organiser", b"/offers/")
+_PAGES_OF_EVENT: Final = {b"hold": Rank.HOLD, b"seats": Rank.MAP}
 
 
 def rank_of(method: bytes, path: bytes) -> Rank:
@@ -43,10 +47,12 @@ def rank_of(method: bytes, path: bytes) -> Rank:
         path = path.partition(b"?")[0]
     if path.startswith(b"/v1/events/"):
         return _rank_of_event(method, path)
-    if path.startswith((b"/v1/bookings/", b"/v1/webhooks/", b"/v1/door/")):
-        return Rank.PAY
-    if path.startswith((b"/v1/organiser", b"/v1/offers/")):
+    if path.startswith(_PAYING):
+        return Rank.MAP if path.endswith(b".pdf") else Rank.PAY  # a drawing can wait, and it costs more than a payment
+    if path.startswith(_HOLDING):
         return Rank.HOLD
+    if path.startswith(b"/events/"):
+        return _PAGES_OF_EVENT.get(path.rpartition(b"/")[2], Rank.BROWSE)
     if path in (b"/healthz", b"/readyz", b"/metrics"):
         return Rank.EXEMPT
     return Rank.BROWSE

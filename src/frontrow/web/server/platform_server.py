@@ -19,8 +19,10 @@ from frontrow.web.app import front_of, platform_app
 from frontrow.web.lane.protocol import LINGER_S, lane
 from frontrow.web.observability.traces import traced
 from frontrow.web.platform.platform import Platform
+from frontrow.web.server.address_caps import AddressCaps
 from frontrow.web.server.overload_middleware import GuardedApp
 from frontrow.web.server.request_middleware import RequestIds
+from frontrow.web.server.waiting_start import wait_for_stores
 
 log = logging.getLogger("frontrow.serve")
 
@@ -61,8 +63,16 @@ def make_server(platform: Platform, routed: Litestar | None = None) -> DrainingS
     watch = platform.server.telemetry.watch(limiter.is_proxy, front.for_people)
     app: Any = GuardedApp(traced(front, platform.settings.traces, limiter.is_proxy), watch)
     table = platform.server.hot.routes if settings.hot_lane else {}
-    within_s = settings.request_within_s
-    http: Any = lane(table, ids.of, watch=watch, request_within_s=within_s, linger_s=LINGER_S)
+    overload = platform.settings.overload
+    http: Any = lane(
+        table,
+        ids.of,
+        watch=watch,
+        caps=AddressCaps(overload.max_connections_per_address, overload.uncapped, limiter.is_proxy),
+        request_within_s=settings.request_within_s,
+        read_within_s=settings.read_within_s,
+        linger_s=LINGER_S,
+    )
     config = uvicorn.Config(
         app,
         http=http,
@@ -79,6 +89,7 @@ def make_server(platform: Platform, routed: Litestar | None = None) -> DrainingS
 async def serve_platform(platform: Platform, sockets: list[socket.socket]) -> None:
     """Serve in this process until told to stop."""
     settings = platform.settings
+    await wait_for_stores(platform, sockets)
     server = make_server(platform)
     gc_tuning.freeze_after_startup()
     log.info("serving", extra={"hot_lane": settings.server.hot_lane, "shared": settings.shared})

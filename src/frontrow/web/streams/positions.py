@@ -14,6 +14,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
+from frontrow.web.server.address_caps import AddressCaps
+
 STREAM_HEAD = b"content-type: text/event-stream\r\ncache-control: no-store\r\nx-accel-buffering: no\r\n"
 MAX_MISSED = 12
 MAX_INPUT_BYTES = 4096
@@ -22,12 +24,14 @@ MAX_INPUT_BYTES = 4096
 class Stream(asyncio.Protocol):
     """One open connection of a reader, as small as it can be."""
 
-    __slots__ = ("_connections", "_input_bytes", "_missed", "_paused", "_streams", "_transport")
+    __slots__ = ("_address", "_connections", "_input_bytes", "_missed", "_paused", "_streams", "_transport")
 
-    def __init__(self, streams: "Streams", transport: asyncio.Transport, connections: set[Any]) -> None:
+    def __init__(self, streams: "Streams", transport: asyncio.Transport, connections: set[Any], address: str) -> None:
         self._streams = streams
         self._transport = transport
         self._connections = connections
+        self._address = address
+        streams.caps.add(address)
         self._paused = False
         self._missed = 0
         self._input_bytes = 0
@@ -58,6 +62,7 @@ class Stream(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._streams.readers.discard(self)
+        self._streams.caps.remove(self._address)
         self._connections.discard(self)
 
     def shutdown(self) -> None:
@@ -67,10 +72,18 @@ class Stream(asyncio.Protocol):
 
 
 class Streams:
-    """All readers of one room in this process."""
+    """All readers of one room in this process. `caps` counts the streams of each address, over all rooms and maps."""
 
-    def __init__(self, *, max_open: int = 10_000, heartbeat_s: float = 5.0, portion: int = 250) -> None:
+    def __init__(
+        self,
+        *,
+        max_open: int = 10_000,
+        heartbeat_s: float = 5.0,
+        portion: int = 250,
+        caps: AddressCaps | None = None,
+    ) -> None:
         self.max_open = max_open
+        self.caps = caps or AddressCaps(max_open)
         self.readers: set[Stream] = set()
         self.others = 0  # readers through Litestar
         self.sent = 0
@@ -92,24 +105,26 @@ class Streams:
         self._event, self._frame = event, chunk(event)
         self._changed.set()
 
-    def is_full(self) -> bool:
-        return len(self) >= self.max_open
+    def is_full(self, address: str = "") -> bool:
+        """Whether nobody, or nobody of this address, gets one more stream."""
+        return len(self) >= self.max_open or self.caps.is_full(address)
 
     def retry_after_s(self) -> int:
         """When a refused reader should try again; spread, so that not all come at once."""
         return max(1, round(self._heartbeat_s * 2)) + secrets.randbelow(6)
 
-    def take(self, transport: asyncio.Transport, connections: set[Any], lines: bytes) -> Stream:
+    def take(self, transport: asyncio.Transport, connections: set[Any], lines: bytes, address: str = "") -> Stream:
         """Take over a connection from the hot lane: write the head (with uvicorn's `lines`) and the latest frame."""
         head = (STATUS_LINE[200], lines, STREAM_HEAD, b"transfer-encoding: chunked\r\n\r\n", self._frame)
-        stream = Stream(self, transport, connections)
+        stream = Stream(self, transport, connections, address)
         transport.write(b"".join(head))
         transport.set_write_buffer_limits(high=16 * 1024)
         return stream
 
-    async def events(self) -> AsyncGenerator[bytes, None]:
+    async def events(self, address: str = "") -> AsyncGenerator[bytes, None]:
         """The same events for a reader through Litestar."""
         self.others += 1
+        self.caps.add(address)
         try:
             while True:
                 yield self._event
@@ -118,6 +133,7 @@ class Streams:
                 await asyncio.shield(self._next)
         finally:
             self.others -= 1
+            self.caps.remove(address)
 
     async def run(self) -> None:
         """Broadcast on every change and every heartbeat until cancelled."""

@@ -13,6 +13,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.boxoffice.seatmap.map_ring import HEARTBEAT
+from frontrow.web.server.address_caps import AddressCaps
 from frontrow.web.streams.positions import MAX_INPUT_BYTES, MAX_MISSED, STREAM_HEAD
 from frontrow.web.streams.positions import chunk as wrapped
 
@@ -23,13 +24,30 @@ HIGH_WATER_BYTES = 64 * 1024
 class SeatStream(asyncio.Protocol):
     """One viewer's connection."""
 
-    __slots__ = ("_connections", "_input_bytes", "_missed", "_paused", "_streams", "_transport", "epoch", "seq")
+    __slots__ = (
+        "_address",
+        "_connections",
+        "_input_bytes",
+        "_missed",
+        "_paused",
+        "_streams",
+        "_transport",
+        "epoch",
+        "seq",
+    )
 
     def __init__(
-        self, streams: "SeatStreams", transport: asyncio.Transport, connections: set[Any], epoch: int, seq: int
+        self,
+        streams: "SeatStreams",
+        transport: asyncio.Transport,
+        connections: set[Any],
+        position: tuple[int, int],
+        address: str,
     ) -> None:
         self._streams, self._transport, self._connections = streams, transport, connections
-        self.epoch, self.seq = epoch, seq
+        self.epoch, self.seq = position
+        self._address = address
+        streams.caps.add(address)
         self._paused = False
         self._missed = self._input_bytes = 0
         connections.add(self)
@@ -70,6 +88,7 @@ class SeatStream(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._streams.readers.discard(self)
+        self._streams.caps.remove(self._address)
         self._connections.discard(self)
 
     def shutdown(self) -> None:
@@ -81,16 +100,14 @@ class SeatStream(asyncio.Protocol):
 class SeatStreams:
     """All viewers of one event's map in this process, whichever door they came through."""
 
-    def __init__(self, feed: MapFeed, max_open: int) -> None:
+    def __init__(self, feed: MapFeed, max_open: int, caps: AddressCaps | None = None) -> None:
         self.feed, self.max_open = feed, max_open
+        self.caps = caps or AddressCaps(max_open)
         self.readers: set[SeatStream] = set()
         self.sent = 0
 
     def __len__(self) -> int:
         return len(self.readers) + self.feed.viewers
-
-    def is_full(self) -> bool:
-        return len(self) >= self.max_open
 
     def retry_after_s(self) -> int:
         """When a refused viewer should try the stream again: not all at once."""
@@ -101,14 +118,19 @@ class SeatStreams:
         return wrapped(self.feed.ring.since(epoch, seq) or HEARTBEAT)
 
     def take(
-        self, transport: asyncio.Transport, connections: set[Any], lines: bytes, epoch: int, seq: int
+        self,
+        transport: asyncio.Transport,
+        connections: set[Any],
+        lines: bytes,
+        position: tuple[int, int],
+        address: str = "",
     ) -> SeatStream:
         """Take over a connection from the hot lane, from this position on."""
         self.feed.use()
         ring = self.feed.ring
-        first = self.since(epoch, seq)
+        first = self.since(*position)
         head = (STATUS_LINE[200], lines, STREAM_HEAD, b"transfer-encoding: chunked\r\n\r\n", first)
-        stream = SeatStream(self, transport, connections, ring.epoch, ring.seq)
+        stream = SeatStream(self, transport, connections, (ring.epoch, ring.seq), address)
         transport.write(b"".join(head))
         transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
         return stream

@@ -10,6 +10,7 @@ from frontrow.web.endpoints.passes import Passes
 from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.endpoints.seats import ShopEndpoints
 from frontrow.web.lane.route_table import HotTable
+from frontrow.web.server.address_caps import AddressCaps
 from frontrow.web.streams.seat_map import SeatStreams
 
 
@@ -24,9 +25,10 @@ class LiveSeats:
         passes: Passes,
         views: EventViews,
         max_streams: int,
+        caps: AddressCaps,
         token_of: Callable[[str], str],
     ) -> None:
-        self.passes, self._max_streams = passes, max_streams
+        self.passes, self._max_streams, self._caps = passes, max_streams, caps
         self._streams: dict[str, SeatStreams] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.shop = ShopEndpoints(holds, feeds, self._streams, room.entry, passes, token_of)
@@ -41,7 +43,7 @@ class LiveSeats:
             if task is not None:
                 task.cancel()
             return
-        streams = self._streams[event_id] = SeatStreams(feed, self._max_streams)
+        streams = self._streams[event_id] = SeatStreams(feed, self._max_streams, self._caps)
         self._tasks[event_id] = asyncio.create_task(streams.run(), name=f"seats {event_id}")
         self.table.add(event_id)
 

@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol, TypeVar, cast
 import msgspec
 
 from frontrow.boxoffice.adapters.payments.stripe_objects import intent_of, refund_of
+from frontrow.boxoffice.adapters.payments.webhook_notices import read_notice
 from frontrow.boxoffice.adapters.payments.webhook_signatures import check_signature, sign
 from frontrow.boxoffice.model.provider_intents import (
     Intent,
@@ -74,6 +75,12 @@ class ProviderState:
         self.refund_ids: dict[str, list[str]] = {}  # of each PaymentIntent
         self.authorised_at_us: dict[str, int] = {}
         self.answers: dict[str, tuple[str, Any]] = {}  # idempotency key -> (the request, the stored answer)
+        self.next_number = 1
+
+    def clear(self) -> None:
+        """Forget everything."""
+        for kept in (self.objects, self.refunds, self.refund_ids, self.authorised_at_us, self.answers):
+            kept.clear()
         self.next_number = 1
 
     def refunds_of(self, ref: str) -> list[dict[str, Any]]:
@@ -205,9 +212,7 @@ class SimulatedProvider:
 
     def notice(self, body: bytes, signature: str, now_us: int) -> Notice | None:
         check_signature(body, signature, self._secret, now_us)
-        event = msgspec.json.decode(body)
-        about = event["data"]["object"]
-        return Notice(event["id"], event["type"], about["payment_intent" if about["object"] == "refund" else "id"])
+        return read_notice(body)
 
     async def aclose(self) -> None:
         if self._journal is not None:

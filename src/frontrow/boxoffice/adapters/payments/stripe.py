@@ -10,10 +10,10 @@ from collections.abc import Awaitable
 from typing import Any, Final, TypeVar
 
 import httpx
-import msgspec
 import stripe
 
 from frontrow.boxoffice.adapters.payments.stripe_objects import intent_of, refund_of
+from frontrow.boxoffice.adapters.payments.webhook_notices import read_notice
 from frontrow.boxoffice.adapters.payments.webhook_signatures import check_signature
 from frontrow.boxoffice.model.provider_intents import (
     Intent,
@@ -118,10 +118,7 @@ class StripeProvider:
 
     def notice(self, body: bytes, signature: str, now_us: int) -> Notice | None:
         check_signature(body, signature, self._webhook_secret, now_us)
-        event = msgspec.json.decode(body)
-        about = event["data"]["object"]
-        ref = about["id"] if about.get("object") == "payment_intent" else about.get("payment_intent")
-        return Notice(event["id"], event["type"], ref) if ref else None
+        return read_notice(body)
 
     async def aclose(self) -> None:
         await self._http.close_async()  # type: ignore[no-untyped-call]

@@ -44,9 +44,11 @@ def _handler(route: Route) -> HTTPRouteHandler:
     summary="Now-serving, live (server-sent events)",
     opt=own_checks(Access.PUBLIC, answers=SHAPES["stream"].answers, problems=SHAPES["stream"].problems),
 )
-async def stream(event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    refusal = platform.room.endpoints.stream_refusal(event_id)
-    return AnswerApp(refusal) if refusal else StreamApp(platform.room.endpoints.streams[event_id].events)
+async def stream(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
+    endpoints = platform.room.endpoints
+    address = endpoints.context.client_ip(await read_request(request))
+    refusal = endpoints.stream_refusal(event_id, address)
+    return AnswerApp(refusal) if refusal else StreamApp(lambda: endpoints.streams[event_id].events(address))
 
 
 ROUTES: list[HTTPRouteHandler] = [

@@ -15,7 +15,7 @@ from frontrow.core.errors import NotFound
 from frontrow.web.api import FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.api.routes import own_checks
-from frontrow.web.endpoints.seats import POSITION, position
+from frontrow.web.endpoints.seats import POSITION
 from frontrow.web.room.app import AnswerApp, StreamApp, read_request
 
 FILE = re.compile(r"([0-9a-f]{64})\.json\Z")
@@ -97,8 +97,7 @@ async def stream_seats(
     refusal = platform.server.shop.stream_refusal(event_id, ask)
     if refusal is not None:
         return AnswerApp(refusal)
-    epoch, seq = position(ask)
-    return StreamApp(lambda: platform.box_office.feeds[event_id].follow(epoch, seq))
+    return StreamApp(lambda: platform.server.shop.follow(event_id, ask))
 
 
 ROUTES: list[HTTPRouteHandler] = [get_map, get_seats, poll_seats, stream_seats]

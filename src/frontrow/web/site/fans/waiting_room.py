@@ -54,8 +54,8 @@ class SiteSurroundings:
         self._room = room
         self._events = events
         self._zones = zones
-        self._own_shop = settings.next_url == "/"
-        self._notices = Notices(settings.brand)
+        self._own_shop = settings.next_url in ("", "/")
+        self._notices = Notices(settings.brand, settings.theme)
 
     def words(self, request: EndpointRequest) -> Any:
         return words_in(request)

@@ -1,0 +1,85 @@
+"""The calls to one Redis, shared by all stores of this process that use it in the same way.
+
+A limiter per route is a store per route. They share one connection per event loop and one for all threads, and what
+they ask at the same moment is one round trip.
+"""
+
+import asyncio
+import threading
+import weakref
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from frontrow.core.errors import ConfigError
+from frontrow.limits.stores.protocol import StoreRequest, StoreResult
+from frontrow.limits.stores.redis_asyncio import LoopCalls
+from frontrow.limits.stores.redis_blocking import Asker, BlockingCalls
+from frontrow.limits.stores.redis_source import RedisSource
+
+PAIR = "store=(redis.Redis(…), redis.asyncio.Redis(…))"
+
+
+class RedisCalls:
+    """Blocking calls, and those of each event loop. The last user that closes them closes the connections."""
+
+    def __init__(self, source: RedisSource, deadline_s: float) -> None:
+        self.source = source
+        self.users: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._deadline_s = deadline_s
+        self._blocking = BlockingCalls(source, deadline_s)
+        self._loop_calls: LoopCalls | None = None  # of the loop that was used last
+        self._loops: dict[asyncio.AbstractEventLoop, tuple[LoopCalls, AsyncGenerator[None, None]]] = {}
+
+    def decide(self, asker: Asker, request: StoreRequest) -> StoreResult:
+        """Decide one request, sharing the round trip with other threads' requests of the same moment."""
+        if not self.source.serves_blocking:
+            raise ConfigError(f"blocking calls need a blocking client, like {PAIR}", param="store")
+        return self._blocking.decide(asker, request)
+
+    def adecide(self, asker: Asker, request: StoreRequest) -> "asyncio.Future[StoreResult]":
+        """Decide one request, sharing the round trip with other tasks' requests of the same moment."""
+        calls = self._loop_calls
+        if calls is None or calls.loop is not asyncio.get_running_loop():
+            calls = self._loop_calls = self._calls_of(asyncio.get_running_loop())
+        return calls.submit(asker, request)
+
+    def _calls_of(self, loop: asyncio.AbstractEventLoop) -> LoopCalls:
+        if not self.source.serves_asyncio:
+            raise ConfigError(f"asyncio calls need an asyncio client, like {PAIR}", param="store")
+        for closed in [each for each in self._loops if each.is_closed()]:
+            self._loops.pop(closed)[0].abandon()
+        if loop not in self._loops:
+            calls = LoopCalls(self.source, self._deadline_s)
+            self._loops[loop] = calls, calls.close_with_the_loop()
+        return self._loops[loop][0]
+
+    def close(self, user: Any) -> None:
+        """`user` needs the calls no more. Without any other user, the blocking connection is closed."""
+        self.users.discard(user)
+        if not self.users:
+            self._blocking.close()
+
+    async def aclose(self, user: Any) -> None:
+        """`close`, and without any other user close the connection of the running event loop."""
+        self.close(user)
+        if not self.users:
+            self._loop_calls = None
+            held = self._loops.pop(asyncio.get_running_loop(), None)
+            if held is not None:
+                await held[1].aclose()
+
+
+_shared: "weakref.WeakValueDictionary[Any, RedisCalls]" = weakref.WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def share_calls(given: Any, user: Any, *, deadline_s: float, **options: Any) -> RedisCalls:
+    """The calls to a URL or over clients, for `user`. Users that give the same get the same calls."""
+    source = RedisSource(given, deadline_s=deadline_s, **options)
+    key = (source.identity, deadline_s)
+    with _lock:
+        calls = _shared.get(key)
+        if calls is None:
+            calls = _shared[key] = RedisCalls(source, deadline_s)
+        calls.users.add(user)
+    return calls
