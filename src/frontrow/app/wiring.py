@@ -10,7 +10,7 @@ import contextlib
 import functools
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -25,6 +25,7 @@ from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import KEPT_US, IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.adapters.payments.call_cap import CallCap
 from frontrow.boxoffice.adapters.payments.from_url import open_provider
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
 from frontrow.boxoffice.catalogue.event_listing import EventBrowser
@@ -56,7 +57,7 @@ from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
-from frontrow.boxoffice.seatmap.frame_log import FrameLog, MemoryFrameLog
+from frontrow.boxoffice.seatmap.frame_log import FrameLogs, MemoryFrameLogs
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
@@ -112,7 +113,6 @@ __all__ = ["Platform", "PlatformSettings", "Secrets", "WorkUrls", "open_jobs", "
 
 REFUSED_BY_POSTGRES: Final = ("28", "3D")  # a wrong user or password, or no such database: waiting would not help
 ALL_GROUPS: Final = (*GROUPS, WAITLIST_GROUP)
-MakeFrameLog = Callable[[str], FrameLog]
 
 
 class WorkUrls(msgspec.Struct, frozen=True):
@@ -186,6 +186,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         zones: dict[str, str] = {}
         caps = _make_stream_caps(settings)
         room, endpoints, rooms, checks = _make_room(settings, keys.room, now, clock, people, openings, zones, caps)
+        stack.push_async_callback(endpoints.entry.aclose)
         stack.push_async_callback(checks.aclose)
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
@@ -400,7 +401,7 @@ def _make_box_office(
     refunds = Refunds(ledger, provider, clock, seats=holds)
     desk = TicketDesk(ledger, keys, adapters.work)
     return BoxOfficeServices(
-        openings=Openings(ledger.catalogue, sales, claims, recovery, clock, feeds, _frame_logs(settings, clock)),
+        openings=Openings(ledger.catalogue, sales, claims, recovery, clock, feeds, _open_frame_logs(settings, clock)),
         sales=sales,
         browse=EventBrowser(ledger.catalogue, sales, states_of),
         feeds=feeds,
@@ -438,13 +439,13 @@ def _open_claims(redis_url: str) -> SeatClaims:
     return RedisClaims(redis_url)
 
 
-def _frame_logs(settings: PlatformSettings, clock: Clock) -> MakeFrameLog:
-    """How to make the log of an event's map."""
+def _open_frame_logs(settings: PlatformSettings, clock: Clock) -> FrameLogs:
+    """The logs of the events' maps."""
     if not settings.shared:
-        return lambda event_id: MemoryFrameLog(clock())
-    from frontrow.boxoffice.adapters.seatmap.redis_frame_log import RedisFrameLog
+        return MemoryFrameLogs(clock)
+    from frontrow.boxoffice.adapters.seatmap.redis_frame_log import RedisFrameLogs
 
-    return lambda event_id: RedisFrameLog(settings.redis.url, event_id)
+    return RedisFrameLogs(settings.redis.url)
 
 
 def _platform_provider(settings: PlatformSettings, clock: Clock) -> GuardedProvider:
@@ -457,6 +458,7 @@ def _platform_provider(settings: PlatformSettings, clock: Clock) -> GuardedProvi
             webhook_secret=stripe.webhook_secret,
             stripe_api=stripe.api,
             public_url=settings.public_url,
+            cap=CallCap(settings.payments.max_in_flight, settings.redis.url or "memory://"),
         )
     assert provider is not None
     return provider
@@ -480,7 +482,9 @@ def _make_room(
     own = replace(page, store=store, folder=str(folder), audit=audit, by_identity=False)  # each event says by itself
     room = make_room(own, keys, sale_clock=clock, clock=given_clock)
     rules = DoorRules(server.per_person, server.per_ip, page.per_device)
-    entry = DoorLimits(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
+    entry = DoorLimits(
+        rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers, store=own.limit_store
+    )
     secure = page.secure_cookies or is_https(settings.public_url)
     page_settings = PageSettings(page.brand, (), page.shop_url, secure, theme=theme_css(page.colours))
     pages = RoomPages(room, entry, page_settings, SiteSurroundings(room, page_settings, openings.events, zones))
