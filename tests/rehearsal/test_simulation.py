@@ -179,4 +179,4 @@ def test_a_closed_page_keeps_its_place_in_the_shop_for_a_while_as_on_the_server(
     for simulation, leave_s in ((short, 1), (long, 30)):
         browsing_s = simulation.history.visit_s / simulation.history.visits - leave_s
         assert 8 < browsing_s < 12, "the rest of a visit is looking around"
-    assert long.history.time_s[-1] > 2 * short.history.time_s[-1]
+    assert long.history.time_s[-1] > short.history.time_s[-1] + 60, "with fewer free places the line moves slower"

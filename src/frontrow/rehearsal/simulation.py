@@ -201,7 +201,7 @@ class Simulation:
         np.subtract.at(self._gone_at, later, 1)  # they are not in the line any more when they would give up
         places = places[here]
         delay_s = draw_reactions(self.plan, self.rng, self.crowd.is_bot[self.crowd.line[places]])
-        steps = step + 1 + (delay_s / self.step_s).astype(np.int64)
+        steps = self._later(step, delay_s)
         for at in np.unique(steps).tolist():
             self._turns[at].append(places[steps == at])
 
@@ -226,7 +226,7 @@ class Simulation:
         self.history.visits += int(places.size)
         drawn = draw_visits(self.plan, self.rng, bots)
         leaves = drawn.leaves
-        steps = step + 1 + (drawn.browse_s / self.step_s).astype(np.int64)
+        steps = self._later(step, drawn.browse_s)
         self.history.visit_s += float(drawn.browse_s.sum())
         self._end_visits(steps[leaves], self.plan.room.leave_s)
         rows = np.stack([drawn.groups, bots.astype(np.int64)], axis=1)[~leaves]
@@ -248,7 +248,7 @@ class Simulation:
         if refused:
             self.history.refused_holds += refused
             self.history.visit_s += refused * LOOK_S
-            looked = np.full(refused, step + 1 + int(LOOK_S / self.step_s))
+            looked = self._later(step, np.full(refused, LOOK_S))
             self._end_visits(looked, self.plan.room.leave_s)
         self._start_payments(step, rows[fits])
 
@@ -281,8 +281,8 @@ class Simulation:
         self.history.visit_s += float(stays_s.sum())
         self.history.holds_expired += int(np.count_nonzero(abandons))
         self.history.payments_failed += int(np.count_nonzero(fails))
-        ends = step + 1 + (stays_s / self.step_s).astype(np.int64)
-        expires = step + 1 + int(plan.hold_s / self.step_s)
+        ends = self._later(step, stays_s)
+        expires = int(self._later(step, np.array([plan.hold_s]))[0])
         buys = ~abandons & ~fails
         self._end_visits(ends[buys], PURCHASE_ENDS_VISIT_S)
         self._end_visits(ends[fails], plan.room.leave_s)
@@ -295,6 +295,10 @@ class Simulation:
                 self.history.bookings += int(np.count_nonzero(bought))
             self._returned[at] += int(groups[here & fails].sum())
         self._returned[expires] += int(groups[abandons].sum())
+
+    def _later(self, step: int, seconds: NDArray[np.float64]) -> Ints:
+        """The steps nearest to so many seconds after this one; the next one at the earliest."""
+        return step + np.maximum(1, np.rint(seconds / self.step_s)).astype(np.int64)
 
     def _end_visits(self, steps: Ints, later_s: float) -> None:
         """The room notices these departures so much later, as the server does, and only then has a free slot."""
