@@ -5,6 +5,7 @@ import contextlib
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.audit.chain_check import ChainCheck
+from frontrow.boxoffice.messaging.endpoint_secrets import EndpointSecrets
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.room_rules import RoomRules
 from frontrow.boxoffice.model.sales_figures import RoomFigures
@@ -23,6 +24,7 @@ from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
+from frontrow.core.heavy_work import HeavyWork
 from frontrow.core.ids import Ids
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.platform.event_openings import Openings
@@ -48,11 +50,13 @@ def make_organiser_services(
     ids: Ids,
     room_defaults: RoomRules,
     human_checks: tuple[str, ...],
+    work: HeavyWork,
+    endpoint_secrets: EndpointSecrets,
     speeds: SpeedsOf,
     recent_speeds: SpeedsOf,
 ) -> OrganiserServices:
     """Build the services. `speeds` and `recent_speeds` say how quickly this process answers."""
-    organise = OrganiserEvents(ledger, clock, ids, room_defaults=room_defaults, human_checks=human_checks)
+    organise = OrganiserEvents(ledger, clock, ids, room_defaults=room_defaults, human_checks=human_checks, work=work)
 
     def states_of(event_id: str) -> bytes | bytearray | None:
         feed = feeds.get(event_id)
@@ -77,7 +81,7 @@ def make_organiser_services(
             clock,
         ),
         waitlists=OrganiserWaitlists(ledger, clock),
-        webhooks=ManagedWebhooks(ledger, messaging.webhooks, clock, ids),
+        webhooks=ManagedWebhooks(ledger, messaging.webhooks, clock, ids, endpoint_secrets),
         cancelling=EventCancellations(ledger.organiser, refunds, clock),
         codes=FanCodes(ledger.organiser, room.audit, organise.rules_of, clock, room.codes),
         figures=figures,

@@ -13,12 +13,13 @@ from typing import Final
 
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.ports.ledger import Catalogue
-from frontrow.core.errors import FrontrowError
+from frontrow.core.errors import FrontrowError, Overloaded, Unavailable
 
 log = logging.getLogger("frontrow.catalogue")
 
 POLL_EVERY_S: Final = 0.4
 PAGE: Final = 500
+AT_ONCE: Final = 32  # events that are opened at the same time at the start
 FIRST_PAGE: Final = (-1, "")
 BEGIN: Final = (0, "")  # changes have numbers from 1 on
 
@@ -40,6 +41,7 @@ class CatalogueFollower:
         self._next = BEGIN  # the first change not seen yet
         self._live: set[str] = set()  # passed to `opened`, not yet to `ended`
         self._failed: dict[str, Event | None] = {}  # to be tried again, as last seen
+        self.unreachable: set[str] = set()  # of these, the events whose store did not answer
         self._syncing = asyncio.Lock()
         self.changes = 0
         self.failures = 0
@@ -64,9 +66,10 @@ class CatalogueFollower:
         missing, after = set(self._live), FIRST_PAGE
         while True:  # ends with the last page
             page = await self._catalogue.live_events(after, PAGE)
-            for event in page:
-                missing.discard(event.id)
-                await self._apply(event.id, event)
+            missing -= {event.id for event in page}
+            for start in range(0, len(page), AT_ONCE):
+                some = page[start : start + AT_ONCE]
+                await asyncio.gather(*(self._apply(event.id, event) for event in some))
             if len(page) < PAGE:
                 break
             after = (page[-1].starts_at_us, page[-1].id)
@@ -88,6 +91,7 @@ class CatalogueFollower:
         self._next = (max(newest, self._next[0]) + 1, "")
 
     async def _apply(self, event_id: str, event: Event | None) -> None:
+        self.unreachable.discard(event_id)
         try:
             if event is not None:
                 self._live.add(event_id)
@@ -97,6 +101,8 @@ class CatalogueFollower:
                 self._live.discard(event_id)
         except FrontrowError as error:
             self._failed[event_id] = event
+            if isinstance(error, Unavailable | Overloaded):
+                self.unreachable.add(event_id)
             self.failures += 1
             self.last_error = error.message
             log.warning("event could not be opened or closed", extra={"event_id": event_id, "problem": error.code})
