@@ -6,9 +6,12 @@ the server's API.
 """
 
 import asyncio
+import contextlib
+import functools
 import random
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,6 +21,8 @@ from frontrow.rehearsal.http_client import FanConnection, Reply
 KEPT_TIMES = 200_000
 POLL_S = 0.25
 MAX_POLLS = 2_400
+MAX_REFUSALS = 30  # of one step, each with the pause that the server asks for
+MAX_PAUSE_S = 60.0
 SHARE_DECLINED, SHARE_BANK, SHARE_LEAVING, SHARE_REFUNDING = 0.03, 0.05, 0.04, 0.01
 
 
@@ -93,7 +98,9 @@ class Crowd:
 
     async def _shop(self, connection: FanConnection, rng: random.Random, headers: dict[str, str]) -> None:
         wish = {"best": {"count": rng.choice((1, 2, 2, 2, 3, 4)), "restricted_view_ok": True, "apart_ok": True}}
-        held = await self._step("hold", connection.send("POST", f"{self._base}/holds", wish, **headers), 201, 409)
+        held = await self._step(
+            "hold", lambda: connection.send("POST", f"{self._base}/holds", wish, **headers), 201, 409
+        )
         if held.status == 409:
             await self._try_single_seats(connection, headers)
             return
@@ -101,38 +108,38 @@ class Crowd:
         booking = held.json()
         headers["Frontrow_Booking"] = booking["booking_token"]
         if rng.random() < SHARE_LEAVING:
-            await self._step(
-                "release", connection.send("DELETE", f"/v1/bookings/{booking['booking']}/hold", **headers), 200
-            )
+            path = f"/v1/bookings/{booking['booking']}/hold"
+            await self._step("release", lambda: connection.send("DELETE", path, **headers), 200)
             self.tally.counts["changed their mind"] += 1
         else:
             await self._pay(connection, rng, booking, headers)
 
     async def _enter(self, connection: FanConnection) -> str:
-        joined = await self._step("join", connection.send("POST", f"{self._base}/room/join"), 201)
+        joined = await self._step("join", lambda: connection.send("POST", f"{self._base}/room/join"), 201)
         self.tally.counts["joined"] += 1
         place = {"Authorization": f"Bearer {joined.json()['place']}"}
         state = joined.json()["state"]
         for _ in range(MAX_POLLS):
             if state == "active":
-                claim = connection.send("POST", f"{self._base}/room/claim", **place)
-                claimed = await self._step("claim", claim, 201, 409, 503)
+                claim = functools.partial(connection.send, "POST", f"{self._base}/room/claim", **place)
+                claimed = await self._step("claim", claim, 201, 409)
                 if claimed.status == 201:
                     self.tally.counts["admitted"] += 1
                     return str(claimed.json()["pass"])
             if self._stopping.is_set() or self.tally.sold_out:
                 return ""
             await asyncio.sleep(POLL_S)
-            request = connection.send("GET", f"{self._base}/room/status", **place)
-            state = (await self._step("status", request, 200)).json()["state"]
+            look = functools.partial(connection.send, "GET", f"{self._base}/room/status", **place)
+            state = (await self._step("status", look, 200)).json()["state"]
         raise FanFailed("waited too long")
 
     async def _try_single_seats(self, connection: FanConnection, headers: dict[str, str]) -> None:
         """Nothing fits the wish: try single seats, seated and standing. If there are none, the event is sold out."""
         for standing in (False, True):
             wish = {"best": {"count": 1, "restricted_view_ok": True, "step_free": False, "standing": standing}}
-            answer = await connection.send("POST", f"{self._base}/holds", wish, **headers)
-            if answer.status != 409:
+            path = f"{self._base}/holds"
+            ask = functools.partial(connection.send, "POST", path, wish, **headers)
+            if (await self._step("hold", ask, 201, 409)).status != 409:
                 return
         self.tally.sold_out = True
 
@@ -146,26 +153,38 @@ class Crowd:
             method = "pm_card_declined"
         elif luck < SHARE_DECLINED + SHARE_BANK:
             method = "pm_card_3ds"
-        paid = await self._step(
-            "pay", connection.send("POST", f"{path}/pay", {"method": method}, **headers), 200, 202, 402
-        )
+        card = {"method": method}
+        paid = await self._step("pay", lambda: connection.send("POST", f"{path}/pay", card, **headers), 200, 202, 402)
         if paid.status == 402:
             self.tally.counts["declined"] += 1
             return
         if paid.json()["checkout"]["state"] == "action":
-            paid = await self._step("bank", connection.send("POST", f"{path}/simulated-bank", **headers), 200)
+            paid = await self._step("bank", lambda: connection.send("POST", f"{path}/simulated-bank", **headers), 200)
         if paid.json()["state"] == "confirmed":
             self.tally.counts["sold"] += len(booking["seats"])
             self.tally.counts["bookings"] += 1
         if rng.random() < SHARE_REFUNDING:
-            await self._step("refund", connection.send("POST", f"{path}/refunds", {}, **headers), 201)
+            await self._step("refund", lambda: connection.send("POST", f"{path}/refunds", {}, **headers), 201)
             self.tally.counts["given back"] += len(booking["seats"])
 
-    async def _step(self, name: str, request: Any, *expected: int) -> Reply:
-        began_s = time.perf_counter()
-        reply: Reply = await request
-        self.tally.record_time(name, time.perf_counter() - began_s)
-        self.tally.counts["requests"] += 1
-        if reply.status not in expected:
-            raise FanFailed(f"{name}: {reply.status} {reply.body[:120].decode(errors='replace')}")
-        return reply
+    async def _step(self, name: str, ask: Callable[[], Awaitable[Reply]], *expected: int) -> Reply:
+        """Ask, and ask again as often as the server says when to."""
+        for _ in range(MAX_REFUSALS):
+            began_s = time.perf_counter()
+            reply = await ask()
+            self.tally.record_time(name, time.perf_counter() - began_s)
+            self.tally.counts["requests"] += 1
+            if reply.status in expected:
+                return reply
+            if reply.status not in (429, 503) or reply.retry_after_s is None or self._stopping.is_set():
+                break
+            self.tally.counts["asked to wait"] += 1
+            await self._pause(reply.retry_after_s)
+        raise FanFailed(f"{name}: {reply.status} {reply.body[:120].decode(errors='replace')}")
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait as long as the server asked, and up to a fifth longer, so that not all come back at once."""
+        most_s = min(seconds, MAX_PAUSE_S) * (1 + self._random.random() / 5)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(most_s):
+                await self._stopping.wait()

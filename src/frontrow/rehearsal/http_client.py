@@ -6,15 +6,17 @@ import re
 from typing import Any, NamedTuple
 
 LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
+RETRY_AFTER = re.compile(rb"\r\nretry-after: (\d+)", re.IGNORECASE)
 MAX_HEAD_BYTES = 64 * 1024
 TIMEOUT_S = 30.0
 
 
 class Reply(NamedTuple):
-    """A status and a body."""
+    """A status, a body, and how long to wait before asking again, if the server said so."""
 
     status: int
     body: bytes
+    retry_after_s: int | None = None
 
     def json(self) -> Any:
         return json.loads(self.body) if self.body else {}
@@ -61,7 +63,8 @@ class FanConnection:
             head = await self._reader.readuntil(b"\r\n\r\n")
             found = LENGTH.search(head)
             content = await self._reader.readexactly(int(found[1])) if found else b""
-        return Reply(int(head[9:12]), content)
+        later = RETRY_AFTER.search(head)
+        return Reply(int(head[9:12]), content, int(later[1]) if later else None)
 
     async def aclose(self) -> None:
         if self._writer is not None:
