@@ -1,7 +1,7 @@
 # Everything Frontrow does for a developer. `make demo` and `make test` need Python 3.11+, make and a package registry.
 PYTHON ?= python3
 BIN := .venv/bin
-JOBS ?= 2
+JOBS ?= $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')# tests wait for others a third of their time
 PRETTIER := $(BIN)/node tests/node/node_modules/prettier/bin/prettier.cjs --log-level warn
 SCRIPTS := "src/frontrow/web/static/**/*.{js,css}" "src/frontrow/boxoffice/messaging/texts/*.json" "tests/node/*.{mjs,json}"
 
@@ -78,8 +78,9 @@ screens: setup   ## pictures of every page, and a short film of a sale, into doc
 bench-api: setup  ## the platform over HTTP: routes, a sold-out stadium, textbooks (PRETIX=1: pretix too), overload, streams
 	$(BIN)/python -m bench.api $(if $(PRETIX),--pretix)
 
-soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money; the long storms; every extra
+soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money; the long storms; fault runs; every extra
 	$(BIN)/python -m bench.seats_history
+	$(BIN)/python -m bench.fault_runs
 	FRONTROW_SCHEMATHESIS_EXAMPLES=50 $(BIN)/python -m pytest -o timeout=3600 tests/web/api/test_openapi_document.py
 	FRONTROW_ARRIVALS=50000 FRONTROW_STORM_ROUNDS=200 $(BIN)/python -m pytest tests/waitingroom/faults/test_arrival_order.py tests/faults/test_same_seat_storm.py
 	FRONTROW_WALKS=room,platform $(BIN)/python -m pytest tests/test_packaging.py

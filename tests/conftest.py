@@ -4,6 +4,7 @@
 be had fails the run with one sentence; nothing is skipped.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -37,6 +38,11 @@ keep_files_in_memory()
 
 settings.register_profile("suite", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
+
+
+def pytest_collection_finish() -> None:
+    """The modules and tests that are read by now stay: no garbage collection need look at them again."""
+    gc.freeze()
 
 
 def started(server: Server) -> Iterator[Server]:

@@ -13,6 +13,7 @@ import httpx
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.core.clock import SystemClock
 from frontrow.rehearsal.crowd import Crowd
+from frontrow.rehearsal.fan_calls import FanCalls
 from frontrow.rehearsal.http_client import FanConnection
 from tests.support.processes import Process
 from tests.web.api.script import Buyer
@@ -49,22 +50,31 @@ def test_b18_the_demo_sells_out_prints_its_summary_and_can_be_looked_at_until_ct
     assert (tmp_path / "kept" / "frontrow.db").exists()
 
 
-async def test_b18_a_fan_who_is_told_to_wait_waits_and_asks_again():
+async def test_b18_a_fan_who_is_told_to_wait_waits_and_asks_again(monkeypatch):
     asked: list[bytes] = []
+    paused: list[float] = []
+
+    async def pass_time(waiting, seconds):
+        waiting.close()
+        paused.append(seconds)
+        raise TimeoutError
+
+    monkeypatch.setattr(asyncio, "wait_for", pass_time)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for refusal in (b"503 Busy", b"429 Slow down", None):
             asked.append(await reader.readuntil(b"\r\n\r\n"))
-            status, more = (refusal, b"Retry-After: 0\r\n") if refusal else (b"201 Created", b"")
-            writer.write(b"HTTP/1.1 " + status + b"\r\n" + more + b"Content-Length: 2\r\n\r\n{}")
+            status, more = (refusal, b"Retry-After: 7\r\n") if refusal else (b"201 Created", b"")
+            writer.write(b"HTTP/1.1 " + status + b"\r\n" + more + b'Content-Length: 13\r\n\r\n{"place":"x"}')
         writer.close()
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        crowd, fan = Crowd(f"http://127.0.0.1:{port}", "evt_x", 1), FanConnection("127.0.0.1", port, "192.0.2.1")
-        reply = await crowd._step("join", lambda: fan.send("POST", "/join"), 201)
+        crowd = Crowd(f"http://127.0.0.1:{port}", "evt_x", 1)
+        fan = FanConnection(crowd._target, "192.0.2.1")
+        reply = await FanCalls("evt_x", crowd._sender(fan)).join()
         await fan.aclose()
-    assert (reply.status, len(asked), crowd.tally.counts["asked to wait"], crowd.tally.odd) == (201, 3, 2, [])
+    assert (reply.status, len(asked), paused, crowd.tally.odd) == (201, 3, [7, 7], [])
 
 
 def test_b18_ctrl_c_in_the_terminal_ends_the_demo_with_its_summary(tmp_path):

@@ -11,6 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.core.clock import SystemClock
 from frontrow.core.errors import ConfigError
 from frontrow.settings.platform import (
     LedgerSettings,
@@ -21,8 +23,10 @@ from frontrow.settings.platform import (
     StripeSettings,
     read_settings,
 )
+from tests.boxoffice.plan_samples import small_plan
 from tests.support.processes import Process
-from tests.web.api.support import SECRET, a_server, settings_for
+from tests.support.servers import Valkey
+from tests.web.api.support import EVENT_ID, SECRET, a_server, put_into, settings_for
 
 CANARY = "canary-" + "x" * 40
 
@@ -164,3 +168,27 @@ def test_workers_above_one_need_shared_stores(tmp_path):
     settings = settings_for(tmp_path)
     with pytest.raises(ConfigError, match=r"server\.workers"):
         replace(settings, server=replace(settings.server, workers=2))
+
+
+async def test_a_server_whose_redis_is_away_waits_for_it_and_answers_503_meanwhile(tmp_path, postgres_ledger_url):
+    """F1: restarted while Redis was away it once died, and later answered 404 for every event."""
+    ledger = await open_ledger(postgres_ledger_url)
+    await put_into(ledger, SystemClock()(), small_plan())
+    await ledger.aclose()
+    redis = Valkey()
+    stores = {"FRONTROW_REDIS_URL": redis.url, "FRONTROW_LEDGER_URL": postgres_ledger_url}
+    server = Process(["serve", "--port", "0"], tmp_path, **stores)
+    try:
+        async with httpx.AsyncClient(base_url=server.listening(), timeout=60) as client:
+            refused = await client.get(f"/v1/events/{EVENT_ID}")
+            assert (refused.status_code, refused.json()["code"]) == (503, "not_ready")
+            assert int(refused.headers["retry-after"]) > 0
+            redis.start()
+            await server.ready()
+            assert (await client.get(f"/v1/events/{EVENT_ID}")).status_code == 200
+    finally:
+        server.stop()
+        redis.close()
+    log = (tmp_path / "errors.log").read_text()
+    assert "waiting for the stores" in log
+    assert "Traceback" not in log

@@ -18,12 +18,13 @@ from tests.boxoffice.people.support import PASSWORD
 from tests.browser.looks import bring_axe, read_booking_view
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import session_cookie, staff
-from tests.browser.steps import EVENT_ID
+from tests.browser.steps import EVENT_ID, until
 
 SENTENCE = "a sentence nobody guesses either"
 NEW_TEAM = "org_fresh"
 TABLE = "section,row,seat,tier\nA,1,1,front\nA,1,2,front\nA,2,1,back\nA,2,2,back\n"
 PATIENCE_MS = 45_000
+MAPS_DRAWN = "() => [...document.querySelectorAll('fr-seatmap')].every((map) => map.querySelector('canvas'))"
 expect.set_options(timeout=PATIENCE_MS)
 IDS = ("", "/details", "/venue", "/prices", "/sale", "/room", "/seats", "/preview", "/codes", "/presale")
 
@@ -309,7 +310,7 @@ def every_page(context: BrowserContext, site: Site) -> Iterator[tuple[str, Page]
         yield path, page
     for behind in IDS:
         page.goto(f"{site.url}/organiser/events/evt_draft{behind}")
-        page.wait_for_load_state("networkidle")
+        until(page, MAPS_DRAWN)
         yield f"draft{behind}", page
     page.goto(f"{site.url}/organiser/events/{EVENT_ID}/venue")
     yield "venue, on sale", page
@@ -356,7 +357,7 @@ def test_the_policy_holds_on_the_pages_with_maps_and_frames(profile: Any, site: 
     staff(page, site)
     for behind in ("/preview", "/sale", "/codes", ""):
         page.goto(f"{site.url}/organiser/events/{EVENT_ID}{behind}")
-        page.wait_for_load_state("networkidle")
+        until(page, MAPS_DRAWN)
     page.goto(f"{site.url}/organiser/events/{EVENT_ID}/preview")
     expect(page.locator("fr-seatmap canvas").first).to_be_visible()
     page.frame_locator("iframe.preview").get_by_role("link", name="Get tickets").click()

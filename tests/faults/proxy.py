@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import socket
+import struct
 from typing import Self
 
 
@@ -36,6 +38,15 @@ class Proxy:
         """Close every connection, as a failover does."""
         for writer in list(self._writers):
             writer.close()
+
+    def reset(self) -> None:
+        """Reset every connection (RST), as a firewall or a dying server does."""
+        for writer in list(self._writers):
+            sock = writer.get_extra_info("socket")
+            if sock is not None:
+                with contextlib.suppress(OSError):
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            writer.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -18,7 +18,15 @@ START_WITHIN_S = 150.0
 class Process:
     """One `frontrow …` process; its address if it serves."""
 
-    def __init__(self, command: list[str], folder: Path, *, own_keys: bool = False, **env: str) -> None:
+    def __init__(
+        self,
+        command: list[str],
+        folder: Path,
+        *,
+        own_keys: bool = False,
+        program: str = "frontrow.cli.main",
+        **env: str,
+    ) -> None:
         """`own_keys`: nothing is put into its folder, it finds or makes its keys by itself."""
         (folder / "room").mkdir(exist_ok=True, parents=True)
         if not own_keys and not (folder / "room" / "master.key").exists():
@@ -34,7 +42,7 @@ class Process:
             "FRONTROW_ROOM_GRACE_S": "600",
             **env,
         }
-        self._command = [sys.executable, "-m", "frontrow.cli.main", *command]
+        self._command = [sys.executable, "-c", f"from {program} import main; main()", *command]
         self._folder = folder
         self.url = ""
         self.start()

@@ -73,9 +73,15 @@ async def reconcile_payments(
     from frontrow.boxoffice.holds.expiry import LedgerClock
     from frontrow.boxoffice.refunds.refunds import Refunds
 
-    if payments_url == deployment.payments_url and not stripe_key and not deployment.payments_journal.exists():
+    if payments_url == deployment.demo_payments_url and not deployment.payments_journal.exists():
         raise ConfigError("stripe.key is not set, and there is no made-up money here either", param="stripe.key")
-    provider = open_provider(payments_url, SystemClock(), stripe_key=stripe_key, stripe_api=stripe_api)
+    provider = open_provider(
+        payments_url,
+        SystemClock(),
+        stripe_key=stripe_key,
+        stripe_api=stripe_api,
+        public_url=deployment.public_url,
+    )
     assert provider is not None
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(provider.aclose)

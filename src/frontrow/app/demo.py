@@ -67,7 +67,7 @@ def _seconds(text: str) -> float | None:
 def _demo(home: Path, seats: int, people: int, port: int, seconds: float | None) -> int:
     from rich.console import Console
 
-    from frontrow.app.example_event import ways_in
+    from frontrow.app.made_up_events import ways_in
 
     console = Console()
     console.print(f"A stadium of {seats:,} seats goes on sale …", highlight=False)
@@ -103,15 +103,12 @@ def _demo(home: Path, seats: int, people: int, port: int, seconds: float | None)
 
 async def put_on_sale(home: Path, seats: int) -> str:
     """Put a stadium on sale in the demo's ledger. Returns the path of a one-time link that makes an organiser."""
-    from frontrow.app.example_event import invite_organiser, put_event_on_sale
-    from frontrow.app.ledger_tools import opened_ledger
-    from frontrow.boxoffice.plans.plan_generator import generate
+    from frontrow.app import made_up_events
     from frontrow.settings.deployment import Deployment, ServerSettings
 
     deployment = Deployment(ServerSettings(folder=str(home), public_url=NOWHERE))
-    async with opened_ledger(deployment.ledger_url, auto_migrate=None) as ledger:
-        await put_event_on_sale(ledger, EVENT_ID, generate("stadium", seats), "Frontrow Stadium")
-    return (await invite_organiser(deployment)).removeprefix(NOWHERE)
+    await made_up_events.put_on_sale(deployment.ledger_url, EVENT_ID, made_up_events.NAME, seats)
+    return (await made_up_events.invite_organiser(deployment)).removeprefix(NOWHERE)
 
 
 def _start(home: Path, port: int) -> "subprocess.Popen[str]":
@@ -165,11 +162,10 @@ async def _crowd(
     from rich.live import Live
 
     from frontrow.rehearsal.crowd import Crowd
-    from frontrow.rehearsal.http_client import FanConnection
+    from frontrow.rehearsal.http_client import FanConnection, Target
 
     crowd = Crowd(url, EVENT_ID, people)
-    host, _, port = url.removeprefix("http://").rpartition(":")
-    look = FanConnection(host, int(port), "192.0.2.1")
+    look = FanConnection(Target.from_url(url), "192.0.2.1")
     began_s = time.monotonic()
     running = asyncio.create_task(crowd.run())
     loop = asyncio.get_running_loop()

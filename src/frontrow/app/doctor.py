@@ -21,8 +21,14 @@ from typing import Any, Final
 import msgspec
 
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
-from frontrow.boxoffice.adapters.ledger.schema import newest_version, schema_version
+from frontrow.boxoffice.adapters.ledger.schema import (
+    check_served,
+    known_versions,
+    newest_version,
+    schema_version,
+)
 from frontrow.core import postgres_url
+from frontrow.core.errors import ConfigError
 from frontrow.core.redis_url import call, connect, disconnect, is_cluster
 from frontrow.limits import Limiter
 from frontrow.settings.platform import PlatformSettings
@@ -159,7 +165,7 @@ async def ledger(settings: PlatformSettings) -> list[Finding]:
         found = [_version("sqlite", sqlite3.sqlite_version)]
         if not sqlite_path(url).exists():
             return [*found, Finding("ledger", WARN, "there is no ledger yet", "The first start makes it.")]
-        return [*found, schema(await asyncio.to_thread(schema_version, url))]
+        return [*found, await asyncio.to_thread(schema, url)]
     connection = await postgres_url.connect(url, command_timeout=DEADLINE_S)
     try:
         server_version = await connection.fetchval("SHOW server_version")
@@ -168,7 +174,7 @@ async def ledger(settings: PlatformSettings) -> list[Finding]:
         safe = await connection.fetchval("SHOW synchronous_commit")
     finally:
         await connection.close()
-    found = [_version("postgresql", server_version), schema(await asyncio.to_thread(schema_version, url))]
+    found = [_version("postgresql", server_version), await asyncio.to_thread(schema, url)]
     found.append(clock("postgresql", there_us / 1e6, before_s, time.time()))
     if safe == "off":
         do = "A confirmed booking could be lost with the server: set it to on."
@@ -176,10 +182,17 @@ async def ledger(settings: PlatformSettings) -> list[Finding]:
     return found
 
 
-def schema(has: str) -> Finding:
-    newest = newest_version()
+def schema(url: str) -> Finding:
+    """Whether the ledger at `url` has the schema that this program needs, or a later one that serves it."""
+    has, newest = schema_version(url), newest_version()
     if has == newest:
         return Finding("ledger", OK, f"schema {has}")
+    if has and has not in known_versions():
+        try:
+            check_served(url, has)
+        except ConfigError as error:
+            return Finding("ledger", FAIL, error.message, "Install the version that migrated it.")
+        return Finding("ledger", WARN, f"schema {has} is newer than this program and serves it", "Finish the upgrade.")
     return Finding("ledger", FAIL, f"schema {has or 'none'}, {newest} is needed", "Run `frontrow ledger migrate`.")
 
 

@@ -3,6 +3,7 @@
 Only the ledger's own libraries are loaded here, so the command line starts quickly.
 """
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from frontrow.boxoffice.adapters.ledger import backups
 from frontrow.boxoffice.adapters.ledger.audit_verification import Heads, verify
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
-from frontrow.boxoffice.adapters.ledger.schema import newest_version, schema_version
+from frontrow.boxoffice.adapters.ledger.schema import check_served, known_versions, schema_version
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.errors import ConfigError
@@ -44,15 +45,21 @@ async def read_ledger_status(url: str) -> dict[str, Any]:
     async with opened_ledger(url) as ledger:
         counts = {row[0]: row[1] for row in await ledger.store.read(Query("ledger_counts"))}
         heads = [f"{row[0]}:{row[1]}:{row[2]}" for row in await ledger.store.read(Query("audit_heads"))]
-    return {"schema": newest_version(), "counts": counts, "heads": heads}
+    return {"schema": await asyncio.to_thread(schema_version, url), "counts": counts, "heads": heads}
 
 
 def migrate_ledger(url: str) -> tuple[str, str]:
-    """Bring the schema to the newest version. Returns the version before and after."""
+    """Bring the schema to the newest version. Returns the version before and after.
+
+    A ledger that a newer program migrated stays as it is, if it still serves this one.
+    """
     from frontrow.boxoffice.adapters.ledger.migrate import migrate  # half a second to import
 
     _make_folder(url)
     before = schema_version(url)
+    if before and before not in known_versions():
+        check_served(url, before)
+        return before, before
     return before, migrate(url)
 
 

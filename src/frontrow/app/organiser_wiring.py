@@ -23,6 +23,7 @@ from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
+from frontrow.core.heavy_work import HeavyWork
 from frontrow.core.ids import Ids
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.platform.event_openings import Openings
@@ -48,11 +49,12 @@ def make_organiser_services(
     ids: Ids,
     room_defaults: RoomRules,
     human_checks: tuple[str, ...],
+    work: HeavyWork,
     speeds: SpeedsOf,
     recent_speeds: SpeedsOf,
 ) -> OrganiserServices:
     """Build the services. `speeds` and `recent_speeds` say how quickly this process answers."""
-    organise = OrganiserEvents(ledger, clock, ids, room_defaults=room_defaults, human_checks=human_checks)
+    organise = OrganiserEvents(ledger, clock, ids, room_defaults=room_defaults, human_checks=human_checks, work=work)
 
     def states_of(event_id: str) -> bytes | bytearray | None:
         feed = feeds.get(event_id)

@@ -13,6 +13,7 @@ from typing import Any, cast
 from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import ConfigError, Unavailable
 from frontrow.core.redis_url import connect, disconnect
+from frontrow.settings.colours import theme_css
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
@@ -142,9 +143,16 @@ def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) ->
     of_events = {event: check for event in settings.events if (check := human_check(settings, keys, event)) is not None}
     checks = of_events | {name: of_events[queue] for name in settings.rooms if (queue := _queue_of(name)) in of_events}
     rules = DoorRules(settings.per_person, settings.per_ip, settings.per_device)
-    entry = DoorLimits(checks, rules=rules, trusted_proxies=settings.trusted_proxies, processes=settings.workers)
+    entry = DoorLimits(
+        checks,
+        rules=rules,
+        trusted_proxies=settings.trusted_proxies,
+        processes=settings.workers,
+        store=settings.limit_store,
+    )
     titles = ((settings.events[0], settings.title),) if settings.title else ()
-    page = PageSettings(settings.brand, titles, settings.shop_url, settings.secure)
+    theme = theme_css(settings.colours)
+    page = PageSettings(settings.brand, titles, settings.shop_url, settings.secure, theme)
     most = -(-settings.max_streams // settings.workers)
     caps = AddressCaps(settings.max_streams_per_address, settings.uncapped, entry.is_proxy)
     streams = {event: Streams(max_open=most, heartbeat_s=settings.heartbeat_s, caps=caps) for event in settings.rooms}

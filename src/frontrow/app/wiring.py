@@ -11,7 +11,7 @@ import functools
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +25,7 @@ from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import KEPT_US, IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.adapters.payments.call_cap import CallCap
 from frontrow.boxoffice.adapters.payments.from_url import open_provider
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
 from frontrow.boxoffice.catalogue.event_listing import EventBrowser
@@ -67,9 +68,11 @@ from frontrow.core.clock import Clock, SystemClock
 from frontrow.core.cookies import is_https
 from frontrow.core.derived_keys import Secrets
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
+from frontrow.core.heavy_work import HeavyWork
 from frontrow.core.ids import Ids
 from frontrow.core.settings_loader import load, named
 from frontrow.limits.http.client import ClientAddress
+from frontrow.settings.colours import theme_css
 from frontrow.settings.platform import PlatformSettings, read_settings
 from frontrow.settings.room import PLATFORM_IDLE_S
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
@@ -108,6 +111,7 @@ from frontrow.web.streams.seat_routes import LiveSeats
 
 __all__ = ["Platform", "PlatformSettings", "Secrets", "WorkUrls", "open_jobs", "open_platform", "read_settings"]
 
+REFUSED_BY_POSTGRES: Final = ("28", "3D")  # a wrong user or password, or no such database: waiting would not help
 ALL_GROUPS: Final = (*GROUPS, WAITLIST_GROUP)
 MakeFrameLog = Callable[[str], FrameLog]
 
@@ -137,6 +141,7 @@ class _Adapters:
     provider: GuardedProvider | None  # without one, no payment is worked on
     outgoing: SafeHttpClient
     bus: Bus
+    work: HeavyWork = field(default_factory=HeavyWork)
 
 
 @contextlib.asynccontextmanager
@@ -152,14 +157,18 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         keys = await open_keys(settings, ledger, secret_keys.key("keys"), now())
         claims = _open_claims(settings.redis.url)
         stack.push_async_callback(claims.aclose)
-        provider = GuardedProvider(_platform_provider(settings, now), now)
+        provider = _platform_provider(settings, now)
         stack.push_async_callback(provider.aclose)
         outgoing = SafeHttpClient()
         stack.push_async_callback(outgoing.aclose)
         with named("bus.url"):
             bus = open_bus(settings.bus_url, ALL_GROUPS)
         stack.push_async_callback(bus.aclose)
-        adapters = _Adapters(ledger=ledger, clock=now, claims=claims, provider=provider, outgoing=outgoing, bus=bus)
+        work = HeavyWork(settings.server.heavy_processes)
+        stack.push_async_callback(work.aclose)
+        adapters = _Adapters(
+            ledger=ledger, clock=now, claims=claims, provider=provider, outgoing=outgoing, bus=bus, work=work
+        )
         stores, ids, issuer = (
             Stores(ledger=ledger, claims=claims, requests=ledger.idempotency),
             Ids(now),
@@ -178,6 +187,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         zones: dict[str, str] = {}
         caps = _make_stream_caps(settings)
         room, endpoints, rooms, checks = _make_room(settings, keys.room, now, clock, people, openings, zones, caps)
+        stack.push_async_callback(endpoints.entry.aclose)
         stack.push_async_callback(checks.aclose)
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
@@ -220,6 +230,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             ids=ids,
             room_defaults=settings.room.rules(),
             human_checks=settings.room.human_checks,
+            work=adapters.work,
             speeds=telemetry.speeds,
             recent_speeds=telemetry.recent_speeds,
         )
@@ -275,7 +286,13 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
         stack.push_async_callback(bus.aclose)
         claims = _open_claims("" if work.claims == "memory:" else work.claims)
         stack.push_async_callback(claims.aclose)
-        provider = open_provider(work.payments, clock, stripe_key=work.stripe_key, stripe_api=work.stripe_api)
+        provider = open_provider(
+            work.payments,
+            clock,
+            stripe_key=work.stripe_key,
+            stripe_api=work.stripe_api,
+            public_url=work.public_url,
+        )
         if provider is not None:
             stack.push_async_callback(provider.aclose)
         outgoing = SafeHttpClient()
@@ -342,6 +359,8 @@ async def _open_ledger(settings: PlatformSettings) -> SqlLedger:
         raise
     except Exception as error:  # the driver's own, of any class; its words may hold no password, its address might
         why = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        if getattr(error, "sqlstate", "")[:2] in REFUSED_BY_POSTGRES:
+            raise ConfigError(f"ledger.url: {why}", param="ledger.url") from None
         raise Unavailable(f"the ledger of ledger.url does not answer: {why}") from None
 
 
@@ -381,7 +400,7 @@ def _make_box_office(
     holds = HoldService(sales, claims, ledger, clock, ids=ids, on_change=show_changes, on_doubt=recovery.doubt)
     checkout = Checkout(ledger, provider, clock, seats=holds, issuer=issuer)
     refunds = Refunds(ledger, provider, clock, seats=holds)
-    desk = TicketDesk(ledger, keys)
+    desk = TicketDesk(ledger, keys, adapters.work)
     return BoxOfficeServices(
         openings=Openings(ledger.catalogue, sales, claims, recovery, clock, feeds, _frame_logs(settings, clock)),
         sales=sales,
@@ -430,17 +449,20 @@ def _frame_logs(settings: PlatformSettings, clock: Clock) -> MakeFrameLog:
     return lambda event_id: RedisFrameLog(settings.redis.url, event_id)
 
 
-def _platform_provider(settings: PlatformSettings, clock: Clock) -> PaymentProvider:
-    if settings.stripe.key:
-        from frontrow.boxoffice.adapters.payments.stripe import StripeProvider
-
-        stripe = settings.stripe
-        return StripeProvider(stripe.key, stripe.webhook_secret, api_base=stripe.api)
-    from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
-    from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
-
-    journal = PaymentJournal(settings.deployment.payments_journal)
-    return SimulatedProvider(clock, webhooks=False, journal=journal)
+def _platform_provider(settings: PlatformSettings, clock: Clock) -> GuardedProvider:
+    stripe = settings.stripe
+    with named("payments.url"):
+        provider = open_provider(
+            settings.deployment.payments_url,
+            clock,
+            stripe_key=stripe.key,
+            webhook_secret=stripe.webhook_secret,
+            stripe_api=stripe.api,
+            public_url=settings.public_url,
+            cap=CallCap(settings.payments.max_in_flight, settings.redis.url or "memory://"),
+        )
+    assert provider is not None
+    return provider
 
 
 def _make_room(
@@ -461,9 +483,11 @@ def _make_room(
     own = replace(page, store=store, folder=str(folder), audit=audit, by_identity=False)  # each event says by itself
     room = make_room(own, keys, sale_clock=clock, clock=given_clock)
     rules = DoorRules(server.per_person, server.per_ip, page.per_device)
-    entry = DoorLimits(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
+    entry = DoorLimits(
+        rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers, store=own.limit_store
+    )
     secure = page.secure_cookies or is_https(settings.public_url)
-    page_settings = PageSettings(page.brand, (), page.shop_url, secure)
+    page_settings = PageSettings(page.brand, (), page.shop_url, secure, theme=theme_css(page.colours))
     pages = RoomPages(room, entry, page_settings, SiteSurroundings(room, page_settings, openings.events, zones))
     identity = SessionIdentity(room, fan_of(people), people.fans.is_proven)
     endpoints = RoomEndpoints(room, entry, pages, {}, organiser_key=page.organiser_key, identity=identity)

@@ -18,7 +18,10 @@ def reconcile(
     ledger: LedgerOption = None,
     payments: Annotated[
         str | None,
-        typer.Option(envvar="FRONTROW_PAYMENTS_URL", help="simulated:FILE or stripe:; without it the server's."),
+        typer.Option(
+            envvar="FRONTROW_PAYMENTS_URL",
+            help="simulated:FILE, stripe: or python:MODULE:FUNCTION; without it the server's.",
+        ),
     ] = None,
     stripe_key: Annotated[str | None, typer.Option(envvar="FRONTROW_STRIPE_KEY", help="Stripe's secret key.")] = None,
     stripe_api: Annotated[

@@ -1,19 +1,22 @@
 """`frontrow serve`: the whole platform as one or several processes.
 
-`frontrow.app.wiring` builds it. A wrong setting ends the start with one sentence that names it, and exit code 2.
+`frontrow.app.wiring` builds it. A wrong setting ends the start with one sentence that names it, and exit code 2. A
+store that does not answer is waited for, a minute at most; then the exit code is 1.
 """
 
+import asyncio
+import contextlib
 import os
 import socket
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from dataclasses import replace
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from frontrow.app.wiring import PlatformSettings, open_platform, read_settings
+from frontrow.app.wiring import Platform, PlatformSettings, open_platform, read_settings
 from frontrow.cli.deployment_options import ConfigOption, FolderOption
-from frontrow.core.errors import ConfigError, FrontrowError
+from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 
 STOP_JOBS_S = 10.0  # what a worker's jobs and stores may take after its drain
 
@@ -45,7 +48,7 @@ def serve(
         raise typer.Exit(code)
     if settings.server.workers == 1:
         raise typer.Exit(run_server(settings, sock))
-    if code := _until_done(_check_platform(settings)):
+    if code := _until_done(_check_platform(settings, sock)):
         raise typer.Exit(code)
     stop_within_s = settings.server.drain_s + STOP_JOBS_S
     arguments = (settings, sock)
@@ -78,15 +81,15 @@ def _until_done(serving: Coroutine[Any, Any, None]) -> int:
     return 0
 
 
-async def _check_platform(settings: PlatformSettings) -> None:
+async def _check_platform(settings: PlatformSettings, sock: socket.socket) -> None:
     """Open a platform with these settings once, so that an error is reported once; the first start makes its keys."""
-    async with open_platform(replace(settings, server=replace(settings.server, workers=1))):
+    async with _opened(replace(settings, server=replace(settings.server, workers=1)), sock):
         pass
 
 
 async def _offer_example(settings: PlatformSettings) -> None:
     """Where nothing was ever on sale, have something to try."""
-    from frontrow.app.example_event import offer_example
+    from frontrow.app.made_up_events import offer_example
 
     for line in await offer_example(settings.deployment):
         typer.echo(line)
@@ -95,8 +98,28 @@ async def _offer_example(settings: PlatformSettings) -> None:
 async def _serve(settings: PlatformSettings, sock: socket.socket) -> None:
     from frontrow.web.server.platform_server import serve_platform
 
-    async with open_platform(settings) as platform:
+    async with _opened(settings, sock) as platform:
         await serve_platform(platform, [sock])
+
+
+@contextlib.asynccontextmanager
+async def _opened(settings: PlatformSettings, sock: socket.socket) -> AsyncIterator[Platform]:
+    """The platform. A ledger that does not answer gets as long as the other stores; people get 503 meanwhile."""
+    from frontrow.web.server.waiting_start import PAUSE_S, START_WITHIN_S, answer_not_ready, log
+
+    async with contextlib.AsyncExitStack() as stack:
+        deadline_s = asyncio.get_running_loop().time() + START_WITHIN_S
+        while True:  # bounded by the deadline
+            try:
+                platform = await stack.enter_async_context(open_platform(settings))
+                break
+            except Unavailable as error:
+                if asyncio.get_running_loop().time() > deadline_s:
+                    raise
+                log.warning("waiting for the ledger", extra={"problem": error.message})
+            async with answer_not_ready([sock]):
+                await asyncio.sleep(PAUSE_S)
+        yield platform
 
 
 def _end(error: FrontrowError) -> NoReturn:

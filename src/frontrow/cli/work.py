@@ -45,7 +45,7 @@ def work(
     ] = None,
     payments: Annotated[
         str | None,
-        typer.Option(envvar="FRONTROW_PAYMENTS_URL", help="simulated:FILE or stripe: (without a platform)."),
+        typer.Option(envvar="FRONTROW_PAYMENTS_URL", help="simulated:FILE, stripe: or python:MODULE:FUNCTION."),
     ] = None,
     stripe_key: Annotated[str | None, typer.Option(envvar="FRONTROW_STRIPE_KEY", help="Stripe's secret key.")] = None,
     stripe_api: Annotated[str | None, typer.Option(envvar="FRONTROW_STRIPE_API", help="Instead of Stripe's.")] = None,
@@ -69,7 +69,8 @@ def work(
         settings: PlatformSettings | WorkUrls
         if config is not None or os.environ.get("FRONTROW_REDIS_URL") or Path(DEFAULT_FILE).exists():
             given = {"LEDGER_URL": ledger, "BUS_URL": bus, "MAIL_URL": mail, "STRIPE_KEY": stripe_key}
-            settings = _platform_settings(config, folder, given | {"WORK_HEALTH": health})
+            given |= {"PAYMENTS_URL": payments, "WORK_HEALTH": health}
+            settings = _platform_settings(config, folder, given)
             health = settings.work.health
         elif ledger is not None:
             here = find_deployment(config, folder, ledger)

@@ -8,6 +8,7 @@ The client never retries. A script whose reply was lost may have run, and only t
 send it again. Every call has a timeout. No message shows a URL's password.
 """
 
+import functools
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -57,7 +58,36 @@ def connect(url: str, *, timeout_s: float = 1.0, **options: Any) -> "redis_async
     from redis.asyncio.retry import Retry
 
     client: redis_async.Redis = _connect(module, Retry, url, timeout_s, options)
+    _report_closed_transports(client)
     return client
+
+
+def _report_closed_transports(client: Any) -> None:
+    """Make a connection that the server has reset raise redis-py's ConnectionError.
+
+    uvloop raises RuntimeError when a closed transport is written to, which redis-py does not know.
+    """
+    if hasattr(client, "connection_pool"):
+        pool = client.connection_pool
+        pool.connection_class = _reporting(pool.connection_class)
+        return
+    for node in client.nodes_manager.startup_nodes.values():  # a Cluster makes the other nodes from these arguments
+        node.connection_class = _reporting(node.connection_class)
+    client.connection_kwargs["connection_class"] = _reporting(client.connection_kwargs.get("connection_class"))
+
+
+@functools.cache
+def _reporting(connection_class: Any) -> Any:
+    from redis.asyncio.connection import Connection
+
+    class Reporting(connection_class or Connection):  # type: ignore[misc]
+        async def _send_packed_command(self, command: Any) -> None:
+            try:
+                await super()._send_packed_command(command)
+            except RuntimeError as error:
+                raise ConnectionResetError(str(error)) from error
+
+    return Reporting
 
 
 def connect_sync(url: str, *, timeout_s: float = 1.0, **options: Any) -> "redis_sync.Redis":

@@ -29,6 +29,9 @@ class ServerSettings:
     max_streams: int = setting(10_000, low=0, high=1_000_000, doc="live connections of this process")
     request_within_s: float = setting(30.0, low=0.1, high=600, doc="a request must have arrived by then")
     read_within_s: float = setting(20.0, low=0.1, high=600, doc="a client that reads none of its answers so long ends")
+    heavy_processes: int = setting(
+        1, low=0, high=16, doc="processes of each worker that draw PDFs and read plans; 0: a thread of its own"
+    )
     drain_s: float = setting(10.0, low=0.1, high=600, doc="how long a stopping server finishes what it has in hand")
     jobs_inside: bool = setting(True, doc="run the background jobs in the server; else `frontrow work` does")
     docs: bool = setting(True, doc="serve the API's document and its page")
@@ -90,6 +93,20 @@ class StripeSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PaymentsSettings:
+    """`[payments]`: who takes the money, unless it is Stripe (`[stripe]`) or the demo."""
+
+    url: str = setting(
+        "",
+        example="python:our_payments:open_provider",
+        doc="a function of your own that returns a payment provider; empty: Stripe, or the demo's made-up money",
+    )
+    max_in_flight: int = setting(
+        5_000, low=1, high=1_000_000, doc="calls to the provider at once, over all servers; more are put off"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Deployment:
     """Where the folder, the stores, the mails and the money of a deployment are."""
 
@@ -100,6 +117,7 @@ class Deployment:
     bus: BusSettings = field(default_factory=BusSettings)
     mail: MailSettings = field(default_factory=MailSettings)
     stripe: StripeSettings = field(default_factory=StripeSettings)
+    payments: PaymentsSettings = field(default_factory=PaymentsSettings)
 
     @property
     def shared(self) -> bool:
@@ -124,8 +142,12 @@ class Deployment:
 
     @property
     def payments_url(self) -> str:
-        """Stripe's, or the journal of the demo's made-up money."""
-        return "stripe:" if self.stripe.key else f"simulated:{self.payments_journal}"
+        """Your own provider's, Stripe's, or that of the demo's made-up money."""
+        return self.payments.url or ("stripe:" if self.stripe.key else self.demo_payments_url)
+
+    @property
+    def demo_payments_url(self) -> str:
+        return f"simulated:{self.payments_journal}"
 
     @property
     def payments_journal(self) -> Path:

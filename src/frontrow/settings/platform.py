@@ -20,11 +20,13 @@ from frontrow.core.redis_url import scheme_of
 from frontrow.core.settings_loader import load, named, read_tables
 from frontrow.limits import Quota
 from frontrow.limits.http.client import ClientAddress, Networks
+from frontrow.settings.colours import theme_css
 from frontrow.settings.deployment import (
     BusSettings,
     Deployment,
     LedgerSettings,
     MailSettings,
+    PaymentsSettings,
     RedisSettings,
     SecretSettings,
     ServerSettings,
@@ -36,6 +38,7 @@ from frontrow.settings.traces import TraceSettings
 from frontrow.settings.work import WorkSettings, health_address
 
 MIN_SECRET_CHARS = 32
+OWN_PROVIDER = "python:MODULE:FUNCTION, like python:our_payments:open_provider"
 NO_LIMITS = (
     "is only for apps that use the limiter by itself; the platform's limits are server.per_person, server.per_ip and "
     "room.per_device"
@@ -79,6 +82,7 @@ class PlatformSettings:
     bus: BusSettings = field(default_factory=BusSettings)
     mail: MailSettings = field(default_factory=MailSettings)
     stripe: StripeSettings = field(default_factory=StripeSettings)
+    payments: PaymentsSettings = field(default_factory=PaymentsSettings)
     messages: MessageSettings = field(default_factory=MessageSettings)
     room: RoomSettings = field(default_factory=RoomSettings)
     overload: OverloadSettings = field(default_factory=OverloadSettings)
@@ -98,6 +102,7 @@ class PlatformSettings:
             )
         if self.secret.key and len(self.secret.key) < MIN_SECRET_CHARS:
             raise ConfigError(f"secret.key must have at least {MIN_SECRET_CHARS} characters", param="secret.key")
+        self._check_payments()
         self._check_stripe()
         if self.server.workers > 1 and not self.shared:
             raise ConfigError(
@@ -113,6 +118,19 @@ class PlatformSettings:
                 "secret.key is not set; servers on shared stores cannot each make one up", param="secret.key"
             )
 
+    def _check_payments(self) -> None:
+        """One provider: your own, or Stripe, or made-up money."""
+        url, where = self.payments.url, "payments.url"
+        scheme = url.partition(":")[0]
+        if url and scheme not in ("python", "stripe", "simulated"):
+            raise ConfigError(f"payments.url must be {OWN_PROVIDER}, not {url!r}", param=where)
+        if scheme == "python" and self.stripe.key:
+            raise ConfigError("payments.url and stripe.key are both set; only one can take the money", param=where)
+        if scheme == "stripe" and not self.stripe.key:
+            raise ConfigError("payments.url is stripe:, and stripe.key is not set", param="stripe.key")
+        if scheme == "simulated" and not self.server.demo:
+            raise ConfigError("payments.url is simulated:; only server.demo takes made-up money", param=where)
+
     def _check_stripe(self) -> None:
         """All three of Stripe's settings, or none of them and made-up money."""
         stripe = self.stripe
@@ -121,7 +139,7 @@ class PlatformSettings:
             raise ConfigError(
                 f"{given} is set without stripe.key; set FRONTROW_STRIPE_KEY too, or neither", param="stripe.key"
             )
-        if not stripe.key and not self.server.demo:
+        if not stripe.key and not self.server.demo and not self.payments.url:
             raise ConfigError("stripe.key is not set; only server.demo takes made-up money", param="stripe.key")
         if stripe.key and not stripe.webhook_secret:
             raise ConfigError(
@@ -178,6 +196,7 @@ class PlatformSettings:
             Networks(self.overload.uncapped, param="overload.uncapped")
         with named("room.lanes"):
             self.room.config()
+        theme_css(self.room.colours)
         with named("ledger.url"):
             is_postgres(self.ledger_url)
         if self.redis.url:
@@ -191,7 +210,9 @@ class PlatformSettings:
     @property
     def deployment(self) -> Deployment:
         """Where things are, as the other commands see it."""
-        return Deployment(self.server, self.secret, self.ledger, self.redis, self.bus, self.mail, self.stripe)
+        return Deployment(
+            self.server, self.secret, self.ledger, self.redis, self.bus, self.mail, self.stripe, self.payments
+        )
 
     @property
     def shared(self) -> bool:
@@ -231,6 +252,7 @@ _SECTIONS: dict[str, type[Any]] = {
     "bus": BusSettings,
     "mail": MailSettings,
     "stripe": StripeSettings,
+    "payments": PaymentsSettings,
     "messages": MessageSettings,
     "room": RoomSettings,
     "people": PeopleSettings,

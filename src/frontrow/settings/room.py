@@ -58,12 +58,15 @@ class RoomSettings:
     human_hostnames: tuple[str, ...] = setting(())
     human_when_down: str = setting("refuse", choices=("refuse", "allow"))
     human_max_number: int = setting(50_000, low=100, high=10_000_000)
-    per_person: str = setting("10/second", doc="of the whole server; each worker keeps to its part")
+    per_person: str = setting("10/second", doc="over all servers, with Redis; in memory each worker keeps to its part")
     per_ip: str = setting("50/second", doc="likewise")
     per_device: str = setting("20/minute", doc="likewise")
     trusted_proxies: tuple[str, ...] = setting((), example='["10.0.0.0/8"]')
     # the page and the streams
     brand: str = setting("Frontrow")
+    colours: tuple[str, ...] = setting(
+        (), example='["brand:#a3123f/#ff8fa9"]', doc="your colours on every page, each name:light/dark"
+    )
     title: str = setting("", doc="the event's name for people")
     shop_url: str = setting(
         "", example="https://shop.example.org/", doc="where to go with a pass; empty: back to the page that was wanted"
@@ -97,6 +100,11 @@ class RoomSettings:
     def embedded(self) -> bool:
         """Everything in this process and its audit file."""
         return self.store == "memory://" and not self.shards
+
+    @property
+    def limit_store(self) -> str:
+        """Where all servers count the limits of addresses and people together."""
+        return self.shards[0] if self.shards else self.store
 
     @property
     def rooms(self) -> tuple[str, ...]:

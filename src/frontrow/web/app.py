@@ -25,6 +25,7 @@ from litestar.openapi import OpenAPIConfig
 from frontrow import __version__
 from frontrow.boxoffice.jobs.background_jobs import JobRunner
 from frontrow.core.errors import ConfigError, FrontrowError
+from frontrow.settings.colours import theme_css
 from frontrow.web import api, site
 from frontrow.web.api.access import Access, Caller, Connection, check_access
 from frontrow.web.api.idempotency import IdempotencyMiddleware, UnheardWork, before_request
@@ -116,7 +117,8 @@ def _platform_of(request: Request[Any, Any, Any]) -> Platform:
 
 def front_of(app: Litestar, platform: Platform, ids: RequestIds | None = None) -> Front:
     """The app behind the request ids, the limit per address and the entity tags: what a server runs."""
-    people = notices_for_people(Notices(platform.settings.room.brand))
+    room = platform.settings.room
+    people = notices_for_people(Notices(room.brand, theme_css(room.colours)))
     ids = ids or RequestIds(platform.server.limiter)
     return Front(app, platform.server.limiter, ids, counting_themselves(), methods(), people)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import resource
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -99,6 +100,29 @@ async def test_journaled(check: Check, clock: ManualClock, tmp_path: Path) -> No
     }
     assert again.refunds == provider.refunds
     assert again.state.answers.keys() == provider.state.answers.keys()
+    await again.aclose()
+
+
+async def test_a_full_disk_tears_no_line_of_the_journal(clock: ManualClock, tmp_path: Path) -> None:
+    """A call that cannot be written never happened, here and for whoever reads the journal; sums differed before."""
+    path = tmp_path / "journal"
+    provider = SimulatedProvider(clock, journal=PaymentJournal(path))
+    desk = simulated_desk(provider)
+    made = await provider.create(desk.new())
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    refused = desk.new()
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, limits[1]))  # part of a line fits
+        for _ in range(2):
+            with pytest.raises(ProviderUnknown, match="not carried out"):
+                await provider.create(refused)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert set(provider.objects) == {made.ref}
+    later = await provider.create(refused)
+    await provider.aclose()
+    again = SimulatedProvider(clock, journal=PaymentJournal(path))
+    assert set(again.objects) == {made.ref, later.ref}
     await again.aclose()
 
 

@@ -1,5 +1,6 @@
 """QR, PDF and calendar entry (B10): readable by others' software, and the same bytes each time."""
 
+import asyncio
 import io
 import re
 import struct
@@ -159,6 +160,9 @@ async def test_the_desk_renders_what_the_ledger_has_and_nothing_of_dead_tickets(
             (plan.seat_ids[one.seat_index], one.code, "Waldbühne, Berlin") for one in tickets
         ]
         assert await desk.pdf(hold.booking_id) == await TicketDesk(ledger, KEYS).pdf(hold.booking_id)
+        at_once = await asyncio.gather(*(desk.pdf(hold.booking_id, locale="de") for _ in range(50)))
+        assert len({id(drawn) for drawn in at_once}) == 1, "fifty who want the same file wait for one drawing"
+        assert await desk.pdf_for_mail(sheets, "de-AT") is at_once[0]
         assert b"VEVENT" in await desk.calendar(hold.booking_id)
         assert decoded(Image.open(io.BytesIO(await desk.qr_png(tickets[0].id, NOW)))) == tickets[0].code
         assert (await desk.qr_svg(tickets[0].id, NOW)).startswith("<svg")

@@ -49,6 +49,7 @@ def settings_for(
     (folder / "room").mkdir(exist_ok=True, parents=True)
     room_keys().save(folder / "room")
     given: dict[str, Any] = {"demo": True, "folder": str(folder), "per_person": "1000/second", "per_ip": "1000/second"}
+    given["heavy_processes"] = 0  # each would take a second to start
     return PlatformSettings(
         server=ServerSettings(**(given | server)),
         secret=SecretSettings(SECRET),

@@ -13,7 +13,7 @@ from typing import Final
 
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.ports.ledger import Catalogue
-from frontrow.core.errors import FrontrowError
+from frontrow.core.errors import FrontrowError, Overloaded, Unavailable
 
 log = logging.getLogger("frontrow.catalogue")
 
@@ -40,6 +40,7 @@ class CatalogueFollower:
         self._next = BEGIN  # the first change not seen yet
         self._live: set[str] = set()  # passed to `opened`, not yet to `ended`
         self._failed: dict[str, Event | None] = {}  # to be tried again, as last seen
+        self.unreachable: set[str] = set()  # of these, the events whose store did not answer
         self._syncing = asyncio.Lock()
         self.changes = 0
         self.failures = 0
@@ -88,6 +89,7 @@ class CatalogueFollower:
         self._next = (max(newest, self._next[0]) + 1, "")
 
     async def _apply(self, event_id: str, event: Event | None) -> None:
+        self.unreachable.discard(event_id)
         try:
             if event is not None:
                 self._live.add(event_id)
@@ -97,6 +99,8 @@ class CatalogueFollower:
                 self._live.discard(event_id)
         except FrontrowError as error:
             self._failed[event_id] = event
+            if isinstance(error, Unavailable | Overloaded):
+                self.unreachable.add(event_id)
             self.failures += 1
             self.last_error = error.message
             log.warning("event could not be opened or closed", extra={"event_id": event_id, "problem": error.code})

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 
 from frontrow.boxoffice.model.holds import ExpiredHold
-from frontrow.core.clock import Clock
+from frontrow.core.clock import US_PER_S, Clock, WallClock
 from frontrow.core.errors import Overloaded, Unavailable
 
 SAMPLES: Final = 5
@@ -61,6 +61,10 @@ class LedgerClock:
 
     def __call__(self) -> int:
         return self._local() + self.offset_us
+
+    def wall_ahead_s(self) -> float:
+        """How far this machine's wall clock is ahead of the ledger now; negative if it is behind."""
+        return (WallClock()() - self()) / US_PER_S
 
 
 OnExpired = Callable[[Sequence[ExpiredHold]], Awaitable[None]]

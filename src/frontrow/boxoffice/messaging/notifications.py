@@ -216,7 +216,8 @@ class Notifier:
         attachments: tuple[Attachment, ...] = ()
         if body.channel == "email" and sheets:
             async with drawing:
-                attachments = await asyncio.to_thread(_make_attachments, sheets, language_of(contact.locale))
+                pdf = await self._desk.pdf_for_mail(sheets, language_of(contact.locale))
+                attachments = await asyncio.to_thread(_make_attachments, sheets, pdf)
         return Message(
             body.message_id,
             body.kind,
@@ -289,13 +290,11 @@ def _ends_at_us(fact: Fact) -> int:
     return int(getattr(fact, "until_us", 0) or getattr(fact, "expires_at_us", 0))
 
 
-def _make_attachments(sheets: Sequence[Sheet], locale: str) -> tuple[Attachment, ...]:
+def _make_attachments(sheets: Sequence[Sheet], pdf: bytes) -> tuple[Attachment, ...]:
     """The tickets as PDF, the calendar entry, and each QR code for the mail itself (rotating ones only show live)."""
-    from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf  # slow to import; this runs in a thread
-
     codes = [Attachment(f"{one.ticket_id}.png", "image/png", qr.png(one.code)) for one in sheets if not one.rotating]
     return (
-        Attachment("tickets.pdf", "application/pdf", tickets_pdf(sheets, locale=locale)),
+        Attachment("tickets.pdf", "application/pdf", pdf),
         Attachment("event.ics", "text/calendar", calendar_entry(sheets)),
         *codes,
     )

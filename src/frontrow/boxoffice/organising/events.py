@@ -39,6 +39,7 @@ from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput
+from frontrow.core.heavy_work import HeavyWork
 from frontrow.core.ids import Ids
 from frontrow.core.money import Money
 
@@ -119,11 +120,12 @@ class OrganiserEvents:
         *,
         room_defaults: RoomRules | None = None,
         human_checks: tuple[str, ...] = HUMAN_CHECKS,
+        work: HeavyWork | None = None,
     ) -> None:
         """`room_defaults` are the server's rules for waiting rooms, `human_checks` the checks it is set up for."""
         self._ledger, self._clock, self._ids = ledger, clock, ids
         self.room_defaults, self.human_checks = (room_defaults or RoomRules()).filled(RoomRules()), human_checks
-        self.venues = Venues(ledger, clock, ids)
+        self.venues = Venues(ledger, clock, ids, work)
 
     async def get(self, editor: Editor, event_id: str) -> VersionedEvent:
         """The event as it is now. Another organiser's event raises `EventNotFound`."""

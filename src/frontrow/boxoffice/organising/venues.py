@@ -19,9 +19,11 @@ from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput, NotFound
+from frontrow.core.heavy_work import HeavyWork, Urgency
 from frontrow.core.ids import Ids
 
 MAX_PLANS: Final = 8  # parsed plans kept in memory
+READ_WITHIN_S: Final = 30.0  # a plan of 182,000 seats takes two to three seconds
 
 
 class PlanSource(msgspec.Struct, frozen=True):
@@ -69,8 +71,9 @@ class VenueLedger(Protocol):
 class Venues:
     """Creates and changes venues; reads plans."""
 
-    def __init__(self, ledger: VenueLedger, clock: Clock, ids: Ids) -> None:
+    def __init__(self, ledger: VenueLedger, clock: Clock, ids: Ids, work: HeavyWork | None = None) -> None:
         self._ledger, self._clock, self._ids = ledger, clock, ids
+        self._work = work or HeavyWork()
         self._plans: dict[str, Plan] = {}
 
     async def plan(self, plan_hash: str) -> Plan:
@@ -140,16 +143,28 @@ class Venues:
 
     async def preview_plan(self, source: PlanSource, name: str) -> tuple[Plan, list[str]]:
         """The plan of a source without saving it, and notes on what was left out or renamed."""
-        return await asyncio.to_thread(_read, source, name)
+        _, plan, notes = await self._read_source(source, name)
+        return plan, notes
+
+    async def _read_source(self, source: PlanSource, name: str) -> tuple[bytes, Plan, list[str]]:
+        """The plan as our document and as an object, and notes. Reading is killed at its deadline. The document comes
+        back from the other process, because a plan's objects take longer to send than to read again."""
+        body, notes = await self._work.run(Urgency.IMPORT, READ_WITHIN_S, read_source, source, name)
+        return body, await asyncio.to_thread(decode_plan, body), notes
 
     async def _save_plan(self, source: PlanSource, name: str) -> str:
         """Save the plan of this source in the ledger and return its hash."""
-        plan, _ = await self.preview_plan(source, name)
-        body = await asyncio.to_thread(plan_bytes, plan)
+        body, plan, _ = await self._read_source(source, name)
         plan_hash = digest(body)
         await self._ledger.catalogue.put_plan(plan_hash, plan, body.decode(), self._clock())
         self._cache(plan_hash, plan)
         return plan_hash
+
+
+def read_source(source: PlanSource, name: str) -> tuple[bytes, list[str]]:
+    """The document of a source's plan, and notes on what was left out or renamed. Runs in another process."""
+    plan, notes = _read(source, name)
+    return plan_bytes(plan), notes
 
 
 def _read(source: PlanSource, name: str) -> tuple[Plan, list[str]]:

@@ -47,12 +47,12 @@ def from_pretix(document: Any) -> tuple[Plan, list[str]]:
     """The plan, and notes about what was dropped or renamed."""
     check_pretix(document)
     notes: Counter[str] = Counter()
-    taken: set[str] = set()
+    names = _Labels("section", notes)
     sections, decor = [], []
     for number, zone in enumerate(document["zones"]):
         decor += _decor(zone, notes)
         if any(row["seats"] for row in zone["rows"]):
-            sections.append(_section(zone, number, taken, notes))
+            sections.append(_section(zone, number, names, notes))
     size = document["size"]
     plan = Plan(document["name"], tuple(sections), float(size["width"]), float(size["height"]), tuple(decor))
     return plan, [f"{what} ({times} times)" for what, times in notes.items()]
@@ -85,24 +85,33 @@ def _seats(document: Json) -> list[Json]:
     return [seat for zone in document["zones"] for row in zone["rows"] for seat in row["seats"]]
 
 
-def _unique_label(text: str, fallback: str, taken: set[str], notes: Counter[str], what: str) -> str:
-    """A label for `text` that is not taken yet."""
-    wanted = label_from(text) or fallback
-    label, again = wanted, 2
-    while label in taken:  # ends: every turn tries another number
-        label, again = f"{wanted[:24]}.{again}", again + 1
-    if label != text:
-        notes[f"{what} renamed to fit labels or to be unique"] += 1
-    taken.add(label)
-    return label
+class _Labels:
+    """Labels that are unique among their neighbours. Equal ones are numbered, each stem from where it stopped."""
+
+    def __init__(self, what: str, notes: Counter[str]) -> None:
+        self._what, self._notes = what, notes
+        self._taken: set[str] = set()
+        self._next: dict[str, int] = {}  # by the stem of numbered labels
+
+    def add(self, text: str, fallback: str) -> str:
+        """A label for `text` that is not taken yet."""
+        wanted = label = label_from(text) or fallback
+        stem = wanted[:24]
+        while label in self._taken:  # ends: every turn tries another number, and none twice
+            number = self._next.get(stem, 2)
+            label, self._next[stem] = f"{stem}.{number}", number + 1
+        if label != text:
+            self._notes[f"{self._what} renamed to fit labels or to be unique"] += 1
+        self._taken.add(label)
+        return label
 
 
-def _section(zone: Json, number: int, taken: set[str], notes: Counter[str]) -> Section:
+def _section(zone: Json, number: int, names: _Labels, notes: Counter[str]) -> Section:
     name = str(zone.get("name", ""))
-    section_id = _unique_label(str(zone.get("zone_id") or name), f"Z{number + 1}", taken, notes, "section")
-    numbers: set[str] = set()
+    section_id = names.add(str(zone.get("zone_id") or name), f"Z{number + 1}")
+    row_names = _Labels("row", notes)
     rows = tuple(
-        _row(zone, row, position, numbers, notes)
+        _row(zone, row, position, row_names, notes)
         for position, row in enumerate(each for each in zone["rows"] if each["seats"])
     )
     name = "" if name == section_id else name
@@ -114,13 +123,13 @@ def _section(zone: Json, number: int, taken: set[str], notes: Counter[str]) -> S
     return Section(section_id, rows, name, rank=number)
 
 
-def _row(zone: Json, row: Json, position: int, taken: set[str], notes: Counter[str]) -> Row:
-    row_id = _unique_label(row["row_number"], f"R{position + 1}", taken, notes, "row")
+def _row(zone: Json, row: Json, position: int, names: _Labels, notes: Counter[str]) -> Row:
+    row_id = names.add(row["row_number"], f"R{position + 1}")
     x, y = _add_points(zone["position"], row.get("position"))
-    numbers: set[str] = set()
+    numbers = _Labels("seat number", notes)
     seats = []
     for place, seat in enumerate(row["seats"], 1):
-        label = _unique_label(seat["seat_number"], f"S{place}", numbers, notes, "seat number")
+        label = numbers.add(seat["seat_number"], f"S{place}")
         at = seat["position"]
         guid = seat["seat_guid"]
         seats.append(Seat(label, round(x + at["x"], 2), round(y + at["y"], 2), seat["category"], 0, guid))

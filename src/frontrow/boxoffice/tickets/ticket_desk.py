@@ -19,8 +19,10 @@ from frontrow.boxoffice.tickets.door_bundle import Bundle, Revocations, make_bun
 from frontrow.boxoffice.tickets.door_check import DoorVerdict, check_rotating_code
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Misread, ReadTicket, event_hash, read_code, shown_code, signed_text
+from frontrow.boxoffice.tickets.ticket_drawings import TicketDrawings
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.errors import Overloaded
+from frontrow.core.heavy_work import HeavyWork, Urgency
 
 MAX_PLANS: Final = 64  # whose seat names are cached
 PAGE: Final = 10_000
@@ -40,8 +42,9 @@ class DeskLedger(Protocol):
 class TicketDesk:
     """Renders tickets for their holders and bundles for gates."""
 
-    def __init__(self, ledger: DeskLedger, keys: TicketKeys) -> None:
+    def __init__(self, ledger: DeskLedger, keys: TicketKeys, work: HeavyWork | None = None) -> None:
         self._ledger, self._keys = ledger, keys
+        self._drawings = TicketDrawings(work or HeavyWork())
         self._names_by_plan: dict[str, tuple[str, ...]] = {}
         self._reading = asyncio.Lock()
 
@@ -59,7 +62,11 @@ class TicketDesk:
         return [_sheet(ticket, event, venue, seat_name(seats, ticket.seat_index), name) for ticket in tickets]
 
     async def pdf(self, booking_id: str, *, locale: str = "en") -> bytes:
-        return await asyncio.to_thread(_render_pdf, await self._need_sheets(booking_id), locale)
+        return await self._drawings.draw(await self._need_sheets(booking_id), locale, Urgency.SOMEBODY_WAITS)
+
+    async def pdf_for_mail(self, sheets: list[Sheet], locale: str) -> bytes:
+        """The PDF of these tickets as a mail brings it. Whoever waits for a download goes first."""
+        return await self._drawings.draw(sheets, locale, Urgency.MAIL)
 
     async def calendar(self, booking_id: str) -> bytes:
         return calendar_entry(await self._need_sheets(booking_id))
@@ -141,12 +148,6 @@ class TicketDesk:
             return ()
         plan: Plan = await asyncio.to_thread(decode_plan, document.encode())
         return plan.seat_ids
-
-
-def _render_pdf(sheets: list[Sheet], locale: str) -> bytes:
-    from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf  # slow to import: not at startup
-
-    return tickets_pdf(sheets, locale=locale)
 
 
 def _sheet(ticket: Ticket, event: Event, venue: Venue | None, seat: str, name: str) -> Sheet:

@@ -17,6 +17,7 @@ from frontrow.waitingroom.service.audit_writer import AuditWriter
 from frontrow.waitingroom.service.leader import Leader
 from frontrow.waitingroom.service.recovery import RoomRecovery, is_behind, raise_lanes
 from frontrow.waitingroom.service.room_cache import CachedRoom, RoomCache
+from frontrow.waitingroom.service.store_clock import StoreClock
 
 log = logging.getLogger("frontrow.room")
 
@@ -37,6 +38,7 @@ class RoomLoops:
         recovery: RoomRecovery,
         writer: AuditWriter,
         clock: Clock,
+        store_clock: StoreClock,
         counts: Counter[str],
         refresh_us: int,
     ) -> None:
@@ -46,6 +48,7 @@ class RoomLoops:
         self._recovery = recovery
         self._writer = writer
         self._clock = clock
+        self._store_clock = store_clock
         self._counts = counts
         self._refresh_us = refresh_us
         self._loops: dict[str, asyncio.Task[None]] = {}
@@ -54,6 +57,7 @@ class RoomLoops:
 
     def track(self, event: str, state: RoomState) -> CachedRoom:
         """Cache a state just read. A new room gets its loop at once if the loops were started."""
+        self._store_clock.follow(state.now_us)
         room = self._cache.update(event, state)
         if self._started and event not in self._loops:
             self._start_loop(event)
@@ -66,6 +70,8 @@ class RoomLoops:
         room = self._cache.find(event)
         seen, issued = room.state, list(room.issued)  # before the call: joins go on while the reply travels
         state = await self._store.snapshot(event)
+        if state is not None:
+            self._store_clock.follow(state.now_us)
         if state is None or is_behind(state, seen, issued):
             state = await self._recovery.rebuild(event)
         elif state.epoch > seen.epoch:  # another process rebuilt the room

@@ -27,6 +27,7 @@ from frontrow.waitingroom.service.leader import Leader
 from frontrow.waitingroom.service.loops import RoomLoops
 from frontrow.waitingroom.service.recovery import RoomRecovery
 from frontrow.waitingroom.service.room_cache import RoomCache
+from frontrow.waitingroom.service.store_clock import StoreClock
 from frontrow.waitingroom.service.visits import Visits
 
 
@@ -49,13 +50,14 @@ class WaitingRoom:
         sale_clock: Clock | None = None,
         pass_algorithm: str = ALGORITHMS[0],
     ) -> None:
-        """`clock` is only used to check passes and proofs; the window and new passes go by the store's clock.
+        """`clock` replaces the store's time when passes are checked; the window and new passes go by the store anyway.
         `durable_joins`: a join is answered after its audit row is on disk (the embedded mode). `sale_clock` is what
         the end of a presale goes by, and `proof_clock` what browsers date their proofs by, if they differ."""
         self.store = store
         self.audit = audit
         self.keys = keys
-        self.clock = clock or WallClock()
+        store_clock = StoreClock()
+        self.clock = clock or store_clock
         self.sale_clock = sale_clock or self.clock
         self.codes = codes or Codes(keys.master_secret)
         self.places = PlaceSigner(keys.place_secrets)
@@ -75,6 +77,7 @@ class WaitingRoom:
             recovery=recovery,
             writer=self._writer,
             clock=self.clock,
+            store_clock=store_clock,
             counts=self.counts,
             refresh_us=refresh_us,
         )
@@ -99,7 +102,7 @@ class WaitingRoom:
             places=self.places,
             passes=self.passes,
             clock=self.clock,
-            proof_clock=proof_clock or self.clock,
+            proof_clock=proof_clock or clock or WallClock(),
             counts=self.counts,
         )
         control = RoomControl(

@@ -17,7 +17,8 @@ import redis.exceptions
 
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError, Unavailable
-from frontrow.core.redis_url import connect, disconnect
+from frontrow.core.redis_breaker import RedisBreaker
+from frontrow.core.redis_url import connect, disconnect, is_cluster
 from frontrow.waitingroom.model.config import MAX_LANES, Phase, RoomConfig
 from frontrow.waitingroom.model.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
 from frontrow.waitingroom.model.phases import change_config, change_phase
@@ -57,6 +58,7 @@ class RedisRoomStore:
         """`clock` replaces the server's clock: for tests only."""
         self.one_place_per_person = one_place_per_person
         self._redis: Any = connect(url, timeout_s=timeout_s)
+        self._breaker = None if is_cluster(url) else RedisBreaker("the waiting room")
         self._clock = clock
         self.calls = 0
 
@@ -256,8 +258,10 @@ class RedisRoomStore:
     async def _send(self, *words: Any, **options: Any) -> Any:
         self.calls += 1
         try:
-            return await self._redis.execute_command(*words, **options)
-        except redis.exceptions.NoScriptError:
+            if self._breaker is None:  # one lost node of a Cluster stops only its own rooms
+                return await self._redis.execute_command(*words, **options)
+            return await self._breaker.call(lambda: self._redis.execute_command(*words, **options))
+        except (redis.exceptions.NoScriptError, Unavailable):
             raise
         except redis.exceptions.ResponseError as error:
             if "ROOMLESS" in str(error):

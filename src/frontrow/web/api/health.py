@@ -12,6 +12,7 @@ from frontrow.web.api import FromPlatform
 from frontrow.web.api.access import Access
 
 READY_WITHIN_S = 2.0
+MAX_CLOCK_ERROR_S = 30.0  # like the doctor's
 
 
 class HealthView(msgspec.Struct):
@@ -46,6 +47,11 @@ async def readyz(platform: FromPlatform) -> HealthView:
                 await platform.stores.claims.lost(event_id)
     except (FrontrowError, TimeoutError):
         raise NotReady("a store does not answer", retry_after_s=1.0) from None
+    if platform.box_office.openings.follower.unreachable:
+        raise NotReady("events are not open yet: a store did not answer", retry_after_s=1.0)
+    ahead_s = platform.wall_ahead_s
+    if abs(ahead_s) > MAX_CLOCK_ERROR_S:
+        raise NotReady(f"this server's clock is off by {abs(ahead_s):.0f} s; set it by NTP", retry_after_s=10.0)
     if platform.server.draining.is_set():
         raise NotReady("this server is stopping", retry_after_s=1.0)
     return HealthView(True, len(platform.box_office.openings.events))

@@ -113,7 +113,7 @@ def _money(platform: Platform) -> Iterator[Family]:
     breaker = {(): float(provider.breaker.is_open)}
     yield _family("frontrow_breaker_open", "gauge", "1 while the payment provider is spared", breaker, add="max")
     about = "Calls to the payment provider"
-    yield _family("frontrow_provider_calls_in_flight", "gauge", about, {(): provider.in_flight})
+    yield _family("frontrow_provider_calls_in_flight", "gauge", about, {(): provider.cap.in_flight})
     about = "Calls spared by the breaker or the cap"
     yield _family("frontrow_provider_calls_spared_total", "counter", about, {(): provider.spared})
 
@@ -139,6 +139,9 @@ def _stores(platform: Platform) -> Iterator[Family]:
     yield _family("frontrow_claims_rebuilds_total", "counter", "Times the claim store was filled anew (F1)", rebuilds)
     lined_up = {(): len(platform.ledger.line)}
     yield _family("frontrow_ledger_line", "gauge", "Writes waiting for the next group commit", lined_up)
+    ahead_s = {(): abs(platform.wall_ahead_s)}
+    help_text = "How far this machine's clock is from the ledger's; above 30 the server is not ready"
+    yield _family("frontrow_clock_error_seconds", "gauge", help_text, ahead_s, add="max")
     age_s = time.time() - platform.server.telemetry.read_at_s if platform.server.telemetry.read_at_s else 0.0
     yield _family("frontrow_figures_age_seconds", "gauge", "Age of the ledger's figures", {(): age_s}, add="max")
 

@@ -14,6 +14,7 @@ from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
+from frontrow.boxoffice.holds.expiry import LedgerClock
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.jobs.background_jobs import Job
 from frontrow.boxoffice.messaging.mail_links import MailLinks
@@ -133,6 +134,11 @@ class Platform:
     room: RoomServices
     server: ServerServices
     jobs: tuple[Job, ...] = field(repr=False)
+
+    @property
+    def wall_ahead_s(self) -> float:
+        """How far this machine's clock is ahead of the ledger's; 0 if the platform was given a clock."""
+        return self.clock.wall_ahead_s() if isinstance(self.clock, LedgerClock) else 0.0
 
     @property
     def ledger(self) -> SqlLedger:

@@ -70,6 +70,7 @@ class PageSettings:
     titles: tuple[tuple[str, str], ...] = ()
     next_url: str = ""  # where the shop is; empty: there is none, and the room says so itself
     secure_cookies: bool = False
+    theme: str = ""  # a style that goes after the page's own
 
 
 def read_wish(query: str) -> str:
@@ -137,12 +138,12 @@ class PlainSurroundings:
 
 
 @functools.cache
-def _page_files() -> tuple[str, str, jinja2.Template]:
-    """Style, script and template of the page, minified once per process."""
+def _page_files(theme: str) -> tuple[str, str, jinja2.Template]:
+    """Style, script and template of the page, minified once per process and theme."""
     folder = files("frontrow.web") / "templates"
     html, css, js = ((folder / name).read_text("utf-8") for name in ("room.html", "room.css", "room.js"))
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    return minify_style(css), minify_script(js), environment.from_string(strip_lines(html))
+    return minify_style(f"{css}\n{theme}"), minify_script(js), environment.from_string(strip_lines(html))
 
 
 class RoomPages:
@@ -159,8 +160,8 @@ class RoomPages:
         self._entry = entry
         self._settings = settings or PageSettings()
         self._surroundings = surroundings or PlainSurroundings(self._settings.titles)
-        self._css, self._js, self._page = _page_files()
-        self._notices = Notices(self._settings.brand)
+        self._css, self._js, self._page = _page_files(self._settings.theme)
+        self._notices = Notices(self._settings.brand, self._settings.theme)
         shop = urlsplit(self._settings.next_url)
         self._shop_origin = f"{shop.scheme}://{shop.netloc}" if shop.netloc else ""
 

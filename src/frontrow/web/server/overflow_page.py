@@ -33,9 +33,9 @@ AGAIN: Final = "setTimeout(()=>location.reload(),document.body.dataset.again*(90
 class Notices:
     """Renders each notice once per language."""
 
-    def __init__(self, brand: str) -> None:
+    def __init__(self, brand: str, theme: str = "") -> None:
         folder = files("frontrow.web") / "templates"
-        self._css = minify_style((folder / "room.css").read_text("utf-8"))
+        self._css = minify_style(f"{(folder / 'room.css').read_text('utf-8')}\n{theme}")
         environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
         self._page = environment.from_string((folder / "overflow.html").read_text("utf-8"))
         self._brand, self._rendered = brand, dict[tuple[str, str], bytes]()

@@ -22,6 +22,7 @@ from frontrow.web.platform.platform import Platform
 from frontrow.web.server.address_caps import AddressCaps
 from frontrow.web.server.overload_middleware import GuardedApp
 from frontrow.web.server.request_middleware import RequestIds
+from frontrow.web.server.waiting_start import wait_for_stores
 
 log = logging.getLogger("frontrow.serve")
 
@@ -67,6 +68,7 @@ def make_server(platform: Platform, routed: Litestar | None = None) -> DrainingS
         table,
         ids.of,
         watch=watch,
+        limits=limiter,
         caps=AddressCaps(overload.max_connections_per_address, overload.uncapped, limiter.is_proxy),
         request_within_s=settings.request_within_s,
         read_within_s=settings.read_within_s,
@@ -88,6 +90,7 @@ def make_server(platform: Platform, routed: Litestar | None = None) -> DrainingS
 async def serve_platform(platform: Platform, sockets: list[socket.socket]) -> None:
     """Serve in this process until told to stop."""
     settings = platform.settings
+    await wait_for_stores(platform, sockets)
     server = make_server(platform)
     gc_tuning.freeze_after_startup()
     log.info("serving", extra={"hot_lane": settings.server.hot_lane, "shared": settings.shared})

@@ -29,6 +29,7 @@ PACKED: Final = frozenset({"png", "woff2"})
 # A style sheet that is served as one file but written as several.
 SHEETS: Final = {"css/site.css": ("css/tokens.css", "css/base.css", "css/parts.css", "css/fans.css", "css/seats.css")}
 MIN_GZIP_BYTES: Final = 400
+THEME: Final = "theme"  # in the place of the files' hash
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _LINE_COMMENT: Final = re.compile(r"^\s*//.*$", re.MULTILINE)
 _IMPORT: Final = re.compile(r"""(?:from|import)\s*\(?\s*"(\.{1,2}/[^"]+\.js)\"""")
@@ -80,6 +81,13 @@ class Assets:
     def texts(self, path: str) -> frozenset[str]:
         """The texts of a module and its imports."""
         return frozenset(text for one in self.with_imports(path) for text in self._texts.get(one, ()))
+
+
+@lru_cache
+def theme_asset(style: str) -> tuple[str, Asset]:
+    """The address and the file of a theme's style."""
+    body = style.encode()
+    return f"/static/{THEME}/{hashlib.sha256(body).hexdigest()[:16]}.css", _packed("theme.css", body)
 
 
 @lru_cache(1)

@@ -7,9 +7,10 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.core.errors import NotFound
+from frontrow.settings.colours import theme_css
 from frontrow.waitingroom.protect.guard import is_plain
 from frontrow.web.api.access import Access
-from frontrow.web.site.assets import site_assets
+from frontrow.web.site.assets import THEME, site_assets, theme_asset
 from frontrow.web.site.cookies import language_cookie
 from frontrow.web.site.languages import LANGUAGES
 from frontrow.web.site.render import render
@@ -30,10 +31,14 @@ async def static_file(request: Request[Any, Any, Any], version: FromPath[str], p
     """A file. Under an older hash (a page from before an update) the current file, not cached."""
     assets = site_assets()
     found = assets.files.get(str(path).lstrip("/"))
+    lasting = version == assets.hash
+    if version == THEME:
+        address, found = theme_asset(theme_css(request.app.state.platform.settings.room.colours))
+        lasting = address == request.url.path
     if found is None:
         raise NotFound("there is no such file")
     headers = {
-        "cache-control": FOREVER if version == assets.hash else "no-cache",
+        "cache-control": FOREVER if lasting else "no-cache",
         "x-content-type-options": "nosniff",
         "cross-origin-resource-policy": "same-origin",
         "vary": "accept-encoding",

@@ -15,10 +15,11 @@ from markupsafe import Markup
 
 from frontrow.boxoffice.model.people import csrf_of
 from frontrow.core.cookies import read_cookie
+from frontrow.settings.colours import theme_css
 from frontrow.web.api.access import Caller, presented
 from frontrow.web.endpoints.cookies import LANGUAGE_COOKIES
 from frontrow.web.platform.platform import Platform
-from frontrow.web.site.assets import site_assets
+from frontrow.web.site.assets import site_assets, theme_asset
 from frontrow.web.site.languages import LANGUAGES, Words, best_language, load_all, words_of
 from frontrow.web.site.security_headers import PLAIN, PagePolicy
 
@@ -84,6 +85,7 @@ def render(
             path=request.url.path,
             here=request.url.path + (f"?{request.url.query}" if request.url.query else ""),
             brand=platform.settings.room.brand,
+            theme_url=_theme_url(platform),
             modules=assets.with_imports(script) if script else [],
             script_texts=words.chosen(assets.texts(script)) if script else {},
             now_ms=platform.clock() // 1000,
@@ -101,6 +103,12 @@ def render(
         body = gzip.compress(body, 5, mtime=0)
         found["content-encoding"] = "gzip"
     return Response(body, status_code=status, headers=found, media_type="text/html")
+
+
+def _theme_url(platform: Platform) -> str:
+    """Where the style of the site's own colours is; empty without them."""
+    style = theme_css(platform.settings.room.colours)
+    return theme_asset(style)[0] if style else ""
 
 
 def _visit_room(caller: Caller, event_id: str) -> str:

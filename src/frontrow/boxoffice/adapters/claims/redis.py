@@ -9,8 +9,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
-from redis.exceptions import RedisError
-
 from frontrow.boxoffice.adapters.claims.redis_best_seats import BestRequest, BestSeatRequests
 from frontrow.boxoffice.adapters.claims.redis_encoding import (
     EventKeys,
@@ -24,7 +22,7 @@ from frontrow.boxoffice.adapters.claims.redis_encoding import (
     owner_mark,
 )
 from frontrow.boxoffice.adapters.claims.redis_rebuild import Rebuild, is_lost
-from frontrow.boxoffice.adapters.claims.redis_shard import Shard, unreachable_error
+from frontrow.boxoffice.adapters.claims.redis_shard import Shard
 from frontrow.boxoffice.model.best_seats import SectionLayout, layouts
 from frontrow.boxoffice.model.claims import (
     BestClaim,
@@ -255,7 +253,4 @@ class RedisClaims:
 
 
 async def _read_keys(shard: Shard, keys: list[bytes]) -> list[bytes | None]:
-    try:
-        return list(await shard.client.mget(keys))
-    except (RedisError, OSError) as error:
-        raise unreachable_error(error) from error
+    return list(await shard.ask(lambda: shard.client.mget(keys)))

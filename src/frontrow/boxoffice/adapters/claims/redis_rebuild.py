@@ -6,10 +6,9 @@ next step.
 """
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
-
-from redis.exceptions import RedisError
 
 from frontrow.boxoffice.adapters.claims.redis_encoding import (
     EventKeys,
@@ -18,7 +17,7 @@ from frontrow.boxoffice.adapters.claims.redis_encoding import (
     epoch_number,
     lifetime_ms,
 )
-from frontrow.boxoffice.adapters.claims.redis_shard import Shard, unreachable_error
+from frontrow.boxoffice.adapters.claims.redis_shard import Shard
 from frontrow.boxoffice.model.claims import TakenSeat
 
 FRESH_US = 2_000_000  # a rebuild that began within this time is still running
@@ -28,12 +27,10 @@ MAX_PARALLEL_STEPS = 16
 
 async def read_epochs(shard: Shard, sections: Sequence[SectionKeys]) -> list[bytes | None]:
     """The values of the sections' epoch keys."""
-    try:
-        if shard.cluster:
-            return list(await asyncio.gather(*(shard.client.get(section.epoch_key) for section in sections)))
-        return list(await shard.client.mget([section.epoch_key for section in sections]))
-    except (RedisError, OSError) as error:
-        raise unreachable_error(error) from error
+    if shard.cluster:
+        keys = [section.epoch_key for section in sections]
+        return list(await asyncio.gather(*(shard.ask(functools.partial(shard.client.get, key)) for key in keys)))
+    return list(await shard.ask(lambda: shard.client.mget([section.epoch_key for section in sections])))
 
 
 async def is_lost(shard: Shard, sections: Sequence[SectionKeys]) -> bool:

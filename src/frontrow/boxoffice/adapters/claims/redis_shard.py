@@ -6,7 +6,7 @@ or promoted server, which may have lost writes, therefore has another epoch and 
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -24,6 +24,7 @@ from frontrow.boxoffice.adapters.claims.redis_encoding import (
 from frontrow.boxoffice.model.claims import ClaimsLost
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import Unavailable
+from frontrow.core.redis_breaker import RedisBreaker
 from frontrow.core.redis_url import call, connect, disconnect, is_cluster
 
 IDENTITY_CHARS = 12
@@ -44,6 +45,7 @@ class Shard:
         self.identity = ""
         options: dict[str, Any] = {} if self.cluster else {"redis_connect_func": self._on_connect}
         self.client: Any = connect(url, timeout_s=timeout_s, **options)
+        self.breaker = RedisBreaker("the seat store")
         self.requests: Coalescer[SeatRequest, Any] = Coalescer(
             self._send, max_batch=max_batch, max_waiting=max_waiting, name="seat claims"
         )
@@ -53,18 +55,27 @@ class Shard:
         await connection.send_command("INFO", "server")
         self.identity = _run_id(await connection.read_response())
 
-    async def read_identity(self) -> str:
-        """Ask the server, or all primaries of the Cluster, for its run id. The identity is part of the epoch."""
+    async def ask(self, send: Callable[[], Awaitable[Any]]) -> Any:
+        """The reply to `send()`, or an error for callers. One lost node of a Cluster stops only its own seats."""
         try:
-            if self.cluster:
-                info = await self.client.info("server", target_nodes=self.client.PRIMARIES)
-                nodes = info.values() if "run_id" not in info else [info]
-                run_ids = ",".join(sorted(str(node["run_id"]) for node in nodes))
-                self.identity = hashlib.sha256(run_ids.encode()).hexdigest()[:IDENTITY_CHARS]
-            else:
-                self.identity = str((await self.client.info("server"))["run_id"])[:IDENTITY_CHARS]
+            return await (send() if self.cluster else self.breaker.call(send))
+        except (NoScriptError, Unavailable):
+            raise
         except (RedisError, OSError) as error:
             raise unreachable_error(error) from error
+
+    async def read_identity(self) -> str:
+        """Ask the server, or all primaries of the Cluster, for its run id. The identity is part of the epoch."""
+        return str(await self.ask(self._read_identity))
+
+    async def _read_identity(self) -> str:
+        if self.cluster:
+            info = await self.client.info("server", target_nodes=self.client.PRIMARIES)
+            nodes = info.values() if "run_id" not in info else [info]
+            run_ids = ",".join(sorted(str(node["run_id"]) for node in nodes))
+            self.identity = hashlib.sha256(run_ids.encode()).hexdigest()[:IDENTITY_CHARS]
+        else:
+            self.identity = str((await self.client.info("server"))["run_id"])[:IDENTITY_CHARS]
         return self.identity
 
     async def get_identity(self) -> str:
@@ -75,12 +86,9 @@ class Shard:
         """Call a script once. A server that does not have the script has not run it, so it is sent with its source."""
         source, sha = load_script(name)
         try:
-            try:
-                return await call(self.client, "EVALSHA", sha, len(keys), *keys, *args)
-            except NoScriptError:
-                return await call(self.client, "EVAL", source, len(keys), *keys, *args)
-        except (RedisError, OSError) as error:
-            raise unreachable_error(error) from error
+            return await self.ask(lambda: call(self.client, "EVALSHA", sha, len(keys), *keys, *args))
+        except NoScriptError:
+            return await self.ask(lambda: call(self.client, "EVAL", source, len(keys), *keys, *args))
 
     def epoch_text(self, section: SectionKeys) -> str:
         return f"{section.epoch}:{self.identity}"

@@ -1,7 +1,8 @@
 """Opens a ledger by its URL.
 
 An embedded ledger (SQLite) upgrades its file to the newest schema. PostgreSQL must have been migrated by `frontrow
-ledger migrate`, so that a fleet of servers is upgraded once and on purpose.
+ledger migrate`, so that a fleet of servers is upgraded once and on purpose. A server of the version before may start
+on a ledger that was migrated for the next one, as long as the ledger lists its version.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ from typing import Any
 from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
 from frontrow.boxoffice.adapters.ledger.engine.sqlite import SqliteStore
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
-from frontrow.boxoffice.adapters.ledger.schema import newest_version, schema_version
+from frontrow.boxoffice.adapters.ledger.schema import check_served, known_versions, newest_version, schema_version
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.core.errors import ConfigError
 
@@ -23,12 +24,14 @@ async def open_ledger(url: str, *, auto_migrate: bool | None = None, warm: bool 
     if auto_migrate is None:
         auto_migrate = not is_postgres(url)
     version, newest = await asyncio.to_thread(schema_version, url), newest_version()
-    if version != newest and not auto_migrate:
+    if version and version not in known_versions():
+        await asyncio.to_thread(check_served, url, version)
+    elif version != newest and not auto_migrate:
         raise ConfigError(
             f"the ledger has schema {version or 'none'}, {newest} is needed: run `frontrow ledger migrate`",
             param="ledger",
         )
-    if version != newest:
+    elif version != newest:
         await asyncio.to_thread(_migrate, url)
     if is_postgres(url):
         store = PostgresStore(url, **options)

@@ -12,12 +12,12 @@ from typing import Final
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection, create_engine, pool, text
+from sqlalchemy import Connection, create_engine, inspect, pool, text
 from sqlalchemy.event import listen
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
-from frontrow.boxoffice.adapters.ledger.schema import MIGRATIONS
+from frontrow.boxoffice.adapters.ledger.schema import MIGRATIONS, compatible_versions
 from frontrow.core.postgres_url import PostgresHosts
 
 LOCK_KEY: Final = 0x66726F6E74726F77  # "frontrow"
@@ -47,7 +47,17 @@ def _upgrade(connection: Connection, revision: str) -> str:
         connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": LOCK_KEY})
         connection.commit()
     command.upgrade(config, revision)
-    return _version(connection)
+    version = _version(connection)
+    _list_served(connection, version)
+    return version
+
+
+def _list_served(connection: Connection, version: str) -> None:
+    """Write down which versions of the program this schema serves."""
+    if "served_versions" in inspect(connection).get_table_names():
+        served = [{"version": one} for one in compatible_versions(version)]
+        connection.execute(text("DELETE FROM served_versions"))
+        connection.execute(text("INSERT INTO served_versions (version) VALUES (:version)"), served)
 
 
 def _version(connection: Connection) -> str:

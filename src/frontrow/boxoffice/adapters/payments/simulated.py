@@ -77,6 +77,12 @@ class ProviderState:
         self.answers: dict[str, tuple[str, Any]] = {}  # idempotency key -> (the request, the stored answer)
         self.next_number = 1
 
+    def clear(self) -> None:
+        """Forget everything."""
+        for kept in (self.objects, self.refunds, self.refund_ids, self.authorised_at_us, self.answers):
+            kept.clear()
+        self.next_number = 1
+
     def refunds_of(self, ref: str) -> list[dict[str, Any]]:
         return [self.refunds[refund_id] for refund_id in self.refund_ids.get(ref, ())]
 

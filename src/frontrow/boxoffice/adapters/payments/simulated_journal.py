@@ -2,11 +2,12 @@
 
 So an embedded server can be restarted, and a test can kill a process between a call and its answer, without the
 "provider" forgetting whose money it holds. The file has one JSON line per call. A line that was cut off by a crash is a
-call that never happened. Several processes (servers and `frontrow work`) may share one file: each call takes a lock and
-first reads what the others wrote.
+call that never happened, and so is one that found the disk full. Several processes (servers and `frontrow work`) may
+share one file: each call takes a lock and first reads what the others wrote.
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -62,7 +63,23 @@ class PaymentJournal:
             state.objects.get(ref),
             state.refunds_of(ref),
         )
-        self._read_bytes += self._file.write(msgspec.json.encode(line) + b"\n")
+        text = msgspec.json.encode(line) + b"\n"
+        try:
+            written = self._file.write(text)
+            if written != len(text):  # a full disk takes the first part and says nothing
+                raise OSError(errno.ENOSPC, "no space left for the journal")
+        except OSError as error:
+            self._undo(state)
+            raise ProviderUnknown(f"the call was not carried out: {error.strerror}") from error
+        self._read_bytes += len(text)
+
+    def _undo(self, state: ProviderState) -> None:
+        """The call never happened: remove what was written of it and go back to what the file says."""
+        with contextlib.suppress(OSError):  # else the next reader removes the torn line
+            self._file.truncate(self._read_bytes)
+        state.clear()
+        self._read_bytes = 0
+        self._catch_up(state)
 
     def close(self) -> None:
         self._file.close()

@@ -28,13 +28,15 @@ from frontrow.web.site.event_display import seat_parts, shown
 from frontrow.web.site.fans.demo_cards import SHOWN, method_of
 from frontrow.web.site.languages import N_, Words
 from frontrow.web.site.render import render, words_for
-from frontrow.web.site.routes import Form, FromForm, action, go_to, page
+from frontrow.web.site.routes import FromForm, action, go_to, page
 from frontrow.web.site.security_headers import PLAIN, STRIPE
 
 Asked = Request[Any, Any, Any]
 BAD_EMAIL: Final = N_("This does not look like an email address.")
 NO_ERRORS: Final = {"email": "", "card": ""}
 _OUTCOME_SCRIPTS: Final = {"bank": "js/outcome.js", "retrying": "js/outcome.js", "visit_over": "", "given_up": ""}
+NO_CARD: Final = "none"
+HOSTED: Final = "hosted"  # what a provider of your own gets as the method when its page is to ask the fan
 BAD_CARD: Final = N_("This is not a card number.")
 MISTYPED_CARD: Final = N_(
     "Please check the card number, the expiry date and the security code. Your seats are still held."
@@ -86,6 +88,11 @@ async def _checkout(request: Asked, platform: Platform, caller: Caller, booking:
 def _uses_stripe(platform: Platform) -> bool:
     """Whether cards go into Stripe's own form, straight from the browser."""
     return platform.box_office.provider.name == "stripe"
+
+
+def _is_hosted(platform: Platform) -> bool:
+    """Whether people pay on a page of the provider: one that is neither Stripe nor the demo's."""
+    return not _uses_stripe(platform) and not _is_demo(platform)
 
 
 async def _ended(request: Asked, platform: Platform, booking: Booking, headers: dict[str, str]) -> Response[bytes]:
@@ -207,6 +214,7 @@ async def _form_page(
         proven=proven,
         cards=SHOWN,
         stripe=stripe,
+        hosted=_is_hosted(platform),
         free=booking.amount_minor == 0,
         publishable=platform.settings.stripe.publishable_key,
         client_secret=outcome.client_secret if outcome else "",
@@ -243,12 +251,13 @@ async def pay(
     free = booking.amount_minor == 0
     if _uses_stripe(platform) and not free:  # no card number ever comes here: the form was sent without its script
         return go_to(f"/checkout/{booking.id}")
-    method, errors = _checked(form, filled, proven=bool(proven), free=free)
-    if errors:
+    chosen = NO_CARD if free else HOSTED if _is_hosted(platform) else method_of(form.one("card", 40))
+    errors = _errors_in(filled, chosen, proven=bool(proven))
+    if errors or chosen is None:
         return await _form_page(request, platform, caller, booking, filled=filled, errors=errors)
     await _keep_contact(request, platform, booking, filled)
     try:
-        outcome = await platform.box_office.purchases.pay(booking, visit, method)
+        outcome = await platform.box_office.purchases.pay(booking, visit, chosen)
     except HoldEnded:
         return await outcome_page(request, platform, booking, "expired", 410)
     if outcome.state is CheckoutState.DECLINED:
@@ -306,15 +315,14 @@ def _filled_before(contact: Contact, ready: Ready) -> Ready:
     return Ready(contact.name or ready.name, contact.email or ready.email)
 
 
-def _checked(form: Form, filled: Ready, *, proven: bool, free: bool) -> tuple[str, dict[str, str]]:
-    """The payment method, and what is wrong with the form by field."""
+def _errors_in(filled: Ready, method: str | None, *, proven: bool) -> dict[str, str]:
+    """What is wrong with the form, by field."""
     errors = {}
     if not proven and not is_email(filled.email):
         errors["email"] = BAD_EMAIL
-    method = "none" if free else method_of(form.one("card", 40))
     if method is None:
         errors["card"] = BAD_CARD
-    return method or "", errors
+    return errors
 
 
 @action("/checkout/{booking_id:str}/extend", "extend", Access.OWNER)

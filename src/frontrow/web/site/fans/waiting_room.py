@@ -55,7 +55,7 @@ class SiteSurroundings:
         self._events = events
         self._zones = zones
         self._own_shop = settings.next_url in ("", "/")
-        self._notices = Notices(settings.brand)
+        self._notices = Notices(settings.brand, settings.theme)
 
     def words(self, request: EndpointRequest) -> Any:
         return words_in(request)

@@ -18,6 +18,7 @@ from frontrow.core.guest_identity import with_event
 
 revision = "0012"
 down_revision = "0011"
+contracts = True  # servers of earlier versions would go on making the old names
 
 CHUNK = 2_000
 OLD = "fan LIKE 'place:%' AND fan NOT LIKE 'place:%:%'"

@@ -1,0 +1,467 @@
+"""Fault runs (F1, F5): two servers, a worker and a crowd of fans on real stores; something breaks; what do fans notice?
+
+Each run breaks one thing, heals it, lets the crowd go on and then checks the history: no seat sold twice, no
+acknowledged booking lost, money adds up, no answer 500, no answer after more than 10 s, nobody's position got worse,
+every confirmation mailed. It prints one line per run and ends with exit code 1 if anything was wrong.
+
+    python -m bench.fault_runs                      # all runs
+    python -m bench.fault_runs --only redis_reset   # one
+"""
+
+import argparse
+import asyncio
+import contextlib
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.migrate import migrate
+from frontrow.boxoffice.model.bookings import BookingState
+from frontrow.core.clock import SystemClock
+from tests.boxoffice.plan_samples import small_plan
+from tests.faults.proxy import Proxy
+from tests.support.processes import Process
+from tests.support.servers import Postgres, Sentinel, Valkey
+from tests.web.api.support import EVENT_ID, put_into
+
+FANS = 60
+CALM_S, FAULT_S, AFTER_S = 4.0, 8.0, 15.0
+LONGEST_S = 10.0
+PATIENCE_S = 30.0
+
+
+@dataclass
+class Record:
+    """What the fans saw."""
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    strange: list[str] = field(default_factory=list)
+    longest_s: float = 0.0
+    worse: int = 0
+    worst: int = 0
+    bought: dict[str, list[str]] = field(default_factory=dict)
+    confirmed_at_s: list[float] = field(default_factory=list)
+    refused_connections: int = 0
+
+
+class Rig:
+    """The stores, each server's way to them, the servers and the worker."""
+
+    def __init__(self, folder: Path, postgres: Postgres, valkey: Valkey) -> None:
+        self.folder, self.postgres, self.valkey = folder, postgres, valkey
+        self.redis_ways: list[Proxy] = []
+        self.ledger_ways: list[Proxy] = []
+        self.servers: list[Process] = []
+        self.worker: Process | None = None
+        self.redis_url = ""  # instead of each server's way
+
+    def env(self, number: int) -> dict[str, str]:
+        redis = self.redis_url or f"redis://127.0.0.1:{self.redis_ways[number].port}/0"
+        return {
+            "FRONTROW_REDIS_URL": redis,
+            "FRONTROW_LEDGER_URL": f"postgresql://postgres@127.0.0.1:{self.ledger_ways[number].port}/postgres",
+            "FRONTROW_SERVER_JOBS_INSIDE": "false",
+            "FRONTROW_MAIL_URL": str(self.folder / "mails"),
+        }
+
+    def machine(self, number: int) -> Path:
+        folder = self.folder / f"machine-{number}"
+        folder.mkdir(exist_ok=True)
+        bank = folder / "payments.jsonl"
+        if not bank.is_symlink():
+            bank.symlink_to(self.folder / "bank.jsonl")
+        return folder
+
+    async def start(self) -> None:
+        for number in range(2):
+            server = Process(["serve", "--port", "0"], self.machine(number), **self.env(number))
+            self.servers.append(server)
+        self.worker = Process(["work"], self.machine(2), **self.env(2))
+        for server in self.servers:
+            server.listening()
+            await server.ready()
+
+
+class Fan:
+    """Buys again and again at one server or the other, as somebody new each time; asks again after a 503."""
+
+    def __init__(self, number: int, rig: Rig, record: Record) -> None:
+        self._random, self._rig, self._record, self._number = random.Random(number), rig, record, number
+        self._stopped = False
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    async def run(self) -> None:
+        turn = 0
+        limits = httpx.Limits(max_connections=4)
+        async with httpx.AsyncClient(timeout=40, limits=limits) as client:
+            while not self._stopped:
+                turn += 1
+                with contextlib.suppress(GaveUp):
+                    await self._buy(client, f"{self._number}-{turn}")
+
+    async def _ask(self, client: httpx.AsyncClient, method: str, path: str, key: str, **more: Any) -> httpx.Response:
+        """Ask until there is an answer that is not 503."""
+        headers = {"Idempotency-Key": key} | more.pop("headers", {})
+        for _ in range(200):
+            server = self._random.choice(self._rig.servers)
+            began_s = time.monotonic()
+            try:
+                answer = await client.request(method, server.url + path, headers=headers, **more)
+            except httpx.TransportError:
+                self._record.refused_connections += 1
+                await asyncio.sleep(0.2)
+                continue
+            took_s = time.monotonic() - began_s
+            self._record.longest_s = max(self._record.longest_s, took_s)
+            self._record.statuses[answer.status_code] += 1
+            if answer.status_code == 500 or (answer.status_code == 503 and "retry-after" not in answer.headers):
+                self._record.strange.append(f"{method} {path}: {answer.status_code} {answer.text[:200]}")
+            if answer.status_code not in (500, 502, 503) and answer.json().get("code") != "idempotency_running":
+                return answer
+            if self._stopped:
+                raise GaveUp
+            await asyncio.sleep(min(1.0, float(answer.headers.get("retry-after", 1))))
+        raise GaveUp
+
+    async def _buy(self, client: httpx.AsyncClient, name: str) -> None:
+        event = f"/v1/events/{EVENT_ID}"
+        joined = await self._ask(client, "POST", f"{event}/room/join", f"{name}-join")
+        place = {"Authorization": f"Bearer {joined.json()['place']}"}
+        last: int | None = None
+        for _ in range(2_000):
+            status = (await self._ask(client, "GET", f"{event}/room/status", name, headers=place)).json()
+            ahead = status.get("ahead")
+            if last is not None and ahead is not None and ahead > last:
+                self._record.worse += 1
+                self._record.worst = max(self._record.worst, ahead - last)
+            last = ahead if ahead is not None else last
+            if status.get("state") == "active":
+                break
+            if status.get("state") == "expired" or self._stopped:
+                raise GaveUp
+            await asyncio.sleep(0.1)
+        claimed = await self._ask(client, "POST", f"{event}/room/claim", f"{name}-claim", headers=place)
+        if claimed.status_code != 201:
+            raise GaveUp
+        shop = {"Frontrow-Pass": claimed.json()["pass"]}
+        wish = {"best": {"count": self._random.choice((1, 1, 2))}}
+        held = await self._ask(client, "POST", f"{event}/holds", f"{name}-hold", headers=shop, json=wish)
+        if held.status_code != 201:
+            raise GaveUp
+        body = held.json()
+        own = shop | {"Frontrow-Booking": body["booking_token"]}
+        if self._random.random() < 0.3:  # changes their mind
+            await self._ask(client, "DELETE", f"/v1/bookings/{body['booking']}/hold", f"{name}-free", headers=own)
+            return
+        pay = {"method": "pm_card_visa", "email": f"fan{name}@example.org"}
+        path = f"/v1/bookings/{body['booking']}"
+        paid = await self._ask(client, "POST", f"{path}/pay", f"{name}-pay", headers=own, json=pay)
+        for _ in range(100):
+            if paid.status_code == 200 and paid.json().get("state") == "confirmed":
+                self._record.bought[body["booking"]] = body.get("seats", [])
+                self._record.confirmed_at_s.append(time.monotonic())
+                return
+            if paid.status_code in (402, 409, 410, 404) or self._stopped:
+                return
+            await asyncio.sleep(0.2)
+            paid = await self._ask(client, "GET", path, name, headers=own)
+
+
+class GaveUp(Exception):
+    """The fan goes home."""
+
+
+Act = Callable[[Rig], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Breaks something for a while."""
+
+    name: str
+    run: Act
+    sentinel: bool = False
+    may_worsen: bool = False  # people's positions, because the room lost its memory
+
+
+async def nothing(rig: Rig) -> None:
+    await asyncio.sleep(FAULT_S)
+
+
+async def redis_reset(rig: Rig) -> None:
+    for _ in range(int(FAULT_S / 0.25)):
+        rig.redis_ways[0].reset()
+        await asyncio.sleep(0.25)
+
+
+async def redis_cut_off(rig: Rig) -> None:
+    rig.redis_ways[0].blackhole()
+    await asyncio.sleep(FAULT_S)
+    rig.redis_ways[0].swallowing = False
+    rig.redis_ways[0].reset()
+
+
+async def redis_killed(rig: Rig) -> None:
+    rig.valkey.kill()
+    await asyncio.sleep(2)
+    rig.valkey.start()
+
+
+async def redis_wiped(rig: Rig) -> None:
+    rig.valkey.command("FLUSHALL")
+
+
+async def redis_paused(rig: Rig) -> None:
+    rig.valkey.pause()
+    await asyncio.sleep(FAULT_S)
+    rig.valkey.resume()
+
+
+async def redis_read_only(rig: Rig) -> None:
+    """It became somebody's replica, and is made a primary again."""
+    with Valkey() as other:
+        rig.valkey.command("CONFIG", "SET", "replica-serve-stale-data", "yes")
+        rig.valkey.command("REPLICAOF", "127.0.0.1", other.port)
+        await asyncio.sleep(FAULT_S)
+        rig.valkey.command("REPLICAOF", "NO", "ONE")
+
+
+async def server_restarted_without_redis(rig: Rig) -> None:
+    rig.redis_ways[0].blackhole()
+    rig.servers[0].kill()
+    rig.servers[0].start()
+    rig.servers[0].listening()
+    await asyncio.sleep(FAULT_S)
+    rig.redis_ways[0].swallowing = False
+    rig.redis_ways[0].reset()
+
+
+async def ledger_cut_off(rig: Rig) -> None:
+    rig.ledger_ways[0].blackhole()
+    await asyncio.sleep(FAULT_S)
+    rig.ledger_ways[0].swallowing = False
+    rig.ledger_ways[0].reset()
+
+
+async def ledger_reset(rig: Rig) -> None:
+    for _ in range(int(FAULT_S / 0.5)):
+        rig.ledger_ways[0].reset()
+        await asyncio.sleep(0.5)
+
+
+async def ledger_away(rig: Rig) -> None:
+    for way in rig.ledger_ways:
+        way.blackhole()
+    await asyncio.sleep(25)
+    for way in rig.ledger_ways:
+        way.swallowing = False
+        way.reset()
+
+
+async def ledger_killed(rig: Rig) -> None:
+    rig.postgres.kill()
+    for _ in range(100):
+        await asyncio.sleep(0.1)
+        with contextlib.suppress(Exception):
+            rig.postgres.start()
+            return
+
+
+async def ledger_locked(rig: Rig) -> None:
+    """Somebody's transaction locks every booking and then does nothing."""
+    with psycopg.connect(rig.postgres.url) as frozen:
+        frozen.execute("SELECT id FROM bookings FOR UPDATE")
+        await asyncio.sleep(FAULT_S)
+
+
+async def ledger_crowded(rig: Rig) -> None:
+    """Somebody takes every connection, and ours are cut."""
+    with contextlib.ExitStack() as others:
+        with contextlib.suppress(psycopg.OperationalError):
+            for _ in range(1_000):
+                others.enter_context(psycopg.connect(rig.postgres.url))
+        for way in rig.ledger_ways:
+            way.reset()
+        await asyncio.sleep(FAULT_S)
+
+
+async def server_killed(rig: Rig) -> None:
+    rig.servers[0].kill()
+    await asyncio.sleep(1)
+    rig.servers[0].start()
+    rig.servers[0].listening()
+    await rig.servers[0].ready()
+
+
+async def worker_killed(rig: Rig) -> None:
+    assert rig.worker is not None
+    for _ in range(3):
+        rig.worker.kill()
+        rig.worker.start()
+        await asyncio.sleep(3)
+
+
+async def sentinel_failover(rig: Rig) -> None:
+    rig.valkey.kill()
+    await asyncio.sleep(FAULT_S)
+
+
+FAULTS = [
+    Fault("nothing", nothing),
+    Fault("redis_reset", redis_reset),
+    Fault("redis_cut_off", redis_cut_off),
+    Fault("redis_killed", redis_killed),
+    Fault("redis_wiped", redis_wiped),
+    Fault("redis_paused", redis_paused),
+    Fault("redis_read_only", redis_read_only),
+    Fault("sentinel_failover", sentinel_failover, sentinel=True),
+    Fault("server_restarted_without_redis", server_restarted_without_redis),
+    Fault("server_killed", server_killed),
+    Fault("worker_killed", worker_killed),
+    Fault("ledger_cut_off", ledger_cut_off),
+    Fault("ledger_reset", ledger_reset),
+    Fault("ledger_away", ledger_away),
+    Fault("ledger_killed", ledger_killed),
+    Fault("ledger_locked", ledger_locked),
+    Fault("ledger_crowded", ledger_crowded),
+]
+
+
+@contextlib.asynccontextmanager
+async def rigged(fault: Fault) -> AsyncIterator[Rig]:
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        postgres = stack.enter_context(Postgres("-c", "fsync=off", "-c", "max_connections=60"))
+        valkey = stack.enter_context(Valkey())
+        await asyncio.to_thread(migrate, postgres.url)
+        ledger = await open_ledger(postgres.url)
+        await put_into(ledger, SystemClock()(), small_plan(rows=26, seats=150), hold_ttl_s=300)
+        await ledger.aclose()
+        rig = Rig(folder, postgres, valkey)
+        if fault.sentinel:
+            replica = stack.enter_context(Valkey("--replicaof", f"127.0.0.1 {valkey.port}"))
+            sentinel = stack.enter_context(Sentinel(valkey))
+            rig.redis_url = sentinel.url
+            while b"state=online" not in valkey.command("INFO", "replication"):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+            assert replica.pid
+        async with contextlib.AsyncExitStack() as ways:
+            for _ in range(3):
+                rig.redis_ways.append(await ways.enter_async_context(Proxy(valkey.port)))
+                rig.ledger_ways.append(await ways.enter_async_context(Proxy(postgres.port)))
+            try:
+                await rig.start()
+                yield rig
+            finally:
+                for process in [*rig.servers, rig.worker]:
+                    if process is not None:
+                        with contextlib.suppress(Exception):
+                            process.kill()
+                        with contextlib.suppress(Exception):
+                            process.stop()
+
+
+async def run(fault: Fault) -> list[str]:
+    """Run it; what was wrong."""
+    async with rigged(fault) as rig:
+        record = Record()
+        fans = [Fan(number, rig, record) for number in range(FANS)]
+        crowd = [asyncio.create_task(fan.run()) for fan in fans]
+        await asyncio.sleep(CALM_S)
+        calm, began_s = len(record.bought), time.monotonic()
+        await fault.run(rig)
+        healed_s = time.monotonic()
+        await asyncio.sleep(AFTER_S)
+        for fan in fans:
+            fan.stop()
+        results = await asyncio.gather(*crowd, return_exceptions=True)
+        wrong = [f"a fan failed: {error!r}" for error in results if isinstance(error, BaseException)]
+        after = [at for at in record.confirmed_at_s if at > healed_s]
+        during = sum(began_s < at <= healed_s for at in record.confirmed_at_s)
+        again_s = min(after) - healed_s if after else float("inf")
+        wrong += await check(rig, record, fault)
+        mailed_s = await mails_complete(rig, record)
+        if mailed_s is None:
+            wrong.append("confirmations were not mailed")
+        print(
+            f"{fault.name:32} bought {calm}+{during}+{len(after)}  again after {again_s:4.1f} s  "
+            f"longest {record.longest_s:4.1f} s  worse {record.worse} (by {record.worst})  "
+            f"mails after {mailed_s if mailed_s is None else round(mailed_s, 1)} s  "
+            f"{dict(sorted(record.statuses.items()))}",
+            flush=True,
+        )
+        for process in rig.servers:
+            log = (process._folder / "errors.log").read_text(errors="replace")
+            if "Traceback" in log:
+                wrong.append(
+                    "a traceback: "
+                    + log[log.index("Traceback") :].replace("\\n", "\n")[:200]
+                    + " ... "
+                    + log[log.index("Traceback") :].partition("level")[0].replace("\\n", "\n")[-900:]
+                )
+        return wrong
+
+
+async def check(rig: Rig, record: Record, fault: Fault) -> list[str]:
+    """Compare what fans were told with what the ledger has."""
+    wrong = []
+    ledger = await open_ledger(rig.postgres.url)
+    sold: Counter[int] = Counter()
+    for booking_id in record.bought:
+        booking = await ledger.booking(booking_id)
+        if booking is None or booking.state is not BookingState.CONFIRMED:
+            wrong.append(f"{booking_id} was acknowledged and is {booking.state if booking else 'lost'}")
+        else:
+            sold.update(booking.seats)
+    await ledger.aclose()
+    wrong += [f"seat {seat} was sold {times} times" for seat, times in sold.items() if times > 1]
+    wrong += sorted(set(record.strange))[:5]
+    if record.strange:
+        wrong.append(f"{len(record.strange)} strange answers")
+    if record.longest_s > LONGEST_S + 0.5:
+        wrong.append(f"somebody waited {record.longest_s:.1f} s")
+    if record.worse and not fault.may_worsen:
+        wrong.append(f"{record.worse} positions got worse")
+    if not record.bought:
+        wrong.append("nobody bought anything")
+    return wrong
+
+
+async def mails_complete(rig: Rig, record: Record) -> float | None:
+    """How long until every acknowledged booking had its mail; None if that took too long."""
+    began_s = time.monotonic()
+    while time.monotonic() - began_s < PATIENCE_S:
+        names = {path.name for path in (rig.folder / "mails").glob("confirmed-*.eml")}
+        if all(any(booking in name for name in names) for booking in record.bought):
+            return time.monotonic() - began_s
+        await asyncio.sleep(0.2)
+    return None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", action="append", choices=[fault.name for fault in FAULTS])
+    chosen = parser.parse_args().only
+    failed = False
+    for fault in FAULTS:
+        if not chosen or fault.name in chosen:
+            for line in asyncio.run(run(fault)):
+                failed = True
+                print(f"    {line}", flush=True)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

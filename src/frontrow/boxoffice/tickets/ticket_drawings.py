@@ -1,0 +1,54 @@
+"""PDFs of tickets, drawn beside the event loop, each once: the same tickets give the same file."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from frontrow.boxoffice.messaging.locale_formats import language_of
+from frontrow.boxoffice.tickets.ticket_sheets import Sheet
+from frontrow.core.heavy_work import HeavyWork, Urgency
+
+MAX_CACHED_BYTES: Final = 16 * 1024 * 1024  # of PDFs; one ticket has about 3 kB
+DRAWN_WITHIN_S: Final = 20.0
+Key = tuple[str, tuple[Sheet, ...]]
+
+
+class TicketDrawings:
+    """Draws by `HeavyWork`, keeps the latest files, and lets callers who want the same file wait for one drawing."""
+
+    def __init__(self, work: HeavyWork) -> None:
+        self._work = work
+        self._cached: dict[Key, bytes] = {}  # the least recently used first
+        self._cached_bytes = 0
+        self._drawing: dict[Key, asyncio.Task[bytes]] = {}
+
+    async def draw(self, sheets: Sequence[Sheet], locale: str, urgency: Urgency) -> bytes:
+        key = (language_of(locale), tuple(sheets))
+        found = self._cached.pop(key, None)
+        if found is not None:
+            self._cached[key] = found
+            return found
+        drawing = self._drawing.get(key)
+        if drawing is None:
+            drawing = self._drawing[key] = asyncio.create_task(self._draw(key, urgency), name="tickets")
+            drawing.add_done_callback(lambda task: self._end(key, task))
+        return await asyncio.shield(drawing)
+
+    async def _draw(self, key: Key, urgency: Urgency) -> bytes:
+        language, sheets = key
+        return await self._work.run(urgency, DRAWN_WITHIN_S, draw_tickets, sheets, language)
+
+    def _end(self, key: Key, task: "asyncio.Task[bytes]") -> None:
+        self._drawing.pop(key, None)
+        if task.cancelled() or task.exception() is not None:
+            return
+        self._cached[key] = drawn = task.result()
+        self._cached_bytes += len(drawn)
+        while self._cached_bytes > MAX_CACHED_BYTES:
+            self._cached_bytes -= len(self._cached.pop(next(iter(self._cached))))
+
+
+def draw_tickets(sheets: Sequence[Sheet], language: str) -> bytes:
+    from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf  # slow to import: not at startup
+
+    return tickets_pdf(sheets, locale=language)

@@ -1,0 +1,83 @@
+"""An upgrade during a sale: servers of an earlier version go on selling while the ledger is migrated and servers of
+this version start beside them (docs/guides/upgrade.md).
+
+The earlier version is real: `tests/data/frontrow_before.tar.xz` is its program (without fonts and pictures), from a
+time when the ledger had version 0018. What this proves: its statements work on the present schema, and both versions
+understand each other's keys, places, passes, claims, holds and payments. After a release, renew the file from its tag:
+
+    git archive <tag> -- src/frontrow ':!*.ttf' ':!*.ttf.xz' ':!*.wasm' ':!*.png' ':!*.md' | xz -9e > \
+        tests/data/frontrow_before.tar.xz
+"""
+
+import asyncio
+import tarfile
+from pathlib import Path
+
+import httpx
+
+from frontrow.app.ledger_tools import migrate_ledger, verify_ledger
+from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
+from frontrow.boxoffice.adapters.ledger.migrate import migrate
+from frontrow.boxoffice.adapters.ledger.schema import newest_version
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.core.clock import SystemClock
+from tests.app.test_two_servers import _sold, a_folder, buy
+from tests.boxoffice.plan_samples import small_plan
+from tests.support.processes import Process
+from tests.web.api.script import Buyer
+from tests.web.api.support import EVENT_ID, put_into
+
+BEFORE = Path("tests/data/frontrow_before.tar.xz")
+BEFORE_SCHEMA = "0018"
+FANS = 5  # per stage: before, during and after
+
+
+async def test_servers_of_two_versions_sell_one_event_during_the_upgrade(tmp_path, redis_url, postgres_url):
+    with tarfile.open(BEFORE) as archive:
+        archive.extractall(tmp_path / "before", filter="data")
+    assert await asyncio.to_thread(migrate, postgres_url, BEFORE_SCHEMA) == BEFORE_SCHEMA
+    ledger = SqlLedger(PostgresStore(postgres_url))
+    await put_into(ledger, SystemClock()(), small_plan(rows=8), hold_ttl_s=300)
+    stores = {"FRONTROW_REDIS_URL": redis_url, "FRONTROW_LEDGER_URL": postgres_url}
+    path = {"PYTHONPATH": str(tmp_path / "before" / "src")}
+    command, folders = ["serve", "--port", "0"], [a_folder(tmp_path, number) for number in range(2)]
+    old = Process(command, folders[0], own_keys=True, program="frontrow.cli", **stores, **path)
+    running = [old]
+    inner = httpx.AsyncHTTPTransport(limits=httpx.Limits(max_connections=60))
+    try:
+        old.listening()
+        await old.ready()
+        urls = [old.url]
+        async with httpx.AsyncClient(base_url=old.url) as client:
+            document = (await client.get("/openapi.json")).json()
+            early = Buyer(client, document)
+            await early.enter(EVENT_ID)
+            held = await early.hold(EVENT_ID, seats=["S-A-1"])
+        buying = [asyncio.create_task(buy(number, inner, urls, document)) for number in range(FANS)]
+        await _sold(ledger, 3)
+        before, after = await asyncio.to_thread(migrate_ledger, postgres_url)  # while they buy
+        assert (before, after) == (BEFORE_SCHEMA, newest_version())
+        buying += [asyncio.create_task(buy(number, inner, urls, document)) for number in range(FANS, 2 * FANS)]
+        new = Process(command, folders[1], own_keys=True, **stores)
+        running.append(new)
+        new.listening()
+        await new.ready()
+        urls.append(new.url)  # both are asked from now on, often in one purchase
+        buying += [asyncio.create_task(buy(number, inner, urls, document)) for number in range(2 * FANS, 3 * FANS)]
+        async with httpx.AsyncClient(base_url=new.url) as client:
+            early.client = client
+            assert (await early.pay(held["booking"]))["state"] == "confirmed", "held there, paid here"
+        urls.remove(old.url)
+        assert old.stop() == 0
+        running.remove(old)
+        bought = await asyncio.gather(*buying)
+    finally:
+        codes = [server.stop() for server in running]
+        await inner.aclose()
+        await ledger.aclose()
+    assert codes == [0]
+    assert {one["state"] for one in bought} == {"confirmed"}
+    seats = [ticket["seat"] for one in bought for ticket in one["tickets"]]
+    assert len({*seats, "S-A-1"}) == len(seats) + 1 == 3 * FANS + 1
+    problems, _ = await verify_ledger(postgres_url)
+    assert problems == []

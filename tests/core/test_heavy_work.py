@@ -1,0 +1,84 @@
+"""CPU-heavy work beside the event loop: in order of urgency, bounded, and killed when it is late."""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frontrow.boxoffice.plans.plan_reader import BadPlan
+from frontrow.core.errors import Overloaded, Unavailable
+from frontrow.core.heavy_work import HeavyWork, Urgency
+from tests.support.heavy_functions import refuse, work_for_ever
+
+
+async def test_work_that_is_late_or_unwanted_is_killed_and_the_next_is_done(tmp_path):
+    work, told = HeavyWork(1), tmp_path / "pid"
+    try:
+        assert await work.run(Urgency.IMPORT, 60, os.getpid) != os.getpid()
+        with pytest.raises(BadPlan) as refused:
+            await work.run(Urgency.IMPORT, 60, refuse)
+        assert refused.value.param == "row"
+        with pytest.raises(Unavailable, match="longer than 0.3 s"):
+            await work.run(Urgency.IMPORT, 0.3, work_for_ever, str(told))
+        assert await is_gone(int(told.read_text()))
+        told.unlink()
+        left = asyncio.create_task(work.run(Urgency.IMPORT, 60, work_for_ever, str(told)))
+        for _ in range(1_000):
+            if told.exists() and told.read_text():
+                break
+            await asyncio.sleep(0.01)
+        left.cancel()
+        assert await is_gone(int(told.read_text()))
+    finally:
+        await work.aclose()
+
+
+async def is_gone(pid: int) -> bool:
+    for _ in range(1_000):
+        if not is_running(pid):
+            return True
+        await asyncio.sleep(0.01)
+    return False
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+async def test_the_most_urgent_goes_first_and_too_many_are_refused():
+    work, done = HeavyWork(max_waiting=3), []
+
+    async def ask(urgency: Urgency, number: int) -> None:
+        await work.run(urgency, 60, time.sleep, 0)
+        done.append(number)
+
+    asked = [
+        asyncio.create_task(ask(urgency, number))
+        for number, urgency in enumerate((Urgency.MAIL, Urgency.MAIL, Urgency.IMPORT, Urgency.SOMEBODY_WAITS))
+    ]
+    await asyncio.sleep(0)
+    assert work.waiting == 3
+    with pytest.raises(Overloaded):
+        await work.run(Urgency.SOMEBODY_WAITS, 60, time.sleep, 0)
+    await asyncio.gather(*asked)
+    assert done == [0, 3, 2, 1]
+
+
+async def test_who_leaves_while_waiting_takes_nobodys_turn():
+    work = HeavyWork()
+
+    def ask() -> "asyncio.Task[Any]":
+        return asyncio.create_task(work.run(Urgency.MAIL, 60, time.sleep, 0))
+
+    first, leaving, last = ask(), ask(), ask()
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await asyncio.gather(first, last)
+    assert leaving.cancelled() or leaving.done()
+    assert work.waiting == 0
