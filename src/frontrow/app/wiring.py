@@ -10,7 +10,7 @@ import contextlib
 import functools
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -41,6 +41,7 @@ from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.jobs.background_jobs import GROUPS, Job, box_office_jobs, every, money_jobs
 from frontrow.boxoffice.jobs.sales_follower import FollowedSeats, SalesFollower
 from frontrow.boxoffice.jobs.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
+from frontrow.boxoffice.messaging.endpoint_secrets import EndpointSecrets
 from frontrow.boxoffice.messaging.mail_links import MailLinks
 from frontrow.boxoffice.messaging.notifications import Notifier
 from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
@@ -57,7 +58,7 @@ from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
-from frontrow.boxoffice.seatmap.frame_log import FrameLog, MemoryFrameLog
+from frontrow.boxoffice.seatmap.frame_log import FrameLogs, MemoryFrameLogs
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
@@ -71,6 +72,7 @@ from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.heavy_work import HeavyWork
 from frontrow.core.ids import Ids
 from frontrow.core.settings_loader import load, named
+from frontrow.core.vault import Vault
 from frontrow.limits.http.client import ClientAddress
 from frontrow.settings.colours import theme_css
 from frontrow.settings.platform import PlatformSettings, read_settings
@@ -113,7 +115,6 @@ __all__ = ["Platform", "PlatformSettings", "Secrets", "WorkUrls", "open_jobs", "
 
 REFUSED_BY_POSTGRES: Final = ("28", "3D")  # a wrong user or password, or no such database: waiting would not help
 ALL_GROUPS: Final = (*GROUPS, WAITLIST_GROUP)
-MakeFrameLog = Callable[[str], FrameLog]
 
 
 class WorkUrls(msgspec.Struct, frozen=True):
@@ -180,7 +181,9 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         with named("mail.url"):
             channels = open_channels(settings.mail_url, settings.messages, ledger.messages, outgoing, now)
         links = MailLinks(secret_keys.key("mail links"), settings.public_url)
-        messaging = _make_messaging(adapters, channels, links, box_office.desk, box_office.receipts)
+        endpoint_secrets = EndpointSecrets(Vault([secret_keys.key("webhooks")]))
+        await endpoint_secrets.seal_existing(ledger.messages, now())
+        messaging = _make_messaging(adapters, channels, links, box_office.desk, box_office.receipts, endpoint_secrets)
         openings, browse = box_office.openings, box_office.browse
         people = _make_people(settings, ledger, now, ids, secret_keys)
         stack.push_async_callback(people.aclose)
@@ -231,6 +234,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             room_defaults=settings.room.rules(),
             human_checks=settings.room.human_checks,
             work=adapters.work,
+            endpoint_secrets=endpoint_secrets,
             speeds=telemetry.speeds,
             recent_speeds=telemetry.recent_speeds,
         )
@@ -300,10 +304,15 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
         adapters = _Adapters(ledger=ledger, clock=clock, claims=claims, provider=provider, outgoing=outgoing, bus=bus)
         keys = TicketKeys.opened(work.keys)
         channels = open_channels(work.mail, load(MessageSettings, "messages"), ledger.messages, outgoing, clock)
-        link_key = Secrets(work.secret_key.encode()).key("mail links") if work.secret_key else b""
+        given = Secrets(work.secret_key.encode()) if work.secret_key else None
         desk = TicketDesk(ledger, keys)
         messaging = _make_messaging(
-            adapters, channels, MailLinks(link_key, work.public_url), desk, Receipts(ledger, desk)
+            adapters,
+            channels,
+            MailLinks(given.key("mail links") if given else b"", work.public_url),
+            desk,
+            Receipts(ledger, desk),
+            EndpointSecrets(Vault([given.key("webhooks")]) if given else None),
         )
         yield _ledger_jobs(adapters, Issuer(keys), messaging)
 
@@ -402,7 +411,7 @@ def _make_box_office(
     refunds = Refunds(ledger, provider, clock, seats=holds)
     desk = TicketDesk(ledger, keys, adapters.work)
     return BoxOfficeServices(
-        openings=Openings(ledger.catalogue, sales, claims, recovery, clock, feeds, _frame_logs(settings, clock)),
+        openings=Openings(ledger.catalogue, sales, claims, recovery, clock, feeds, _open_frame_logs(settings, clock)),
         sales=sales,
         browse=EventBrowser(ledger.catalogue, sales, states_of),
         feeds=feeds,
@@ -421,12 +430,17 @@ def _make_box_office(
 
 
 def _make_messaging(
-    adapters: _Adapters, channels: list[Channel], links: MailLinks, desk: TicketDesk, receipts: Receipts
+    adapters: _Adapters,
+    channels: list[Channel],
+    links: MailLinks,
+    desk: TicketDesk,
+    receipts: Receipts,
+    endpoint_secrets: EndpointSecrets,
 ) -> MessagingServices:
     ledger, clock = adapters.ledger, adapters.clock
     return MessagingServices(
         notifier=Notifier(ledger, desk, channels, clock, links, receipts),
-        webhooks=OrganiserWebhooks(ledger.messages, adapters.outgoing, clock),
+        webhooks=OrganiserWebhooks(ledger.messages, adapters.outgoing, clock, endpoint_secrets),
         links=links,
     )
 
@@ -440,13 +454,13 @@ def _open_claims(redis_url: str) -> SeatClaims:
     return RedisClaims(redis_url)
 
 
-def _frame_logs(settings: PlatformSettings, clock: Clock) -> MakeFrameLog:
-    """How to make the log of an event's map."""
+def _open_frame_logs(settings: PlatformSettings, clock: Clock) -> FrameLogs:
+    """The logs of the events' maps."""
     if not settings.shared:
-        return lambda event_id: MemoryFrameLog(clock())
-    from frontrow.boxoffice.adapters.seatmap.redis_frame_log import RedisFrameLog
+        return MemoryFrameLogs(clock)
+    from frontrow.boxoffice.adapters.seatmap.redis_frame_log import RedisFrameLogs
 
-    return lambda event_id: RedisFrameLog(settings.redis.url, event_id)
+    return RedisFrameLogs(settings.redis.url)
 
 
 def _platform_provider(settings: PlatformSettings, clock: Clock) -> GuardedProvider:
