@@ -14,7 +14,7 @@ from frontrow.boxoffice.model.map_format import Frame, read_frame
 from frontrow.boxoffice.seatmap.frame_log import MAX_FRAMES, Exchange
 from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import InvalidInput, Unavailable
-from frontrow.core.redis_url import connect, is_cluster
+from frontrow.core.redis_url import connect, disconnect, is_cluster
 
 MAX_SILENT = 3  # waits without a message or an answer to a ping
 KEEP_S = 7 * 24 * 3600
@@ -84,7 +84,7 @@ class RedisFrameLog:
                 on_frame(frame)
 
     async def aclose(self) -> None:
-        await self._redis.aclose()
+        await disconnect(self._redis)
 
     async def _call(self, command: Callable[[], Any]) -> Any:
         from redis.exceptions import RedisError
