@@ -402,7 +402,8 @@ async def run(fault: Fault) -> list[str]:
             wrong.append("confirmations were not mailed")
         print(
             f"{fault.name:32} bought {calm}+{during}+{len(after)}  again after {again_s:4.1f} s  "
-            f"longest {record.longest_s:4.1f} s ({record.slowest}; own lag {record.lag_s:.1f} s)  worse {record.worse} (by {record.worst})  "
+            f"longest {record.longest_s:4.1f} s ({record.slowest}; own lag {record.lag_s:.1f} s)  "
+            f"worse {record.worse} (by {record.worst})  "
             f"mails after {mailed_s if mailed_s is None else round(mailed_s, 1)} s  "
             f"{dict(sorted(record.statuses.items()))}",
             flush=True,
@@ -422,7 +423,7 @@ async def run(fault: Fault) -> list[str]:
 async def until_calm(record: Record) -> None:
     """Some purchases went through."""
     deadline_s = time.monotonic() + PATIENCE_S
-    while len(record.bought) < CALM_PURCHASES and time.monotonic() < deadline_s:
+    while len(record.bought) < CALM_PURCHASES and time.monotonic() < deadline_s:  # noqa: ASYNC110
         await asyncio.sleep(0.1)
 
 
