@@ -4,6 +4,7 @@ What stands in for Docker: processes for containers, a small name server for its
 image would not have.
 """
 
+import asyncio
 import importlib.metadata
 import json
 import re
@@ -248,6 +249,10 @@ def _checked_as_docker_does(service: str, address: str) -> int:
 async def _buy_and_look(url: str, containers: Containers) -> None:
     async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
         assert (await client.get("/metrics")).status_code == 404, "only from inside"
+        for path in ("", f"/{EVENT_ID}", f"/{EVENT_ID}/room/now-serving", f"/{EVENT_ID}/room/overflow"):
+            answers = await asyncio.gather(*(client.get(f"/v1/events{path}") for _ in range(20)))
+            assert {one.status_code for one in answers} == {200}
+            assert len({one.headers["x-request-id"] for one in answers}) < 20, f"nginx asks again and again for {path}"
         buyer = await a_buyer(client)
         await buyer.enter(EVENT_ID)
         async with client.stream("GET", f"/v1/events/{EVENT_ID}/room/stream") as stream:

@@ -28,7 +28,7 @@ from frontrow.settings.platform import _SECTIONS
 from frontrow.web.api.organiser.venues import MAX_PLAN_BYTES
 from frontrow.web.site.organiser.venues import MOST_BYTES
 from tests.support.compose import COMPOSE, read_env
-from tests.support.nginx import nginx_program
+from tests.support.nginx import nginx_program, write_own_certificate
 
 DEPLOY = Path("deploy")
 
@@ -36,6 +36,7 @@ DEPLOY = Path("deploy")
 TESTED = {  # every file of deploy/ and examples/ -> the test that runs or checks it
     "deploy/Dockerfile": "test_the_dockerfile_runs_without_root_and_ends_by_sigterm",
     "deploy/alerts/frontrow.yml": "tests/deploy/test_dashboards.py",
+    "deploy/compose.tls.yaml": "test_compose_and_nginx_agree_about_tls",
     "deploy/compose.yaml": "tests/deploy/test_compose.py",
     "deploy/example.env": "tests/deploy/test_compose.py",
     "deploy/grafana/dashboards/frontrow.json": "tests/deploy/test_dashboards.py",
@@ -43,6 +44,8 @@ TESTED = {  # every file of deploy/ and examples/ -> the test that runs or check
     "deploy/grafana/provisioning/datasources/prometheus.yaml": "test_grafana_loads_the_dashboard_from_our_prometheus",
     "deploy/helm/prometheus-adapter.yaml": "tests/deploy/test_helm.py",
     "deploy/nginx/frontrow.conf": "tests/deploy/test_compose.py",
+    "deploy/nginx/tls/http.conf": "test_nginx_accepts_its_configuration",
+    "deploy/nginx/tls/server.conf": "tests/browser/test_https.py",
     "deploy/nginx/upstream-compose.conf": "tests/deploy/test_compose.py",
     "deploy/nginx/upstream.conf": "test_nginx_accepts_its_configuration",
     "deploy/pin-images.sh": "test_images_are_pinned_by_digest",
@@ -68,7 +71,7 @@ def test_every_file_here_is_run_or_checked_by_a_test() -> None:
 
 @pytest.mark.parametrize("upstream", ["upstream.conf", "upstream-compose.conf"])
 def test_nginx_accepts_its_configuration(tmp_path, upstream):
-    done = _checked_by_nginx(tmp_path, upstream)
+    done = _checked_by_nginx(tmp_path, upstream, tls=upstream == "upstream.conf")
     assert done.returncode == 0, done.stderr
 
 
@@ -77,8 +80,26 @@ def test_nginx_refuses_a_broken_one(tmp_path):
     assert _checked_by_nginx(tmp_path, "upstream.conf", {"keepalive 256;": "keepalive;"}).returncode != 0
 
 
-def _checked_by_nginx(folder: Path, upstream: str, changes: dict[str, str] | None = None) -> Any:
-    for source, name in (("frontrow.conf", "nginx.conf"), (upstream, "upstream.conf")):
+def test_compose_and_nginx_agree_about_tls():
+    """Ports 80 and 443 lead to what the files of nginx/tls listen on; the certificate and the proofs are mounted."""
+    loader = type("Loader", (yaml.SafeLoader,), {})
+    loader.add_constructor("!override", lambda reader, node: reader.construct_sequence(node))  # type: ignore[attr-defined]
+    nginx = yaml.load((DEPLOY / "compose.tls.yaml").read_text(), loader)["services"]["nginx"]  # type: ignore[arg-type]
+    ports = dict(pair.split(":") for pair in nginx["ports"])
+    http, server = [(DEPLOY / "nginx/tls" / name).read_text() for name in ("http.conf", "server.conf")]
+    assert f"listen {ports['80']} " in http
+    assert f"listen {ports['443']} ssl " in server
+    mounts = dict(volume.split(":")[:2] for volume in nginx["volumes"])
+    assert mounts["./nginx/tls"] == "/etc/nginx/tls"
+    assert f"root {mounts['acme']};" in http
+
+
+def _checked_by_nginx(folder: Path, upstream: str, changes: dict[str, str] | None = None, *, tls: bool = True) -> Any:
+    files = [("frontrow.conf", "nginx.conf"), (upstream, "upstream.conf")]
+    if tls:
+        write_own_certificate(folder / "tls")
+        files += [(f"tls/{name}", f"tls/{name}") for name in ("http.conf", "server.conf")]
+    for source, name in files:
         text = (DEPLOY / "nginx" / source).read_text().replace("/tmp/frontrow-nginx", f"{folder}/nginx")
         for was, now in (changes or {}).items():
             text = text.replace(was, now)

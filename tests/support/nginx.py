@@ -40,10 +40,14 @@ class DeployedNginx(Server):
     def __init__(self, upstream: str, changes: dict[str, str], *, https: bool = False) -> None:
         super().__init__()
         self.url = f"{'https' if https else 'http'}://127.0.0.1:{self.port}"
+        own = {"/tmp/frontrow-nginx": f"{self.folder}/nginx"}
+        files = [("frontrow.conf", "nginx.conf"), (upstream, "upstream.conf")]
         if https:
-            changes = changes | {" backlog=16384;": f" ssl; {_own_certificate(self.folder)}"}
-        own = {"listen 8080": f"listen 127.0.0.1:{self.port}", "/tmp/frontrow-nginx": f"{self.folder}/nginx"}
-        for source, name in (("frontrow.conf", "nginx.conf"), (upstream, "upstream.conf")):
+            write_own_certificate(self.folder / "tls")
+            own |= {"listen 8443": f"listen 127.0.0.1:{self.port}", "    listen 8080 backlog=16384;": ""}
+            files.append(("tls/server.conf", "tls/server.conf"))
+        own |= {"listen 8080": f"listen 127.0.0.1:{self.port}"}
+        for source, name in files:
             text = (NGINX / source).read_text()
             for was, now in (own | changes).items():
                 text = text.replace(was, now)
@@ -59,15 +63,15 @@ class DeployedNginx(Server):
         return False
 
 
-def _own_certificate(folder: Path) -> str:
-    """The lines that name a certificate which nobody but this test trusts."""
+def write_own_certificate(folder: Path) -> None:
+    """fullchain.pem and privkey.pem that nobody but this test trusts."""
+    folder.mkdir()
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.datetime.now(datetime.UTC)
     made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + DAY)
-    (folder / "own.pem").write_bytes(made.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))
-    (folder / "own.key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return f"ssl_certificate {folder}/own.pem; ssl_certificate_key {folder}/own.key;"
+    (folder / "fullchain.pem").write_bytes(made.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))
+    (folder / "privkey.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
 
 
 class NameServer:

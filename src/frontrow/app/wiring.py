@@ -10,7 +10,7 @@ import contextlib
 import functools
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -25,6 +25,7 @@ from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import KEPT_US, IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.adapters.payments.call_cap import CallCap
 from frontrow.boxoffice.adapters.payments.from_url import open_provider
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
 from frontrow.boxoffice.catalogue.event_listing import EventBrowser
@@ -40,6 +41,7 @@ from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.jobs.background_jobs import GROUPS, Job, box_office_jobs, every, money_jobs
 from frontrow.boxoffice.jobs.sales_follower import FollowedSeats, SalesFollower
 from frontrow.boxoffice.jobs.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
+from frontrow.boxoffice.messaging.endpoint_secrets import EndpointSecrets
 from frontrow.boxoffice.messaging.mail_links import MailLinks
 from frontrow.boxoffice.messaging.notifications import Notifier
 from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
@@ -56,7 +58,7 @@ from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
-from frontrow.boxoffice.seatmap.frame_log import FrameLog, MemoryFrameLog
+from frontrow.boxoffice.seatmap.frame_log import FrameLogs, MemoryFrameLogs
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
@@ -70,6 +72,7 @@ from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.heavy_work import HeavyWork
 from frontrow.core.ids import Ids
 from frontrow.core.settings_loader import load, named
+from frontrow.core.vault import Vault
 from frontrow.limits.http.client import ClientAddress
 from frontrow.settings.colours import theme_css
 from frontrow.settings.platform import PlatformSettings, read_settings
@@ -112,7 +115,6 @@ __all__ = ["Platform", "PlatformSettings", "Secrets", "WorkUrls", "open_jobs", "
 
 REFUSED_BY_POSTGRES: Final = ("28", "3D")  # a wrong user or password, or no such database: waiting would not help
 ALL_GROUPS: Final = (*GROUPS, WAITLIST_GROUP)
-MakeFrameLog = Callable[[str], FrameLog]
 
 
 class WorkUrls(msgspec.Struct, frozen=True):
@@ -179,13 +181,16 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         with named("mail.url"):
             channels = open_channels(settings.mail_url, settings.messages, ledger.messages, outgoing, now)
         links = MailLinks(secret_keys.key("mail links"), settings.public_url)
-        messaging = _make_messaging(adapters, channels, links, box_office.desk, box_office.receipts)
+        endpoint_secrets = EndpointSecrets(Vault([secret_keys.key("webhooks")]))
+        await endpoint_secrets.seal_existing(ledger.messages, now())
+        messaging = _make_messaging(adapters, channels, links, box_office.desk, box_office.receipts, endpoint_secrets)
         openings, browse = box_office.openings, box_office.browse
         people = _make_people(settings, ledger, now, ids, secret_keys)
         stack.push_async_callback(people.aclose)
         zones: dict[str, str] = {}
         caps = _make_stream_caps(settings)
         room, endpoints, rooms, checks = _make_room(settings, keys.room, now, clock, people, openings, zones, caps)
+        stack.push_async_callback(endpoints.entry.aclose)
         stack.push_async_callback(checks.aclose)
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
@@ -229,6 +234,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             room_defaults=settings.room.rules(),
             human_checks=settings.room.human_checks,
             work=adapters.work,
+            endpoint_secrets=endpoint_secrets,
             speeds=telemetry.speeds,
             recent_speeds=telemetry.recent_speeds,
         )
@@ -298,10 +304,15 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
         adapters = _Adapters(ledger=ledger, clock=clock, claims=claims, provider=provider, outgoing=outgoing, bus=bus)
         keys = TicketKeys.opened(work.keys)
         channels = open_channels(work.mail, load(MessageSettings, "messages"), ledger.messages, outgoing, clock)
-        link_key = Secrets(work.secret_key.encode()).key("mail links") if work.secret_key else b""
+        given = Secrets(work.secret_key.encode()) if work.secret_key else None
         desk = TicketDesk(ledger, keys)
         messaging = _make_messaging(
-            adapters, channels, MailLinks(link_key, work.public_url), desk, Receipts(ledger, desk)
+            adapters,
+            channels,
+            MailLinks(given.key("mail links") if given else b"", work.public_url),
+            desk,
+            Receipts(ledger, desk),
+            EndpointSecrets(Vault([given.key("webhooks")]) if given else None),
         )
         yield _ledger_jobs(adapters, Issuer(keys), messaging)
 
@@ -400,7 +411,7 @@ def _make_box_office(
     refunds = Refunds(ledger, provider, clock, seats=holds)
     desk = TicketDesk(ledger, keys, adapters.work)
     return BoxOfficeServices(
-        openings=Openings(ledger.catalogue, sales, claims, recovery, clock, feeds, _frame_logs(settings, clock)),
+        openings=Openings(ledger.catalogue, sales, claims, recovery, clock, feeds, _open_frame_logs(settings, clock)),
         sales=sales,
         browse=EventBrowser(ledger.catalogue, sales, states_of),
         feeds=feeds,
@@ -419,12 +430,17 @@ def _make_box_office(
 
 
 def _make_messaging(
-    adapters: _Adapters, channels: list[Channel], links: MailLinks, desk: TicketDesk, receipts: Receipts
+    adapters: _Adapters,
+    channels: list[Channel],
+    links: MailLinks,
+    desk: TicketDesk,
+    receipts: Receipts,
+    endpoint_secrets: EndpointSecrets,
 ) -> MessagingServices:
     ledger, clock = adapters.ledger, adapters.clock
     return MessagingServices(
         notifier=Notifier(ledger, desk, channels, clock, links, receipts),
-        webhooks=OrganiserWebhooks(ledger.messages, adapters.outgoing, clock),
+        webhooks=OrganiserWebhooks(ledger.messages, adapters.outgoing, clock, endpoint_secrets),
         links=links,
     )
 
@@ -438,13 +454,13 @@ def _open_claims(redis_url: str) -> SeatClaims:
     return RedisClaims(redis_url)
 
 
-def _frame_logs(settings: PlatformSettings, clock: Clock) -> MakeFrameLog:
-    """How to make the log of an event's map."""
+def _open_frame_logs(settings: PlatformSettings, clock: Clock) -> FrameLogs:
+    """The logs of the events' maps."""
     if not settings.shared:
-        return lambda event_id: MemoryFrameLog(clock())
-    from frontrow.boxoffice.adapters.seatmap.redis_frame_log import RedisFrameLog
+        return MemoryFrameLogs(clock)
+    from frontrow.boxoffice.adapters.seatmap.redis_frame_log import RedisFrameLogs
 
-    return lambda event_id: RedisFrameLog(settings.redis.url, event_id)
+    return RedisFrameLogs(settings.redis.url)
 
 
 def _platform_provider(settings: PlatformSettings, clock: Clock) -> GuardedProvider:
@@ -457,6 +473,7 @@ def _platform_provider(settings: PlatformSettings, clock: Clock) -> GuardedProvi
             webhook_secret=stripe.webhook_secret,
             stripe_api=stripe.api,
             public_url=settings.public_url,
+            cap=CallCap(settings.payments.max_in_flight, settings.redis.url or "memory://"),
         )
     assert provider is not None
     return provider
@@ -480,7 +497,9 @@ def _make_room(
     own = replace(page, store=store, folder=str(folder), audit=audit, by_identity=False)  # each event says by itself
     room = make_room(own, keys, sale_clock=clock, clock=given_clock)
     rules = DoorRules(server.per_person, server.per_ip, page.per_device)
-    entry = DoorLimits(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
+    entry = DoorLimits(
+        rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers, store=own.limit_store
+    )
     secure = page.secure_cookies or is_https(settings.public_url)
     page_settings = PageSettings(page.brand, (), page.shop_url, secure, theme=theme_css(page.colours))
     pages = RoomPages(room, entry, page_settings, SiteSurroundings(room, page_settings, openings.events, zones))

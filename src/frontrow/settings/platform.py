@@ -67,7 +67,18 @@ ROOM_SERVE_ONLY = {
 }
 QUOTAS_OF_PEOPLE = ("account_tries", "ip_tries", "code_tries", "link_asks", "link_asks_per_ip")
 # what Kubernetes tells every container about a service named frontrow-redis, frontrow-ledger and so on
-OF_KUBERNETES = re.compile(r"_SERVICE_(HOST|PORT\w*)|_PORT(_\d+_(TCP|UDP)\w*)?")
+OF_KUBERNETES = re.compile(r"(_SERVICE_(HOST|PORT\w*)|_PORT(_\d+_(TCP|UDP)\w*)?)\Z")
+# what commands read besides the settings, and what the suite of tests reads
+OTHER_VARIABLES = {
+    "FRONTROW_TICKET_KEYS",
+    "FRONTROW_CLAIMS_URL",
+    "FRONTROW_PG_BIN",
+    "FRONTROW_PRETIX_PYTHON",
+    "FRONTROW_STORM_ROUNDS",
+    "FRONTROW_SCHEMATHESIS_EXAMPLES",
+    "FRONTROW_TEST_REDIS_URL",
+    "FRONTROW_TEST_POSTGRES_URL",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +322,16 @@ def _check_used(room: Any, environment: Mapping[str, str]) -> None:
 
 
 def _check_names(environment: Mapping[str, str]) -> None:
-    """A variable that is nearly a setting is a mistake, not nothing."""
+    """A variable that is nearly a setting, or of a section that does not exist, is a mistake, not nothing."""
+    for variable, value in sorted(environment.items()):
+        found = re.match(r"FRONTROW_([A-Z0-9]+)_", variable)
+        if found is None or found[1].lower() in (*_SECTIONS, "limits", "rehearsal"):
+            continue
+        is_port = variable.endswith("_PORT") and not variable.endswith("_SERVICE_PORT")
+        is_address = OF_KUBERNETES.search(variable) and (not is_port or "://" in value)
+        if variable not in OTHER_VARIABLES and not is_address:
+            known = ", ".join(_SECTIONS)
+            raise ConfigError(f"{variable} is not a setting; the sections are {known}", param=variable)
     for section, kind in _SECTIONS.items():
         prefix = f"FRONTROW_{section}_".upper()
         names = [field.name for field in fields(kind)]

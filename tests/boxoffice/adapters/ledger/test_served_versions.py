@@ -3,6 +3,7 @@ that it no longer serves is told so in a sentence.
 """
 
 import asyncio
+import re
 
 import psycopg
 import pytest
@@ -11,7 +12,7 @@ from frontrow.app.doctor import FAIL, WARN, schema
 from frontrow.app.ledger_tools import migrate_ledger
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
-from frontrow.boxoffice.adapters.ledger.schema import compatible_versions, known_versions, newest_version
+from frontrow.boxoffice.adapters.ledger.schema import MIGRATIONS, compatible_versions, known_versions, newest_version
 from frontrow.core.errors import ConfigError
 
 
@@ -66,3 +67,20 @@ def test_versions_are_served_back_to_the_last_contraction(postgres_ledger_url):
     with psycopg.connect(postgres_ledger_url) as connection:
         listed = {row[0] for row in connection.execute("SELECT version FROM served_versions")}
     assert listed == set(served)
+
+
+TAKES_AWAY = re.compile(r"\b(DROP (TABLE|COLUMN|CONSTRAINT)|RENAME|ALTER COLUMN|SET NOT NULL)\b", re.IGNORECASE)
+NEW_COLUMN = re.compile(r"ADD COLUMN [^;]*", re.IGNORECASE)
+
+
+def test_a_migration_that_takes_something_away_says_so():
+    """All that is listed as served only adds; a new column has a value for rows that an old program writes."""
+    sources = [path.read_text() for path in (MIGRATIONS / "versions").glob("v*.py")]
+    adding = compatible_versions(newest_version())[:-1]
+    served = [text for text in sources if any(f'\nrevision = "{version}"' in text for version in adding)]
+    assert len(served) == len(adding)
+    for text in served:
+        assert not TAKES_AWAY.search(text), text[:200]
+        for column in NEW_COLUMN.findall(text):
+            assert "NOT NULL" not in column or "DEFAULT" in column, column
+    assert TAKES_AWAY.search((MIGRATIONS / "versions" / "v0012_persons.py").read_text()), "the canary"
