@@ -1,4 +1,5 @@
-"""`python -m bench.costs`: what a request costs, from the last `make bench-api` (bench/out/api.json) into the package.
+"""`python -m bench.costs`: what a sale costs, from the last `make bench-api` (bench/out/api.json) and the last
+`python -m bench.work` (bench/out/work.json), into the package.
 
 `frontrow rehearse` and `frontrow size` read src/frontrow/rehearsal/costs.json. Nothing in it is typed by hand.
 """
@@ -9,25 +10,18 @@ from pathlib import Path
 from bench.measure import OUT
 
 COSTS = Path(__file__).parent.parent / "src" / "frontrow" / "rehearsal" / "costs.json"
-ROUTES = {
-    "now-serving": "now_serving", "status": "status", "join": "join", "seats.bin": "seat_states",
-    "seats poll": "seat_poll",
-    "event": "event", "map drawing": "map", "hold": "hold", "pay": "pay", "booking": "booking",
-}  # fmt: skip
 
 
 def main() -> None:
-    figures = json.loads((OUT / "api.json").read_text())
-    cpu_us = {ROUTES[row["route"]]: round(row["hot_us"], 1) for row in figures["routes"] if row["route"] in ROUTES}
-    sale = figures["sale"]
+    api, work = (json.loads((OUT / name).read_text()) for name in ("api.json", "work.json"))
+    poll_us = next(row["hot_us"] for row in api["routes"] if row["route"] == "seats poll")
     costs = {
         "made_by": "python -m bench.costs",
-        "cpu_us": cpu_us,
-        "hello_us": round(figures["hello_us"], 1),
-        "booking_us": {
-            name: round(sale["cpu_s"][name] / sale["bookings"] * 1e6) for name in ("server", "postgres", "redis")
-        },
-        "stream_bytes": round(figures["streams"]["room"]["bytes_each"]),
+        "work_us": work["work_us"] | {"seat_poll": {"server": round(poll_us, 1), "redis": 0.0, "postgres": 0.0}},
+        "sent_bytes": work["sent_bytes"],
+        "static_bytes": work["static_bytes"],
+        "redis_bytes_per_buyer": work["redis_bytes_per_buyer"],
+        "stream_bytes": round(api["streams"]["room"]["bytes_each"]),
     }
     COSTS.write_text(json.dumps(costs, indent=2) + "\n")
     print(f"written: {COSTS}")

@@ -73,5 +73,5 @@ def test_the_line_of_a_group_is_its_own(name: str) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_line_of_a_command_is_its_own(name: str) -> None:
     module, line, _ = COMMANDS[name]
-    told = getattr(importlib.import_module(module), name).__doc__
+    told = getattr(importlib.import_module(module), name.replace("-", "_")).__doc__
     assert " ".join(told.partition("\n\n")[0].split()) == line

@@ -21,14 +21,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from frontrow.core.clock import US_PER_S, SystemClock
-
 if TYPE_CHECKING:
     from rich.table import Table
 
     from frontrow.rehearsal.crowd import CrowdStats
 
-DAY_US = 86_400 * US_PER_S
 EVENT_ID = "evt_demo"
 START_WITHIN_S = 90.0
 LOOK_EVERY_S = 0.5
@@ -89,36 +86,9 @@ def _demo(home: Path, seats: int, people: int, port: int, seconds: float | None)
 
 async def put_on_sale(home: Path, seats: int) -> None:
     """Write venue, plan and event into the demo's ledger."""
-    from frontrow.app.ledger_tools import opened_ledger
-    from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
-    from frontrow.boxoffice.model.venues import Venue
-    from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
-    from frontrow.boxoffice.plans.plan_generator import generate
-    from frontrow.core.money import Money
+    from frontrow.app.made_up_events import put_on_sale
 
-    plan = generate("stadium", seats)
-    body, now_us = plan_bytes(plan), SystemClock()()
-    async with opened_ledger(f"sqlite:///{home / 'frontrow.db'}", auto_migrate=None) as ledger:
-        await ledger.catalogue.put_plan(digest(body), plan, body.decode(), now_us)
-        await ledger.catalogue.put_venue(
-            Venue("ven_demo", "Frontrow Stadium", digest(body), "Vienna", "AT", "Europe/Vienna"), now_us
-        )
-        prices = {key: 4_900 + 4_000 * number for number, key in enumerate(reversed(plan.tiers))}
-        event = Event(
-            EVENT_ID,
-            "Aurora: the one night",
-            "ven_demo",
-            digest(body),
-            "EUR",
-            now_us + 60 * DAY_US,
-            now_us - US_PER_S,
-            now_us + 59 * DAY_US,
-            tuple(PriceTier(key, Money(price, "EUR")) for key, price in prices.items()),
-            EventStatus.ON_SALE,
-            lonely_rule_until_percent=0,
-            hold_ttl_s=120,
-        )
-        await ledger.catalogue.put_event(event, now_us)
+    await put_on_sale(f"sqlite:///{home / 'frontrow.db'}", EVENT_ID, "Aurora: the one night", seats)
 
 
 async def _invite_organiser(home: Path) -> str:
@@ -191,11 +161,10 @@ async def _crowd(console: Any, url: str, people: int, seconds: float | None) -> 
     from rich.live import Live
 
     from frontrow.rehearsal.crowd import Crowd
-    from frontrow.rehearsal.http_client import FanConnection
+    from frontrow.rehearsal.http_client import FanConnection, Target
 
     crowd = Crowd(url, EVENT_ID, people)
-    host, _, port = url.removeprefix("http://").rpartition(":")
-    look = FanConnection(host, int(port), "192.0.2.1")
+    look = FanConnection(Target.from_url(url), "192.0.2.1")
     began_s = time.monotonic()
     running = asyncio.create_task(crowd.run())
     loop = asyncio.get_running_loop()

@@ -49,6 +49,21 @@ COMMANDS = {
         "Simulate a sale of millions before it happens: waits, fairness, bots, what limits it, what to set.",
         "rehearsal",
     ),
+    "storm": (
+        "frontrow.cli.storm",
+        "Put real load on your own running server: whole purchases by a crowd, latencies, a report.",
+        "rehearsal",
+    ),
+    "storm-token": (
+        "frontrow.cli.storm_token",
+        "Print a token that lets `frontrow storm` load this server: one event, for an hour.",
+        "platform",
+    ),
+    "size": (
+        "frontrow.cli.size",
+        "Servers, Redis, PostgreSQL, network and money that a sale needs, from our own benchmarks.",
+        "rehearsal",
+    ),
 }
 
 
@@ -78,7 +93,7 @@ def main() -> None:
     extra = (COMMANDS | GROUPS)[asked][2] if asked in COMMANDS | GROUPS else "all"
     try:
         for name, (module, line, _) in COMMANDS.items():
-            work = getattr(importlib.import_module(module), name) if name == asked else _not_asked_for
+            work = getattr(importlib.import_module(module), name.replace("-", "_")) if name == asked else _not_asked_for
             app.command(name, help=None if name == asked else line)(work)
         for name, (module, line, _) in GROUPS.items():
             if name == asked:

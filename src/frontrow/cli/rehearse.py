@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,9 @@ from frontrow.core import settings_loader
 from frontrow.core.errors import FrontrowError
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.model.config import RoomConfig
+
+if TYPE_CHECKING:
+    from frontrow.rehearsal.sale_plan import SalePlan
 
 
 def rehearse(
@@ -35,15 +38,12 @@ def rehearse(
     from frontrow.rehearsal.cost_model import read_costs
     from frontrow.rehearsal.figures import read_figures
     from frontrow.rehearsal.report import list_figures, write_report
-    from frontrow.rehearsal.sale_plan import SalePlan
     from frontrow.rehearsal.simulation import Simulation
 
     console = Console(stderr=as_json is not None and str(as_json) == "-")
     try:
-        room, table = _read_config(config)
-        room = room.changed(**_given(capacity=capacity, window_size=window_size))
-        plan = SalePlan.from_dict(table, room)
-        plan = plan.changed(**_given(people=people, seats=seats, arrivals=arrivals, bots=bots, seed=seed))
+        sale = {"people": people, "seats": seats, "arrivals": arrivals, "bots": bots, "seed": seed}
+        plan = read_sale_plan(config, room={"capacity": capacity, "window_size": window_size}, sale=sale)
     except FrontrowError as error:
         raise typer.BadParameter(str(error)) from None
     with Progress(console=console, transient=True) as progress:
@@ -69,7 +69,16 @@ def rehearse(
             as_json.write_text(text + "\n")
 
 
-def _given(**values: Any) -> dict[str, Any]:
+def read_sale_plan(config: str | None, *, room: dict[str, Any], sale: dict[str, Any]) -> "SalePlan":
+    """The plan of a frontrow.toml, with what the command line says instead (None: nothing)."""
+    from frontrow.rehearsal.sale_plan import SalePlan
+
+    of_room, table = _read_config(config)
+    plan = SalePlan.from_dict(table, of_room.changed(**_given(room)))
+    return plan.changed(**_given(sale))
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -1,4 +1,9 @@
-"""What a sale costs in CPU, from figures measured by our own benchmarks (`python -m bench.costs` writes costs.json)."""
+"""What a sale costs in CPU and bytes, from figures measured by our own benchmarks (`python -m bench.costs` writes
+costs.json).
+
+The model is linear: a person who comes, waits, visits and buys causes so many requests of each kind. Each request costs
+every part (servers, Redis, PostgreSQL) what it cost in the benchmark.
+"""
 
 import json
 from dataclasses import dataclass
@@ -9,64 +14,72 @@ import numpy as np
 from numpy.typing import NDArray
 
 USABLE_SHARE = 0.6  # of a core: the rest is for peaks, kernels and garbage
-MAP_READS_PER_VISIT = 1.0
-POLLS_PER_VISIT = 8.0  # of the seat map, while somebody looks at it
+PARTS = ("server", "redis", "postgres")
+# What one person asks for. `seat_poll` is the seat map's changes, while somebody looks at it.
+ARRIVAL = {"page": 1.0, "event": 1.0, "join": 1.0}
+POLL = {"now_serving": 1.0}
+VISIT = {"status": 1.0, "claim": 1.0, "map": 1.0, "seats": 1.0, "seat_poll": 8.0, "left": 1.0}
+BOOKING = {"hold": 1.0, "pay": 1.0, "tickets": 1.0}
+FROM_CDN = ("now_serving", "map")  # public, and the same for everybody
+Rates = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """CPU microseconds per request of each route, and per booking of each process."""
+    """CPU of each part and bytes sent per request of each kind; bytes that a stream and a buyer take."""
 
-    cpu_us: dict[str, float]
-    booking_us: dict[str, float]
+    work_us: dict[str, dict[str, float]]
+    sent_bytes: dict[str, float]
+    static_bytes: float
+    redis_bytes_per_buyer: float
     stream_bytes: float
 
-    @property
-    def visit_us(self) -> float:
-        """What somebody costs who comes in, looks and leaves."""
-        return (
-            self.cpu_us["event"] + self.cpu_us["map"] * MAP_READS_PER_VISIT + self.cpu_us["seat_poll"] * POLLS_PER_VISIT
+    def cpu_us(self, part: str, requests: dict[str, float], *, cdn: bool = False) -> float:
+        """What these requests cost one part; with a CDN, without those that it answers."""
+        return sum(
+            count * self.work_us[kind][part] for kind, count in requests.items() if not (cdn and kind in FROM_CDN)
+        )
+
+    def bytes_sent(self, requests: dict[str, float], *, cdn: bool = False) -> float:
+        return sum(
+            count * self.sent_bytes.get(kind, 0.0) for kind, count in requests.items() if not (cdn and kind in FROM_CDN)
         )
 
 
 def read_costs() -> Costs:
     table = json.loads(resources.files("frontrow.rehearsal").joinpath("costs.json").read_text())
-    return Costs(table["cpu_us"], table["booking_us"], table["stream_bytes"])
+    return Costs(**{name: value for name, value in table.items() if name != "made_by"})
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Server CPU per second over the sale, and what it needs at its peak."""
+    """What the parts do at each step of a sale, and what that needs at its peak."""
 
-    cores: NDArray[np.float64]  # CPU seconds per second, at each step
-    peak_cores: float
-    servers: int  # processes of one core each, at 60 % use
-    cpu_s: float
-    redis_cpu_s: float
-    postgres_cpu_s: float
+    cores: dict[str, Rates]  # part -> CPU seconds per second, at each step
+    bytes_per_s: Rates  # what the servers send
+    step_s: float
+
+    def peak_cores(self, part: str) -> float:
+        return float(self.cores[part].max()) if self.cores[part].size else 0.0
+
+    def cores_needed(self, part: str) -> int:
+        """Cores at 60 % use."""
+        return max(1, ceil(self.peak_cores(part) / USABLE_SHARE))
+
+    def cpu_s(self, part: str) -> float:
+        return float(self.cores[part].sum()) * self.step_s
 
 
 def price_load(
-    costs: Costs,
-    step_s: float,
-    *,
-    joins: NDArray[np.float64],
-    polls: NDArray[np.float64],
-    visits: NDArray[np.float64],
-    bookings: NDArray[np.float64],
+    costs: Costs, step_s: float, *, joins: Rates, polls: Rates, visits: Rates, bookings: Rates, cdn: bool = False
 ) -> Load:
-    """The CPU of the servers, from events per second at each step."""
-    booking_us = costs.booking_us["server"]
-    cores = (
-        joins * costs.cpu_us["join"] + polls * costs.cpu_us["status"] + visits * costs.visit_us + bookings * booking_us
-    ) / 1e6
-    peak = float(cores.max()) if cores.size else 0.0
-    total_bookings = float(bookings.sum()) * step_s
-    return Load(
-        cores,
-        peak,
-        max(1, ceil(peak / USABLE_SHARE)),
-        float(cores.sum()) * step_s,
-        total_bookings * costs.booking_us["redis"] / 1e6,
-        total_bookings * costs.booking_us["postgres"] / 1e6,
-    )
+    """The load of the parts, from how many people per second do what at each step."""
+    rates = ((joins, ARRIVAL), (polls, POLL), (visits, VISIT), (bookings, BOOKING))
+    cores = {
+        part: np.asarray(sum(rate * costs.cpu_us(part, requests, cdn=cdn) for rate, requests in rates) / 1e6)
+        for part in PARTS
+    }
+    sent = np.asarray(sum(rate * costs.bytes_sent(requests, cdn=cdn) for rate, requests in rates))
+    if not cdn:
+        sent = sent + joins * costs.static_bytes
+    return Load(cores, sent, step_s)

@@ -6,18 +6,21 @@ the server's API.
 """
 
 import asyncio
+import contextlib
 import random
 import time
 from collections import Counter
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
-from frontrow.rehearsal.http_client import FanConnection, Reply
+from frontrow.rehearsal.fan_calls import FanCalls, FanRequest, Send
+from frontrow.rehearsal.http_client import FanConnection, Reply, Target
 
 KEPT_TIMES = 200_000
 POLL_S = 0.25
 MAX_POLLS = 2_400
+MAX_TRIES = 20
 SHARE_DECLINED, SHARE_BANK, SHARE_LEAVING, SHARE_REFUNDING = 0.03, 0.05, 0.04, 0.01
 
 
@@ -48,9 +51,7 @@ class Crowd:
     """`people` fans at a time, each followed by a new one, until `stop` or until the event is sold out."""
 
     def __init__(self, url: str, event_id: str, people: int, *, seed: int = 2026) -> None:
-        parts = urlsplit(url)
-        self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 80
-        self._base = f"/v1/events/{event_id}"
+        self._target, self._event_id = Target.from_url(url), event_id
         self._people = people
         self._random = random.Random(seed)
         self._number = 0
@@ -69,9 +70,11 @@ class Crowd:
             self._number += 1
             number = self._number
             address = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
-            connection = FanConnection(self._host, self._port, address)
+            connection = FanConnection(self._target, address)
             try:
-                await self._one_fan(connection, random.Random(self._random.random()))
+                await self._one_fan(
+                    FanCalls(self._event_id, self._sender(connection)), random.Random(self._random.random())
+                )
             except (FanFailed, OSError, TimeoutError, asyncio.IncompleteReadError) as error:
                 if self._stopping.is_set():
                     return
@@ -81,91 +84,91 @@ class Crowd:
             finally:
                 await connection.aclose()
 
-    async def _one_fan(self, connection: FanConnection, rng: random.Random) -> None:
-        shop_pass = await self._enter(connection)
-        if not shop_pass:
-            return
-        headers = {"Frontrow_Pass": shop_pass}
-        try:
-            await self._shop(connection, rng, headers)
-        finally:  # as the pages do when they are closed
-            await connection.send("POST", f"{self._base}/room/left", **{"Frontrow_Pass": shop_pass})
+    def _sender(self, connection: FanConnection) -> Send:
+        """Sends a fan's requests and times them. Waits as long as a refusal asks for, then sends again."""
 
-    async def _shop(self, connection: FanConnection, rng: random.Random, headers: dict[str, str]) -> None:
-        wish = {"best": {"count": rng.choice((1, 2, 2, 2, 3, 4)), "restricted_view_ok": True, "apart_ok": True}}
-        held = await self._step("hold", connection.send("POST", f"{self._base}/holds", wish, **headers), 201, 409)
+        async def send(request: FanRequest) -> Reply:
+            for _ in range(MAX_TRIES):
+                began_s = time.perf_counter()
+                reply = await connection.send(request.method, request.path, request.body, **request.headers)
+                self.tally.record_time(request.step, time.perf_counter() - began_s)
+                self.tally.counts["requests"] += 1
+                if reply.status not in (429, 503) or not reply.retry_after_s or self._stopping.is_set():
+                    break
+                self.tally.counts["asked to wait"] += 1
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), reply.retry_after_s)
+            return reply
+
+        return send
+
+    async def _one_fan(self, calls: FanCalls, rng: random.Random) -> None:
+        if not await self._enter(calls):
+            return
+        try:
+            await self._shop(calls, rng)
+        finally:
+            await calls.leave_shop()
+
+    async def _shop(self, calls: FanCalls, rng: random.Random) -> None:
+        held = await _expect("hold", calls.hold_best(rng.choice((1, 2, 2, 2, 3, 4)), apart_ok=True), 201, 409)
         if held.status == 409:
-            await self._try_single_seats(connection, headers)
+            await self._try_single_seats(calls)
             return
         self.tally.counts["held"] += 1
-        booking = held.json()
-        headers["Frontrow_Booking"] = booking["booking_token"]
         if rng.random() < SHARE_LEAVING:
-            await self._step(
-                "release", connection.send("DELETE", f"/v1/bookings/{booking['booking']}/hold", **headers), 200
-            )
+            await _expect("release", calls.release(), 200)
             self.tally.counts["changed their mind"] += 1
         else:
-            await self._pay(connection, rng, booking, headers)
+            await self._pay(calls, rng, held.json())
 
-    async def _enter(self, connection: FanConnection) -> str:
-        joined = await self._step("join", connection.send("POST", f"{self._base}/room/join"), 201)
+    async def _enter(self, calls: FanCalls) -> bool:
+        joined = await _expect("join", calls.join(), 201)
         self.tally.counts["joined"] += 1
-        place = {"Authorization": f"Bearer {joined.json()['place']}"}
         state = joined.json()["state"]
         for _ in range(MAX_POLLS):
             if state == "active":
-                claim = connection.send("POST", f"{self._base}/room/claim", **place)
-                claimed = await self._step("claim", claim, 201, 409, 503)
+                claimed = await _expect("claim", calls.claim(), 201, 409, 503)
                 if claimed.status == 201:
                     self.tally.counts["admitted"] += 1
-                    return str(claimed.json()["pass"])
+                    return True
             if self._stopping.is_set() or self.tally.sold_out:
-                return ""
+                return False
             await asyncio.sleep(POLL_S)
-            request = connection.send("GET", f"{self._base}/room/status", **place)
-            state = (await self._step("status", request, 200)).json()["state"]
+            state = (await _expect("status", calls.read_status(), 200)).json()["state"]
         raise FanFailed("waited too long")
 
-    async def _try_single_seats(self, connection: FanConnection, headers: dict[str, str]) -> None:
+    async def _try_single_seats(self, calls: FanCalls) -> None:
         """Nothing fits the wish: try single seats, seated and standing. If there are none, the event is sold out."""
         for standing in (False, True):
-            wish = {"best": {"count": 1, "restricted_view_ok": True, "step_free": False, "standing": standing}}
-            answer = await connection.send("POST", f"{self._base}/holds", wish, **headers)
+            answer = await calls.hold_best(1, step_free=False, standing=standing)
             if answer.status != 409:
                 return
         self.tally.sold_out = True
 
-    async def _pay(
-        self, connection: FanConnection, rng: random.Random, booking: dict[str, Any], headers: dict[str, str]
-    ) -> None:
-        path = f"/v1/bookings/{booking['booking']}"
+    async def _pay(self, calls: FanCalls, rng: random.Random, booking: dict[str, Any]) -> None:
         luck = rng.random()
         method = "pm_card_visa"
         if luck < SHARE_DECLINED:
             method = "pm_card_declined"
         elif luck < SHARE_DECLINED + SHARE_BANK:
             method = "pm_card_3ds"
-        paid = await self._step(
-            "pay", connection.send("POST", f"{path}/pay", {"method": method}, **headers), 200, 202, 402
-        )
+        paid = await _expect("pay", calls.pay(method), 200, 202, 402)
         if paid.status == 402:
             self.tally.counts["declined"] += 1
             return
         if paid.json()["checkout"]["state"] == "action":
-            paid = await self._step("bank", connection.send("POST", f"{path}/simulated-bank", **headers), 200)
+            paid = await _expect("bank", calls.confirm_at_bank(), 200)
         if paid.json()["state"] == "confirmed":
             self.tally.counts["sold"] += len(booking["seats"])
             self.tally.counts["bookings"] += 1
         if rng.random() < SHARE_REFUNDING:
-            await self._step("refund", connection.send("POST", f"{path}/refunds", {}, **headers), 201)
+            await _expect("refund", calls.ask_refund(), 201)
             self.tally.counts["given back"] += len(booking["seats"])
 
-    async def _step(self, name: str, request: Any, *expected: int) -> Reply:
-        began_s = time.perf_counter()
-        reply: Reply = await request
-        self.tally.record_time(name, time.perf_counter() - began_s)
-        self.tally.counts["requests"] += 1
-        if reply.status not in expected:
-            raise FanFailed(f"{name}: {reply.status} {reply.body[:120].decode(errors='replace')}")
-        return reply
+
+async def _expect(step: str, request: Awaitable[Reply], *expected: int) -> Reply:
+    reply = await request
+    if reply.status not in expected:
+        raise FanFailed(f"{step}: {reply.status} {reply.body[:120].decode(errors='replace')}")
+    return reply

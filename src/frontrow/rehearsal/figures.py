@@ -99,11 +99,11 @@ def read_figures(simulation: Simulation, costs: Costs) -> SaleFigures:
         bots_of_seats=history.bot_seats / max(1, sold),
         bottleneck=max(bound_share, key=lambda name: bound_share[name]) if bound_share else "line",
         bound_share=bound_share,
-        peak_cores=load.peak_cores,
-        servers=load.servers,
-        cpu_s=load.cpu_s,
-        redis_cpu_s=load.redis_cpu_s,
-        postgres_cpu_s=load.postgres_cpu_s,
+        peak_cores=load.peak_cores("server"),
+        servers=load.cores_needed("server"),
+        cpu_s=load.cpu_s("server"),
+        redis_cpu_s=load.cpu_s("redis"),
+        postgres_cpu_s=load.cpu_s("postgres"),
         arrivals=_arrival_groups(simulation, admitted_people, waits_s, was_here),
         series=_series(simulation, load),
         advice=(),
@@ -194,7 +194,7 @@ def _series(simulation: Simulation, load: Load) -> dict[str, list[float]]:
         "active": history.active,
         "held": history.held,
         "sold": history.sold,
-        "cores": load.cores.tolist(),
+        "cores": load.cores["server"].tolist(),
     }
     return {name: [round(float(value), 3) for value in values[::every]] for name, values in columns.items()}
 

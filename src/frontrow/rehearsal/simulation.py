@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from frontrow.rehearsal.sale_plan import ArrivalShape, SalePlan
 from frontrow.rehearsal.simulated_room import SimulatedRoom
+from frontrow.rehearsal.visit_draws import LOOK_S, draw_payments, draw_reactions, draw_visits
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 FADE = 6.0  # a spike of arrivals fades with a sixth of its length
-LOOK_S = 12.0  # how long somebody looks at a sold-out map
-BOT_S = 1.5  # how long a bot takes for what a person thinks about
 OPENED_AT_US = 1_000_000_000_000_000  # any moment; the room's arithmetic is in microseconds
 MAX_STEPS = 200_000
 
@@ -200,9 +199,7 @@ class Simulation:
         later = later[later < self._gone_at.size].astype(np.int64)
         np.subtract.at(self._gone_at, later, 1)  # they are not in the line any more when they would give up
         places = places[here]
-        delay_s = self.rng.standard_exponential(places.size) * np.where(
-            self.crowd.is_bot[self.crowd.line[places]], BOT_S, self.plan.reaction_s
-        )
+        delay_s = draw_reactions(self.plan, self.rng, self.crowd.is_bot[self.crowd.line[places]])
         steps = step + 1 + (delay_s / self.step_s).astype(np.int64)
         for at in np.unique(steps).tolist():
             self._turns[at].append(places[steps == at])
@@ -224,20 +221,15 @@ class Simulation:
         """Draw what these visitors do: look and leave, or choose seats after a while."""
         if not places.size:
             return
-        plan, rng = self.plan, self.rng
         bots = self.crowd.is_bot[self.crowd.line[places]]
         self.history.visits += int(places.size)
-        leaves = (rng.random(places.size) < plan.leave_without_buying) & ~bots
-        browse_s = np.where(bots, BOT_S, rng.lognormal(np.log(plan.browse_s), 0.6, places.size))
-        browse_s = np.minimum(browse_s, plan.room.pass_ttl_s)
-        weights = np.array(plan.group_weights[: plan.seats_per_booking])
-        groups = rng.choice(np.arange(1, weights.size + 1), size=places.size, p=weights / weights.sum())
-        groups = np.where(bots, plan.seats_per_booking, groups)
-        steps = step + 1 + (browse_s / self.step_s).astype(np.int64)
-        self.history.visit_s += float(browse_s.sum())
+        drawn = draw_visits(self.plan, self.rng, bots)
+        leaves = drawn.leaves
+        steps = step + 1 + (drawn.browse_s / self.step_s).astype(np.int64)
+        self.history.visit_s += float(drawn.browse_s.sum())
         for at in np.unique(steps[leaves]).tolist():
             self._ended[at] += int(np.count_nonzero(steps[leaves] == at))
-        rows = np.stack([groups, bots.astype(np.int64)], axis=1)[~leaves]
+        rows = np.stack([drawn.groups, bots.astype(np.int64)], axis=1)[~leaves]
         steps = steps[~leaves]
         for at in np.unique(steps).tolist():
             self._choices[at].append(rows[steps == at])
@@ -276,14 +268,14 @@ class Simulation:
         self.free -= seats
         self.held += seats
         self.history.holds += len(rows)
-        pay_s = np.where(bots, BOT_S, rng.lognormal(np.log(plan.payment_s), 0.6, len(rows)))
+        drawn = draw_payments(plan, rng, bots)
+        pay_s = drawn.pay_s
         outage = plan.provider_outage
         if outage.length_s:  # who pays then waits until the provider is back
             during = (now_s + pay_s >= outage.start_s) & (now_s + pay_s < outage.end_s)
             pay_s = np.where(during, outage.end_s - now_s + rng.random(len(rows)) * 5.0, pay_s)
-        draw = rng.random(len(rows))
-        abandons = ((draw < plan.abandon_hold) & ~bots) | (pay_s > plan.hold_s)
-        fails = ~abandons & (draw < plan.abandon_hold + plan.payment_fails)
+        abandons = drawn.abandons | (pay_s > plan.hold_s)
+        fails = drawn.fails & ~abandons
         stays_s = np.minimum(pay_s, plan.hold_s)
         self.history.visit_s += float(stays_s.sum())
         self.history.holds_expired += int(np.count_nonzero(abandons))

@@ -82,8 +82,8 @@ GROUPS: Final = (
     OperationGroup("Door", "Scan tickets, online and offline.", ("/v1/door",)),
     OperationGroup(
         "Server",
-        "Health, metrics, keys and this document.",
-        ("/healthz", "/readyz", "/metrics", "/.well-known", "/openapi.json", "/v1/webhooks"),
+        "Health, metrics, keys, this document, the consent to a storm.",
+        ("/healthz", "/readyz", "/metrics", "/.well-known", "/openapi.json", "/v1/webhooks", "/v1/storm"),
     ),
 )
 _BEGINNINGS: Final = sorted(((path, group) for group in GROUPS for path in group.paths), key=lambda one: -len(one[0]))
