@@ -23,7 +23,8 @@ async def serving(platform: Platform, *, hot: bool = True) -> AsyncIterator[int]
     watch = platform.server.telemetry.watch(platform.server.limiter.is_proxy)
     table = platform.server.hot.routes if hot else {}
     within_s = platform.settings.server.request_within_s
-    protocol = lane(table, RequestIds(platform.server.limiter).of, watch=watch, request_within_s=within_s)
+    limits = platform.server.limiter
+    protocol = lane(table, RequestIds(limits).of, watch=watch, limits=limits, request_within_s=within_s)
     with borrowed_app(platform) as app, socket.create_server(("127.0.0.1", 0)) as listening:
         config = uvicorn.Config(
             GuardedApp(front_of(app, platform), watch),

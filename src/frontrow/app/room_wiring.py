@@ -143,7 +143,13 @@ def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) ->
     of_events = {event: check for event in settings.events if (check := human_check(settings, keys, event)) is not None}
     checks = of_events | {name: of_events[queue] for name in settings.rooms if (queue := _queue_of(name)) in of_events}
     rules = DoorRules(settings.per_person, settings.per_ip, settings.per_device)
-    entry = DoorLimits(checks, rules=rules, trusted_proxies=settings.trusted_proxies, processes=settings.workers)
+    entry = DoorLimits(
+        checks,
+        rules=rules,
+        trusted_proxies=settings.trusted_proxies,
+        processes=settings.workers,
+        store=settings.limit_store,
+    )
     titles = ((settings.events[0], settings.title),) if settings.title else ()
     theme = theme_css(settings.colours)
     page = PageSettings(settings.brand, titles, settings.shop_url, settings.secure, theme)

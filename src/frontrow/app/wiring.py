@@ -25,6 +25,7 @@ from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import KEPT_US, IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.adapters.payments.call_cap import CallCap
 from frontrow.boxoffice.adapters.payments.from_url import open_provider
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
 from frontrow.boxoffice.catalogue.event_listing import EventBrowser
@@ -186,6 +187,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         zones: dict[str, str] = {}
         caps = _make_stream_caps(settings)
         room, endpoints, rooms, checks = _make_room(settings, keys.room, now, clock, people, openings, zones, caps)
+        stack.push_async_callback(endpoints.entry.aclose)
         stack.push_async_callback(checks.aclose)
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
@@ -457,6 +459,7 @@ def _platform_provider(settings: PlatformSettings, clock: Clock) -> GuardedProvi
             webhook_secret=stripe.webhook_secret,
             stripe_api=stripe.api,
             public_url=settings.public_url,
+            cap=CallCap(settings.payments.max_in_flight, settings.redis.url or "memory://"),
         )
     assert provider is not None
     return provider
@@ -480,7 +483,9 @@ def _make_room(
     own = replace(page, store=store, folder=str(folder), audit=audit, by_identity=False)  # each event says by itself
     room = make_room(own, keys, sale_clock=clock, clock=given_clock)
     rules = DoorRules(server.per_person, server.per_ip, page.per_device)
-    entry = DoorLimits(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
+    entry = DoorLimits(
+        rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers, store=own.limit_store
+    )
     secure = page.secure_cookies or is_https(settings.public_url)
     page_settings = PageSettings(page.brand, (), page.shop_url, secure, theme=theme_css(page.colours))
     pages = RoomPages(room, entry, page_settings, SiteSurroundings(room, page_settings, openings.events, zones))

@@ -7,6 +7,7 @@ limiter.check("user:42").allowed
 """
 
 from frontrow.limits.concurrency import ConcurrencyLimiter, Permit
+from frontrow.limits.leased_limiter import LeasedLimiter
 from frontrow.limits.limiter import Limiter
 from frontrow.limits.quota import (
     CostTooLarge,
@@ -29,6 +30,7 @@ __all__ = [
     "InvalidCost",
     "InvalidKey",
     "InvalidQuota",
+    "LeasedLimiter",
     "Limiter",
     "Permit",
     "Quota",

@@ -20,7 +20,17 @@ from frontrow.limits.reservations import Reservation
 from frontrow.limits.rule_list import RuleLike, to_rules
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.from_url import open_store
-from frontrow.limits.stores.protocol import CHECK, PEEK, REFUND, RESET, QuotaSlot, Store, StoreRequest, StoreResult
+from frontrow.limits.stores.protocol import (
+    CHARGE,
+    CHECK,
+    PEEK,
+    REFUND,
+    RESET,
+    QuotaSlot,
+    Store,
+    StoreRequest,
+    StoreResult,
+)
 from frontrow.limits.waiting_line import WaitingLines, aacquire, acquire
 
 DEFAULT_DEADLINE_S = 0.025
@@ -96,6 +106,15 @@ class Limiter:
     async def arefund(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
         """`refund` for asyncio."""
         return (await self._store.adecide(self._request(key, cost, now_us, REFUND))).decision
+
+    def charge(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
+        """Charge `cost` whether or not it fits, for work that was done already. A window is used up at most; a bucket
+        goes into debt. The decision is that of a `peek` afterwards."""
+        return self._store.decide(self._request(key, cost, now_us, CHARGE)).decision
+
+    async def acharge(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
+        """`charge` for asyncio."""
+        return (await self._store.adecide(self._request(key, cost, now_us, CHARGE))).decision
 
     def reset(self, key: Key, now_us: int | None = None) -> Decision:
         """Forget what every rule has counted for `key`. The decision is that of a `peek` afterwards.

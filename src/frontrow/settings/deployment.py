@@ -101,6 +101,9 @@ class PaymentsSettings:
         example="python:our_payments:open_provider",
         doc="a function of your own that returns a payment provider; empty: Stripe, or the demo's made-up money",
     )
+    max_in_flight: int = setting(
+        5_000, low=1, high=1_000_000, doc="calls to the provider at once, over all servers; more are put off"
+    )
 
 
 @dataclass(frozen=True, slots=True)

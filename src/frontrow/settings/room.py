@@ -58,7 +58,7 @@ class RoomSettings:
     human_hostnames: tuple[str, ...] = setting(())
     human_when_down: str = setting("refuse", choices=("refuse", "allow"))
     human_max_number: int = setting(50_000, low=100, high=10_000_000)
-    per_person: str = setting("10/second", doc="of the whole server; each worker keeps to its part")
+    per_person: str = setting("10/second", doc="over all servers, with Redis; in memory each worker keeps to its part")
     per_ip: str = setting("50/second", doc="likewise")
     per_device: str = setting("20/minute", doc="likewise")
     trusted_proxies: tuple[str, ...] = setting((), example='["10.0.0.0/8"]')
@@ -100,6 +100,11 @@ class RoomSettings:
     def embedded(self) -> bool:
         """Everything in this process and its audit file."""
         return self.store == "memory://" and not self.shards
+
+    @property
+    def limit_store(self) -> str:
+        """Where all servers count the limits of addresses and people together."""
+        return self.shards[0] if self.shards else self.store
 
     @property
     def rooms(self) -> tuple[str, ...]:

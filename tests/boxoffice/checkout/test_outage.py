@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from frontrow.boxoffice.adapters.payments.call_cap import CallCap
 from frontrow.boxoffice.adapters.payments.guarded_provider import FAILURES, MAX_IN_FLIGHT, GuardedProvider
 from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
 from frontrow.boxoffice.checkout.checkout import CheckoutState
@@ -14,6 +15,7 @@ from frontrow.boxoffice.model.payments import RETRIES_S
 from frontrow.boxoffice.model.provider_intents import NewIntent, ProviderNotCalled, ProviderUnknown
 from frontrow.core.clock import ManualClock
 from tests.boxoffice.checkout.till import assert_money, open_till
+from tests.support.servers import Valkey
 
 CHECKOUTS = 1000
 
@@ -71,14 +73,46 @@ async def test_at_most_so_many_calls_are_in_flight(clock: ManualClock) -> None:
         await go.wait()
 
     provider = SimulatedProvider(clock, latency=lambda *_: 3.0, sleep=wait)
-    guarded = GuardedProvider(provider, clock, max_in_flight=50)
+    guarded = GuardedProvider(provider, clock, cap=CallCap(50))
     new = [NewIntent(f"b{n}", 1, 100, "EUR", "e", 1, (1,), f"k{n}") for n in range(60)]
     calls = [asyncio.create_task(guarded.create(one)) for one in new]
     await asyncio.sleep(0)
     go.set()
     done = await asyncio.gather(*calls, return_exceptions=True)
     assert sum(isinstance(one, ProviderNotCalled) for one in done) == 10
-    assert (guarded.most_in_flight, guarded.in_flight) == (50, 0)
+    assert (guarded.cap.most_in_flight, guarded.cap.in_flight) == (50, 0)
+
+
+async def enter_often(cap: CallCap, times: int) -> int:
+    """How many of so many calls at once may be made."""
+    return sum(await asyncio.gather(*(cap.enter() for _ in range(times))))
+
+
+@pytest.mark.parametrize("at_once", [7, 500])
+async def test_the_cap_is_shared_by_all_servers(redis_url: str, at_once: int) -> None:
+    """500 are blocks of ten. Alone each server would allow as many."""
+    servers = [CallCap(at_once, redis_url) for _ in range(3)]
+    entered = [await enter_often(server, at_once) for server in servers[:2]]
+    assert entered == [at_once, 0]
+    for _ in range(at_once - 1):
+        servers[0].leave()
+    more = 0
+    for _ in range(100):  # blocks are given back in the background
+        more += await enter_often(servers[1], at_once - more)
+        if more >= at_once - 2 * max(1, at_once // 50):
+            break
+    assert at_once - 2 * max(1, at_once // 50) <= more < at_once, "all but the blocks that the first still holds"
+    for server in servers[:2]:
+        await server.aclose()
+    assert await enter_often(servers[2], at_once) == at_once
+    await servers[2].aclose()
+
+
+async def test_without_redis_each_server_keeps_to_the_cap_by_itself(own_valkey: Valkey) -> None:
+    own_valkey.kill()
+    cap = CallCap(7, own_valkey.url)
+    assert await enter_often(cap, 20) == 7
+    await cap.aclose()
 
 
 async def test_a_call_that_hangs_is_an_unknown_outcome(clock: ManualClock) -> None:

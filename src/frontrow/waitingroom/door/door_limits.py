@@ -1,21 +1,28 @@
 """The one checkpoint at the entry (W12): limits per IP and per person first, then the human check.
 
-The limits are checked in this process in microseconds, so a flood is refused before anything else is read. A device (by
+The limits are checked in microseconds and never wait for a store, so a flood is refused before anything else is read.
+With Redis all servers share them (`LeasedLimiter`); without, each process has its part. A device (by
 fingerprint) that asks for many challenges per minute gets harder work, never a refusal. Now-serving and the streams are
 not limited: they are the same bytes for everybody, and refreshing the page must not lock people out.
 """
 
+import hashlib
 from collections.abc import Awaitable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
-from frontrow.core.clock import Clock, WallClock
+from frontrow.core.clock import US_PER_S, Clock, WallClock
 from frontrow.core.errors import Overloaded
-from frontrow.limits import Decision, Limiter, Quota
+from frontrow.limits import Decision, LeasedLimiter, Limiter, Quota, Rule
 from frontrow.limits.http.client import ClientAddress
+from frontrow.limits.http.headers import QuotaPolicy
 from frontrow.waitingroom.door.human_check import HumanCheck, NoCheck, fingerprint
 
 MAX_SUSPICION = 3
+ADDRESS, PERSON = "address", "person"  # the names of the limits in headers
+counted: ContextVar[list[Decision] | None] = ContextVar("counted", default=None)
+"""Where a door notes the decisions about the request that it answers."""
 
 
 class TooManyRequests(Overloaded):
@@ -45,18 +52,25 @@ class DoorLimits:
         trusted_proxies: Sequence[str] = (),
         clock: Clock | None = None,
         processes: int = 1,
+        store: str = "memory://",
     ) -> None:
-        """`processes`: how many processes share these limits. Each gets its part; the sum never exceeds the whole."""
+        """`store`: where all servers count together. In memory, each of `processes` gets its part of the limits."""
         rules = rules or DoorRules()
         self._checks = dict(checks or {})
         self._clock = clock or WallClock()
         self._client_ip = ClientAddress(trusted_proxies)
         self.trusts_nobody = not trusted_proxies
-        self._per_person = Limiter(_part(rules.per_person, processes), clock=clock)
-        self._per_ip = Limiter(_part(rules.per_ip, processes), clock=clock)
+        self._per_person = _open_limit(PERSON, rules.per_person, store, processes, clock)
+        self._per_ip = _open_limit(ADDRESS, rules.per_ip, store, processes, clock)
         self._per_device = Limiter(_part(rules.per_device, processes), clock=clock)
         self.addresses: dict[str, str] = {}  # peer -> its key
         self.refused = 0
+        self.told: Decision | None = None  # the tightest decision since somebody last set this to None
+        quotas = {ADDRESS: Quota.parse(rules.per_ip), PERSON: Quota.parse(rules.per_person)}
+        policies = [QuotaPolicy.of(name, quota) for name, quota in quotas.items()]
+        shown = ", ".join(f'"{policy.rule}";q={policy.limit};w={policy.window_s}' for policy in policies)
+        self._policy = f"ratelimit-policy: {shown}\r\n".encode()
+        self._starts = {name: f'ratelimit: "{name}";r='.encode() for name in quotas}
 
     def set_check(self, event: str, check: HumanCheck | None) -> None:
         """Require this check, or none, for joins to the event's room from now on."""
@@ -82,17 +96,28 @@ class DoorLimits:
 
     def count_ip(self, ip: str) -> None:
         """Count one request of this address; raises `TooManyRequests`."""
-        decision = self._per_ip.check(ip)
-        if not decision.allowed:
-            self.refused += 1
-            raise _refusal(decision)
+        self._judge(self._per_ip.check(ip))
 
     def count_person(self, person: str) -> None:
         """Count one request of this person (by account or by place); raises `TooManyRequests`."""
-        decision = self._per_person.check(person)
-        if not decision.allowed:
+        self._judge(self._per_person.check(person))
+
+    def _judge(self, decision: Decision) -> None:
+        """Note the decision for the response's headers; raises `TooManyRequests` for a refusal."""
+        told = self.told
+        if told is None or decision[3] < told[3]:
+            self.told = decision
+        noted = counted.get()
+        if noted is not None:
+            noted.append(decision)
+        if not decision[0]:
             self.refused += 1
             raise _refusal(decision)
+
+    def header_lines(self, decision: Decision) -> bytes:
+        """The `RateLimit` and `RateLimit-Policy` lines about a decision."""
+        _, rule, _, left, reset_us, retry_us, _, _ = decision
+        return b"%b%d;t=%d\r\n%b" % (self._starts[rule], left, -(-(retry_us or reset_us) // US_PER_S), self._policy)
 
     def challenge(self, event: str, headers: Sequence[tuple[bytes, bytes]], ip: str) -> dict[str, Any]:
         """What the page needs for its proof; harder work for a device that keeps asking."""
@@ -119,6 +144,28 @@ class DoorLimits:
         """The name of the event's human check."""
         check = self._checks.get(event)
         return check.name if check is not None else "none"
+
+    async def settle(self) -> None:
+        """Wait until the other servers know what this one has counted."""
+        for limit in (self._per_person, self._per_ip):
+            if isinstance(limit, LeasedLimiter):
+                await limit.settle()
+
+    async def aclose(self) -> None:
+        """Close the connections to the store."""
+        for limit in (self._per_person, self._per_ip, self._per_device):
+            await limit.aclose()
+
+
+def _open_limit(name: str, text: str, store: str, processes: int, clock: Clock | None) -> Limiter | LeasedLimiter:
+    if store == "memory://":
+        return Limiter(Rule(name, _part(text, processes)), clock=clock)
+    return LeasedLimiter(Rule(name, Quota.parse(text)), store=store, clock=clock, shared_key=_digest, prefix="door")
+
+
+def _digest(key: str) -> str:
+    """So the store never sees an address or a person."""
+    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16, person=b"frontrow door").hexdigest()
 
 
 def _part(text: str, processes: int) -> Quota:

@@ -34,6 +34,7 @@ class ShardedEndpoints:
         self.rooms = rooms
         self.queues = queues
         self.room = rooms.room
+        self.entry = rooms.entry
         self.streams = rooms.streams
         self.counts = rooms.counts
         self.overflow = rooms.overflow

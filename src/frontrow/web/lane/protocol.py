@@ -30,6 +30,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from frontrow.core.errors import FrontrowError
+from frontrow.waitingroom.door.door_limits import DoorLimits
 from frontrow.web.endpoints.messages import (
     MAX_BODY_BYTES,
     EndpointRequest,
@@ -89,6 +90,7 @@ class LaneProtocol(HttpToolsProtocol):
     request_within_s: ClassVar[float] = REQUEST_WITHIN_S  # a request that takes longer to arrive is cut off
     read_within_s: ClassVar[float] = READ_WITHIN_S  # so is a client that takes nothing of its answers for so long
     watch: ClassVar[Watch | None] = None
+    limits: ClassVar[DoorLimits | None] = None  # what its handlers count, told in the responses' headers
     caps: ClassVar[AddressCaps | None] = None  # how many connections an address may have
     linger_s: ClassVar[float | None] = None  # None: stop as uvicorn does
 
@@ -114,6 +116,7 @@ class LaneProtocol(HttpToolsProtocol):
         self._gone = False
         self._peer = ""
         self._id_line = b""
+        self._limit_lines = b""
         self._began_s: float | None = None  # when the request that is still arriving began
         self._headers_ns = 0  # when its headers were complete
         self._hot_route: HotRoute | None = None
@@ -405,11 +408,16 @@ class LaneProtocol(HttpToolsProtocol):
         make_id = type(self).request_id
         if make_id is not None:
             self._id_line = b"x-request-id: %b\r\n" % make_id(self._lines, self._peer)
+        limits = self.limits
+        if limits is not None:
+            limits.told = None
         try:
             reply = handler(EndpointRequest(self._lines, body, self._peer, self._query))
         except Exception:
             log.exception("a hot handler failed", extra={"request_id": self.logged_id()})
             reply = PLAIN_ERROR
+        if limits is not None:
+            self._limit_lines = b"" if limits.told is None else limits.header_lines(limits.told)
         if type(reply) is EndpointResponse:
             self._write(reply, keep_alive)
         elif isinstance(reply, PendingResponse):
@@ -469,7 +477,7 @@ class LaneProtocol(HttpToolsProtocol):
         if self._close_next:
             keep_alive = False
         state = self.server_state
-        begun = begin(status, response.head, state) + self._id_line
+        begun = begin(status, response.head, state) + self._id_line + self._limit_lines
         if status in (204, 304):
             self.transport.write(begun + (b"\r\n" if keep_alive else b"connection: close\r\n\r\n"))
         elif keep_alive:
@@ -557,6 +565,7 @@ def lane(
     request_id: RequestId | None = None,
     *,
     watch: Watch | None = None,
+    limits: DoorLimits | None = None,
     caps: AddressCaps | None = None,
     request_within_s: float = REQUEST_WITHIN_S,
     read_within_s: float = READ_WITHIN_S,
@@ -573,6 +582,7 @@ def lane(
         "request_within_s": request_within_s,
         "read_within_s": read_within_s,
         "watch": watch,
+        "limits": limits,
         "caps": caps,
         "linger_s": linger_s,
     }

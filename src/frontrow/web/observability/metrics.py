@@ -113,7 +113,7 @@ def _money(platform: Platform) -> Iterator[Family]:
     breaker = {(): float(provider.breaker.is_open)}
     yield _family("frontrow_breaker_open", "gauge", "1 while the payment provider is spared", breaker, add="max")
     about = "Calls to the payment provider"
-    yield _family("frontrow_provider_calls_in_flight", "gauge", about, {(): provider.in_flight})
+    yield _family("frontrow_provider_calls_in_flight", "gauge", about, {(): provider.cap.in_flight})
     about = "Calls spared by the breaker or the cap"
     yield _family("frontrow_provider_calls_spared_total", "counter", about, {(): provider.spared})
 

@@ -251,6 +251,7 @@ def _lifespan(endpoints: Endpoints) -> Any:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await endpoints.entry.aclose()
             await endpoints.room.aclose()
 
     return running

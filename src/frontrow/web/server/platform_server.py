@@ -68,6 +68,7 @@ def make_server(platform: Platform, routed: Litestar | None = None) -> DrainingS
         table,
         ids.of,
         watch=watch,
+        limits=limiter,
         caps=AddressCaps(overload.max_connections_per_address, overload.uncapped, limiter.is_proxy),
         request_within_s=settings.request_within_s,
         read_within_s=settings.read_within_s,

@@ -4,6 +4,8 @@ Routes that the hot lane answers too count addresses themselves (`counts_itself`
 taken over from a trusted proxy only; every other request gets a new one.
 """
 
+import contextlib
+import functools
 import hashlib
 import itertools
 import re
@@ -16,7 +18,8 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontrow.core.errors import FrontrowError
-from frontrow.waitingroom.door.door_limits import DoorLimits
+from frontrow.limits import Decision
+from frontrow.waitingroom.door.door_limits import DoorLimits, counted
 from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, header_line, problem_answer
 from frontrow.web.server.overflow_page import ForPeople
 
@@ -70,11 +73,14 @@ class Front:
         headers = scope["headers"]
         own_id = self._ids.of(headers, peer)  # type: ignore[arg-type]
         request_id.set(own_id.decode())
-        tagged = _Tagged(scope, send, own_id)
+        noted: list[Decision] = []
+        counted.set(noted)
+        forwarded = [value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for"]
+        ip = self._entry.ip_of(peer, forwarded)
+        tagged = _Tagged(scope, send, own_id, functools.partial(self._limit_headers, noted, ip))
         try:
             if not self._counts_itself.fullmatch(scope["path"]):
-                forwarded = [value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for"]
-                self._entry.count_ip(self._entry.ip_of(peer, forwarded))
+                self._entry.count_ip(ip)
         except FrontrowError as error:
             request = EndpointRequest(headers, b"", peer)  # type: ignore[arg-type]
             page = self.for_people(scope["method"], request, error) if self.for_people else None
@@ -86,11 +92,29 @@ class Front:
         else:
             await self._app(scope, receive, tagged.send)
 
+    def _limit_headers(self, noted: list[Decision], ip: str, status: int) -> list[tuple[bytes, bytes]]:
+        """`RateLimit` and `RateLimit-Policy` about the tightest of the limits that counted this request.
+
+        A route that counts by itself may have been refused before it did: that is counted here.
+        """
+        if not noted and status >= 400:
+            with contextlib.suppress(FrontrowError):
+                self._entry.count_ip(ip)
+        if not noted:
+            return []
+        lines = self._entry.header_lines(min(noted, key=lambda decision: decision.remaining))
+        pairs = [line.split(b": ", 1) for line in lines.split(b"\r\n") if line]
+        return [(name, value) for name, value in pairs]
+
 
 class _Tagged:
-    """Adds the request id to a response, and an entity tag to the JSON response of a GET; 304 if the client has it."""
+    """Adds the request id and the limits to a response, and an entity tag to the JSON response of a GET; 304 if the
+    client has it."""
 
-    def __init__(self, scope: Scope, send: Send, own_id: bytes) -> None:
+    def __init__(
+        self, scope: Scope, send: Send, own_id: bytes, limit_headers: Callable[[int], list[tuple[bytes, bytes]]]
+    ) -> None:
+        self._limit_headers = limit_headers
         self._get = scope["method"] in ("GET", "HEAD")  # type: ignore[typeddict-item]
         self._given = next((value for name, value in scope["headers"] if name == b"if-none-match"), None)
         self._send, self._id = send, own_id
@@ -98,7 +122,8 @@ class _Tagged:
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", ()), (b"x-request-id", self._id)]
+            told = ((b"x-request-id", self._id), *self._limit_headers(message["status"]))
+            message["headers"] = [*message.get("headers", ()), *told]
             if self._get and message["status"] == 200 and _taggable(message["headers"]):
                 self._held = message
                 return

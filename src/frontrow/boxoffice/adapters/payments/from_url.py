@@ -8,6 +8,7 @@ import importlib
 from pathlib import Path
 from typing import Any, Final, cast
 
+from frontrow.boxoffice.adapters.payments.call_cap import CallCap
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
 from frontrow.boxoffice.ports.payments import PaymentProvider
 from frontrow.core.clock import Clock
@@ -25,20 +26,21 @@ def open_provider(
     webhook_secret: str = "",
     stripe_api: str = "",
     public_url: str = "",
+    cap: CallCap | None = None,
 ) -> GuardedProvider | None:
-    """The provider behind its breaker, or None when there is neither a URL nor a key."""
+    """The provider behind its breaker and its cap, or None when there is neither a URL nor a key."""
     scheme, _, rest = url.partition(":")
     if not url and not stripe_key:
         return None
     if scheme == "simulated":
-        return GuardedProvider(_simulated(rest, clock), clock)
+        return GuardedProvider(_simulated(rest, clock), clock, cap=cap)
     if scheme == "python":
-        return GuardedProvider(_own(rest, clock, public_url), clock)
+        return GuardedProvider(_own(rest, clock, public_url), clock, cap=cap)
     if scheme not in ("", "stripe"):
         raise ConfigError(
             f"payments {url!r} must be simulated:FILE, stripe: or python:MODULE:FUNCTION", param="payments"
         )
-    return GuardedProvider(_stripe(stripe_key, webhook_secret, stripe_api), clock)
+    return GuardedProvider(_stripe(stripe_key, webhook_secret, stripe_api), clock, cap=cap)
 
 
 def _simulated(path: str, clock: Clock) -> PaymentProvider:

@@ -10,6 +10,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
+from frontrow.boxoffice.adapters.payments.call_cap import CallCap
 from frontrow.boxoffice.model.provider_intents import (
     Intent,
     NewIntent,
@@ -40,14 +41,15 @@ class GuardedProvider:
         *,
         failures: int = FAILURES,
         pause_s: float = PAUSE_S,
-        max_in_flight: int = MAX_IN_FLIGHT,
+        cap: CallCap | None = None,
         deadline_s: float = DEADLINE_S,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.inner = provider
         self.breaker = Breaker(clock, failures=failures, pause_s=pause_s, jitter=jitter)
-        self._max_in_flight, self._deadline_s = max_in_flight, deadline_s
-        self.in_flight = self.most_in_flight = self.spared = 0
+        self.cap = cap or CallCap(MAX_IN_FLIGHT)
+        self._deadline_s = deadline_s
+        self.spared = 0
 
     @property
     def name(self) -> str:
@@ -79,17 +81,16 @@ class GuardedProvider:
 
     async def aclose(self) -> None:
         await self.inner.aclose()
+        await self.cap.aclose()
 
     async def _call(self, act: Callable[[], Awaitable[Answer]]) -> Answer:
-        if self.in_flight >= self._max_in_flight:
+        if not await self.cap.enter():
             self.spared += 1
-            raise ProviderNotCalled(f"{self._max_in_flight} calls are in flight; try again shortly")
-        if not self.breaker.permits():
-            self.spared += 1
-            raise ProviderNotCalled("the payment provider is not answering; try again shortly")
-        self.in_flight += 1
-        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+            raise ProviderNotCalled(f"{self.cap.at_once} calls are in flight; try again shortly")
         try:
+            if not self.breaker.permits():
+                self.spared += 1
+                raise ProviderNotCalled("the payment provider is not answering; try again shortly")
             async with asyncio.timeout(self._deadline_s):
                 answer = await act()
         except TimeoutError:
@@ -102,6 +103,6 @@ class GuardedProvider:
             self.breaker.succeeded()
             raise
         finally:
-            self.in_flight -= 1
+            self.cap.leave()
         self.breaker.succeeded()
         return answer

@@ -1,0 +1,161 @@
+"""`LeasedLimiter`: one quota over many servers, decided at once. `check` never waits for the store.
+
+Each process has a lease per key: a few units that it may admit before the store knows of them. Half of it is free. A
+key that asks for less than that is never counted in the store, and that is nearly every key. Whoever asks for more is
+known as busy: from then on every unit is charged to the store, the free ones included, while the request is answered
+already. What is not charged yet is at most the lease. A reply that says "used up" refuses the key from then on, without
+asking again, until the time it names.
+
+So all processes together admit at most `quota + processes × lease` per period, and one process that is not flooded just
+its quota. When the store is down, each process counts by itself.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+from frontrow.core.clock import Clock, SystemClock, steady
+from frontrow.limits.limiter import DEFAULT_DEADLINE_S, Limiter
+from frontrow.limits.quota import Decision, Quota, Rule
+
+log = logging.getLogger("frontrow.limits")
+MAX_BUSY = 10_000  # keys; the one that has been busy for the longest time is forgotten first
+MIN_LEASE, LEASE_PART = 10, 5  # a lease is a fifth of the quota, and enough for a page that asks for everything at once
+AGAIN_US = 50_000  # what a caller is told that came while a whole lease was on its way to the store
+
+
+def lease_of(quota: Quota) -> int:
+    """The units of a key that one process may admit before the store knows of them."""
+    return min(quota.capacity, max(MIN_LEASE, quota.capacity // LEASE_PART))
+
+
+class _BusyKey:
+    """What this process knows of a key that asks often."""
+
+    __slots__ = ("charging", "left", "owed", "refused_until_us", "reset_at_us", "seen_us")
+
+    def __init__(self, owed: int, left: int, now_us: int, reset_at_us: int) -> None:
+        self.owed = owed  # admitted, and not yet known to the store
+        self.left = left  # what the store had left when it replied last
+        self.charging = False
+        self.refused_until_us = 0
+        self.reset_at_us = reset_at_us
+        self.seen_us = now_us
+
+
+class LeasedLimiter:
+    """One rule for all processes at a shared store. Create it once per process; its callers share an event loop."""
+
+    def __init__(
+        self,
+        rule: Rule,
+        *,
+        store: Any,
+        lease: int | None = None,
+        clock: Clock | None = None,
+        deadline_s: float = DEFAULT_DEADLINE_S,
+        shared_key: Callable[[str], str] = str,
+        **options: Any,
+    ) -> None:
+        """`shared_key` makes the key in the store, for those that must not stand there, like addresses."""
+        quota = rule.quota
+        self.lease = lease_of(quota) if lease is None else quota.check_cost(lease)
+        self._rule = rule
+        self._shared_key = shared_key
+        self._capacity = quota.capacity
+        self._life_us = quota.life_us
+        self._clock = steady(clock or SystemClock())
+        self._free_units = max(1, self.lease // 2)
+        free = Quota(self._free_units, quota.period_us)
+        self._free = Limiter(Rule(rule.name, free), clock=clock)
+        self.shared = Limiter(rule, store=store, clock=clock, deadline_s=deadline_s, **options)
+        self._busy: dict[str, _BusyKey] = {}
+        self._due: dict[str, _BusyKey] = {}
+        self._charging: asyncio.Task[None] | None = None
+
+    def check(self, key: str) -> Decision:
+        """Count one request of `key`. The decision's figures are those of the whole quota, as far as they are known."""
+        busy = self._busy.get(key) if self._busy else None
+        if busy is None:
+            allowed, name, _, left, reset_us, _, _, source = self._free.check(key)
+            if allowed:
+                left += self._capacity - self._free_units
+                return Decision(True, name, self._capacity, left, reset_us, 0, 0, source)
+            busy = self._note_busy(key, reset_us)
+        return self._check_busy(key, busy)
+
+    def _note_busy(self, key: str, reset_us: int) -> _BusyKey:
+        """The key has used up what is free. It owes that to the store."""
+        if len(self._busy) >= MAX_BUSY:
+            self._busy.pop(next(iter(self._busy)))
+        now_us = self._clock()
+        busy = self._busy[key] = _BusyKey(self._free_units, self._capacity, now_us, now_us + reset_us)
+        return busy
+
+    def _check_busy(self, key: str, busy: _BusyKey) -> Decision:
+        now_us = self._clock()
+        reset_us = max(0, busy.reset_at_us - now_us)
+        wait_us = busy.refused_until_us - now_us
+        if wait_us <= 0 and busy.charging and busy.owed >= min(self.lease, max(1, busy.left)):
+            wait_us = AGAIN_US
+        if wait_us > 0:
+            return Decision(False, self._rule.name, self._capacity, 0, max(reset_us, wait_us), wait_us)
+        busy.owed += 1
+        busy.seen_us = now_us
+        self._charge_soon(key, busy)
+        return Decision(True, self._rule.name, self._capacity, max(0, busy.left - busy.owed), reset_us, 0)
+
+    # -- charging the store ------------------------------------------------------------------------------------------
+
+    def _charge_soon(self, key: str, busy: _BusyKey) -> None:
+        self._due[key] = busy
+        if busy.charging:
+            return  # whoever charges it now looks again afterwards
+        busy.charging = True
+        if self._charging is None:
+            self._charging = asyncio.get_running_loop().create_task(self._charge_all())
+
+    async def _charge_all(self) -> None:
+        """Charge what is owed until nothing is. Keys of the same moment share a round trip."""
+        try:
+            while self._due:
+                due, self._due = self._due, {}
+                await asyncio.gather(*(self._charge(key, busy) for key, busy in due.items()))
+                for key, busy in due.items():
+                    busy.charging = key in self._due
+                self._forget_idle(2 * len(due))
+        finally:
+            self._charging = None
+
+    async def _charge(self, key: str, busy: _BusyKey) -> None:
+        units, sent_us = busy.owed, self._clock()
+        try:
+            decision = await self.shared.acharge(self._shared_key(key), units)
+        except Exception:
+            log.exception("%d units of rule %s were not charged", units, self._rule.name)
+            busy.owed -= units
+            return
+        busy.owed -= units
+        busy.left = decision.remaining
+        busy.reset_at_us = sent_us + decision.reset_after_us
+        busy.refused_until_us = 0 if decision.allowed else sent_us + decision.retry_after_us
+
+    def _forget_idle(self, most: int) -> None:
+        """Look at the keys that were looked at longest ago. Forget those who have not asked until all was back."""
+        now_us = self._clock()
+        for key in list(islice(self._busy, most)):
+            busy = self._busy.pop(key)
+            if busy.owed or now_us - busy.seen_us <= self._life_us:
+                self._busy[key] = busy
+
+    async def settle(self) -> None:
+        """Wait until what is owed now has been charged, for a second at most."""
+        if self._charging is not None:
+            await asyncio.wait([self._charging], timeout=1.0)
+
+    async def aclose(self) -> None:
+        """Charge what is owed, then close the store's connections."""
+        await self.settle()
+        await self.shared.aclose()
