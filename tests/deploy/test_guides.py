@@ -15,7 +15,7 @@ import typer
 import yaml
 
 from frontrow.cli import main
-from tests.deploy.test_dashboards import EXPRESSIONS, RULES, selectors
+from tests.deploy.test_dashboards import EXPRESSIONS, IN_WORDS, RULES, selectors
 from tests.deploy.test_helm import CHART, rendered
 from tests.support.compose import COMPOSE
 
@@ -121,7 +121,9 @@ def test_alerts_metrics_and_values_named_in_guides_exist() -> None:
     text = BLOCKS.sub("", "\n".join(TEXTS.values()))
     alerts = {rule["alert"] for rule in RULES}
     assert set(re.findall(r"\bFrontrow[A-Z]\w+", text)) <= alerts
-    on_the_page = {name for expression in EXPRESSIONS for name, _ in selectors(expression)}  # see test_dashboards.py
+    on_the_page = IN_WORDS | {
+        name for expression in EXPRESSIONS for name, _ in selectors(expression)
+    }  # test_dashboards
     mentioned = {name for query in re.findall(r"`([^`]*frontrow_[^`]*)`", text) for name, _ in selectors(query)}
     assert mentioned
     assert mentioned <= on_the_page
