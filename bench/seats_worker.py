@@ -17,7 +17,7 @@ import uvloop
 from bench.seats_load import TURN, Ask, Crowd, Office, percentiles, tidy
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.adapters.seatmap.redis_frame_log import RedisFrameLog
+from frontrow.boxoffice.adapters.seatmap.redis_frame_log import RedisFrameLogs
 from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.plans.plan_generator import generate
 
@@ -76,8 +76,8 @@ async def run(office: Office, number: int, turn: int, order: dict[str, Any]) -> 
 async def serve(postgres_url: str, event_id: str, seats: int, number: int, redis_urls: list[str]) -> None:
     ledger = await open_ledger(postgres_url, warm=True)
     claims = RedisClaims(redis_urls, timeout_s=10.0)
-    log = RedisFrameLog(redis_urls[0], event_id)
-    office = Office(event_id, generate("stadium", seats), claims, ledger, log=log)
+    logs = RedisFrameLogs(redis_urls[0])
+    office = Office(event_id, generate("stadium", seats), claims, ledger, log=logs.log_of(event_id))
     assert await office.recovery.check(event_id)
     await office.feed.start()
     print("open", flush=True)
@@ -88,7 +88,7 @@ async def serve(postgres_url: str, event_id: str, seats: int, number: int, redis
     await office.feed.stop()
     await office.holds.aclose()
     await claims.aclose()
-    await log.aclose()
+    await logs.aclose()
     await ledger.aclose()
 
 

@@ -92,3 +92,11 @@ def test_sql_statements_fit_the_line() -> None:
     for path in sources("src/frontrow/**/*.sql"):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             assert len(line) <= 120 or line.startswith("-- name:"), f"{path}:{number}"
+
+
+def test_every_page_of_the_docs_is_in_the_navigation_of_the_site() -> None:
+    """ADRs have an index of their own."""
+    nav = set(re.findall(r"^ +- (?:.+: )?(\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE))
+    pages = {str(path.relative_to(ROOT / "docs")) for path in sources("docs/*.md") if "docs/adr/0" not in str(path)}
+    lines = "\n".join(f"      - A title: {path}" for path in sorted(pages - nav))
+    assert not lines, f"add these lines where they belong under `nav` of mkdocs.yml:\n{lines}"

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -57,7 +57,7 @@ from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
-from frontrow.boxoffice.seatmap.frame_log import FrameLog, MemoryFrameLog
+from frontrow.boxoffice.seatmap.frame_log import FrameLogs, MemoryFrameLogs
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
@@ -113,7 +113,6 @@ __all__ = ["Platform", "PlatformSettings", "Secrets", "WorkUrls", "open_jobs", "
 
 REFUSED_BY_POSTGRES: Final = ("28", "3D")  # a wrong user or password, or no such database: waiting would not help
 ALL_GROUPS: Final = (*GROUPS, WAITLIST_GROUP)
-MakeFrameLog = Callable[[str], FrameLog]
 
 
 class WorkUrls(msgspec.Struct, frozen=True):
@@ -402,7 +401,7 @@ def _make_box_office(
     refunds = Refunds(ledger, provider, clock, seats=holds)
     desk = TicketDesk(ledger, keys, adapters.work)
     return BoxOfficeServices(
-        openings=Openings(ledger.catalogue, sales, claims, recovery, clock, feeds, _frame_logs(settings, clock)),
+        openings=Openings(ledger.catalogue, sales, claims, recovery, clock, feeds, _open_frame_logs(settings, clock)),
         sales=sales,
         browse=EventBrowser(ledger.catalogue, sales, states_of),
         feeds=feeds,
@@ -440,13 +439,13 @@ def _open_claims(redis_url: str) -> SeatClaims:
     return RedisClaims(redis_url)
 
 
-def _frame_logs(settings: PlatformSettings, clock: Clock) -> MakeFrameLog:
-    """How to make the log of an event's map."""
+def _open_frame_logs(settings: PlatformSettings, clock: Clock) -> FrameLogs:
+    """The logs of the events' maps."""
     if not settings.shared:
-        return lambda event_id: MemoryFrameLog(clock())
-    from frontrow.boxoffice.adapters.seatmap.redis_frame_log import RedisFrameLog
+        return MemoryFrameLogs(clock)
+    from frontrow.boxoffice.adapters.seatmap.redis_frame_log import RedisFrameLogs
 
-    return lambda event_id: RedisFrameLog(settings.redis.url, event_id)
+    return RedisFrameLogs(settings.redis.url)
 
 
 def _platform_provider(settings: PlatformSettings, clock: Clock) -> GuardedProvider:

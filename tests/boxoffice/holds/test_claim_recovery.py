@@ -1,11 +1,12 @@
 """Recovery: filling the claim store from the ledger, and mending what drifted apart (F1, F5)."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
-from frontrow.boxoffice.holds.claim_recovery import WRITE_GRACE_US, Repairs
+from frontrow.boxoffice.holds.claim_recovery import ROUNDS, WRITE_GRACE_US, Repairs
 from frontrow.boxoffice.model.claims import ClaimKind, ClaimsLost, SeatClaim, TakenSeat, sold_seat
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, area
@@ -109,3 +110,30 @@ async def test_claims_work_behind_a_sentinel(own_valkey: Valkey, redis_sentinel:
     async with open_shop(sqlite_url(tmp_path), redis_sentinel.url) as shop:
         await shop.hold("ann", 3)
         assert await shop.taken() == {3}
+
+
+async def test_many_events_are_checked_with_few_calls_and_a_lost_one_is_found(
+    tmp_path: Path, own_valkey: Valkey
+) -> None:
+    """F1, N7: with hundreds of events each turn checks a part of them, in one call per Redis server."""
+    async with open_shop(sqlite_url(tmp_path), own_valkey.url) as shop:
+        others = [f"evt_quiet{number}" for number in range(60)]
+        for event_id in others:
+            event = replace(shop.event, id=event_id)
+            await shop.ledger.catalogue.put_event(event, NOW)
+            shop.claims.learn(event_id, shop.plan)
+            shop.sales.open(event, shop.plan)
+            assert await shop.recovery.check(event_id)
+        everything = [EVENT, *others]
+        assert await shop.claims.lost_among(everything) == set()
+        own_valkey.command("CONFIG", "RESETSTAT")
+        await shop.recovery._check_some(set())
+        calls = own_valkey.command("INFO", "commandstats").split(b"cmdstat_mget:calls=")[1].split(b",")[0]
+        assert int(calls) < 5
+        own_valkey.command("FLUSHALL")
+        assert await shop.claims.lost_among(everything) == set(everything)
+        await shop.recovery._check_some({others[7]})
+        assert others[7] not in await shop.claims.lost_among(everything), "an event in doubt is checked at once"
+        for _ in range(ROUNDS):
+            await shop.recovery._check_some(set())
+        assert await shop.claims.lost_among(everything) == set()

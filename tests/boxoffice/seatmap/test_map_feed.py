@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 
-from frontrow.boxoffice.adapters.seatmap.redis_frame_log import RedisFrameLog
+from frontrow.boxoffice.adapters.seatmap.redis_frame_log import RedisFrameLogs
 from frontrow.boxoffice.model.map_format import Frame, encode_changes, read_snapshot
 from frontrow.boxoffice.seatmap.frame_log import Exchange, FrameLog, MemoryFrameLog
 from frontrow.boxoffice.seatmap.map_feed import FeedSettings, MapFeed
@@ -18,19 +18,19 @@ from tests.support.servers import Cluster, Valkey
 
 
 @pytest.fixture
-async def logs() -> AsyncIterator[list[RedisFrameLog]]:
-    made: list[RedisFrameLog] = []
+async def logs() -> AsyncIterator[list[RedisFrameLogs]]:
+    made: list[RedisFrameLogs] = []
     yield made
-    for log in made:
-        await log.aclose()
+    for one in made:
+        await one.aclose()
 
 
-def on_redis(url: str, made: list[RedisFrameLog], timeout_s: float = 10.0) -> Make:
+def on_redis(url: str, made: list[RedisFrameLogs], timeout_s: float = 10.0) -> Make:
     event = f"evt_{uuid.uuid4().hex}"
 
     def make() -> FrameLog:
-        made.append(RedisFrameLog(url, event, timeout_s=timeout_s, poll_s=0.02))
-        return made[-1]
+        made.append(RedisFrameLogs(url, timeout_s=timeout_s, poll_s=0.02))
+        return made[-1].log_of(event)
 
     return make
 
@@ -43,14 +43,14 @@ async def test_the_memory_log_keeps_the_contract(holds: Callable[[Make], AsyncIt
 
 @pytest.mark.parametrize("holds", CONTRACT)
 async def test_the_redis_log_keeps_the_contract(
-    holds: Callable[[Make], AsyncIterator[None]], redis_url: str, logs: list[RedisFrameLog]
+    holds: Callable[[Make], AsyncIterator[None]], redis_url: str, logs: list[RedisFrameLogs]
 ) -> None:
     await holds(on_redis(redis_url, logs))  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("holds", CONTRACT)
 async def test_the_redis_log_keeps_the_contract_on_a_cluster(
-    holds: Callable[[Make], AsyncIterator[None]], redis_cluster: Cluster, logs: list[RedisFrameLog]
+    holds: Callable[[Make], AsyncIterator[None]], redis_cluster: Cluster, logs: list[RedisFrameLogs]
 ) -> None:
     await holds(on_redis(redis_cluster.url, logs))  # type: ignore[misc]
 
@@ -95,7 +95,7 @@ async def feeds_of(hall: Hall, *logs: FrameLog, settings: FeedSettings = SLOW_AU
 
 
 @pytest.fixture(params=["memory", "redis"])
-def two_logs(request: pytest.FixtureRequest, logs: list[RedisFrameLog]) -> tuple[FrameLog, FrameLog]:
+def two_logs(request: pytest.FixtureRequest, logs: list[RedisFrameLogs]) -> tuple[FrameLog, FrameLog]:
     if request.param == "memory":
         log = MemoryFrameLog(epoch=7)
         return log, log
@@ -194,7 +194,7 @@ async def test_a_frame_that_arrives_during_a_resync_is_not_forgotten() -> None:
     assert (feed.state(4), feed.ring.seq) == (1, 1)
 
 
-async def test_a_redis_that_lost_everything_starts_a_new_epoch(own_valkey: Valkey, logs: list[RedisFrameLog]) -> None:
+async def test_a_redis_that_lost_everything_starts_a_new_epoch(own_valkey: Valkey, logs: list[RedisFrameLogs]) -> None:
     """F1: data lost; viewers are reset instead of mixing old and new numbers."""
     hall, make = Hall(), on_redis(own_valkey.url, logs)
     (feed,) = await feeds_of(hall, make())
@@ -238,7 +238,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def test_running_feeds_hear_each_other_and_survive_a_restart_of_redis(
-    own_valkey: Valkey, logs: list[RedisFrameLog]
+    own_valkey: Valkey, logs: list[RedisFrameLogs]
 ) -> None:
     """F1: Redis killed: the map stands still, then goes on by itself with what happened meanwhile."""
     hall, make = Hall(), on_redis(own_valkey.url, logs, timeout_s=0.3)
@@ -287,6 +287,69 @@ async def test_viewers_follow_get_heartbeats_and_are_bounded() -> None:
     assert feed.viewers == 0
 
 
+async def test_a_map_that_nobody_looks_at_rests_until_somebody_comes() -> None:
+    """N7: hundreds of quiet events cost nothing; a hold that expired meanwhile is found for the first visitor."""
+    hall, reads = Hall(), []
+
+    async def read(indexes: Sequence[int]) -> bytes:
+        reads.append(len(indexes))
+        return await hall(indexes)
+
+    resting = FeedSettings(tick_s=0.001, rest_after_ticks=2, rest_s=60, audit_ticks=1000, heartbeat_ticks=10_000)
+    feed = MapFeed(40, MemoryFrameLog(epoch=7), read, resting)
+    await feed.start()
+    try:
+        await until(lambda: feed._resting)
+        hall.states[5] = 1  # nobody tells: its server has died
+        before = len(reads)
+        await asyncio.sleep(0.05)  # fifty ticks of a map that is looked at
+        assert len(reads) == before, "it rests"
+        feed.use()
+        await until(lambda: feed.state(5) == 1)
+        await until(lambda: feed._resting)
+        hall.states[6] = 2
+        feed.notify([6])
+        await until(lambda: feed.state(6) == 2)
+    finally:
+        await feed.stop()
+
+
+async def test_the_maps_of_many_events_listen_over_one_connection(own_valkey: Valkey) -> None:
+    """N7: a server that sells hundreds of events does not open hundreds of connections."""
+    import redis
+
+    logs = RedisFrameLogs(own_valkey.url, timeout_s=10)
+    heard: dict[str, list[int]] = {"a": [], "b": [], "again": []}
+    ready = {name: asyncio.Event() for name in heard}
+
+    def listening(name: str, event: str) -> "asyncio.Task[None]":
+        log = logs.log_of(event)
+        return asyncio.create_task(log.listen(lambda frame: heard[name].append(frame.seq), ready[name].set))
+
+    tasks = [listening("a", "evt_a"), listening("b", "evt_b"), listening("again", "evt_a")]
+    try:
+        await asyncio.wait_for(asyncio.gather(*(one.wait() for one in ready.values())), 10)
+        with redis.Redis.from_url(own_valkey.url) as client:
+            assert len(client.client_list(_type="pubsub")) == 1
+            await logs.log_of("evt_a").exchange(encode_changes({1: 1}), 0, 0)
+            await logs.log_of("evt_b").exchange(encode_changes({2: 1}), 0, 0)
+            await until(lambda: heard == {"a": [1], "b": [1], "again": [1]})
+            tasks.pop().cancel()
+            await until(lambda: client.pubsub_numsub("map:{evt_a}")[0][1] == 1)
+            tasks.pop().cancel()
+            await until(lambda: client.pubsub_numsub("map:{evt_b}")[0][1] == 0)
+            await logs.log_of("evt_a").exchange(encode_changes({3: 1}), 0, 0)
+            await until(lambda: heard == {"a": [1, 2], "b": [1], "again": [1]})
+            client.client_kill_filter(_type="pubsub")
+            with pytest.raises(Unavailable):
+                await asyncio.wait_for(tasks.pop(), 30)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await logs.aclose()
+
+
 async def test_a_viewer_from_another_time_is_reset() -> None:
     (feed,) = await feeds_of(Hall(), MemoryFrameLog(epoch=7))
     stream = feed.follow(3, 99)
@@ -295,9 +358,10 @@ async def test_a_viewer_from_another_time_is_reset() -> None:
     assert read_snapshot(feed.snapshot(), 40).epoch == 7
 
 
-def test_an_event_id_cannot_leave_its_hash_tag(redis_url: str) -> None:
+async def test_an_event_id_cannot_leave_its_hash_tag(redis_url: str, logs: list[RedisFrameLogs]) -> None:
+    logs.append(RedisFrameLogs(redis_url))
     with pytest.raises(InvalidInput, match="braces"):
-        RedisFrameLog(redis_url, "a}:{b")
+        logs[0].log_of("a}:{b")
 
 
 def test_a_frame_in_the_stream_names_its_position() -> None:

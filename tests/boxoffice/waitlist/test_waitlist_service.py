@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -258,3 +259,16 @@ async def test_many_servers_serving_one_line_make_each_offer_once(
         assert {(offer.fan, offer.state.value) for offer in await asyncio.gather(*claims)} == {
             (fan, "claimed") for fan in fans[:4]
         }
+
+
+async def test_a_sweep_serves_only_events_with_a_line(waiting: Waiting) -> None:
+    """N7: hundreds of events on sale without a line cost a sweep one read."""
+    await waiting.worker.sweep()
+    served = waiting.worker.stats.events_served
+    quiet = waiting.shop.sale.event
+    waiting.shop.sale.update_event(replace(quiet, status=EventStatus.ON_SALE))
+    await waiting.worker.sweep()
+    assert waiting.worker.stats.events_served == served
+    await waiting.list.join(EVENT, "ada", 1)
+    await waiting.worker.sweep()
+    assert waiting.worker.stats.events_served == served + 1

@@ -516,3 +516,34 @@ async def test_joins_that_arrive_together_cost_one_store_call(redis_url: str, ro
     await asyncio.gather(*(room.join(EVENT) for _ in range(2000)))
     assert (store.calls - before) * 20 <= 2000
     await room.aclose()
+
+
+class CountingStore(MemoryRoomStore):
+    """Counts how often the loops read a room."""
+
+    reads = 0
+
+    async def snapshot(self, event: str) -> Any:
+        self.reads += 1
+        return await super().snapshot(event)
+
+
+async def test_an_empty_room_rests_until_somebody_comes(room_keys: RoomKeys) -> None:
+    """N7: a server with hundreds of quiet events reads none of them four times per second."""
+    store = CountingStore()
+    room = WaitingRoom(store, open_sqlite_audit(":memory:"), room_keys, refresh_us=1_000)
+    try:
+        await room.create(EVENT, SMALL)
+        await room.start()
+        await asyncio.sleep(0.02)
+        before = store.reads
+        await asyncio.sleep(0.05)  # fifty turns of a loop that does not rest
+        assert store.reads == before
+        joined = await room.join(EVENT)
+        for _ in range(1_000):  # the window slides as soon as somebody is there
+            if room.status(joined.place_jwt, EVENT).state is PlaceState.ACTIVE:
+                break
+            await asyncio.sleep(0.01)
+        assert (await room.claim(joined.place_jwt, EVENT)).pass_jwt
+    finally:
+        await room.aclose()

@@ -19,6 +19,7 @@ log = logging.getLogger("frontrow.catalogue")
 
 POLL_EVERY_S: Final = 0.4
 PAGE: Final = 500
+AT_ONCE: Final = 32  # events that are opened at the same time at the start
 FIRST_PAGE: Final = (-1, "")
 BEGIN: Final = (0, "")  # changes have numbers from 1 on
 
@@ -65,9 +66,10 @@ class CatalogueFollower:
         missing, after = set(self._live), FIRST_PAGE
         while True:  # ends with the last page
             page = await self._catalogue.live_events(after, PAGE)
-            for event in page:
-                missing.discard(event.id)
-                await self._apply(event.id, event)
+            missing -= {event.id for event in page}
+            for start in range(0, len(page), AT_ONCE):
+                some = page[start : start + AT_ONCE]
+                await asyncio.gather(*(self._apply(event.id, event) for event in some))
             if len(page) < PAGE:
                 break
             after = (page[-1].starts_at_us, page[-1].id)

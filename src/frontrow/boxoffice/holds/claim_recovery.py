@@ -9,7 +9,7 @@ twice meanwhile, because the ledger decides every hold.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import msgspec
 
@@ -22,6 +22,9 @@ from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
 
 WRITE_GRACE_US = 10_000_000  # a claim younger than this may still be on its way to the ledger
+MANY = 20  # events; with more, those without sales get less attention
+ROUNDS = 10  # turns until each of many events was checked once
+QUIET_ROUNDS = 20  # a quiet event among many is reconciled once in this many rounds
 
 
 class Repairs(msgspec.Struct, frozen=True):
@@ -56,6 +59,8 @@ class Recovery:
         self._doubted = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
+        self._checked = self._turn = 0  # how many events were checked so far, and turns taken
+        self._taken: dict[str, int] = {}  # event -> its taken seats when it was reconciled last
         self.stats = RecoveryStats()
 
     def doubt(self, event_id: str) -> None:
@@ -103,7 +108,7 @@ class Recovery:
 
     async def start(self) -> None:
         """Prepare every event for sale, then keep watching in the background."""
-        for event_id in self._sales:
+        for event_id in await self._claims.lost_among(list(self._sales)):
             await self.check(event_id)
         self._stopping = False
         self._task = asyncio.create_task(self._watch())
@@ -117,26 +122,56 @@ class Recovery:
             self._task = None
 
     async def _watch(self) -> None:
-        turn = 0
         while not self._stopping:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._check_s):  # wait_for of Python 3.11 can swallow a cancellation
                     await self._doubted.wait()
             self._doubted.clear()
-            turn += 1
             doubts, self._doubts = self._doubts, set()
-            for event_id in self._sales:
-                await self._check_event(event_id, in_doubt=event_id in doubts or turn % self._reconcile_every == 0)
+            await self._check_some(doubts & set(self._sales))
             await asyncio.sleep(
                 self._check_s / 4
             )  # thousands of doubts may arrive: check at most a few times per second
 
-    async def _check_event(self, event_id: str, *, in_doubt: bool) -> None:
+    async def _check_some(self, doubts: set[str]) -> None:
+        """Check the events in doubt and the next of the others, and reconcile some of them, in turn."""
+        events = list(self._sales)
+        checked = _next_of(events, self._checked, max(MANY, -(-len(events) // ROUNDS)))
+        self._checked += len(checked)
         try:
-            if await self.check(event_id) and in_doubt:
-                await self.reconcile(event_id)
-        except FrontrowError:  # the store or the ledger is unavailable: the next turn tries again
+            lost = await self._claims.lost_among([*dict.fromkeys((*doubts, *checked))])
+        except FrontrowError:  # the store is unavailable: the next turn tries again
             self.stats.failures += 1
+            self._doubts |= doubts
+            return
+        for event_id in sorted(lost):
+            await self._attempt(self.check, event_id)
+        for event_id in sorted(doubts - lost | self._due_for_reconciling(events)):
+            await self._attempt(self.reconcile, event_id)
+
+    def _due_for_reconciling(self, events: list[str]) -> set[str]:
+        """The events whose turn it is. One that changes is compared about twice per minute, a quiet one rarely."""
+        self._turn += 1
+        due = set(events[self._turn % self._reconcile_every :: self._reconcile_every])
+        if len(events) > MANY and self._turn // self._reconcile_every % QUIET_ROUNDS:
+            due = {one for one in due if self._taken.get(one) != self._sales.get(one).seats.taken}
+        self._taken = {event_id: taken for event_id, taken in self._taken.items() if event_id in self._sales}
+        self._taken |= {event_id: self._sales.get(event_id).seats.taken for event_id in due}
+        return due
+
+    async def _attempt(self, action: Callable[[str], Awaitable[object]], event_id: str) -> None:
+        try:
+            await action(event_id)
+        except FrontrowError:  # the store or the ledger is unavailable: a later turn tries again
+            self.stats.failures += 1
+
+
+def _next_of(events: list[str], start: int, count: int) -> list[str]:
+    """`count` of the events from position `start` on, beginning again at the end."""
+    if count >= len(events):
+        return events
+    first = start % len(events)
+    return (events[first:] + events[:first])[:count]
 
 
 def _is_same_claim(stored: TakenSeat | None, actual: TakenSeat) -> bool:

@@ -66,6 +66,10 @@ class SeatClaims(Protocol):
         """Whether some section of the event must be filled from the ledger before it can be sold."""
         ...
 
+    async def lost_among(self, event_ids: Sequence[str]) -> set[str]:
+        """Those of the events that are `lost`, found with as few calls as possible."""
+        ...
+
     async def rebuild(self, event_id: str, read: Callable[[], AsyncIterator[TakenSeat]], now_us: int) -> bool:
         """Refuse all claims, read the ledger, replace the content with what was read, then serve again.
 

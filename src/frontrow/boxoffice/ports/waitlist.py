@@ -68,6 +68,10 @@ class WaitlistBook(Protocol):
 
     async def read_waitlist_summary(self, event_id: str, now_us: int) -> WaitlistSummary: ...
 
+    async def events_with_waiting(self, event_ids: Sequence[str]) -> set[str]:
+        """Those of the events for which somebody waits."""
+        ...
+
     async def last_fans(self, event_id: str, seats: Sequence[int]) -> dict[int, str]:
         """The last fan of each of these free seats that was ever held or sold."""
         ...

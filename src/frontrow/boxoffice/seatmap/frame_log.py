@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from frontrow.boxoffice.model.map_format import Frame
+from frontrow.core.clock import Clock
 
 MAX_FRAMES = 600  # kept per event
 
@@ -37,6 +38,27 @@ class FrameLog(Protocol):
     async def exchange(self, body: str, epoch: int, seq: int) -> Exchange: ...
 
     async def listen(self, on_frame: Callable[[Frame], None], on_ready: Callable[[], None]) -> None: ...
+
+
+class FrameLogs(Protocol):
+    """The frame logs of all events, over shared connections."""
+
+    def log_of(self, event_id: str) -> FrameLog: ...
+
+    async def aclose(self) -> None: ...
+
+
+class MemoryFrameLogs:
+    """The frame logs of events that one process sells alone."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def log_of(self, event_id: str) -> "MemoryFrameLog":
+        return MemoryFrameLog(self._clock())
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
 
 
 class MemoryFrameLog:

@@ -5,6 +5,9 @@ claim store, publishes the differences as one frame, and applies the frames of o
 again on the next tick, because two servers may publish in another order than the seats changed. Every tick also audits
 a slice of all seats. So a change whose server died, or a hold that expired, reaches the map without a notice. A viewer
 is only a position in the stream: slow viewers are reset, and none can make the server's memory grow.
+
+A map that nobody looks at rests: frames of other servers still arrive, but ticks are rare, so hundreds of quiet events
+cost a server nearly nothing. The first one to look (`use`) or a changed seat wakes it, and the whole plan is compared.
 """
 
 import asyncio
@@ -40,6 +43,8 @@ class FeedSettings:
     max_viewers: int = 15_000
     max_frames: int = 600
     retry_s: float = 0.5
+    rest_after_ticks: int = 120  # without a viewer or a change
+    rest_s: float = 30.0  # the pause between two ticks of a resting map
 
 
 class MapFeed:
@@ -69,6 +74,9 @@ class MapFeed:
         self._audit_at = 0
         self._ticks = 0
         self._behind = True  # a gap was found: the next tick closes it
+        self._used = False  # since the last tick
+        self._unused_ticks = self.settings.rest_after_ticks  # an event rests until somebody comes
+        self._resting = False
         self._woken = asyncio.Event()
         self._tick_now = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -77,6 +85,14 @@ class MapFeed:
     def notify(self, indexes: Iterable[int]) -> None:
         """These seats may have changed."""
         self._changed.update(indexes)
+        self.use()
+
+    def use(self) -> None:
+        """Somebody looks at the map: keep it at its usual pace."""
+        if not self._used:
+            self._used = True
+            if self._resting:
+                self._tick_now.set()
 
     def request_owners(self, indexes: Iterable[int]) -> None:
         """Read these seats on one of the next ticks, so that the listener of `ClaimStates` gets their owners."""
@@ -84,6 +100,7 @@ class MapFeed:
 
     def snapshot(self) -> bytes:
         """The snapshot document for a new viewer."""
+        self.use()
         return self.ring.snapshot()
 
     def state(self, index: int) -> int:
@@ -146,6 +163,7 @@ class MapFeed:
         if self.viewers >= self.settings.max_viewers:
             raise Overloaded(f"{self.viewers} viewers are connected; poll instead", retry_after_s=5.0)
         self.viewers += 1
+        self.use()
         try:
             while True:
                 woken = self._woken
@@ -199,15 +217,25 @@ class MapFeed:
 
     async def _tick_forever(self) -> None:
         while not self._stopping:
+            self._resting = self._may_rest()
             with contextlib.suppress(TimeoutError):  # not wait_for: in Python 3.11 it can swallow a cancellation
-                async with asyncio.timeout(self.settings.tick_s):
+                async with asyncio.timeout(self.settings.rest_s if self._resting else self.settings.tick_s):
                     await self._tick_now.wait()
             self._tick_now.clear()
+            if self._resting and self._used:  # what happened meanwhile without a notice, an expired hold for example
+                self._changed.update(range(self._seats))
             try:
                 await self.tick()
             except FrontrowError:
                 self.failures += 1
                 await asyncio.sleep(self.settings.retry_s)
+
+    def _may_rest(self) -> bool:
+        """Whether nobody looked at the map and nothing changed for a while."""
+        busy = self._used or self.viewers or self._changed or self._recheck or self._owners_wanted
+        self._used = False
+        self._unused_ticks = 0 if busy else self._unused_ticks + 1
+        return self._unused_ticks > self.settings.rest_after_ticks
 
     async def _listen_forever(self) -> None:
         while not self._stopping:  # reconnect after a pause

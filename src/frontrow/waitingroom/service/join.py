@@ -110,6 +110,7 @@ class JoinQueue:
     def _check_may_join(self, room: CachedRoom, person: str, *, with_code: bool = False) -> None:
         """Refuse a join without a code during a presale, with one after it, and without a person where everybody has
         one place."""
+        room.use()
         config = room.state.config
         if config.one_place_per_person and not person:
             raise PersonNeeded("sign in first: in this line everybody has one place")

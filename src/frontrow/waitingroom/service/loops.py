@@ -1,6 +1,9 @@
 """One loop per room and process: refresh the cache, rebuild a lost store, lead and slide.
 
 The loop also reports to the store which visitors were heard, and learns which visits have ended in other processes.
+
+The loop of a room that is empty and that nobody asked about for a while rests: it reads the room rarely and leaves the
+lead to others. The first visitor wakes it. So a server can offer hundreds of quiet events.
 """
 
 import asyncio
@@ -16,7 +19,7 @@ from frontrow.waitingroom.ports import ClaimRow, RoomStore, SlideResult, VisitCo
 from frontrow.waitingroom.service.audit_writer import AuditWriter
 from frontrow.waitingroom.service.leader import Leader
 from frontrow.waitingroom.service.recovery import RoomRecovery, is_behind, raise_lanes
-from frontrow.waitingroom.service.room_cache import CachedRoom, RoomCache
+from frontrow.waitingroom.service.room_cache import REST_AFTER_TURNS, CachedRoom, RoomCache
 from frontrow.waitingroom.service.store_clock import StoreClock
 
 log = logging.getLogger("frontrow.room")
@@ -24,6 +27,7 @@ log = logging.getLogger("frontrow.room")
 ENDED_PER_CALL = 10_000
 HEARD_PER_CALL = 1_000
 HEARD_EVERY_US = 1_000_000  # how often the store is told who was heard; well below any `leave_s`
+REST_S = 30.0  # the pause between two turns of a resting loop
 
 
 class RoomLoops:
@@ -79,6 +83,8 @@ class RoomLoops:
             await self._store.lift(event, raise_lanes(state.lanes, mine))
         room.update(state)
         await self._lift_to_shown(room)
+        if room.unused_turns > REST_AFTER_TURNS and room.is_empty() and not room.used:
+            return  # nobody is to be admitted: no leader is needed
         turn = await self._leader.take_turn(event, room.state)
         if turn.result is not None:
             self._counts[f"slide_{turn.result.value}"] += 1
@@ -160,7 +166,24 @@ class RoomLoops:
             except FrontrowError as error:
                 self._counts["tick_errors"] += 1
                 log.warning("room not refreshed", extra={"event": event, "problem": str(error)})
+            await self._pause(event)
+
+    async def _pause(self, event: str) -> None:
+        """Wait until the next turn: a moment, or long if the room is empty and nobody asks about it."""
+        room = self._cache.rooms.get(event)
+        if room is None or not self._may_rest(room):
             await asyncio.sleep(self._refresh_us / 1e6)
+            return
+        room.woken.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(REST_S):
+                await room.woken.wait()
+
+    def _may_rest(self, room: CachedRoom) -> bool:
+        busy = room.used or not room.is_empty()
+        room.used = False
+        room.unused_turns = 0 if busy else room.unused_turns + 1
+        return room.unused_turns > REST_AFTER_TURNS
 
     async def forget(self, event: str) -> None:
         """The event is over: stop its loop and drop its room from the cache. The store keeps the room."""

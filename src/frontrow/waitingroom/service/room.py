@@ -191,7 +191,9 @@ class WaitingRoom:
 
     def now_serving(self, event: str) -> NowServing:
         """The signed document as cached bytes. Raises RoomUnknown."""
-        return self.cache.find(event).document
+        room = self.cache.find(event)
+        room.use()
+        return room.document
 
     def subscribe(self, event: str, listener: Callable[[NowServing], None]) -> Callable[[], None]:
         """Call `listener` with each new document, from the event loop; returns how to stop it. Must not block."""

@@ -3,6 +3,7 @@
 Everything on the hot paths is answered from here. `position_of` maps an arrival number to its position after the draw.
 """
 
+import asyncio
 import functools
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -24,6 +25,7 @@ from frontrow.waitingroom.ports import EndedVisit, PlaceKey
 
 MAX_LISTENERS = 100_000
 DRAWS_KEPT = 65_536
+REST_AFTER_TURNS = 120  # of the loop, without a visitor
 PRUNE_S = 60
 QUIET_US = 5_000_000  # a document that only differs in the number of people behind you may be this old
 _LEAST, _MOST, _SHARE = POLL_POLICY
@@ -48,10 +50,25 @@ class CachedRoom:
         self._ended_pruned_s = 0
         self.heard: dict[PlaceKey, int] = {}  # visitors heard since the store was told -> when, by its clock
         self.heard_at_us = 0
+        self.used = False  # by a visitor, since the last turn of the loop
+        self.unused_turns = REST_AFTER_TURNS  # a room rests until somebody comes
+        self.woken = asyncio.Event()  # a resting loop goes on at once
         self._core: object = None
+        self._viewed: tuple[RoomState, str, RoomView | None] = (state, "", None)
         self._made_at_us = 0
         self.document = NowServing(b"", "")
         self.update(state)
+
+    def use(self) -> None:
+        """A visitor asks about this room: its loop runs at its usual pace."""
+        if not self.used:
+            self.used = True
+            self.woken.set()
+
+    def is_empty(self) -> bool:
+        """Nobody waits, nobody visits the shop, and nothing is left to report, by the state last read."""
+        state = self.state
+        return not (state.active or state.knocking or self.heard or any(lane.waiting for lane in state.lanes))
 
     def update(self, state: RoomState) -> None:
         """Go on with a newer state."""
@@ -165,7 +182,8 @@ class CachedRoom:
         return 0
 
     def status(self, place: Place) -> PlaceStatus:
-        """Pure: from the place and the state last read."""
+        """From the place and the state last read."""
+        self.use()
         state = self.state
         position = self.position_of(place)
         lane = state.lanes[place.lane]
@@ -238,6 +256,8 @@ class CachedRoom:
 
     def status_json(self, place: Place) -> bytes:
         """`status` as JSON, byte for byte, at a third of the cost: only the numbers are filled into a prepared form."""
+        if not self.used:
+            self.use()
         if self.state.phase is Phase.PREQUEUE:
             return _encode(self.status(place))
         number, position = place.lane, place.position
@@ -273,6 +293,14 @@ class CachedRoom:
     # -- organisers --------------------------------------------------------------------------------------------------
 
     def view(self, owner: str) -> RoomView:
+        """The room for organisers and metrics, made once per state."""
+        state, viewed_by, view = self._viewed
+        if view is None or state is not self.state or viewed_by != owner:
+            view = self._make_view(owner)
+            self._viewed = self.state, owner, view
+        return view
+
+    def _make_view(self, owner: str) -> RoomView:
         state = self.state
         return RoomView(
             event=self.event,

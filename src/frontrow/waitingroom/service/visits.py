@@ -146,6 +146,7 @@ class Visits:
         room = self._cache.rooms.get(event)
         if room is not None and place.epoch and room.state.config.idle_s:
             room.heard[place] = room.state.now_us // 1_000_000
+            room.use()
 
     async def heartbeat(self, pass_jwt: str, event: str | None = None) -> VisitReply:
         """The visitor is still there. The reply says when the visit ends otherwise. Raises as `renew` does."""
@@ -203,13 +204,17 @@ class Visits:
 
     def _check_not_ended(self, visit: Pass) -> Pass:
         room = self._cache.rooms.get(visit.event)
-        if room is not None and visit.place in room.ended:
+        if room is None:
+            return visit
+        room.use()
+        if visit.place in room.ended:
             raise PassEnded("this visit has ended; join again")
         return visit
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
     async def _send(self, room: CachedRoom, command: VisitCommand) -> VisitReply:
+        room.use()
         batches = self._batches.get(room.event)
         if batches is None:
 

@@ -237,6 +237,7 @@ class ShopEndpoints:
         feed = self._feeds.get(event_id)
         if feed is None:
             raise NotFound(f"event {event_id[:60]!r} has no live map here", event=event_id[:60])
+        feed.use()
         return feed
 
     def _ip(self, request: EndpointRequest) -> str:

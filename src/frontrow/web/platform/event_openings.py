@@ -20,7 +20,7 @@ from frontrow.boxoffice.plans.plan_document import digest, map_bytes
 from frontrow.boxoffice.plans.plan_reader import decode_plan
 from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
-from frontrow.boxoffice.seatmap.frame_log import FrameLog
+from frontrow.boxoffice.seatmap.frame_log import FrameLogs
 from frontrow.boxoffice.seatmap.map_feed import FeedSettings, MapFeed
 from frontrow.boxoffice.seatmap.seat_states import ClaimStates
 from frontrow.core.clock import US_PER_S, Clock
@@ -63,13 +63,13 @@ class Openings:
         recovery: Recovery,
         clock: Clock,
         feeds: dict[str, MapFeed],
-        make_log: Callable[[str], FrameLog],
+        logs: FrameLogs,
         *,
         feed_settings: FeedSettings | None = None,
         every_s: float = POLL_EVERY_S,
     ) -> None:
         self._catalogue, self._sales, self._claims, self._recovery = catalogue, sales, claims, recovery
-        self._clock, self._feeds, self._make_log = clock, feeds, make_log
+        self._clock, self._feeds, self._logs = clock, feeds, logs
         self._feed_settings = feed_settings
         self.follower = CatalogueFollower(catalogue, self._sell, self._end, every_s=every_s)
         self._state_readers: dict[str, ClaimStates] = {}
@@ -78,7 +78,6 @@ class Openings:
         self._watchers: list[Watcher] = []
         self._opened: list[Opened] = []
         self._closed: list[Closed] = []
-        self._logs: dict[str, FrameLog] = {}
         self.maps: dict[str, MapFile] = {}
         self.events: dict[str, Event] = {}  # every event that is or was sold here, as last seen
 
@@ -133,10 +132,9 @@ class Openings:
     async def _feed(self, event: Event, plan: Plan, sale: Sale) -> None:
         """Start the event's live map and put it before the public."""
         read_states = ClaimStates(self._claims, event, plan.size, self._clock, sale.seats.add_owners)
-        self._logs[event.id] = self._make_log(event.id)
         feed = MapFeed(
             plan.size,
-            self._logs[event.id],
+            self._logs.log_of(event.id),
             read_states,
             self._feed_settings,
             on_changes=lambda states: feed.request_owners(sale.seats.apply_map_changes(states)),
@@ -184,17 +182,14 @@ class Openings:
             for opened in self._opened:
                 opened(event_id, None)
             await feed.stop()
-        closing = getattr(self._logs.pop(event_id, None), "aclose", None)
-        if closing is not None:
-            await closing()
 
     async def run(self) -> None:
         """Follow the catalogue until cancelled."""
         await self.follower.run(self.refresh)
 
     async def aclose(self) -> None:
-        for event_id in list(self._feeds):
-            await self._stop_feed(event_id)
+        await asyncio.gather(*(self._stop_feed(event_id) for event_id in list(self._feeds)))
+        await self._logs.aclose()
 
     def __contains__(self, event_id: Any) -> bool:
         return event_id in self.events

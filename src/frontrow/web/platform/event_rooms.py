@@ -76,7 +76,7 @@ class Rooms:
         if event.id in endpoints.streams:
             return
         streams = self._make_streams()
-        streams.show(room.now_serving(event.id).body)
+        streams.show(room.cache.find(event.id).document.body)
         self._stops[event.id] = room.subscribe(event.id, lambda document: streams.show(document.body))
         self._tasks[event.id] = asyncio.create_task(streams.run(), name=f"streams {event.id}")
         endpoints.streams[event.id] = streams
@@ -98,8 +98,9 @@ class Rooms:
         for event_id, starts_at_us in list(self._starts_at_us.items()):
             if now_us < starts_at_us or event_id not in self._endpoints.streams:
                 continue
-            if room.view(event_id).state.phase is Phase.PREQUEUE:
+            if room.cache.find(event_id).state.phase is Phase.PREQUEUE:
                 await room.open(event_id)
+            self._starts_at_us.pop(event_id, None)  # open: nothing is due any more
 
     async def run(self) -> None:
         """Look for pre-queues to open until cancelled."""

@@ -16,11 +16,10 @@ class RoomVisits:
         self._room = room
 
     def is_mine(self, event_id: str) -> bool:
-        try:
-            view = self._room.view(event_id)
-        except RoomUnknown:
+        room = self._room.cache.rooms.get(event_id)
+        if room is None or room.state.leader != self._room.leader.owner:
             return False
-        return view.is_leader and bool(view.state.active or view.state.kept)
+        return bool(room.state.active or room.state.kept)
 
     async def kept(self, event_id: str) -> Sequence[tuple[str, int, str]]:
         found = await self._room.store.kept(event_id)

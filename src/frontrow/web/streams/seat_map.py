@@ -126,6 +126,7 @@ class SeatStreams:
         address: str = "",
     ) -> SeatStream:
         """Take over a connection from the hot lane, from this position on."""
+        self.feed.use()
         ring = self.feed.ring
         first = self.since(*position)
         head = (STATUS_LINE[200], lines, STREAM_HEAD, b"transfer-encoding: chunked\r\n\r\n", first)
@@ -145,6 +146,8 @@ class SeatStreams:
             shared = wrapped(ring.since(epoch, seq) or HEARTBEAT)
             epoch, seq = now
             readers = list(self.readers)
+            if readers:
+                self.feed.use()
             for start in range(0, len(readers), PORTION):
                 for reader in readers[start : start + PORTION]:
                     reader.bring(epoch, seq, shared, before)

@@ -142,6 +142,9 @@ class MemoryClaims:
     async def lost(self, event_id: str) -> bool:
         return not self._event(event_id).filled
 
+    async def lost_among(self, event_ids: Sequence[str]) -> set[str]:
+        return {event_id for event_id in event_ids if not self._event(event_id).filled}
+
     async def rebuild(self, event_id: str, read: Callable[[], AsyncIterator[TakenSeat]], now_us: int) -> bool:
         event = self._event(event_id)
         event.filled = False

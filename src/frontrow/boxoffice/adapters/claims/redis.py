@@ -21,7 +21,7 @@ from frontrow.boxoffice.adapters.claims.redis_encoding import (
     lifetime_ms,
     owner_mark,
 )
-from frontrow.boxoffice.adapters.claims.redis_rebuild import Rebuild, is_lost
+from frontrow.boxoffice.adapters.claims.redis_rebuild import Rebuild, find_lost
 from frontrow.boxoffice.adapters.claims.redis_shard import Shard
 from frontrow.boxoffice.model.best_seats import SectionLayout, layouts
 from frontrow.boxoffice.model.claims import (
@@ -233,12 +233,16 @@ class RedisClaims:
         return [decode_claim(seat, value) for seat, value in pairs if value is not None]
 
     async def lost(self, event_id: str) -> bool:
-        event = self._event(event_id)
+        return bool(await self.lost_among((event_id,)))
+
+    async def lost_among(self, event_ids: Sequence[str]) -> set[str]:
+        sections = [section for event_id in event_ids for section in self._event(event_id).sections]
+        lost: set[str] = set()
         for number, shard in enumerate(self._shards):
-            mine = [section for section in event.sections if self._shard_number(section) == number]
-            if mine and await is_lost(shard, mine):
-                return True
-        return False
+            mine = [section for section in sections if self._shard_number(section) == number]
+            if mine:
+                lost |= {section.event_id for section in await find_lost(shard, mine)}
+        return lost
 
     async def rebuild(self, event_id: str, read: Callable[[], AsyncIterator[TakenSeat]], now_us: int) -> bool:
         event = self._event(event_id)

@@ -33,11 +33,15 @@ async def read_epochs(shard: Shard, sections: Sequence[SectionKeys]) -> list[byt
     return list(await shard.ask(lambda: shard.client.mget([section.epoch_key for section in sections])))
 
 
-async def is_lost(shard: Shard, sections: Sequence[SectionKeys]) -> bool:
-    """Whether one of the sections was never filled on this server, or is being filled."""
+async def find_lost(shard: Shard, sections: Sequence[SectionKeys]) -> list[SectionKeys]:
+    """Those of the sections that were never filled on this server, or are being filled."""
     found = await read_epochs(shard, sections)
     identity = await shard.read_identity()
-    return any(text is None or text != f"{epoch_number(text)}:{identity}".encode() for text in found)
+    return [
+        section
+        for section, text in zip(sections, found, strict=True)
+        if text is None or text != f"{epoch_number(text)}:{identity}".encode()
+    ]
 
 
 class Rebuild:

@@ -1,8 +1,8 @@
-"""The frame log of an event in Redis: a numbered ring kept by a script, and pub/sub for quick delivery.
+"""The frame logs of events in Redis: a numbered ring kept by a script, and pub/sub for quick delivery.
 
 Keys `map:{<event>}:head` and `map:{<event>}:ring`, channel `map:{<event>}`. A Redis that lost its content starts a new
-epoch (the time), so its new numbers cannot be mistaken for old ones. redis-py has no asyncio pub/sub for Cluster: there
-`listen` reads new frames every `poll_s` instead.
+epoch (the time), so its new numbers cannot be mistaken for old ones. All events share one client and one listening
+connection. redis-py has no asyncio pub/sub for Cluster: there `listen` reads new frames every `poll_s` instead.
 """
 
 import asyncio
@@ -10,89 +10,88 @@ from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
+from frontrow.boxoffice.adapters.seatmap.redis_channels import RedisChannels
 from frontrow.boxoffice.model.map_format import Frame, read_frame
 from frontrow.boxoffice.seatmap.frame_log import MAX_FRAMES, Exchange
 from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.core.redis_url import connect, is_cluster
 
-MAX_SILENT = 3  # waits without a message or an answer to a ping
 KEEP_S = 7 * 24 * 3600
 SCRIPT = resources.files("frontrow.boxoffice.adapters.seatmap").joinpath("lua/exchange.lua").read_text("utf-8")
 
 
-class RedisFrameLog:
-    """The frame log of one event on the Redis at `url`."""
+class RedisFrameLogs:
+    """The frame logs of all events on the Redis at `url`: `log_of(event_id)`."""
 
     def __init__(
         self,
         url: str,
-        event_id: str,
         *,
         clock: Clock | None = None,
         max_frames: int = MAX_FRAMES,
         timeout_s: float = 1.0,
         poll_s: float = 0.25,
     ) -> None:
-        if set(event_id) & set("{}\n "):
-            raise InvalidInput(f"event id {event_id[:40]!r} must have no braces or blanks", param="event")
         self._redis = connect(url, timeout_s=timeout_s)
         self._script = self._redis.register_script(SCRIPT)
-        self._clock = clock or WallClock()
-        self._max_frames = max_frames
-        self._timeout_s = timeout_s
-        self._poll_s = poll_s
         self._cluster = is_cluster(url)
         self._opening = asyncio.Lock()
-        self._channel = f"map:{{{event_id}}}"
-        self._keys = [f"{self._channel}:head", f"{self._channel}:ring"]
+        self.channels = None if self._cluster else RedisChannels(self._redis, timeout_s=timeout_s)
+        self.clock = clock or WallClock()
+        self.max_frames, self.poll_s = max_frames, poll_s
 
-    async def exchange(self, body: str, epoch: int, seq: int) -> Exchange:
-        args: list[str | int] = [self._clock(), body, epoch, seq, self._max_frames, self._channel, KEEP_S]
-        reply = await self._call(lambda: self._script(keys=self._keys, args=args))
-        lines = reply[2]
-        frames = None if lines is None else tuple(read_frame(line.decode()) for line in lines)
-        return Exchange(int(reply[0]), int(reply[1]), frames)
+    def log_of(self, event_id: str) -> "RedisFrameLog":
+        """The log of one event."""
+        return RedisFrameLog(self, event_id)
 
-    async def listen(self, on_frame: Callable[[Frame], None], on_ready: Callable[[], None]) -> None:
-        if self._cluster:
-            await self._poll(on_frame, on_ready)
-            return
-        pubsub = self._redis.pubsub(ignore_subscribe_messages=True)
-        try:
-            await self._call(lambda: pubsub.subscribe(self._channel))
-            on_ready()
-            silent = 0
-            while silent < MAX_SILENT:  # each wait is bounded; the answer to a ping shows that the connection is alive
-                message = await self._call(lambda: pubsub.get_message(timeout=self._timeout_s))
-                silent = silent + 1 if message is None else 0
-                if message is None:
-                    await self._call(pubsub.ping)
-                elif message["type"] == "message":
-                    on_frame(read_frame(message["data"].decode()))
-            raise Unavailable("the map's Redis stopped answering", retry_after_s=1.0)
-        finally:
-            await pubsub.aclose()  # type: ignore[no-untyped-call]
-
-    async def _poll(self, on_frame: Callable[[Frame], None], on_ready: Callable[[], None]) -> None:
-        seen = await self.exchange("", 0, 0)
-        on_ready()
-        while True:  # until cancelled
-            await asyncio.sleep(self._poll_s)
-            seen = await self.exchange("", seen.epoch, seen.seq)
-            for frame in seen.frames or ():
-                on_frame(frame)
-
-    async def aclose(self) -> None:
-        await self._redis.aclose()
-
-    async def _call(self, command: Callable[[], Any]) -> Any:
+    async def run(self, keys: list[str], args: list[str | int]) -> Any:
+        """Run the script of an exchange."""
         from redis.exceptions import RedisError
 
         try:
             if self._cluster:
                 async with self._opening:  # in redis-py two concurrent first commands close each other's connections
                     await self._redis.initialize()
-            return await command()
+            return await self._script(keys=keys, args=args)
         except (RedisError, OSError) as error:
             raise Unavailable(f"the map's Redis did not answer: {error}", retry_after_s=1.0) from error
+
+    async def aclose(self) -> None:
+        if self.channels is not None:
+            await self.channels.aclose()
+        await self._redis.aclose()
+
+
+class RedisFrameLog:
+    """The frame log of one event."""
+
+    def __init__(self, logs: RedisFrameLogs, event_id: str) -> None:
+        if set(event_id) & set("{}\n "):
+            raise InvalidInput(f"event id {event_id[:40]!r} must have no braces or blanks", param="event")
+        self._logs = logs
+        self._channel = f"map:{{{event_id}}}"
+        self._keys = [f"{self._channel}:head", f"{self._channel}:ring"]
+
+    async def exchange(self, body: str, epoch: int, seq: int) -> Exchange:
+        logs = self._logs
+        args: list[str | int] = [logs.clock(), body, epoch, seq, logs.max_frames, self._channel, KEEP_S]
+        reply = await logs.run(self._keys, args)
+        lines = reply[2]
+        frames = None if lines is None else tuple(read_frame(line.decode()) for line in lines)
+        return Exchange(int(reply[0]), int(reply[1]), frames)
+
+    async def listen(self, on_frame: Callable[[Frame], None], on_ready: Callable[[], None]) -> None:
+        if self._logs.channels is None:
+            await self._poll(on_frame, on_ready)
+        else:
+            await self._logs.channels.listen(self._channel, lambda line: on_frame(read_frame(line)), on_ready)
+
+    async def _poll(self, on_frame: Callable[[Frame], None], on_ready: Callable[[], None]) -> None:
+        seen = await self.exchange("", 0, 0)
+        on_ready()
+        while True:  # until cancelled
+            await asyncio.sleep(self._logs.poll_s)
+            seen = await self.exchange("", seen.epoch, seen.seq)
+            for frame in seen.frames or ():
+                on_frame(frame)

@@ -102,7 +102,9 @@ async def _seats_page(
     event = await shown_event(platform, event_id)
     one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
     plan = platform.box_office.sales.get(event_id).plan
-    states = platform.box_office.feeds[event_id].ring.states
+    feed = platform.box_office.feeds[event_id]
+    feed.use()
+    states = feed.ring.states
     prices = {tier.key: tier for tier in event.tiers}
     found = section_of(plan, section_id)
     return render(

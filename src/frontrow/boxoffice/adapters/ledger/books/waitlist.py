@@ -90,6 +90,12 @@ class SqlWaitlistBook:
         rows = await self._store.read(Query("read_waitlist_summary", params=(event_id, now_us)))
         return WaitlistSummary(int(rows[0][0]), bool(rows[0][1]))
 
+    async def events_with_waiting(self, event_ids: Sequence[str]) -> set[str]:
+        if not event_ids:
+            return set()
+        rows = await self._store.read(Query("events_with_waiting", [(event_id,) for event_id in event_ids]))
+        return {row[0] for row in rows}
+
     async def last_fans(self, event_id: str, seats: Sequence[int]) -> dict[int, str]:
         newest: dict[int, tuple[int, str]] = {}
         for start in range(0, len(seats), SEATS_PER_READ):

@@ -1,0 +1,108 @@
+"""What a code host reads: workflows, issue forms, hooks, and the files that tell people how the project works."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+BIN = Path(sys.executable).parent
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+SCHEMAS = {
+    "github-workflows": [path.name for path in WORKFLOWS],
+    "github-issue-forms": [path.name for path in FORMS if path.name != "config.yml"],
+    "github-issue-config": ["config.yml"],
+    "dependabot": ["dependabot.yml"],
+}
+# major versions that exist and that we know; a new one is a line here
+ACTIONS = {
+    "actions/checkout@v4",
+    "actions/setup-python@v5",
+    "actions/upload-artifact@v4",
+    "actions/download-artifact@v4",
+    "actions/upload-pages-artifact@v3",
+    "actions/deploy-pages@v4",
+    "actions/attest-build-provenance@v2",
+    "pypa/gh-action-pypi-publish@release/v1",
+}
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def steps(path: Path) -> list[dict[str, Any]]:
+    return [step for job in yaml.safe_load(path.read_text())["jobs"].values() for step in job["steps"]]
+
+
+@pytest.mark.parametrize(("schema", "name"), [(schema, name) for schema, names in SCHEMAS.items() for name in names])
+def test_a_file_for_github_follows_its_published_schema(schema: str, name: str) -> None:
+    import json
+    from importlib.resources import files
+
+    [path] = (ROOT / ".github").rglob(name)
+    known = json.loads((files("check_jsonschema") / f"builtin_schemas/vendor/{schema}.json").read_text("utf-8"))
+    read = yaml.safe_load(path.read_text())
+    if True in read:  # YAML 1.1 reads the key `on` so
+        read["on"] = read.pop(True)
+    jsonschema.validators.validator_for(known)(known).validate(read)
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_uses_known_actions_and_targets_and_bounds_itself(path: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for step in steps(path):
+        assert step.get("uses", "actions/checkout@v4") in ACTIONS
+        for command in re.findall(r"^make (.+)$", step.get("run", ""), re.MULTILINE):
+            assert {word for word in command.split() if "=" not in word} <= targets
+    workflow = yaml.safe_load(path.read_text())
+    assert workflow["permissions"] == {"contents": "read"}, "more is given to single jobs"
+    assert all("timeout-minutes" in job for job in workflow["jobs"].values())
+
+
+def test_the_tests_run_on_every_python_that_the_package_promises() -> None:
+    promised = {one.rpartition(" ")[2] for one in PYPROJECT["project"]["classifiers"] if "Python :: 3." in one}
+    jobs = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text())["jobs"]
+    assert set(jobs["test"]["strategy"]["matrix"]["python"]) == promised
+    wheels = {f"3.{one[3:5]}" for one in PYPROJECT["tool"]["cibuildwheel"]["build"]}
+    assert wheels == promised
+
+
+def test_publishing_needs_no_password_and_only_its_job_may_publish() -> None:
+    jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
+    assert jobs["publish"]["permissions"]["id-token"] == "write"
+    assert jobs["publish"]["environment"]["name"] == "pypi"
+    assert [name for name, job in jobs.items() if "permissions" in job] == ["publish"]
+    assert "secrets." not in (ROOT / ".github/workflows/release.yml").read_text()
+
+
+def test_the_hooks_before_a_commit_are_valid_and_run(tmp_path: Path) -> None:
+    """In a repository of their own: ruff puts a badly written file right."""
+    config = (ROOT / ".pre-commit-config.yaml").read_text().replace(".venv/bin/", f"{BIN}/")
+    (tmp_path / ".pre-commit-config.yaml").write_text(config)
+    (tmp_path / "bad.py").write_text("import os\nx = {  'a':1 }\n")
+    run = {"cwd": tmp_path, "capture_output": True, "text": True}
+    subprocess.run(["git", "init", "--quiet"], **run, check=True)  # type: ignore[call-overload]
+    subprocess.run(["git", "add", "."], **run, check=True)  # type: ignore[call-overload]
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PRE_COMMIT_HOME": str(tmp_path / "home")}
+    done = subprocess.run([BIN / "pre-commit", "run", "--all-files"], **run, env=env)  # type: ignore[call-overload]
+    assert done.returncode == 1, done.stdout
+    assert (tmp_path / "bad.py").read_text() == 'x = {"a": 1}\n', done.stdout
+
+
+def test_versions_of_the_changelog_are_dated_and_the_package_has_one_version() -> None:
+    headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[0] == "Unreleased"
+    assert [one for one in headings[1:] if not re.fullmatch(r"\d+\.\d+\.\d+ – \d{4}-\d\d-\d\d", one)] == []
+    init = (ROOT / "src" / "frontrow" / "__init__.py").read_text()
+    assert re.search(r'__version__ = "(.+)"', init)[1] == PYPROJECT["project"]["version"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", ["SECURITY.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "docs/releasing.md"])
+def test_no_placeholder_is_left_in_what_people_rely_on(name: str) -> None:
+    text = (ROOT / name).read_text()
+    assert not re.search(r"TODO|FIXME|INSERT|example\.(com|org)", text)
