@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from frontrow.app import doctor as checks
 from frontrow.app.doctor import FAIL, OK, WARN, Finding, examine
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
+from frontrow.core.errors import ConfigError
 from frontrow.core.redis_url import connect_sync
 from frontrow.settings.platform import (
     LedgerSettings,
@@ -116,6 +117,19 @@ def test_stores_that_do_not_answer_fail_with_a_reason(tmp_path):
     gone = settings(tmp_path, redis="redis://127.0.0.1:1/0", ledger="postgresql://postgres:hunter2@127.0.0.1:1/none")
     found = asyncio.run(examine(gone))
     assert {one.check for one in found if one.state == FAIL} == {"ledger", "redis"}
+    assert "hunter2" not in repr(found)
+
+
+@pytest.mark.parametrize("mark", "/?#@[")
+def test_a_password_with_marks_is_never_shown_in_pieces(tmp_path, mark):
+    """`redis://:hunter2/x@host` has a port `hunter2` for whoever reads it literally, and then says so."""
+    with pytest.raises(ConfigError) as refused:
+        settings(tmp_path, redis="redis://127.0.0.1:1/0", ledger=f"postgresql://u:hunter2{mark}/x@127.0.0.1:1/none")
+    assert "hunter2" not in refused.value.message
+    assert "%2F" in refused.value.message
+    odd = settings(tmp_path, redis=f"redis://:hunter2{mark}x@127.0.0.1:1/0", ledger=NO_LEDGER)
+    found = asyncio.run(examine(odd))
+    assert "redis" in {one.check for one in found if one.state == FAIL}
     assert "hunter2" not in repr(found)
 
 

@@ -87,7 +87,13 @@ def test_unknown_names_are_named_in_the_file_and_in_the_environment(tmp_path_fac
     for section in _SECTIONS:
         assert f"{section}.nosuch" in told_by(f"[{section}]\nnosuch = 1\n", DEMO, tmp_path_factory)
         assert section in told_by(f"{section} = 3\n", DEMO, tmp_path_factory)
-    assert "FRONTROW_SERVER_PROT" in told_by("", {**DEMO, "FRONTROW_SERVER_PROT": "1"}, tmp_path_factory)
+    for variable in (
+        "FRONTROW_SERVER_PROT",
+        "FRONTROW_NONSENSE_X",
+        "FRONTROW_SEVRER_PORT",
+        "FRONTROW_OVERLAOD_DEADLINE_S",
+    ):
+        assert variable in told_by("", {**DEMO, variable: "1"}, tmp_path_factory)
 
 
 WORDS = st.text(string.ascii_letters + string.digits + "/:.,-+@%[]{}' \u00e9\u0000\n", max_size=40)
@@ -169,4 +175,6 @@ def test_addresses_with_passwords_do_not_show():
 
 def test_kubernetes_own_variables_are_no_mistakes():
     told = {"FRONTROW_REDIS_SERVICE_HOST": "10.0.0.9", "FRONTROW_REDIS_PORT_6379_TCP_ADDR": "10.0.0.9"}
+    told |= {"FRONTROW_SERVICE_HOST": "10.0.0.8", "FRONTROW_PORT_8000_TCP": "tcp://10.0.0.8:8000"}
+    told |= {"FRONTROW_VALKEY_SERVICE_PORT": "6379", "FRONTROW_VALKEY_PORT": "tcp://10.0.0.7:6379"}
     assert read_settings(None, {**DEMO, **told}).redis.url == ""

@@ -48,16 +48,21 @@ async def open_people(deployment: Deployment, settings: "PeopleSettings | None" 
 
 
 @contextlib.asynccontextmanager
-async def open_webhook_endpoints(ledger_url: str) -> "AsyncIterator[WebhookEndpoints]":
-    """The webhooks that organisers registered. The address of a new one must be public."""
+async def open_webhook_endpoints(here: Deployment) -> "AsyncIterator[WebhookEndpoints]":
+    """The webhooks that organisers registered. The address of a new one must be public. Its secret is sealed if the
+    servers' secret key is known here, else by the next server that starts."""
     from frontrow.app.ledger_tools import opened_ledger
+    from frontrow.boxoffice.messaging.endpoint_secrets import EndpointSecrets
     from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
     from frontrow.boxoffice.messaging.webhook_endpoints import WebhookEndpoints
+    from frontrow.core.derived_keys import Secrets
+    from frontrow.core.vault import Vault
 
-    async with opened_ledger(ledger_url) as ledger:
+    vault = Vault([Secrets(here.secret.key.encode()).key("webhooks")]) if here.secret.key else None
+    async with opened_ledger(here.ledger_url) as ledger:
         outgoing = SafeHttpClient()
         try:
-            yield WebhookEndpoints(ledger.messages, outgoing, WallClock())
+            yield WebhookEndpoints(ledger.messages, outgoing, WallClock(), endpoint_secrets=EndpointSecrets(vault))
         finally:
             await outgoing.aclose()
 

@@ -5,6 +5,7 @@ import contextlib
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.audit.chain_check import ChainCheck
+from frontrow.boxoffice.messaging.endpoint_secrets import EndpointSecrets
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.room_rules import RoomRules
 from frontrow.boxoffice.model.sales_figures import RoomFigures
@@ -50,6 +51,7 @@ def make_organiser_services(
     room_defaults: RoomRules,
     human_checks: tuple[str, ...],
     work: HeavyWork,
+    endpoint_secrets: EndpointSecrets,
     speeds: SpeedsOf,
     recent_speeds: SpeedsOf,
 ) -> OrganiserServices:
@@ -79,7 +81,7 @@ def make_organiser_services(
             clock,
         ),
         waitlists=OrganiserWaitlists(ledger, clock),
-        webhooks=ManagedWebhooks(ledger, messaging.webhooks, clock, ids),
+        webhooks=ManagedWebhooks(ledger, messaging.webhooks, clock, ids, endpoint_secrets),
         cancelling=EventCancellations(ledger.organiser, refunds, clock),
         codes=FanCodes(ledger.organiser, room.audit, organise.rules_of, clock, room.codes),
         figures=figures,

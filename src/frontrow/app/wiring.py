@@ -41,6 +41,7 @@ from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.jobs.background_jobs import GROUPS, Job, box_office_jobs, every, money_jobs
 from frontrow.boxoffice.jobs.sales_follower import FollowedSeats, SalesFollower
 from frontrow.boxoffice.jobs.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
+from frontrow.boxoffice.messaging.endpoint_secrets import EndpointSecrets
 from frontrow.boxoffice.messaging.mail_links import MailLinks
 from frontrow.boxoffice.messaging.notifications import Notifier
 from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
@@ -71,6 +72,7 @@ from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.heavy_work import HeavyWork
 from frontrow.core.ids import Ids
 from frontrow.core.settings_loader import load, named
+from frontrow.core.vault import Vault
 from frontrow.limits.http.client import ClientAddress
 from frontrow.settings.colours import theme_css
 from frontrow.settings.platform import PlatformSettings, read_settings
@@ -79,6 +81,7 @@ from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.door.door_limits import DoorLimits, DoorRules
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.api.access import booking_token
+from frontrow.web.api.api_rules import ApiRules
 from frontrow.web.app import open_sales
 from frontrow.web.endpoints.event_details import EventViews
 from frontrow.web.endpoints.event_list import EventLists
@@ -179,7 +182,9 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         with named("mail.url"):
             channels = open_channels(settings.mail_url, settings.messages, ledger.messages, outgoing, now)
         links = MailLinks(secret_keys.key("mail links"), settings.public_url)
-        messaging = _make_messaging(adapters, channels, links, box_office.desk, box_office.receipts)
+        endpoint_secrets = EndpointSecrets(Vault([secret_keys.key("webhooks")]))
+        await endpoint_secrets.seal_existing(ledger.messages, now())
+        messaging = _make_messaging(adapters, channels, links, box_office.desk, box_office.receipts, endpoint_secrets)
         openings, browse = box_office.openings, box_office.browse
         people = _make_people(settings, ledger, now, ids, secret_keys)
         stack.push_async_callback(people.aclose)
@@ -192,6 +197,9 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(rooms.aclose)
         passes = Passes(room, secure=is_https(settings.public_url))
         views = EventViews(openings, browse, ledger.catalogue, box_office.feeds, endpoints.entry)
+        api_rules = _make_api_rules(settings)
+        if api_rules is not None:
+            stack.push_async_callback(api_rules.aclose)
         live = LiveSeats(
             endpoints,
             box_office.holds,
@@ -201,6 +209,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             settings.server.max_streams,
             caps,
             functools.partial(booking_token, secret_keys),
+            api_rules.applies_to if api_rules is not None else None,
         )
         stack.push_async_callback(live.aclose)
 
@@ -230,6 +239,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             room_defaults=settings.room.rules(),
             human_checks=settings.room.human_checks,
             work=adapters.work,
+            endpoint_secrets=endpoint_secrets,
             speeds=telemetry.speeds,
             recent_speeds=telemetry.recent_speeds,
         )
@@ -263,6 +273,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
                 shown=views,
                 listed=EventLists(browse, lambda: ledger.catalogue.version + openings.follower.changes),
                 telemetry=telemetry,
+                rules=api_rules,
             ),
             jobs=tuple(jobs),
         )
@@ -299,10 +310,15 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
         adapters = _Adapters(ledger=ledger, clock=clock, claims=claims, provider=provider, outgoing=outgoing, bus=bus)
         keys = TicketKeys.opened(work.keys)
         channels = open_channels(work.mail, load(MessageSettings, "messages"), ledger.messages, outgoing, clock)
-        link_key = Secrets(work.secret_key.encode()).key("mail links") if work.secret_key else b""
+        given = Secrets(work.secret_key.encode()) if work.secret_key else None
         desk = TicketDesk(ledger, keys)
         messaging = _make_messaging(
-            adapters, channels, MailLinks(link_key, work.public_url), desk, Receipts(ledger, desk)
+            adapters,
+            channels,
+            MailLinks(given.key("mail links") if given else b"", work.public_url),
+            desk,
+            Receipts(ledger, desk),
+            EndpointSecrets(Vault([given.key("webhooks")]) if given else None),
         )
         yield _ledger_jobs(adapters, Issuer(keys), messaging)
 
@@ -420,12 +436,17 @@ def _make_box_office(
 
 
 def _make_messaging(
-    adapters: _Adapters, channels: list[Channel], links: MailLinks, desk: TicketDesk, receipts: Receipts
+    adapters: _Adapters,
+    channels: list[Channel],
+    links: MailLinks,
+    desk: TicketDesk,
+    receipts: Receipts,
+    endpoint_secrets: EndpointSecrets,
 ) -> MessagingServices:
     ledger, clock = adapters.ledger, adapters.clock
     return MessagingServices(
         notifier=Notifier(ledger, desk, channels, clock, links, receipts),
-        webhooks=OrganiserWebhooks(ledger.messages, adapters.outgoing, clock),
+        webhooks=OrganiserWebhooks(ledger.messages, adapters.outgoing, clock, endpoint_secrets),
         links=links,
     )
 
@@ -506,6 +527,13 @@ def _make_stream_caps(settings: PlatformSettings) -> AddressCaps:
     """How many live streams one address may have, over all rooms and maps of this process."""
     overload, proxies = settings.overload, ClientAddress(settings.server.trusted_proxies)
     return AddressCaps(overload.max_streams_per_address, overload.uncapped, proxies.is_proxy)
+
+
+def _make_api_rules(settings: PlatformSettings) -> ApiRules | None:
+    if settings.limits is None:
+        return None
+    store, proxies = settings.redis.url or "memory://", settings.server.trusted_proxies
+    return ApiRules(settings.limits, store=store, trusted_proxies=proxies)
 
 
 def _make_people(settings: PlatformSettings, ledger: SqlLedger, clock: Clock, ids: Ids, secret_keys: Secrets) -> People:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_ledger
+from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_deployment
 from frontrow.core.errors import FrontrowError
 
 if TYPE_CHECKING:  # the command's own group must load without the box office's libraries
@@ -63,7 +63,7 @@ def _with(
     from frontrow.app.command_services import open_webhook_endpoints
 
     async def run() -> Answer:
-        async with open_webhook_endpoints(find_ledger(*where)) as endpoints:
+        async with open_webhook_endpoints(find_deployment(*where)) as endpoints:
             return await act(endpoints)
 
     try:

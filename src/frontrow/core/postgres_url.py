@@ -11,6 +11,8 @@ import re
 import socket
 from typing import TYPE_CHECKING, Any, Final
 
+from frontrow.core.errors import ConfigError
+
 if TYPE_CHECKING:
     import asyncpg
 
@@ -19,8 +21,20 @@ PRIMARY: Final = "target_session_attrs=primary"
 _PARTS: Final = re.compile(
     r"(?P<scheme>postgres(?:ql)?://)(?P<credentials>[^/?#]*@)?(?P<hosts>[^/?#]*)(?P<rest>.*)", re.DOTALL
 )
+_HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^:\[\]@]*)(?::\d{0,5})?")
 # Ask an idle peer after 5 s, then every 2 s; three silent answers, or 6 s without an acknowledgement, end it.
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 6_000}
+
+
+def check_postgres_url(url: str) -> None:
+    """Refuse what the driver would read differently: it takes an unescaped password for a port, and says it aloud."""
+    parts = _PARTS.fullmatch(url)
+    hosts = parts["hosts"].split(",") if parts else []
+    if parts is None or "@" in parts["rest"] or not all(map(_HOST.fullmatch, hosts)):
+        raise ConfigError(
+            "this PostgreSQL URL cannot be read; a port is a number, and / ? # [ ] @ in a password are written as "
+            "%2F %3F %23 %5B %5D %40"
+        )
 
 
 def ask_for_primary(url: str) -> str:

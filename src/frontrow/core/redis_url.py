@@ -179,7 +179,16 @@ def _connect(module: Any, retry_class: Any, url: str, timeout_s: float, options:
             return _sentinel(module, url, settings)
         return module.Redis.from_url(url, **settings)
     except ValueError as error:
-        raise ConfigError(f"store {mask_password(url)!r}: {error}; a valid one is {EXAMPLE}") from None
+        raise ConfigError(f"store {mask_password(url)!r}: {_reason(url, error)}; a valid one is {EXAMPLE}") from None
+
+
+def _reason(url: str, error: ValueError) -> str:
+    """What the client says, unless it repeats a piece of the password that it took for something else."""
+    credentials = url.partition("://")[2].rpartition("@")[0]
+    pieces = [piece for piece in re.split(r"[^\w]+", credentials) if piece]
+    if any(piece in str(error) for piece in pieces):
+        return "it cannot be read; / ? # [ ] @ in a password are written as %2F %3F %23 %5B %5D %40"
+    return str(error)
 
 
 def _check_database(url: str, scheme: str) -> None:

@@ -12,6 +12,7 @@ from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
 from frontrow.boxoffice.messaging.delivery_retries import apply_outcome
+from frontrow.boxoffice.messaging.endpoint_secrets import EndpointSecrets
 from frontrow.boxoffice.messaging.organiser_webhooks import (
     GIVE_UP_AFTER_S,
     KIND,
@@ -22,6 +23,7 @@ from frontrow.boxoffice.messaging.organiser_webhooks import (
 from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
 from frontrow.boxoffice.model.messages import Delivery, DeliveryState, Endpoint, NewDelivery, Outcome
 from frontrow.core.clock import ManualClock
+from frontrow.core.vault import Vault
 from tests.boxoffice.messaging.outbox import NOW, confirmed
 from tests.boxoffice.messaging.receivers import HttpReceiver, http_receiver
 from tests.boxoffice.shop import sqlite_url
@@ -226,3 +228,26 @@ def test_pauses_double_up_to_a_bound_and_end_with_the_time() -> None:
     assert apply_outcome(late, Outcome(False, final=False), NOW, 10**6).next_at_us - NOW <= 1.2 * 4 * 3600 * 1_000_000
     assert apply_outcome(late, Outcome(False, final=False), NOW, 60).state is DeliveryState.GIVEN_UP
     assert apply_outcome(delivery, Outcome(False), NOW, 10**6).state is DeliveryState.GIVEN_UP
+
+
+async def test_secrets_are_sealed_in_the_ledger_and_still_sign(
+    ledger: SqlLedger, receiver: HttpReceiver, outgoing: SafeHttpClient
+) -> None:
+    """Also those that an earlier version stored as they were. Another key signs nothing, and later ones are tried."""
+    clock, sealing = ManualClock(NOW), EndpointSecrets(Vault([bytes(32)]))
+    plain = endpoint(receiver)
+    await ledger.messages.put_endpoint(plain, NOW)
+    assert [await sealing.seal_existing(ledger.messages, NOW) for _ in range(2)] == [1, 0]
+    kept = await ledger.messages.endpoint(plain.id)
+    assert kept is not None
+    assert plain.secret not in kept.secret
+    hooks = OrganiserWebhooks(ledger.messages, outgoing, clock, sealing)
+    await planned(hooks, ledger, 1)
+    for secrets in (EndpointSecrets(Vault([b"x" * 32])), EndpointSecrets()):
+        waiting = Delivery(1, KIND, "org_1", "d", f'{{"endpoint":"{plain.id}","payload":""}}', 0, NOW)
+        (told,) = await OrganiserWebhooks(ledger.messages, outgoing, clock, secrets).send([waiting])
+        assert (told.sent, told.final) == (False, False)
+        assert "FRONTROW_SECRET_KEY" in told.reason
+    assert await hooks.worker().drain() == 1
+    ((_, headers, body),) = receiver.calls
+    assert check_signature(headers["frontrow-signature"], plain.secret, body, NOW)

@@ -1,10 +1,14 @@
 """The box office over HTTP (B12, B13): bookings found, refunded, moved; waitlist, room, codes and hooks."""
 
 import asyncio
+import base64
+import binascii
+import contextlib
 import sqlite3
 
 import pytest
 
+from frontrow.boxoffice.adapters.ledger.ledger_url import sqlite_path
 from frontrow.boxoffice.model.facts import BookingConfirmed
 from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.ports.queries import Query
@@ -199,16 +203,37 @@ async def test_w12_imported_codes_work_on_every_server_and_only_their_digests_ar
             await other.room.service.join(desk.event, code="WINTER-0001")
 
 
+def tables_of(url: str) -> bytes:
+    """Everything that the ledger holds, decoded where it is base64."""
+    found = b""
+    with contextlib.closing(sqlite3.connect(sqlite_path(url))) as connection:
+        for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            for row in connection.execute(f"SELECT * FROM {table}"):
+                for value in row:
+                    text = str(value).encode()
+                    found += text + b"\n"
+                    with contextlib.suppress(binascii.Error):
+                        found += base64.b64decode(text) + b"\n"
+    return found
+
+
 async def test_b15_webhooks_are_registered_rotated_looked_at_sent_again_and_removed(tmp_path):
     async with a_desk(tmp_path) as desk:
         hooks, platform = "/v1/organiser/webhooks", desk.platform
         body = {"event": desk.event, "url": "https://hooks.example.org/x", "facts": ["BookingConfirmed"]}
-        made = await desk.post(hooks, 201, json=body)
+        key = {"idempotency-key": "once"}
+        made = await desk.post(hooks, 201, json=body, headers=key)
         assert made["secret"].startswith("whsec_")
+        assert await desk.post(hooks, 201, json=body, headers=key) == made, "the same key shows the same secret again"
         listed = (await desk.get(hooks))["webhooks"]
         assert listed == [{key: made[key] for key in ("webhook", "event", "url", "facts")}]
-        rotated = await desk.post(f"{hooks}/{made['webhook']}/rotate")
+        rotated = await desk.post(f"{hooks}/{made['webhook']}/rotate", headers={"idempotency-key": "again"})
         assert rotated["secret"] != made["secret"]
+        kept = tables_of(platform.settings.ledger_url)
+        for answer in (made, rotated):
+            secret = answer["secret"].encode()
+            assert secret not in kept
+        assert b"hooks.example.org" in kept, "the tables were really read"
         for url in (
             "http://example.org/",
             "https://127.0.0.1/",

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
+from frontrow.boxoffice.messaging.endpoint_secrets import EndpointSecrets
 from frontrow.boxoffice.messaging.safe_http import SafeHttpClient, UnsafeAddress
 from frontrow.boxoffice.model.facts import Fact, encode_fact
 from frontrow.boxoffice.model.messages import SENT, Delivery, Endpoint, NewDelivery, Outcome, not_tried
@@ -21,6 +22,7 @@ from frontrow.boxoffice.ports.messages import MessageBook
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
+from frontrow.core.vault import SealBroken
 
 KIND: Final = "webhook"
 GIVE_UP_AFTER_S: Final = 3 * 24 * 3600
@@ -61,8 +63,11 @@ def check_signature(header: str, secret: str, body: bytes, now_us: int, toleranc
 class OrganiserWebhooks:
     """Plans deliveries of facts and sends them."""
 
-    def __init__(self, book: MessageBook, outgoing: SafeHttpClient, clock: Clock) -> None:
+    def __init__(
+        self, book: MessageBook, outgoing: SafeHttpClient, clock: Clock, secrets: EndpointSecrets | None = None
+    ) -> None:
         self._book, self._outgoing, self._clock = book, outgoing, clock
+        self._secrets = secrets or EndpointSecrets()
         self._cached: dict[str, tuple[int, list[Endpoint]]] = {}
 
     async def plan(self, number: int, fact: Fact) -> Sequence[Query]:
@@ -116,12 +121,18 @@ class OrganiserWebhooks:
             return not_tried(error)
         if endpoint is None or not endpoint.active:
             return Outcome(False, reason="the endpoint is gone")
+        try:
+            secret = self._secrets.open(endpoint)
+        except SealBroken:
+            secret = None
+        if secret is None:
+            return Outcome(False, final=False, reason="its secret was sealed with another FRONTROW_SECRET_KEY")
         body = kept.payload.encode()
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "Frontrow-OrganiserWebhooks/1",
             "Frontrow-Delivery": delivery.dedupe,
-            "Frontrow-Signature": signature(endpoint.secret, body, self._clock() // US_PER_S),
+            "Frontrow-Signature": signature(secret, body, self._clock() // US_PER_S),
         }
         try:
             status = await self._outgoing.post(endpoint.url, body, headers)

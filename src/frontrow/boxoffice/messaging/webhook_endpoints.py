@@ -3,6 +3,7 @@
 import secrets
 from typing import Final, get_args
 
+from frontrow.boxoffice.messaging.endpoint_secrets import EndpointSecrets
 from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
 from frontrow.boxoffice.model import facts
 from frontrow.boxoffice.model.event_changes import EndpointNotFound
@@ -24,9 +25,18 @@ class TooManyEndpoints(Refused):
 class WebhookEndpoints:
     """Manages the URLs to which the facts of an event are sent."""
 
-    def __init__(self, book: MessageBook, outgoing: SafeHttpClient, clock: Clock, *, ids: Ids | None = None) -> None:
+    def __init__(
+        self,
+        book: MessageBook,
+        outgoing: SafeHttpClient,
+        clock: Clock,
+        *,
+        ids: Ids | None = None,
+        endpoint_secrets: EndpointSecrets | None = None,
+    ) -> None:
         self._book, self._outgoing, self._clock = book, outgoing, clock
         self._ids = ids or Ids(clock)
+        self._secrets = endpoint_secrets or EndpointSecrets()
 
     async def register(self, organiser: str, event_id: str, url: str, wanted: tuple[str, ...] = ()) -> Endpoint:
         """Register an endpoint with its own secret, which is shown once. It gets the `wanted` facts, or all.
@@ -41,7 +51,7 @@ class WebhookEndpoints:
             raise TooManyEndpoints(f"an event has at most {MAX_ENDPOINTS} webhooks; remove one first", event=event_id)
         secret = f"whsec_{secrets.token_urlsafe(SECRET_BYTES)}"
         endpoint = Endpoint(self._ids.new("whk"), organiser, event_id, url, secret, tuple(sorted(set(wanted))))
-        await self._book.put_endpoint(endpoint, self._clock())
+        await self._book.put_endpoint(self._secrets.seal(endpoint), self._clock())
         return endpoint
 
     async def of_event(self, event_id: str) -> list[Endpoint]:

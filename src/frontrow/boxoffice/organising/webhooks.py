@@ -9,6 +9,7 @@ from typing import Final, Protocol
 import msgspec
 from msgspec.structs import replace
 
+from frontrow.boxoffice.messaging.endpoint_secrets import EndpointSecrets
 from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
 from frontrow.boxoffice.messaging.safe_http import check_address, parse_url
 from frontrow.boxoffice.messaging.webhook_endpoints import FACTS, SECRET_BYTES
@@ -63,8 +64,16 @@ class WebhookLedger(Protocol):
 class ManagedWebhooks:
     """An organiser's webhooks. Another organiser's webhook is not found."""
 
-    def __init__(self, ledger: WebhookLedger, sender: OrganiserWebhooks, clock: Clock, ids: Ids) -> None:
+    def __init__(
+        self,
+        ledger: WebhookLedger,
+        sender: OrganiserWebhooks,
+        clock: Clock,
+        ids: Ids,
+        endpoint_secrets: EndpointSecrets | None = None,
+    ) -> None:
         self._ledger, self._sender, self._clock, self._ids = ledger, sender, clock, ids
+        self._secrets = endpoint_secrets or EndpointSecrets()
 
     async def find(self, organiser_id: str, webhook_id: str) -> Endpoint:
         """The organiser's active webhook with this id."""
@@ -127,7 +136,7 @@ class ManagedWebhooks:
     async def _write(self, editor: Editor, endpoint: Endpoint, act: str) -> None:
         detail = {"webhook": endpoint.id, "url": endpoint.url}
         change = Change(editor, act, endpoint.event_id, self._clock(), detail)
-        await self._ledger.organiser.write_endpoint(endpoint, change)
+        await self._ledger.organiser.write_endpoint(self._secrets.seal(endpoint), change)
 
 
 def _check_url(url: str) -> None:

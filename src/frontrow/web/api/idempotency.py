@@ -3,7 +3,7 @@
 A key belongs to a caller and a route. Responses are stored in the ledger for a day. The key is taken before the handler
 runs and the response is stored before it is sent, so a client that got no response can repeat the request. A refusal is
 not stored: the repeated request is decided anew. Hold, join and pay handle keys themselves (`opt={"idempotency":
-"own"}`).
+"own"}`). A response that holds a secret is sealed in the ledger (`opt={"idempotency": "sealed"}`).
 
 The work of a request with a key goes on when nobody waits for it any more (its deadline was over, its client left),
 because it may already be committed. The repeated request gets 409 until that work ends, then its response.
@@ -24,6 +24,7 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore, KeptAnswer
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Refused
+from frontrow.core.vault import Vault
 from frontrow.settings.overload import OverloadSettings
 from frontrow.web.api.access import client_ip
 from frontrow.web.endpoints.messages import check_key
@@ -56,6 +57,7 @@ class _Begun(msgspec.Struct):
     name: str
     book: IdempotencyStore
     now_us: int
+    vault: Vault | None  # seals the response
 
 
 async def before_request(request: Request[Any, Any, Any]) -> Response[bytes] | None:
@@ -65,7 +67,8 @@ async def before_request(request: Request[Any, Any, Any]) -> Response[bytes] | N
     if key is None or request.method != "POST":
         return None
     check_key(key)
-    if handler.opt.get("idempotency") == "own":  # or the response holds a secret, which is not stored
+    kind = handler.opt.get("idempotency")
+    if kind == "own":  # or the response holds a secret that must not be had twice
         return None
     platform: Platform = request.app.state.platform
     caller = request.state.caller
@@ -76,15 +79,17 @@ async def before_request(request: Request[Any, Any, Any]) -> Response[bytes] | N
     book = platform.stores.requests
     lease_s = work_within_s(platform.settings.overload) + LEASE_MARGIN_S
     kept = await book.begin(name, asked, now_us, now_us + round(lease_s * US_PER_S))
+    vault = Vault([platform.secrets.key("requests")]) if kind == "sealed" else None
     if kept is None:
-        request.scope["state"]["idempotency"] = _Begun(name, book, now_us)
+        request.scope["state"]["idempotency"] = _Begun(name, book, now_us, vault)
         return None
     if kept.asked != asked:
         raise KeyReused("this Idempotency-Key was used for another request; use a new one", param="Idempotency-Key")
     if not kept.status:
         raise StillRunning("the first request with this key is still being answered", retry_after_s=1.0)
     headers = {"idempotent-replayed": "true", **msgspec.json.decode(kept.headers, type=dict[str, str])}
-    return Response(base64.b64decode(kept.body), status_code=kept.status, headers=headers, media_type=kept.kind)
+    body = vault.open(kept.body, f"request:{name}") if vault is not None else kept.body
+    return Response(base64.b64decode(body), status_code=kept.status, headers=headers, media_type=kept.kind)
 
 
 def work_within_s(overload: OverloadSettings) -> float:
@@ -186,7 +191,11 @@ class _Kept:
             return
         body = b"".join(self._body)
         if 200 <= self._start["status"] < 300 and len(body) <= MAX_KEPT_BYTES:
-            await begun.book.finish(begun.name, _answer(self._start, body), begun.now_us)
+            answer = _answer(self._start, body)
+            if begun.vault is not None:
+                sealed = begun.vault.seal(answer.body, f"request:{begun.name}")
+                answer = msgspec.structs.replace(answer, body=sealed)
+            await begun.book.finish(begun.name, answer, begun.now_us)
             self._scope["state"].pop("idempotency")
         await self._send(self._start)
         await self._send({"type": "http.response.body", "body": body, "more_body": False})

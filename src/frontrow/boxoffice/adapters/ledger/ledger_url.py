@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from frontrow.core.errors import ConfigError
+from frontrow.core.postgres_url import check_postgres_url
 
 EXAMPLES = "sqlite:///frontrow.db or postgresql://frontrow@127.0.0.1:5432/frontrow"
 
@@ -10,6 +11,7 @@ EXAMPLES = "sqlite:///frontrow.db or postgresql://frontrow@127.0.0.1:5432/frontr
 def is_postgres(url: str) -> bool:
     """Whether `url` is a PostgreSQL URL. A ConfigError when it is not a ledger URL."""
     if url.startswith(("postgresql://", "postgres://")):
+        check_postgres_url(url)
         return True
     if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
         return False

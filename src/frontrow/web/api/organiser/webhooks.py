@@ -19,6 +19,7 @@ HOOKS = "/v1/organiser/webhooks"
 HOOK = f"{HOOKS}/{{webhook_id:str}}"
 CODES = "/v1/organiser/events/{event_id:str}/codes"
 WRITES = {"access": Access.staff("webhooks:write")}
+SEALED = WRITES | {"idempotency": "sealed"}  # their responses hold a secret
 
 
 class HookAsked(msgspec.Struct, forbid_unknown_fields=True):
@@ -89,7 +90,7 @@ async def list_webhooks(platform: FromPlatform, caller: FromCaller, cursor: Curs
     return HookPage([_view(one) for one in page], cursor_of(page[-1].id if len(page) == limit else None))
 
 
-@post(HOOKS, operation_id="create_webhook", summary="Register a webhook", status_code=201, opt=WRITES)
+@post(HOOKS, operation_id="create_webhook", summary="Register a webhook", status_code=201, opt=SEALED)
 async def create_webhook(platform: FromPlatform, caller: FromCaller, data: JSONBody[HookAsked]) -> Response[HookMade]:
     event = await own_event(platform, caller, data.event)
     endpoint = await platform.organiser.webhooks.create(editor_of(caller), event, data.url, data.facts)
@@ -101,7 +102,7 @@ async def create_webhook(platform: FromPlatform, caller: FromCaller, data: JSONB
     operation_id="rotate_webhook",
     summary="Make a new secret; the old one ends",
     status_code=200,
-    opt=WRITES,
+    opt=SEALED,
 )
 async def rotate_webhook(platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str]) -> Response[HookMade]:
     return _with_secret(await platform.organiser.webhooks.rotate(editor_of(caller), webhook_id), 200)

@@ -126,6 +126,14 @@ class SqlMessageBook:
     async def endpoints_of(self, event_id: str) -> list[Endpoint]:
         return [_endpoint_of(row) for row in await self._store.read(Query("endpoints_of_event", params=(event_id,)))]
 
+    async def unsealed_endpoints(self, limit: int) -> list[Endpoint]:
+        return [_endpoint_of(row) for row in await self._store.read(Query("unsealed_endpoints", params=(limit,)))]
+
+    async def seal_endpoint(self, was: Endpoint, sealed: str, now_us: int) -> None:
+        note = msgspec.json.encode({"act": "seal_endpoint", "endpoint": was.id}).decode()
+        query = Query("seal_endpoints", [(was.id, was.secret, sealed)])
+        await self._line.submit(RunStatements((query,), note, now_us))
+
     async def put_in_app(self, messages: Sequence[InAppMessage], now_us: int) -> None:
         if messages:
             rows = [(one.id, one.fan, one.subject, one.body, one.created_at_us) for one in messages]

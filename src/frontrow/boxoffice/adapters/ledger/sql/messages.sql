@@ -65,6 +65,13 @@ ON CONFLICT (id) DO UPDATE SET url = excluded.url, secret = excluded.secret, fac
 -- name: endpoint_by_id() :id text
 SELECT id, organiser, event_id, url, secret, facts, active FROM webhook_endpoints WHERE id = :id
 
+-- name: unsealed_endpoints() :limit int
+SELECT id, organiser, event_id, url, secret, facts, active FROM webhook_endpoints
+WHERE secret NOT LIKE 'sealed:%' ORDER BY id LIMIT :limit
+
+-- name: seal_endpoints(id text, was text, sealed text)
+UPDATE webhook_endpoints AS e SET secret = r.sealed FROM :rows WHERE e.id = r.id AND e.secret = r.was
+
 -- name: endpoints_of_event() :event_id text
 SELECT id, organiser, event_id, url, secret, facts, active FROM webhook_endpoints
 WHERE event_id = :event_id AND active = 1 ORDER BY id LIMIT 100
