@@ -116,8 +116,12 @@ class DoorLimits:
 
     def header_lines(self, decision: Decision) -> bytes:
         """The `RateLimit` and `RateLimit-Policy` lines about a decision."""
-        _, rule, _, left, reset_us, retry_us, _, _ = decision
-        return b"%b%d;t=%d\r\n%b" % (self._starts[rule], left, -(-(retry_us or reset_us) // US_PER_S), self._policy)
+        _, rule, limit, left, reset_us, retry_us, _, _ = decision
+        start, policy = self._starts.get(rule), self._policy
+        if start is None:  # another rule than those of the door
+            start = f'ratelimit: "{rule}";r='.encode()
+            policy = f'{policy[:-2].decode()}, "{rule}";q={limit}\r\n'.encode()
+        return b"%b%d;t=%d\r\n%b" % (start, left, -(-(retry_us or reset_us) // US_PER_S), policy)
 
     def challenge(self, event: str, headers: Sequence[tuple[bytes, bytes]], ip: str) -> dict[str, Any]:
         """What the page needs for its proof; harder work for a device that keeps asking."""
