@@ -62,7 +62,6 @@ ROOM_SERVE_ONLY = {
     "workers": "set server.workers",
     "hot_lane": "set server.hot_lane",
     "store": "set redis.url",
-    "shards": "the platform keeps its rooms in redis.url",
     "folder": "set server.folder",
     "audit": "the platform keeps it in ledger.url",
     "opening": "a room opens when its event's sale does",
@@ -189,6 +188,8 @@ class PlatformSettings:
 
     def _check_room(self) -> None:
         """Refuse settings of the room that the platform would not use."""
+        if self.room.shards and not self.shared:
+            raise ConfigError("room.shards needs redis.url and a PostgreSQL ledger.url", param="room.shards")
         for one in fields(RoomSettings):
             if one.name in ROOM_SERVE_ONLY and getattr(self.room, one.name) != one.default:
                 raise _unused(f"room.{one.name}")
@@ -225,6 +226,9 @@ class PlatformSettings:
         if self.redis.url:
             with named("redis.url"):
                 scheme_of(self.redis.url)
+        with named("room.shards"):
+            for url in self.room.shards:
+                scheme_of(url)
         if self.work.health:
             health_address(self.work.health)
         if "\0" in server.folder:
