@@ -22,6 +22,7 @@ from frontrow.app.room_wiring import HumanChecks, make_room
 from frontrow.boxoffice.adapters.bus.from_url import open_bus
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings, open_channels, open_mail
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
+from frontrow.boxoffice.adapters.figures.redis_point_log import RedisPointLog
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import KEPT_US, IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
@@ -224,6 +225,9 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         openings.on_open(live.opened)
         openings.on_close(forget)
         telemetry = Telemetry(settings.overload, Board.of_workers(settings.folder, settings.server.workers))
+        point_log = RedisPointLog(settings.redis.url) if settings.redis.url else None
+        if point_log is not None:
+            stack.push_async_callback(point_log.aclose)
         organiser = make_organiser_services(
             ledger=ledger,
             claims=claims,
@@ -242,6 +246,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             endpoint_secrets=endpoint_secrets,
             speeds=telemetry.speeds,
             recent_speeds=telemetry.recent_speeds,
+            point_log=point_log,
         )
         stack.push_async_callback(organiser.live.aclose)
         presale = _make_presale(settings, ledger, now, ids, secret_keys, people, organiser.codes)
