@@ -12,7 +12,7 @@ $(PYTHON) -m venv .venv
 $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 endef
 
-.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout bench-api bench-pages screens soak stripe-schema docs dist sbom audit lock clean
+.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout bench-api bench-sale bench-pages screens soak stripe-schema docs dist sbom audit lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -54,7 +54,7 @@ format: setup    ## format Python, scripts and styles
 	$(BIN)/ruff format .
 	$(PRETTIER) --write $(SCRIPTS)
 
-bench: bench-limits bench-room bench-seats bench-checkout bench-api  ## every benchmark
+bench: bench-limits bench-room bench-seats bench-checkout bench-api bench-sale  ## every benchmark
 
 bench-limits: setup  ## the limiter beside its peers: JSON, table and plot in bench/out
 	$(BIN)/python -m bench.limits
@@ -78,6 +78,9 @@ screens: setup   ## pictures of every page, and a short film of a sale, into doc
 
 bench-api: setup  ## the platform over HTTP: routes, a sold-out stadium, textbooks (PRETIX=1: pretix too), overload, streams
 	$(BIN)/python -m bench.api $(if $(PRETIX),--pretix)
+
+bench-sale: setup  ## small sales by `frontrow storm`: latencies, CPU, and whether rehearsed and stormed waits agree
+	$(BIN)/python -m bench.sale
 
 soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money; the long storms; fault runs; every extra
 	$(BIN)/python -m bench.seats_history
