@@ -124,7 +124,7 @@ def test_j9_a_refund_in_part_and_then_in_full(stack: Stack, visitor: Visitor) ->
 
 
 def follow(page: Page, link: Locator, url: str) -> None:
-    """Click until it has led there: while the cancellation goes on, the page loads itself again, which may come first."""
+    """Click until it has led there: while the cancellation goes on, the page also loads itself again."""
     for _ in range(10):
         link.click()
         with contextlib.suppress(PlaywrightTimeout):
