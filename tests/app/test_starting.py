@@ -119,7 +119,7 @@ async def test_a_server_told_to_stop_says_so_first_and_ends_in_order(tmp_path):
     server = Process(["serve", "--port", "0"], tmp_path, FRONTROW_SECRET_KEY=CANARY)
     try:
         url = server.listening()
-        async with httpx.AsyncClient(base_url=url, timeout=10) as client:
+        async with httpx.AsyncClient(base_url=url, timeout=60) as client:
             for _ in range(600):
                 try:
                     if (await client.get("/healthz")).status_code == 200:

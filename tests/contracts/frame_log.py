@@ -55,11 +55,11 @@ async def listeners_hear_in_order(make: Make) -> None:
 
     listening = asyncio.create_task(b.listen(hear, ready.set))
     try:
-        await asyncio.wait_for(ready.wait(), 10)
+        await asyncio.wait_for(ready.wait(), 60)
         start = await a.exchange("", 0, 0)
         for n in range(20):
             await a.exchange(str(n), start.epoch, n)
-        await asyncio.wait_for(all_heard.wait(), 10)
+        await asyncio.wait_for(all_heard.wait(), 60)
         assert [frame.body for frame in heard] == [str(n) for n in range(20)]
         assert [frame.prev for frame in heard] == list(range(20))
     finally:

@@ -29,6 +29,9 @@ RULES = [
 ]
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 EXPRESSIONS = [rule["expr"] for rule in RULES] + [one["expr"] for panel in PANELS for one in panel["targets"]]
+IN_WORDS = {
+    name for rule in RULES for text in rule["annotations"].values() for name in re.findall(r"frontrow_\w+", text)
+}
 B19_WORDS = ("Seats locked", "Queue depth", "Payment success", "Latency", "Shed", "Outbox", "Waitlist", "breaker")
 
 
@@ -56,6 +59,9 @@ async def test_b19_every_metric_of_dashboard_and_alerts_is_on_the_real_page(page
     known: dict[str, set[str]] = {}
     for name, labels in re.findall(r"^(\w+)(?:\{(.*)\})? ", page, re.M):
         known.setdefault(name, set()).update(re.findall(r"(\w+)=\"", labels or ""))
+    taken = {"job", "instance"}  # Prometheus' own labels: it would rename ours
+    assert not [name for name, labels in known.items() if labels & taken]
+    assert set(known) >= IN_WORDS, "what an alert advises to look at"
     for expression in EXPRESSIONS:
         for name, labels in selectors(expression):
             assert name in known, f"{name} is not on the page: {expression}"

@@ -54,9 +54,16 @@ TESTED = {  # every file of deploy/ and examples/ -> the test that runs or check
     "deploy/systemd/frontrow-work.service": "test_the_units_commands_start_with_their_files",
     "deploy/systemd/frontrow.service": "test_the_units_commands_start_with_their_files",
     "deploy/systemd/frontrow.toml": "test_the_units_commands_start_with_their_files",
+    "examples/README.md": "tests/docs/test_docs.py",
     "examples/nginx/frontrow.conf": "tests/waitingroom/protect/test_nginx.py",
     "examples/protected_shop.py": "tests/web/room/test_serve.py",
 }
+for example in ("django_app", "celery_tasks", "fastapi_app", "flask_app", "httpx_client", "litestar_app"):
+    TESTED[f"examples/limiter/{example}.py"] = "tests/example_apps/test_limiter_examples.py"
+for example in ("django_shop.py", "headless_shop.py", "own_provider/bank.py", "own_provider/provider.py"):
+    TESTED[f"examples/{example}"] = "tests/example_apps/test_shop_examples.py"
+for example in ("own_provider", "own_theme"):
+    TESTED[f"examples/{example}/frontrow.toml"] = "tests/example_apps/test_shop_examples.py"
 
 
 TESTED |= {str(file): "tests/deploy/test_helm.py" for file in (DEPLOY / "helm/frontrow").rglob("*") if file.is_file()}

@@ -31,6 +31,12 @@ print(ask("POST", "/codes"), ask("POST", "/codes"), ask("GET", "/"))
 """
 
 
+def test_every_example_is_listed_with_how_to_start_it() -> None:
+    listed = (ROOT / "examples" / "README.md").read_text()
+    names = {path.relative_to(ROOT / "examples").as_posix() for path in (ROOT / "examples").rglob("*.py")}
+    assert {name for name in names if name not in listed} == set()
+
+
 @pytest.mark.parametrize("name", ["fastapi_app", "litestar_app"])
 async def test_an_asgi_example_limits_its_route(name: str) -> None:
     app = importlib.import_module(f"examples.limiter.{name}").app

@@ -99,7 +99,7 @@ async def test_failover_to_a_lagging_replica_in_the_middle_of_a_sale(postgres_le
     with Valkey("--repl-diskless-sync-delay", "0") as primary, Valkey() as replica:
         async with Proxy(primary.port) as link, Proxy(primary.port) as front:
             replica.command("REPLICAOF", "127.0.0.1", link.port)
-            for _ in range(500):
+            for _ in range(3_000):
                 if b"master_link_status:up" in await asyncio.to_thread(replica.command, "INFO", "replication"):
                     break
                 await asyncio.sleep(0.02)

@@ -235,7 +235,7 @@ def said_until_killed(command: list[str]) -> list[str]:
     lines = [child.stdout.readline() for _ in range(700)]
     os.kill(child.pid, signal.SIGKILL)
     lines += child.stdout.read().splitlines(keepends=True)  # what was printed before the kill
-    child.wait(10)
+    child.wait(60)
     child.stdout.close()
     return lines
 

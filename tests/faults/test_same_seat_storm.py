@@ -1,6 +1,6 @@
 """N4, B3: 1,000 callers in 4 processes want the same seat at once, on real servers, again and again.
 
-50 seats in the suite; `FRONTROW_STORM_ROUNDS=200` looks longer (`make soak`).
+25 seats in the suite; `FRONTROW_STORM_ROUNDS=200` looks longer (`make soak`).
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from tests.contracts.seat_claims import seats_of
 from tests.faults.storm_worker import ROWS, SEATS
 
 PROCESSES, CALLERS = 4, 1_000
-ROUNDS = int(os.environ.get("FRONTROW_STORM_ROUNDS") or 50)
+ROUNDS = int(os.environ.get("FRONTROW_STORM_ROUNDS") or 25)
 
 
 async def fill(redis_url: str) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import redis
@@ -29,6 +30,7 @@ quotas = st.builds(
 ) | st.builds(
     lambda limit, period_s: Quota(limit, period_s * S, "sliding_log"), st.integers(1, 12), st.sampled_from([1, 7, 60])
 )
+IN_MEMORY = [MemoryStore, *([CompiledStore] if CompiledStore else [])]  # whether it must be here: test_memory
 months = st.builds(lambda limit: Quota.parse(f"{limit}/month"), st.integers(1, 12))
 steps_us = st.one_of(
     st.integers(0, 3 * S),
@@ -63,7 +65,8 @@ def test_specification_kernel_and_script_agree_on_random_histories(
     with redis.Redis.from_url(every_redis_url) as client:
         client.flushdb()
     for_ever_us = 1 << 60  # what is forgotten when is another question than what is answered
-    stores = [MemoryStore(slots, clock, 1000, for_ever_us), CompiledStore(slots, clock, 1000, for_ever_us), shared]
+    stores: list[Any] = [kind(slots, clock, 1000, for_ever_us) for kind in IN_MEMORY]
+    stores.append(shared)
     now_us = T0_US
     try:
         for op, cost, step_us, who in history:

@@ -166,3 +166,17 @@ def test_d6_a_plan_that_makes_no_sense_is_refused_by_name(table, param):
     with pytest.raises(InvalidInput) as refused:
         SalePlan.from_dict(table)
     assert refused.value.param == param
+
+
+def test_a_closed_page_keeps_its_place_in_the_shop_for_a_while_as_on_the_server():
+    def rehearse(leave_s: int) -> Simulation:
+        room = RoomConfig(capacity=20, window_size=40, leave_s=leave_s)
+        simulation = Simulation(SMALL.changed(room=room, people=200, leave_without_buying=1.0))
+        simulation.run()
+        return simulation
+
+    short, long = rehearse(1), rehearse(30)
+    for simulation, leave_s in ((short, 1), (long, 30)):
+        browsing_s = simulation.history.visit_s / simulation.history.visits - leave_s
+        assert 8 < browsing_s < 12, "the rest of a visit is looking around"
+    assert long.history.time_s[-1] > short.history.time_s[-1] + 60, "with fewer free places the line moves slower"

@@ -41,6 +41,7 @@ ROWS = {
     "page_redeem_link": "public",
     "page_sign_out": "public",
     "page_language": "public",
+    "page_docs": "public",
     "page_maintenance": "public",
     "page_style_guide": "public",
     "static_file": "public",

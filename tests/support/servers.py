@@ -32,13 +32,15 @@ __all__ = [
     "Sentinel",
     "Server",
     "ServerUnavailable",
+    "Standby",
     "Valkey",
     "free_port",
     "system_postgres",
     "system_redis",
 ]
 
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 60.0
+TRIES = 3
 NOBODY = 65534
 
 
@@ -58,6 +60,7 @@ class Server:
         self.folder = Path(tempfile.mkdtemp(prefix=f"frontrow-{self.name}-"))
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
+        self._has_run = False
 
     def _command(self) -> list[str]:
         raise NotImplementedError
@@ -75,7 +78,20 @@ class Server:
         return self._process.pid
 
     def start(self) -> Self:
-        """Start and wait until it answers."""
+        """Start and wait until it answers. At the first start, if somebody was quicker, on another port."""
+        for tries_left in range(0 if self._has_run else TRIES - 1, -1, -1):
+            try:
+                self._try_to_start()
+            except ServerUnavailable:
+                if not tries_left:
+                    raise
+                self.port = free_port()
+            else:
+                break
+        self._has_run = True
+        return self
+
+    def _try_to_start(self) -> None:
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 self._command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder, **self._identity()
@@ -87,7 +103,6 @@ class Server:
                 self.stop()
                 raise ServerUnavailable(f"{self.name} did not start on port {self.port}: {' '.join(tail)}")
             time.sleep(0.01)
-        return self
 
     def stop(self, sig: int = signal.SIGTERM) -> None:
         """Ask it to end, then make it."""
@@ -172,7 +187,7 @@ class Sentinel(Valkey):
         super().__init__(program=primary.program)
         self.conf = self.folder / "sentinel.conf"
         self.conf.write_text(
-            f"port {self.port}\nbind 127.0.0.1\ndir {self.folder}\n"
+            f"bind 127.0.0.1\ndir {self.folder}\n"
             f"sentinel monitor frontrow 127.0.0.1 {port or primary.port} {quorum}\n"
             f"sentinel down-after-milliseconds frontrow {down_after_ms}\nsentinel failover-timeout frontrow 3000\n"
         )
@@ -182,7 +197,7 @@ class Sentinel(Valkey):
         return f"redis+sentinel://127.0.0.1:{self.port}/frontrow/0"
 
     def _command(self) -> list[str]:
-        return [self.program, str(self.conf), "--sentinel"]
+        return [self.program, str(self.conf), "--sentinel", "--port", str(self.port)]
 
 
 class Cluster:
@@ -266,3 +281,28 @@ class Postgres(Server):
     def stop(self, sig: int = signal.SIGINT) -> None:
         """Fast shutdown; a SIGKILL also ends the children, which would otherwise hold the port for a moment."""
         super().stop(signal.SIGINT if sig == signal.SIGTERM else sig)
+
+
+class Standby(Postgres):
+    """A hot standby of `primary`, copied from it and following it. `promote` makes it the primary."""
+
+    name = "standby"
+
+    def __init__(self, primary: Postgres) -> None:
+        self._primary = primary
+        super().__init__(*primary.options, bin_dir=primary.bin_dir)
+
+    def _make_cluster(self) -> None:
+        if os.geteuid() == 0:
+            os.chown(self.folder, NOBODY, NOBODY)
+        source = ["-h", "127.0.0.1", "-p", str(self._primary.port), "-U", "postgres"]
+        command = [str(self.bin_dir / "pg_basebackup"), *source, "-D", str(self.data_dir), "-R", "--checkpoint=fast"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, **self._identity())  # type: ignore[call-overload]
+        if done.returncode:
+            raise ServerUnavailable(f"pg_basebackup failed: {done.stderr.strip().splitlines()[-1:]}")
+
+    def promote(self) -> None:
+        import psycopg
+
+        with psycopg.connect(self.url, autocommit=True) as admin:
+            admin.execute("SELECT pg_promote()")

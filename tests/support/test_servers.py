@@ -1,5 +1,7 @@
 """The private servers the tests stand on: real, on free ports, gone afterwards."""
 
+import socket
+
 import psycopg
 import redis
 
@@ -40,3 +42,9 @@ def test_a_killed_server_can_be_started_again(own_valkey: Valkey) -> None:
     own_valkey.kill()
     own_valkey.start()
     assert own_valkey.command("PING") == b"+PONG\r\n"
+
+
+def test_a_port_that_somebody_took_meanwhile_is_not_insisted_on() -> None:
+    server = Valkey()
+    with socket.create_server(("127.0.0.1", server.port)), server:
+        assert server.command("PING") == b"+PONG\r\n"

@@ -6,6 +6,7 @@ disagrees with itself.
 """
 
 import asyncio
+import contextlib
 import os
 import re
 import signal
@@ -20,6 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from frontrow.core.errors import FrontrowError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -45,7 +48,11 @@ def demo(
     with tempfile.TemporaryDirectory(prefix="frontrow-demo-") as temporary:
         home = Path(folder or temporary).resolve()
         home.mkdir(parents=True, exist_ok=True)
-        raise typer.Exit(_demo(home, seats, people, port, seconds))
+        try:
+            code = _demo(home, seats, people, port, seconds)
+        except FrontrowError as error:
+            raise typer.BadParameter(error.message) from None
+        raise typer.Exit(code)
 
 
 def _seconds(text: str) -> float | None:
@@ -60,59 +67,48 @@ def _seconds(text: str) -> float | None:
 def _demo(home: Path, seats: int, people: int, port: int, seconds: float | None) -> int:
     from rich.console import Console
 
+    from frontrow.app.made_up_events import ways_in
+
     console = Console()
     console.print(f"A stadium of {seats:,} seats goes on sale …", highlight=False)
-    asyncio.run(put_on_sale(home, seats))
-    invitation = asyncio.run(_invite_organiser(home))
+    invitation = asyncio.run(put_on_sale(home, seats))
     server = _start(home, port)
     try:
         url = _address(server)
         _wait_until_open(url, server)
-        for line in ways_in(url, home, invitation):
+        lines = [
+            f"live at {url}",
+            *ways_in(url, EVENT_ID, url + invitation),
+            f"  mails                {home / 'outbox'}",
+        ]
+        for line in lines:
             console.print(line, highlight=False, soft_wrap=True)
-        tally, took_s, interrupted = asyncio.run(_crowd(console, url, people, seconds))
-        if seconds is None and not interrupted:
-            console.print("Sold out. The server goes on; Ctrl-C ends it.", highlight=False)
+        tally, took_s, interrupted = asyncio.run(_crowd(console, url, people, seconds, server))
+        stays = seconds is None and not interrupted and server.poll() is None
+        if stays:
+            _summary(console, tally, took_s, seats, asyncio.run(_read_ledger(home)))
+            console.print("Nothing is left to buy. The pages above stay open until Ctrl-C.", highlight=False)
             with_patience(server)
     finally:
         code = _stop(server)
     totals = asyncio.run(_read_ledger(home))
-    _summary(console, tally, took_s, seats, totals)
-    fine = not tally.odd and not totals.wrong and code == 0
+    if not stays:
+        _summary(console, tally, took_s, seats, totals)
     if tally.odd:
         console.print("odd answers: " + "; ".join(tally.odd[-3:]), highlight=False, markup=False)
-    return 0 if fine else 1
+    if code:
+        console.print(f"the server ended with code {code}; --folder keeps its log", highlight=False)
+    return 1 if tally.odd or totals.wrong or code else 0
 
 
-async def put_on_sale(home: Path, seats: int) -> None:
-    """Write venue, plan and event into the demo's ledger."""
-    from frontrow.app.made_up_events import put_on_sale
-
-    await put_on_sale(f"sqlite:///{home / 'frontrow.db'}", EVENT_ID, "Aurora: the one night", seats)
-
-
-async def _invite_organiser(home: Path) -> str:
-    """The path of a one-time link that makes an owner, so that the organiser's pages can be seen."""
-    from frontrow.app.command_services import open_people
-    from frontrow.boxoffice.model.people import DEFAULT_ORGANISER
-    from frontrow.boxoffice.model.roles import Role
+async def put_on_sale(home: Path, seats: int) -> str:
+    """Put a stadium on sale in the demo's ledger. Returns the path of a one-time link that makes an organiser."""
+    from frontrow.app import made_up_events
     from frontrow.settings.deployment import Deployment, ServerSettings
 
-    async with open_people(Deployment(ServerSettings(folder=str(home), public_url=NOWHERE))) as people:
-        link = await people.team.create_invitation_link(DEFAULT_ORGANISER, "owner@demo.example", Role.OWNER)
-    return link.removeprefix(NOWHERE)
-
-
-def ways_in(url: str, home: Path, invitation: str) -> list[str]:
-    """What to open to watch the sale, and where its mails are."""
-    return [
-        f"live at {url}",
-        f"  a fan's page         {url}/events/{EVENT_ID}",
-        f"  become the organiser {url}{invitation}",
-        f"  its live sale        {url}/organiser/events/{EVENT_ID}/live",
-        f"  the API's document   {url}/docs",
-        f"  mails                {home / 'outbox'}",
-    ]
+    deployment = Deployment(ServerSettings(folder=str(home), public_url=NOWHERE))
+    await made_up_events.put_on_sale(deployment.ledger_url, EVENT_ID, made_up_events.NAME, seats)
+    return (await made_up_events.invite_organiser(deployment)).removeprefix(NOWHERE)
 
 
 def _start(home: Path, port: int) -> "subprocess.Popen[str]":
@@ -156,8 +152,13 @@ def _wait_until_open(url: str, server: "subprocess.Popen[str]") -> None:
     raise typer.BadParameter("the server did not open the sale in time")
 
 
-async def _crowd(console: Any, url: str, people: int, seconds: float | None) -> "tuple[CrowdStats, float, bool]":
-    """Let the crowd in and show how it goes. Returns what it saw, how long it took, and whether Ctrl-C ended it."""
+async def _crowd(
+    console: Any, url: str, people: int, seconds: float | None, server: "subprocess.Popen[str]"
+) -> "tuple[CrowdStats, float, bool]":
+    """Let the crowd in and show how it goes, while the server lives.
+
+    Returns what it saw, how long it took, and whether Ctrl-C ended it.
+    """
     from rich.live import Live
 
     from frontrow.rehearsal.crowd import Crowd
@@ -181,10 +182,11 @@ async def _crowd(console: Any, url: str, people: int, seconds: float | None) -> 
             while not running.done():
                 await asyncio.wait((running,), timeout=LOOK_EVERY_S)
                 took_s = time.monotonic() - began_s
-                shown = (await look.send("GET", f"/v1/events/{EVENT_ID}")).json()
-                free = int(shown.get("free", 0))
-                live.update(picture(crowd.tally, took_s, int(shown.get("seats", 0)), free))
-                if seconds is not None and took_s >= seconds:
+                with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError, ValueError):
+                    shown = (await look.send("GET", f"/v1/events/{EVENT_ID}")).json()
+                    free = int(shown.get("free", 0))
+                    live.update(picture(crowd.tally, took_s, int(shown.get("seats", 0)), free))
+                if server.poll() is not None or (seconds is not None and took_s >= seconds):
                     crowd.stop()
         await running
     finally:

@@ -5,6 +5,7 @@ has a deadline. Secrets are judged and never shown.
 """
 
 import asyncio
+import functools
 import math
 import os
 import resource
@@ -55,7 +56,8 @@ async def examine(settings: PlatformSettings) -> list[Finding]:
     found = [*versions(), *secrets(settings), *server(settings), *mail(settings), *disk(settings)]
     found += await _within("ledger", lambda: ledger(settings))
     if settings.shared:
-        found += await _within("redis", lambda: redis(settings))
+        for url in dict.fromkeys((settings.redis.url, *settings.room.shards)):
+            found += await _within("redis", functools.partial(redis, url))
     return found
 
 
@@ -213,27 +215,27 @@ def _version(name: str, text: str) -> Finding:
     return Finding("versions", OK, f"{name} {text}")
 
 
-async def redis(settings: PlatformSettings) -> list[Finding]:
+async def redis(url: str) -> list[Finding]:
     """Its version, its clock, and whether it may throw keys away."""
-    client = connect(settings.redis.url, timeout_s=DEADLINE_S / 2)
+    client = connect(url, timeout_s=DEADLINE_S / 2)
     try:
-        if is_cluster(settings.redis.url):
+        if is_cluster(url):
             await call(client, "PING")
             found = [Finding("redis", OK, "the cluster answers; look at each node's maxmemory-policy yourself")]
-            return [*found, await limits(settings)]
+            return [*found, await limits(url)]
         info: dict[str, Any] = await client.info()
         before_s = time.time()
         seconds, micros = await client.time()
         found = [clock("redis", seconds + micros / 1e6, before_s, time.time())]
         found.append(_version("redis", str(info.get("redis_version", "0"))))
-        return [*found, *keeps(info, await _config(client)), await limits(settings)]
+        return [*found, *keeps(info, await _config(client)), await limits(url)]
     finally:
         await disconnect(client)
 
 
-async def limits(settings: PlatformSettings) -> Finding:
+async def limits(url: str) -> Finding:
     """Whether Redis decides the limits, or why it does not. Counts nothing."""
-    async with Limiter("1/second", store=settings.redis.url, deadline_s=DEADLINE_S / 2) as limiter:
+    async with Limiter("1/second", store=url, deadline_s=DEADLINE_S / 2) as limiter:
         if (await limiter.apeek("doctor")).source == "store":
             return Finding("limits", OK, "decided in redis")
         do = "Until that is repaired, each server counts for itself."

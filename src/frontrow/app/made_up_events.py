@@ -1,25 +1,59 @@
-"""Made-up events: a stadium on sale now, for the demo and for storms."""
+"""Made-up events that are on sale now: a stadium for the demo and for storms, a theatre for `frontrow serve --demo`."""
 
+from frontrow.app.command_services import open_people
 from frontrow.app.ledger_tools import opened_ledger
 from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
+from frontrow.boxoffice.model.people import DEFAULT_ORGANISER
+from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
 from frontrow.boxoffice.plans.plan_generator import generate
 from frontrow.core.clock import US_PER_S, SystemClock
 from frontrow.core.money import Money
+from frontrow.settings.deployment import Deployment
 
 DAY_US = 86_400 * US_PER_S
 HOLD_S = 120
+NAME = "Aurora: the one night"
+EXAMPLE_ID = "evt_example"
+EXAMPLE_SEATS = 1_200
+OWNER = "owner@demo.example"
 
 
-async def put_on_sale(ledger_url: str, event_id: str, name: str, seats: int) -> None:
+async def offer_example(deployment: Deployment) -> list[str]:
+    """Put a theatre on sale if the ledger has no event at all. Returns the lines that say how to look at it."""
+    async with opened_ledger(deployment.ledger_url, auto_migrate=None) as ledger:
+        if await ledger.catalogue.events(limit=1):
+            return []
+    await put_on_sale(deployment.ledger_url, EXAMPLE_ID, NAME, EXAMPLE_SEATS, "theatre")
+    return ways_in(deployment.public_url, EXAMPLE_ID, await invite_organiser(deployment))
+
+
+async def invite_organiser(deployment: Deployment) -> str:
+    """A one-time link that makes an owner, so that the organiser's pages can be seen."""
+    async with open_people(deployment) as people:
+        link: str = await people.team.create_invitation_link(DEFAULT_ORGANISER, OWNER, Role.OWNER)
+    return link
+
+
+def ways_in(url: str, event_id: str, invitation: str) -> list[str]:
+    """What to open to watch the sale."""
+    return [
+        f"  a fan's page         {url}/events/{event_id}",
+        f"  become the organiser {invitation}",
+        f"  its live sale        {url}/organiser/events/{event_id}/live",
+        f"  the API's document   {url}/docs",
+    ]
+
+
+async def put_on_sale(ledger_url: str, event_id: str, name: str, seats: int, kind: str = "stadium") -> None:
     """Write venue, plan and event into the ledger. Servers that run open the sale by themselves."""
-    plan = generate("stadium", seats)
+    plan = generate(kind, seats)
     body, now_us = plan_bytes(plan), SystemClock()()
     async with opened_ledger(ledger_url, auto_migrate=None) as ledger:
         await ledger.catalogue.put_plan(digest(body), plan, body.decode(), now_us)
         await ledger.catalogue.put_venue(
-            Venue("ven_demo", "Frontrow Stadium", digest(body), "Vienna", "AT", "Europe/Vienna"), now_us
+            Venue("ven_demo", f"Frontrow {kind.title()}", digest(body), "Vienna", "AT", "Europe/Vienna"), now_us
         )
         prices = {key: 4_900 + 4_000 * number for number, key in enumerate(reversed(plan.tiers))}
         event = Event(

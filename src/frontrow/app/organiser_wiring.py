@@ -32,7 +32,7 @@ from frontrow.web.platform.fan_codes import FanCodes
 from frontrow.web.platform.organiser_services import OrganiserServices
 from frontrow.web.platform.platform import MessagingServices
 from frontrow.web.streams.sales_figures import LiveFiguresStreams
-from frontrow.web.streams.sales_history import SalesHistory
+from frontrow.web.streams.sales_history import PointLog, SalesHistory
 
 
 def make_organiser_services(
@@ -54,6 +54,7 @@ def make_organiser_services(
     endpoint_secrets: EndpointSecrets,
     speeds: SpeedsOf,
     recent_speeds: SpeedsOf,
+    point_log: PointLog | None = None,
 ) -> OrganiserServices:
     """Build the services. `speeds` and `recent_speeds` say how quickly this process answers."""
     organise = OrganiserEvents(ledger, clock, ids, room_defaults=room_defaults, human_checks=human_checks, work=work)
@@ -86,7 +87,7 @@ def make_organiser_services(
         codes=FanCodes(ledger.organiser, room.audit, organise.rules_of, clock, room.codes),
         figures=figures,
         live=live,
-        history=SalesHistory(clock, lambda: openings.events, states_of, room_of, lambda: live.speeds()),
+        history=SalesHistory(clock, lambda: openings.events, states_of, room_of, lambda: live.speeds(), point_log),
         chain=ChainCheck(lambda: verify(ledger.store), clock),
         exports=Exports(ledger),
     )

@@ -22,6 +22,7 @@ from frontrow.app.room_wiring import HumanChecks, make_room
 from frontrow.boxoffice.adapters.bus.from_url import open_bus
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings, open_channels, open_mail
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
+from frontrow.boxoffice.adapters.figures.redis_point_log import RedisPointLog
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import KEPT_US, IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
@@ -81,6 +82,7 @@ from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.door.door_limits import DoorLimits, DoorRules
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.api.access import booking_token
+from frontrow.web.api.api_rules import ApiRules
 from frontrow.web.app import open_sales
 from frontrow.web.endpoints.event_details import EventViews
 from frontrow.web.endpoints.event_list import EventLists
@@ -196,6 +198,9 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(rooms.aclose)
         passes = Passes(room, secure=is_https(settings.public_url))
         views = EventViews(openings, browse, ledger.catalogue, box_office.feeds, endpoints.entry)
+        api_rules = _make_api_rules(settings)
+        if api_rules is not None:
+            stack.push_async_callback(api_rules.aclose)
         live = LiveSeats(
             endpoints,
             box_office.holds,
@@ -205,6 +210,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             settings.server.max_streams,
             caps,
             functools.partial(booking_token, secret_keys),
+            api_rules.applies_to if api_rules is not None else None,
         )
         stack.push_async_callback(live.aclose)
 
@@ -219,6 +225,9 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         openings.on_open(live.opened)
         openings.on_close(forget)
         telemetry = Telemetry(settings.overload, Board.of_workers(settings.folder, settings.server.workers))
+        point_log = RedisPointLog(settings.redis.url) if settings.redis.url else None
+        if point_log is not None:
+            stack.push_async_callback(point_log.aclose)
         organiser = make_organiser_services(
             ledger=ledger,
             claims=claims,
@@ -237,6 +246,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             endpoint_secrets=endpoint_secrets,
             speeds=telemetry.speeds,
             recent_speeds=telemetry.recent_speeds,
+            point_log=point_log,
         )
         stack.push_async_callback(organiser.live.aclose)
         presale = _make_presale(settings, ledger, now, ids, secret_keys, people, organiser.codes)
@@ -268,6 +278,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
                 shown=views,
                 listed=EventLists(browse, lambda: ledger.catalogue.version + openings.follower.changes),
                 telemetry=telemetry,
+                rules=api_rules,
             ),
             jobs=tuple(jobs),
         )
@@ -521,6 +532,13 @@ def _make_stream_caps(settings: PlatformSettings) -> AddressCaps:
     """How many live streams one address may have, over all rooms and maps of this process."""
     overload, proxies = settings.overload, ClientAddress(settings.server.trusted_proxies)
     return AddressCaps(overload.max_streams_per_address, overload.uncapped, proxies.is_proxy)
+
+
+def _make_api_rules(settings: PlatformSettings) -> ApiRules | None:
+    if settings.limits is None:
+        return None
+    store, proxies = settings.redis.url or "memory://", settings.server.trusted_proxies
+    return ApiRules(settings.limits, store=store, trusted_proxies=proxies)
 
 
 def _make_people(settings: PlatformSettings, ledger: SqlLedger, clock: Clock, ids: Ids, secret_keys: Secrets) -> People:

@@ -27,7 +27,9 @@ def serve(
     port: Annotated[int | None, typer.Option(help="0: any free port.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes; more than one needs Redis and PostgreSQL.")] = None,
     folder: FolderOption = None,
-    demo: Annotated[bool | None, typer.Option("--demo", help="Made-up money, a key made on the spot.")] = None,
+    demo: Annotated[
+        bool | None, typer.Option("--demo", help="Made-up money, a key made on the spot, an example event.")
+    ] = None,
 ) -> None:
     """Serve the whole platform: waiting room, box office, API."""
     from frontrow.web.observability.logs import set_up_logs
@@ -42,6 +44,8 @@ def serve(
     settings = settings.with_port(sock.getsockname()[1])
     typer.echo(f"frontrow on {settings.server.address}")
     set_up_logs()
+    if demo and not settings.shared and (code := _until_done(_offer_example(settings))):
+        raise typer.Exit(code)
     if settings.server.workers == 1:
         raise typer.Exit(run_server(settings, sock))
     if code := _until_done(_check_platform(settings, sock)):
@@ -81,6 +85,14 @@ async def _check_platform(settings: PlatformSettings, sock: socket.socket) -> No
     """Open a platform with these settings once, so that an error is reported once; the first start makes its keys."""
     async with _opened(replace(settings, server=replace(settings.server, workers=1)), sock):
         pass
+
+
+async def _offer_example(settings: PlatformSettings) -> None:
+    """Where nothing was ever on sale, have something to try."""
+    from frontrow.app.made_up_events import offer_example
+
+    for line in await offer_example(settings.deployment):
+        typer.echo(line)
 
 
 async def _serve(settings: PlatformSettings, sock: socket.socket) -> None:

@@ -50,7 +50,7 @@ class RedisScript:
         self._turns = threading.BoundedSemaphore(MAX_CALLS)
         self._clients: dict[asyncio.AbstractEventLoop, _LoopClient] = {}
 
-    def run(self, keys: Sequence[str], arguments: Sequence[str | int]) -> Any:
+    def run(self, keys: Sequence[str], arguments: Sequence[str | bytes | int]) -> Any:
         """Run the script and return its reply."""
         words = [len(keys), *keys, *arguments]
         if not self._turns.acquire(timeout=self._timeout_s):
@@ -86,7 +86,7 @@ class RedisScript:
             raise ConfigError(f"asyncio calls need an asyncio client, like {PAIR}", param="store")
         return connect(self._url, timeout_s=self._timeout_s, **self._options)
 
-    async def arun(self, keys: Sequence[str], arguments: Sequence[str | int]) -> Any:
+    async def arun(self, keys: Sequence[str], arguments: Sequence[str | bytes | int]) -> Any:
         """`run` for asyncio."""
         task = asyncio.current_task()
         cancelled_before = task.cancelling() if task is not None else 0
@@ -96,7 +96,7 @@ class RedisScript:
             raise asyncio.CancelledError  # Python 3.11's wait_for, inside the client, loses it when the reply is there
         return reply
 
-    async def _arun(self, words: Sequence[str | int]) -> Any:
+    async def _arun(self, words: Sequence[str | bytes | int]) -> Any:
         mine = self._clients.get(asyncio.get_running_loop()) or await self._open_client()
         async with mine.turns:
             try:

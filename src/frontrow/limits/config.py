@@ -116,21 +116,29 @@ def load_config(path: str | Path | None = None, *, env: Mapping[str, str] | None
         latest = _read(source, environment)
         return latest.rules
 
-    tiers = Tiers(latest.members, part=_parts_with_tiers(latest.rules), store=latest.settings.store)
+    tiers = Tiers(latest.members, part=parts_with_tiers(latest.rules), store=latest.settings.store)
     book = RuleBook(latest.rules, read=read_again)
-    book.follow(lambda _: lambda: tiers.assign(latest.members, _parts_with_tiers(latest.rules)))  # with the rules
+    book.follow(lambda _: lambda: tiers.assign(latest.members, parts_with_tiers(latest.rules)))  # with the rules
     return LimitsConfig(latest.settings, book, latest.identify, tiers)
 
 
-class _FileContent(NamedTuple):
+class LimitsFile(NamedTuple):
+    """What the section `[limits]` and its variables say."""
+
     settings: LimitsSettings
     identify: dict[str, str]
     rules: list[RequestRule]
     members: dict[str, str]  # client -> tier
 
 
-def _read(path: str | Path, env: Mapping[str, str]) -> _FileContent:
-    tables = read_toml(path)
+def _read(path: str | Path, env: Mapping[str, str]) -> LimitsFile:
+    return read_limits(read_toml(path), path, env)
+
+
+def read_limits(
+    tables: Mapping[str, Any], path: str | Path, env: Mapping[str, str], *, defaults: Mapping[str, Any] | None = None
+) -> LimitsFile:
+    """The section `[limits]` of `tables`, read from `path`. `defaults` are fields of rules that do not have them."""
     table = dict(tables.get("limits", {}))
     rules = table.pop("rules", [])
     identify = table.pop("identify", {})
@@ -143,13 +151,14 @@ def _read(path: str | Path, env: Mapping[str, str]) -> _FileContent:
         raise ConfigError(f'{path}: limits.identify must be like user = "header:x-user-id"', param="identify")
     plain = {key: value for key, value in env.items() if not key.startswith(RULE_VARIABLE)}
     settings = load(LimitsSettings, "limits", tables={"limits": table}, env=plain)
+    rules = [{**(defaults or {}), **row} if isinstance(row, dict) else row for row in rules]
     rows = enumerate(_overridden(rules, env))
     parsed = [rule for index, row in rows for rule in _rules(row, f"{path}: limits.rules[{index}]")]
     RuleSet(parsed)  # checks that names are unique and patterns are valid
-    return _FileContent(settings, identify, parsed, _members(tiers, parsed, f"{path}: limits.tiers"))
+    return LimitsFile(settings, identify, parsed, _members(tiers, parsed, f"{path}: limits.tiers"))
 
 
-def _parts_with_tiers(rules: list[RequestRule]) -> tuple[str, ...]:
+def parts_with_tiers(rules: list[RequestRule]) -> tuple[str, ...]:
     """The parts of the key that rules with tiers count by, the user first."""
     parts = {part for rule in rules if rule.tiers for part in rule.key if part not in ("endpoint", "path")}
     return tuple(sorted(parts or {"user"}, key=lambda part: (part != "user", part)))
@@ -161,7 +170,7 @@ def _members(tiers: object, rules: list[RequestRule], where: str) -> dict[str, s
     if not isinstance(tiers, dict):
         raise ConfigError(f"{where} must be a table like {example}, not {tiers!r}", param="tiers")
     known = sorted({tier for rule in rules for tier in rule.tiers})
-    parts = _parts_with_tiers(rules)
+    parts = parts_with_tiers(rules)
     members: dict[str, str] = {}
     for tier, clients in tiers.items():
         if tier not in known:

@@ -18,6 +18,7 @@ from frontrow.rehearsal.visit_draws import LOOK_S, draw_payments, draw_reactions
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 FADE = 6.0  # a spike of arrivals fades with a sixth of its length
+PURCHASE_ENDS_VISIT_S = 1.0  # the leader looks at holds and bookings once per second
 OPENED_AT_US = 1_000_000_000_000_000  # any moment; the room's arithmetic is in microseconds
 MAX_STEPS = 200_000
 
@@ -200,7 +201,7 @@ class Simulation:
         np.subtract.at(self._gone_at, later, 1)  # they are not in the line any more when they would give up
         places = places[here]
         delay_s = draw_reactions(self.plan, self.rng, self.crowd.is_bot[self.crowd.line[places]])
-        steps = step + 1 + (delay_s / self.step_s).astype(np.int64)
+        steps = self._later(step, delay_s)
         for at in np.unique(steps).tolist():
             self._turns[at].append(places[steps == at])
 
@@ -225,10 +226,9 @@ class Simulation:
         self.history.visits += int(places.size)
         drawn = draw_visits(self.plan, self.rng, bots)
         leaves = drawn.leaves
-        steps = step + 1 + (drawn.browse_s / self.step_s).astype(np.int64)
+        steps = self._later(step, drawn.browse_s)
         self.history.visit_s += float(drawn.browse_s.sum())
-        for at in np.unique(steps[leaves]).tolist():
-            self._ended[at] += int(np.count_nonzero(steps[leaves] == at))
+        self._end_visits(steps[leaves], self.plan.room.leave_s)
         rows = np.stack([drawn.groups, bots.astype(np.int64)], axis=1)[~leaves]
         steps = steps[~leaves]
         for at in np.unique(steps).tolist():
@@ -248,7 +248,8 @@ class Simulation:
         if refused:
             self.history.refused_holds += refused
             self.history.visit_s += refused * LOOK_S
-            self._ended[step + 1 + int(LOOK_S / self.step_s)] += refused
+            looked = self._later(step, np.full(refused, LOOK_S))
+            self._end_visits(looked, self.plan.room.leave_s)
         self._start_payments(step, rows[fits])
 
     def _fit_one_by_one(self, groups: Ints) -> NDArray[np.bool_]:
@@ -276,21 +277,34 @@ class Simulation:
             pay_s = np.where(during, outage.end_s - now_s + rng.random(len(rows)) * 5.0, pay_s)
         abandons = drawn.abandons | (pay_s > plan.hold_s)
         fails = drawn.fails & ~abandons
-        stays_s = np.minimum(pay_s, plan.hold_s)
+        stays_s = np.where(abandons, plan.hold_s, pay_s)  # a hold keeps its visit, even if its owner has gone
         self.history.visit_s += float(stays_s.sum())
         self.history.holds_expired += int(np.count_nonzero(abandons))
         self.history.payments_failed += int(np.count_nonzero(fails))
-        ends = step + 1 + (stays_s / self.step_s).astype(np.int64)
-        expires = step + 1 + int(plan.hold_s / self.step_s)
+        ends = self._later(step, stays_s)
+        expires = int(self._later(step, np.array([plan.hold_s]))[0])
+        buys = ~abandons & ~fails
+        self._end_visits(ends[buys], PURCHASE_ENDS_VISIT_S)
+        self._end_visits(ends[fails], plan.room.leave_s)
+        self._end_visits(ends[abandons], 0.0)
         for at in np.unique(ends).tolist():
             here = ends == at
-            self._ended[at] += int(np.count_nonzero(here))
-            bought = here & ~abandons & ~fails
+            bought = here & buys
             if bought.any():
                 self._paid[at].append((int(groups[bought].sum()), int(groups[bought & bots].sum())))
                 self.history.bookings += int(np.count_nonzero(bought))
             self._returned[at] += int(groups[here & fails].sum())
         self._returned[expires] += int(groups[abandons].sum())
+
+    def _later(self, step: int, seconds: NDArray[np.float64]) -> Ints:
+        """The steps nearest to so many seconds after this one; the next one at the earliest."""
+        return step + np.maximum(1, np.rint(seconds / self.step_s)).astype(np.int64)
+
+    def _end_visits(self, steps: Ints, later_s: float) -> None:
+        """The room notices these departures so much later, as the server does, and only then has a free slot."""
+        self.history.visit_s += later_s * steps.size
+        for at, count in zip(*np.unique(steps + round(later_s / self.step_s), return_counts=True), strict=True):
+            self._ended[int(at)] += int(count)
 
     def _complete_payments(self, step: int) -> None:
         for seats, of_bots in self._paid.pop(step, ()):

@@ -171,11 +171,12 @@ class StormFan:
         draw, calls = self._draw, self._calls
         await self._expect(calls.open_page(), 200)
         shown = (await self._expect(calls.read_event(), 200)).json()
+        asked_s = max(0.0, self._meant_s)  # nobody waits before the opening
         joined = (await self._expect(calls.join(), 201)).json()
         turn_s = await self._wait_for_turn(joined)
         if turn_s is None:
             return FanOutcome.GAVE_UP
-        self._record.record_wait(draw.arrives_s, turn_s - max(0.0, draw.arrives_s))
+        self._record.record_wait(draw.arrives_s, turn_s - asked_s)
         self._record.second(turn_s).admitted += 1
         await self._think(draw.reaction_s)
         if (await self._expect(calls.read_status(), 200)).json()["state"] == "expired":

@@ -15,7 +15,7 @@ LONGEST_US = 3_600_000_000
 DIGITS = 3
 MAX_ODD = 20
 LATENESS = "sent late"  # how late the storm itself was
-WAIT = "wait"  # from joining (or the opening, if later) to one's turn
+WAIT = "wait"  # from asking for a place (or the opening, if later) to one's turn
 PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 
 

@@ -19,6 +19,7 @@ from frontrow.core.errors import ConfigError
 from frontrow.core.redis_url import scheme_of
 from frontrow.core.settings_loader import load, named, read_tables
 from frontrow.limits import Quota
+from frontrow.limits.config import LimitsFile, read_limits
 from frontrow.limits.http.client import ClientAddress, Networks
 from frontrow.settings.colours import theme_css
 from frontrow.settings.deployment import (
@@ -39,10 +40,20 @@ from frontrow.settings.work import WorkSettings, health_address
 
 MIN_SECRET_CHARS = 32
 OWN_PROVIDER = "python:MODULE:FUNCTION, like python:our_payments:open_provider"
-NO_LIMITS = (
-    "is only for apps that use the limiter by itself; the platform's limits are server.per_person, server.per_ip and "
-    "room.per_device"
-)
+NO_RULES = "needs rules: add [[limits.rules]] with a name and a quota to frontrow.toml"
+# fields of [limits] that only apps with the limiter by itself use -> what the platform uses instead
+LIMITER_ONLY = {
+    "store": "the platform counts in redis.url",
+    "trusted_proxies": "set server.trusted_proxies",
+    "ipv6_prefix": "an IPv6 client is its /64",
+    "identify": "the platform knows ip, user, api_key and organiser",
+    "count_preflights": "the platform answers OPTIONS before it counts",
+    "max_body_bytes": "the platform's rules do not read bodies",
+    "dialect": "the platform tells limits by draft-11",
+    "reset": "the platform tells limits by draft-11",
+    "log_per_second": "the platform logs five refusals per second",
+    "record_refusals": "see frontrow_rate_limited_total",
+}
 # fields of [room] that only `frontrow room serve` uses -> what the platform uses instead
 ROOM_SERVE_ONLY = {
     "events": "every published event has a room of its own",
@@ -51,7 +62,6 @@ ROOM_SERVE_ONLY = {
     "workers": "set server.workers",
     "hot_lane": "set server.hot_lane",
     "store": "set redis.url",
-    "shards": "the platform keeps its rooms in redis.url",
     "folder": "set server.folder",
     "audit": "the platform keeps it in ledger.url",
     "opening": "a room opens when its event's sale does",
@@ -101,6 +111,7 @@ class PlatformSettings:
     traces: TraceSettings = field(default_factory=TraceSettings)
     people: PeopleSettings = field(default_factory=PeopleSettings)
     work: WorkSettings = field(default_factory=WorkSettings)
+    limits: LimitsFile | None = None  # the rules of the API, beside server.per_person and server.per_ip
 
     def __post_init__(self) -> None:
         """Refuse what cannot be right together."""
@@ -178,6 +189,8 @@ class PlatformSettings:
 
     def _check_room(self) -> None:
         """Refuse settings of the room that the platform would not use."""
+        if self.room.shards and not self.shared:
+            raise ConfigError("room.shards needs redis.url and a PostgreSQL ledger.url", param="room.shards")
         for one in fields(RoomSettings):
             if one.name in ROOM_SERVE_ONLY and getattr(self.room, one.name) != one.default:
                 raise _unused(f"room.{one.name}")
@@ -214,6 +227,9 @@ class PlatformSettings:
         if self.redis.url:
             with named("redis.url"):
                 scheme_of(self.redis.url)
+        with named("room.shards"):
+            for url in self.room.shards:
+                scheme_of(url)
         if self.work.health:
             health_address(self.work.health)
         if "\0" in server.folder:
@@ -280,9 +296,8 @@ def read_settings(
     """The file (if any), the environment, then what the command line says about the server."""
     environment = dict(os.environ if env is None else env)
     tables = read_tables(path)
-    if "limits" in tables:
-        raise ConfigError(f"[limits] {NO_LIMITS}", param="limits")
-    unknown = sorted(set(tables) - set(_SECTIONS) - {"rehearsal"})  # `frontrow rehearse` reads that one
+    limits = _read_limits(tables, path or "frontrow.toml", environment)
+    unknown = sorted(set(tables) - set(_SECTIONS) - {"limits", "rehearsal"})  # `frontrow rehearse` reads that one
     if unknown:
         raise ConfigError(f"[{unknown[0]}] is not a section; there are {', '.join(_SECTIONS)}", param=unknown[0])
     _check_names(environment)
@@ -290,7 +305,24 @@ def read_settings(
     sections = {name: load(kind, name, tables=tables, env=environment) for name, kind in _SECTIONS.items()}
     given = {name: value for name, value in server.items() if value is not None}
     sections["server"] = replace(sections["server"], **given)
-    return PlatformSettings(**sections)
+    return PlatformSettings(**sections, limits=limits)
+
+
+def _read_limits(tables: Mapping[str, Any], path: str | Path, environment: Mapping[str, str]) -> LimitsFile | None:
+    """The rules of the API in `[limits]`, if there are any."""
+    variables = sorted(name for name in environment if name.startswith("FRONTROW_LIMITS_"))
+    table = tables.get("limits", {})
+    for name, instead in LIMITER_ONLY.items():
+        given = f"FRONTROW_LIMITS_{name}".upper()
+        where = given if given in variables else f"limits.{name}"
+        if given in variables or (isinstance(table, Mapping) and name in table):
+            message = f"{where} is only for apps that use the limiter by itself; here {instead}"
+            raise ConfigError(message, param=where)
+    if "limits" not in tables:
+        if variables:
+            raise ConfigError(f"{variables[0]} {NO_RULES}", param=variables[0])
+        return None
+    return read_limits(tables, path, environment, defaults={"on_missing": "ip"})
 
 
 def _stripe_mode(key: str) -> str:
@@ -313,9 +345,6 @@ def _check_used(room: Any, environment: Mapping[str, str]) -> None:
             raise _unused(variable)
         if isinstance(room, Mapping) and name in room:
             raise _unused(f"room.{name}")
-    limits = sorted(name for name in environment if name.startswith("FRONTROW_LIMITS_"))
-    if limits:
-        raise ConfigError(f"{limits[0]} {NO_LIMITS}", param=limits[0])
 
 
 def _check_names(environment: Mapping[str, str]) -> None:

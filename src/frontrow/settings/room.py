@@ -22,7 +22,11 @@ class RoomSettings:
     workers: int = setting(1, low=1, high=64, doc="processes; more than one needs a Redis store")
     hot_lane: bool = setting(True)
     store: str = setting("memory://", example="redis://127.0.0.1:6379/0")
-    shards: tuple[str, ...] = setting((), doc="spread each line over these Redis URLs, instead of one store")
+    shards: tuple[str, ...] = setting(
+        (),
+        secret=True,
+        doc="spread each line over these Redis URLs, instead of one store; in `frontrow serve` each room is in one",
+    )
     by_identity: bool = setting(False, doc="one place per person (a sorted set) instead of counters")
     folder: str = setting("frontrow-room", doc="keys, and the audit unless it has a place of its own")
     audit: str = setting("", doc="postgresql://… ; empty: a SQLite file in the folder")

@@ -151,10 +151,14 @@ def _pattern(path: str) -> str:
 
 
 async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
-    """`check_access`, except where both doors share an endpoint that checks by itself, and on pages (`site.routes`)."""
+    """`check_access`, except where both doors share an endpoint that checks by itself, and on pages (`site.routes`).
+    Then the rules of `[limits]`, which know who asks by now."""
     own = handler.opt.get("own_checks") or handler.opt.get("page")
     if "access" in handler.opt and not own:  # only the framework's own OPTIONS has none
         await check_access(connection, handler)
+    rules = connection.app.state.platform.server.rules
+    if rules is not None and not handler.opt.get("page"):
+        await rules.check(connection)
 
 
 def _lifespan(platform: Platform) -> Any:

@@ -121,7 +121,7 @@ async def test_a_relay_process_killed_in_a_loop_loses_none_of_10_000_facts(tmp_p
                     await asyncio.sleep(0.002 if kill < KILLS else 0.05)
             finally:
                 child.kill()
-                child.wait(10)
+                child.wait(60)
             in_the_middle += kill < KILLS and await unpublished(ledger) > 0
     assert in_the_middle, "it was killed in the middle of its work"
     bus = RedisBus(redis_url, stream=stream)

@@ -44,7 +44,7 @@ async def receiver() -> AsyncIterator[HttpReceiver]:
 
 @pytest.fixture
 async def outgoing() -> AsyncIterator[SafeHttpClient]:
-    one = SafeHttpClient(allow_http=True, trusted=frozenset({"127.0.0.1"}), timeout_s=5.0)
+    one = SafeHttpClient(allow_http=True, trusted=frozenset({"127.0.0.1"}), timeout_s=60.0)
     yield one
     await one.aclose()
 
@@ -133,7 +133,7 @@ async def test_one_organisers_dead_receiver_delays_nobody_else(
     worker = hooks.worker()
     await worker.round()
     await stuck.wait()
-    for _ in range(2_000):
+    for _ in range(12_000):
         if len({call[1]["frontrow-delivery"] for call in receiver.calls}) == 200:
             break
         await worker.round()

@@ -141,7 +141,7 @@ async def test_frontrow_work_sends_the_confirmation_and_stops_on_sigterm(tmp_pat
         output, _ = await asyncio.to_thread(child.communicate, timeout=PATIENCE_S)
     finally:
         child.kill()
-        child.wait(10)
+        child.wait(60)
     assert (child.returncode, output.splitlines()[-1]) == (0, "stopped"), output
     assert output.startswith("working: sweeper, relay, consumer notify, consumer webhooks, deliver notification")
     money, seats = "checkout, refunds, reconciler, cancellations", "consumer waitlist, offering, resale, event status"
@@ -203,7 +203,7 @@ async def test_frontrow_work_finishes_a_payment_and_offers_a_freed_seat(tmp_path
             output, _ = await asyncio.to_thread(child.communicate, timeout=PATIENCE_S)
         finally:
             child.kill()
-            child.wait(10)
+            child.wait(60)
         assert wanted, output
         assert child.returncode == 0, output
         assert (await ledger.tickets.tickets_of(dead.booking_id))[0].seat_index == 1

@@ -218,7 +218,7 @@ async def test_n7_a_viewer_who_takes_nothing_is_dropped(tmp_path):
         async def receive():
             await stuck.wait()
 
-        await asyncio.wait_for(live.app(desk.event, slow_s=0.05)({}, receive, send), 10)
+        await asyncio.wait_for(live.app(desk.event, slow_s=0.05)({}, receive, send), 60)
         assert sent == ["http.response.start", "http.response.body"]
         assert len(live) == 0
 
@@ -229,7 +229,7 @@ async def test_b13_the_live_figures_arrive_over_a_socket(tmp_path):
             config = uvicorn.Config(app, port=0, log_level="critical", lifespan="off")
             server = uvicorn.Server(config)
             serving = asyncio.create_task(server.serve())
-            for _ in range(1000):
+            for _ in range(6_000):
                 if server.started:
                     break
                 await asyncio.sleep(0.01)

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from frontrow.boxoffice.adapters.figures.redis_point_log import RedisPointLog
 from frontrow.boxoffice.model.sales_figures import Percentiles, RoomFigures
 from frontrow.core.clock import US_PER_S
 from frontrow.web.observability.telemetry import Telemetry
@@ -74,6 +75,34 @@ async def test_b13_every_server_remembers_the_last_hour_of_what_it_sells():
     sold_here.update({f"evt_{number}": b"" for number in range(MAX_EVENTS)})
     await history.record_points()
     assert sum(bool(history.of(event)) for event in sold_here) == MAX_EVENTS
+
+
+async def test_b13_servers_share_the_last_hour(redis_url):
+    """A server that was just started shows what the others have noted, and each span has one point."""
+    clock, sold_here = a_clock(), {"evt_a": bytes([0, 1, 2])}
+    logs = [RedisPointLog(redis_url) for _ in range(2)]
+    old, new = [SalesHistory(clock, lambda: sold_here, sold_here.get, lambda _: None, dict, log) for log in logs]
+    for _ in range(3):
+        await old.record_points()
+        clock.now_us += 5 * US_PER_S
+    assert len(old.of("evt_a")) == 3
+    await new.record_points()
+    await old.record_points()
+    assert len(new.of("evt_a")) == 4
+    assert new.of("evt_a") == old.of("evt_a")
+    for log in logs:
+        await log.aclose()
+
+
+async def test_b13_without_redis_a_server_remembers_what_it_has_seen(own_valkey):
+    own_valkey.kill()
+    clock, log = a_clock(), RedisPointLog(own_valkey.url)
+    history = SalesHistory(clock, lambda: ["evt_a"], lambda _: b"", lambda _: None, dict, log)
+    for _ in range(2):
+        await history.record_points()
+        clock.now_us += 5 * US_PER_S
+    assert len(history.of("evt_a")) == 2
+    await log.aclose()
 
 
 def test_b19_recent_speeds_forget_what_was_long_ago():

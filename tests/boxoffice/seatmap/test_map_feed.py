@@ -230,7 +230,7 @@ async def test_what_could_not_be_published_is_published_later() -> None:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for `condition`, at most ten seconds."""
-    for _ in range(1000):
+    for _ in range(6_000):
         if condition():
             return
         await asyncio.sleep(0.01)

@@ -159,7 +159,7 @@ def serving(sock: socket.socket, url: str, keys_folder: Path, out: Path) -> Iter
         with contextlib.suppress(PermissionError):
             os.setpriority(os.PRIO_PROCESS, os.getpid(), 0)
         server.kill()
-        server.wait(10)
+        server.wait(60)
 
 
 def until_served(port: int) -> None:

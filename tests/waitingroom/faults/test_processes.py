@@ -51,7 +51,7 @@ class Worker:
             if pipe is not None:
                 pipe.close()
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
 
 
 @pytest.fixture

@@ -119,7 +119,7 @@ def test_programs_get_a_problem_and_a_forged_person_is_replaced(site: Site) -> N
 
 
 def test_the_stream_comes_through_at_once(site: Site) -> None:
-    with httpx.stream("GET", f"{site.url}{ROOM}/stream", trust_env=False, timeout=10) as stream:
+    with httpx.stream("GET", f"{site.url}{ROOM}/stream", trust_env=False, timeout=60) as stream:
         lines = stream.iter_lines()
         assert next(lines) == "event: now-serving"
         assert re.match(r'data: \{"e":"aurora"', next(lines))

@@ -43,7 +43,7 @@ def process(url: str, audit: Audit, keys: RoomKeys, *, one_place_per_person: boo
 
 async def join_patiently(room: WaitingRoom) -> Joined:
     """As a browser does: try again while the store is away."""
-    for _ in range(1000):
+    for _ in range(6_000):
         try:
             return await room.join(EVENT)
         except FrontrowError as error:

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-TRIES = 400
+TRIES = 1_200
 
 
 class Buyer:

@@ -17,6 +17,7 @@ from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, Venue
 from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.money import Money
+from frontrow.limits.config import LimitsFile
 from frontrow.settings.overload import OverloadSettings
 from frontrow.settings.platform import LedgerSettings, RedisSettings, SecretSettings, ServerSettings
 from frontrow.settings.room import RoomSettings
@@ -43,6 +44,7 @@ def settings_for(
     redis_url: str = "",
     postgres_url: str = "",
     overload: OverloadSettings | None = None,
+    limits: LimitsFile | None = None,
     **server: Any,
 ) -> PlatformSettings:
     """Embedded in `folder` unless the two URLs are given; made-up money, rooms that admit at once."""
@@ -56,6 +58,7 @@ def settings_for(
         ledger=LedgerSettings(postgres_url or sqlite_url(folder, keep=True)),
         redis=RedisSettings(redis_url),
         room=RoomSettings(capacity=1_000, window_size=100, interval_s=0.05),
+        limits=limits,
         overload=overload or OverloadSettings(),
     )
 

@@ -36,7 +36,7 @@ async def test_b2_a_viewer_sees_seats_turn_unavailable(tmp_path, hot_lane):
         async with client.stream("GET", f"/v1/events/{EVENT_ID}/seats/stream", headers=at) as stream:
             assert stream.status_code == 200
             await buyer.hold(EVENT_ID, seats=["S-A-3"])
-            ((kind, line),) = await asyncio.wait_for(events(stream, 1), 10)
+            ((kind, line),) = await asyncio.wait_for(events(stream, 1), 60)
         frame = read_frame(line)
         assert (kind, decode_changes(frame.body, 56)) == ("d", {2: 1})
         polled = await client.get(f"/v1/events/{EVENT_ID}/seats/poll", params={"after": at["Last-Event-ID"]})
@@ -48,7 +48,7 @@ async def test_b2_a_viewer_sees_seats_turn_unavailable(tmp_path, hot_lane):
 async def test_a_viewer_whom_the_ring_cannot_reach_is_told_to_begin_anew(tmp_path, hot_lane):
     async with a_server(tmp_path, hot_lane=hot_lane) as (_, url), httpx.AsyncClient(base_url=url) as client:
         async with client.stream("GET", f"/v1/events/{EVENT_ID}/seats/stream?after=1-999") as stream:
-            ((kind, _),) = await asyncio.wait_for(events(stream, 1), 10)
+            ((kind, _),) = await asyncio.wait_for(events(stream, 1), 60)
         assert kind == "reset"
         odd = await client.get(f"/v1/events/{EVENT_ID}/seats/poll?after=x")
         assert (odd.status_code, odd.json()["param"]) == (422, "after")
@@ -68,7 +68,7 @@ async def test_b1_an_event_is_counted_once_for_everybody_and_again_when_the_map_
         buyer = await a_buyer(client)
         await buyer.enter(EVENT_ID)
         await buyer.hold(EVENT_ID, seats=["S-A-3"])
-        for _ in range(500):  # until the map's next frame
+        for _ in range(3_000):  # until the map's next frame
             now = await client.get(path, headers={"If-None-Match": first.headers["etag"]})
             if now.status_code != 304:
                 break
@@ -151,7 +151,7 @@ async def test_n7_w10_beyond_the_cap_a_viewer_is_sent_to_polling(tmp_path, hot_l
         httpx.AsyncClient(base_url=url) as client,
         client.stream("GET", f"/v1/events/{EVENT_ID}/seats/stream") as first,
     ):
-        await asyncio.wait_for(events(first, 1), 10)
+        await asyncio.wait_for(events(first, 1), 60)
         refused = await client.get(f"/v1/events/{EVENT_ID}/seats/stream")
         assert (refused.status_code, refused.json()["code"]) == (503, "streams_full")
         assert int(refused.headers["retry-after"]) >= 1
@@ -174,12 +174,12 @@ async def test_one_address_cannot_take_all_live_streams(tmp_path, hot_lane):
 
         async with client.stream("GET", seats, headers={"X-Forwarded-For": "2001:db8::1"}) as first:
             lines = first.aiter_lines()  # the stream stays open as long as this one is referred to
-            await asyncio.wait_for(anext(lines), 10)
+            await asyncio.wait_for(anext(lines), 60)
             assert [await ask(path, "2001:db8::ffff:2") for path in (seats, room)] == [503, 503]
             assert await ask(seats, "2001:db8:0:1::1") == 200, "another network"
             assert [await ask(room, address) for address in ("", "127.0.0.1", "192.0.2.1")] == [200, 200, 200]
             await lines.aclose()
-        for _ in range(500):  # until the server has seen that the first one left
+        for _ in range(6_000):  # until the server has seen that the first one left
             if (status := await ask(room, "2001:db8::1")) == 200:
                 break
             await asyncio.sleep(0.01)
@@ -209,7 +209,7 @@ async def test_b13_an_event_published_while_running_is_sold_within_a_second(tmp_
         buyer = await a_buyer(client)
         assert (await client.get("/v1/events/evt_new/seats.bin")).status_code == 404
         await put_event(platform, id="evt_new", name="Borealis")
-        for _ in range(400):
+        for _ in range(3_000):
             if "evt_new" in platform.box_office.openings:
                 break
             await asyncio.sleep(0.02)

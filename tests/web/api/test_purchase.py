@@ -152,7 +152,7 @@ async def test_b9_paying_after_the_end_of_the_hold_is_gone(tmp_path):
         buyer = await a_buyer(client)
         await buyer.enter(EVENT_ID)
         held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
-        for _ in range(400):
+        for _ in range(3_000):
             if (await buyer.call("get_booking", booking_id=held["booking"])).json()["state"] == "expired":
                 break
             await asyncio.sleep(0.02)

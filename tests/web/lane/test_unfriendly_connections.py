@@ -78,7 +78,7 @@ def get(path: bytes, *lines: bytes) -> bytes:
 
 def until(happened: Callable[[], bool]) -> bool:
     """Whether it happens, within a bound."""
-    for _ in range(2_000):
+    for _ in range(12_000):
         if happened():
             return True
         time.sleep(0.005)

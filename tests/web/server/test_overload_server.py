@@ -35,7 +35,7 @@ def port() -> Iterator[int]:
         yield int(process.stdout.readline())
     finally:
         process.terminate()
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
 
 
 def served(seen: Counter[tuple[str, int]]) -> int:
@@ -77,7 +77,7 @@ async def answer_of(port: int, request: bytes) -> tuple[bytes, bytes]:
     """(head, rest) of one answer, read to the end of the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request.replace(b"host: a\r\n", b"host: a\r\nconnection: close\r\n"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         head, _, body = (await reader.read()).partition(b"\r\n\r\n")
     writer.close()
     return head, body

@@ -41,7 +41,7 @@ async def test_json_answers_have_entity_tags_and_304(tmp_path):
         buyer = await a_buyer(client)
         await buyer.enter(EVENT_ID)
         await buyer.hold(EVENT_ID, seats=["S-A-1"])
-        for _ in range(200):  # the map's next tick
+        for _ in range(3_000):  # the map's next tick
             changed = await client.get(f"/v1/events/{EVENT_ID}", headers={"If-None-Match": first.headers["etag"]})
             if changed.status_code == 200:
                 break

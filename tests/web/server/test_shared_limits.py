@@ -7,36 +7,41 @@ import httpx
 import pytest
 
 from frontrow.app.wiring import open_platform
+from frontrow.limits.config import read_limits
 from frontrow.web.platform.platform import Platform
 from tests.support.servers import Valkey
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_client, a_server, settings_for
 
 LEASE = 12  # a fifth of 60
+ONE_BOOKING = {"name": "bookings", "quota": "3/hour", "key": ["ip"], "paths": ["/v1/bookings/{booking}"]}
 TOLD = re.compile(r'"(?:address|person)";r=\d+;t=\d+')
 
 
-async def ask_in_turn(platforms: list[Platform], times: int) -> list[httpx.Response]:
+async def ask_in_turn(platforms: list[Platform], times: int, path: str = "/v1/events") -> list[httpx.Response]:
     """What these servers answer one address that asks them in turn."""
     answers = []
     async with contextlib.AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(a_client(platform)) for platform in platforms]
         for turn in range(times):
-            answers.append(await clients[turn % len(clients)].get("/v1/events"))
+            answers.append(await clients[turn % len(clients)].get(path))
             await platforms[turn % len(clients)].server.limiter.settle()  # between requests there is time for that
     return answers
 
 
 async def test_two_servers_on_one_redis_share_the_limits(tmp_path, redis_url, postgres_ledger_url):
-    """Each by itself would allow 60, so both would allow 120 of these 140."""
+    """Each by itself would allow 60, so both would allow 120 of these 140. Rules of [limits] are shared and exact."""
     stores = {"redis_url": redis_url, "postgres_url": postgres_ledger_url, "per_ip": "60/minute"}
+    stores["limits"] = read_limits({"limits": {"rules": [ONE_BOOKING]}}, "frontrow.toml", {})
     async with (
         open_platform(settings_for(tmp_path / "one", **stores)) as one,
         open_platform(settings_for(tmp_path / "two", **stores)) as two,
     ):
+        ruled = await ask_in_turn([one, two], 4, "/v1/bookings/bkg_1")
         answers = await ask_in_turn([one, two], 140)
+    assert [answer.status_code for answer in ruled] == [404, 404, 404, 429]
     admitted = [answer.status_code for answer in answers].count(200)
-    assert 60 <= admitted <= 60 + 2 * LEASE
+    assert 60 - len(ruled) <= admitted <= 60 + 2 * LEASE
     assert {answer.status_code for answer in answers} == {200, 429}
     refused = answers[-1]
     assert refused.json()["code"] == "rate_limited"

@@ -9,8 +9,8 @@ visitor may continue choosing.
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, Final, Protocol
 
 from frontrow.boxoffice.checkout.purchases import kept_until_s
 from frontrow.boxoffice.model.bookings import Booking, BookingState
@@ -18,7 +18,9 @@ from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
 
 EVERY_S: Final = 1.0
-IDLE_FACTOR: Final = 10  # at most a tenth of the time is spent comparing
+IDLE_FACTOR: Final = 10  # at most a tenth of the time is spent comparing, unless that would be too seldom
+MAX_PAUSE_S: Final = 3.0
+AT_ONCE: Final = 100
 MAX_HOLDS: Final = 20_000
 BOUGHT: Final = frozenset({BookingState.CONFIRMED, BookingState.REFUNDED})
 
@@ -61,16 +63,21 @@ class VisitKeeper:
             if booking.session:
                 live[booking.session] = booking  # sorted by their ends: the last one keeps the visit
         kept = {visit: (until_s, hold) for visit, until_s, hold in await self._visits.kept(event_id)}
-        for visit, booking in live.items():
-            if kept.get(visit) != (kept_until_s(booking), booking.id):
-                await self._visits.keep(visit, kept_until_s(booking), booking.id)
-        for visit in kept.keys() - live.keys():
-            _, hold = kept[visit]
-            booking_now = await self._ledger.booking(hold)
-            if booking_now is not None and booking_now.state in BOUGHT:
-                await self._visits.end(visit)
-            else:
-                await self._visits.keep(visit, 0, hold)
+        changes = [
+            self._visits.keep(visit, kept_until_s(booking), booking.id)
+            for visit, booking in live.items()
+            if kept.get(visit) != (kept_until_s(booking), booking.id)
+        ]
+        changes += [self._end_or_release(visit, kept[visit][1]) for visit in kept.keys() - live.keys()]
+        await _run_together(changes)
+
+    async def _end_or_release(self, visit: str, hold: str) -> None:
+        """The hold that kept this visit has ended: so has the visit, if it became tickets."""
+        booking_now = await self._ledger.booking(hold)
+        if booking_now is not None and booking_now.state in BOUGHT:
+            await self._visits.end(visit)
+        else:
+            await self._visits.keep(visit, 0, hold)
 
     async def run(self) -> None:
         """Compare repeatedly until cancelled."""
@@ -80,4 +87,24 @@ class VisitKeeper:
                 if self._visits.is_mine(event_id):
                     with contextlib.suppress(FrontrowError):  # ledger or store unavailable: the next turn tries again
                         await self.turn(event_id)
-            await asyncio.sleep(max(EVERY_S, IDLE_FACTOR * (time.monotonic() - began_s)))
+            await asyncio.sleep(pause_after(time.monotonic() - began_s))
+
+
+def pause_after(took_s: float) -> float:
+    """How long to pause after a comparison that took so long: until the second is over, longer after a long one, and
+    never so long that places in the shop stay empty."""
+    return min(MAX_PAUSE_S, max(EVERY_S, IDLE_FACTOR * took_s))
+
+
+async def _run_together(changes: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Make all changes, many at a time: one after the other, a busy second's changes would take several."""
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def run_one(change: Coroutine[Any, Any, None]) -> None:
+        async with slots:
+            await change
+
+    results = await asyncio.gather(*map(run_one, changes), return_exceptions=True)
+    for failure in results:
+        if isinstance(failure, BaseException):
+            raise failure

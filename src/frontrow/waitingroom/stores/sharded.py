@@ -1,10 +1,15 @@
-"""One store out of several: room `<event>.<n>` lives in store n (W11). Knows nothing about rooms but their names."""
+"""One store out of several (W11): shard `<event>.<n>` lives in store n, any other room in one chosen by its name.
+
+With one store more, only a share of 1/(n+1) of the rooms moves, and those are rebuilt there from the audit. Knows
+nothing about rooms but their names.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from frontrow.core.errors import ConfigError
 from frontrow.waitingroom.ports import RoomStore
+from frontrow.waitingroom.service.sharding import shard_of
 
 
 class RoutedStore:
@@ -17,9 +22,11 @@ class RoutedStore:
         self.one_place_per_person = stores[0].one_place_per_person
 
     def store_of(self, event: str) -> RoomStore:
-        """The store a room lives in, by the number at the end of its name."""
-        number = event.rpartition(".")[2]
-        return self._stores[int(number) % len(self._stores) if number.isdecimal() else 0]
+        """The store that a room lives in."""
+        queue, _, number = event.rpartition(".")
+        if queue and number.isdecimal():
+            return self._stores[int(number) % len(self._stores)]
+        return self._stores[shard_of(event, len(self._stores))]
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         def call(event: str, *given: Any, **named: Any) -> Any:

@@ -52,6 +52,15 @@ class RouteTable(dict[tuple[bytes, bytes], Handler]):
         """Answer `<before><id><behind>` with this handler."""
         self._shapes[method.encode(), before.encode(), behind.encode()] = handler
 
+    def leave_out(self, is_ruled: Callable[[str, str], bool], below: bytes = b"") -> None:
+        """Leave the addresses below a path that a rule applies to (`api.api_rules`) to the framework."""
+        for method, url in [key for key in self if key[1].startswith(below)]:
+            if is_ruled(method.decode(), url.rstrip(b"?").decode()):
+                del self[method, url]
+        for method, before, behind in [shape for shape in self._shapes if shape[1].startswith(below)]:
+            if is_ruled(method.decode(), f"{before.decode()}x{behind.decode()}"):
+                del self._shapes[method, before, behind]
+
     def shaped(self, method: bytes, url: bytes) -> Bound | None:
         """The handler of an address with a parameter, if it is one of ours and its id is plain."""
         begin = url.find(b"/", 4) + 1
@@ -67,8 +76,15 @@ class RouteTable(dict[tuple[bytes, bytes], Handler]):
 class HotTable:
     """`routes` is the table that the lane's protocol reads. A path that ends in `?` takes any query."""
 
-    def __init__(self, room: RoomEndpoints, shop: ShopEndpoints, views: EventViews) -> None:
+    def __init__(
+        self,
+        room: RoomEndpoints,
+        shop: ShopEndpoints,
+        views: EventViews,
+        is_ruled: Callable[[str, str], bool] | None = None,
+    ) -> None:
         self._room, self._shop, self._views = room, shop, views
+        self.is_ruled = is_ruled  # whether a rule of [limits] applies to a method and a path
         self.routes = RouteTable()
 
     def add(self, event_id: str) -> None:
@@ -83,6 +99,8 @@ class HotTable:
             self.routes[method.encode(), url.encode()] = handler
             if query:
                 self.routes[method.encode(), f"{url}?".encode()] = handler
+        if self.is_ruled is not None:
+            self.routes.leave_out(self.is_ruled, f"/v1/events/{event_id}".encode())
 
     def drop(self, event_id: str) -> None:
         own = f"/v1/events/{event_id}".encode()

@@ -23,6 +23,8 @@ def add_shared_routes(platform: Platform) -> None:
     routes.put("PATCH", BOOKINGS, "/hold", functools.partial(booking_calls.extend_hold, platform))
     routes.put("DELETE", BOOKINGS, "/hold", functools.partial(booking_calls.release_hold, platform))
     routes[b"GET", b"/v1/events"] = functools.partial(list_events, platform)
+    if platform.server.hot.is_ruled is not None:
+        routes.leave_out(platform.server.hot.is_ruled)
 
 
 def list_events(platform: Platform, request: EndpointRequest) -> Result:

@@ -5,6 +5,7 @@ Nothing is changed after construction. The groups are frozen and take their part
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
@@ -104,6 +105,13 @@ class RoomServices:
     passes: Passes
 
 
+class RequestRules(Protocol):
+    """The rules of `[limits]` (`api.api_rules`)."""
+
+    async def check(self, connection: Any) -> None:
+        """Count a request by the rules that apply to it. Raises `TooManyRequests`."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServerServices:
     """What the server needs to answer requests: limits, the hot lane's table, encoded answers, measurements."""
@@ -114,6 +122,7 @@ class ServerServices:
     shown: EventViews
     listed: EventLists
     telemetry: Telemetry = field(repr=False)
+    rules: RequestRules | None = None  # those of [limits]
     draining: asyncio.Event = field(default_factory=asyncio.Event, repr=False)  # set once this server is to stop
 
 

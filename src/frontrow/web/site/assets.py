@@ -52,7 +52,8 @@ class Assets:
         raw = dict(_walk(folder, ""))
         for sheet, parts in SHEETS.items():
             raw[sheet] = b"\n".join(raw[part] for part in parts)
-        self._texts = {path: texts_in(body.decode()) for path, body in raw.items() if path.endswith(".js")}
+        own = {path: body.decode() for path, body in raw.items() if path.endswith(".js") and not _is_vendored(path)}
+        self._texts = {path: texts_in(source) for path, source in own.items()}
         self._imports = {path: _imports(path, body.decode()) for path, body in raw.items() if path.endswith(".js")}
         lean = {path: _lean(path, body) for path, body in sorted(raw.items())}
         digest = hashlib.sha256()
@@ -110,12 +111,16 @@ def _walk(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
 def _lean(path: str, body: bytes) -> bytes:
     """Style and own scripts without comments and indentation; vendored files unchanged."""
     ending = path.rpartition(".")[2]
-    if ending not in ("css", "js") or path.startswith("vendor/"):
+    if ending not in ("css", "js") or _is_vendored(path):
         return body
     text = _COMMENT.sub("", body.decode())
     if ending == "js":
         text = _LINE_COMMENT.sub("", text)
     return "\n".join(line for line in (line.strip() for line in text.splitlines()) if line).encode()
+
+
+def _is_vendored(path: str) -> bool:
+    return path.startswith("vendor/")
 
 
 def _packed(path: str, body: bytes) -> Asset:

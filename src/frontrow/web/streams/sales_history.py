@@ -2,12 +2,14 @@
 
 So a reload of the live page, or a second organiser who opens it in the middle of the sale, sees how it came to this.
 A point is counted from memory (the room, the map, this server's answers); the ledger is not asked. Events that are no
-longer sold here are forgotten; a server that was started a minute ago knows a minute.
+longer sold here are forgotten. With a `PointLog` all servers share their points, so one that was started a minute ago
+shows the whole hour. Without it, or while it does not answer, a server knows what it has seen itself.
 """
 
+import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Final, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -21,6 +23,8 @@ MAX_POINTS: Final = 720
 MAX_EVENTS: Final = 200
 HELD, SOLD = 1, 2
 SPEED: Final = "hold"  # the answer buyers wait for
+
+log = logging.getLogger("frontrow.web")
 
 
 class Point(msgspec.Struct, frozen=True, array_like=True):
@@ -36,6 +40,17 @@ class Point(msgspec.Struct, frozen=True, array_like=True):
     p99_ms: float | None = None
 
 
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Point).decode
+
+
+class PointLog(Protocol):
+    """Where servers share their points."""
+
+    def share(self, event_id: str, span: int, point: bytes, known_span: int, most: int) -> Awaitable[Sequence[bytes]]:
+        """Add the point of a span, unless another server did. The points of all spans after the known one."""
+
+
 class SalesHistory:
     """Remembers points by event."""
 
@@ -46,7 +61,9 @@ class SalesHistory:
         seats_of: Callable[[str], bytes | bytearray | None],
         room_of: Callable[[str], RoomFigures | None],
         speeds: Callable[[], Mapping[str, Percentiles]],
+        log: PointLog | None = None,
     ) -> None:
+        self._log = log
         self._clock, self._events = clock, events
         self._seats_of, self._room_of, self._speeds = seats_of, room_of, speeds
         self._points: dict[str, deque[Point]] = {}
@@ -65,8 +82,21 @@ class SalesHistory:
             if speed is not None:
                 point = replace(point, p50_ms=speed.p50_ms, p99_ms=speed.p99_ms)
             ring = self._points.setdefault(event_id, deque(maxlen=MAX_POINTS))
-            if not ring or ring[-1].at_s < at_s:  # a clock that was set back waits until time has caught up
-                ring.append(point)
+            for new in await self._share(event_id, point, ring[-1].at_s if ring else 0):
+                if not ring or ring[-1].at_s < new.at_s:  # a clock that was set back waits until time has caught up
+                    ring.append(new)
+
+    async def _share(self, event_id: str, point: Point, known_s: int) -> list[Point]:
+        """This point, or what all servers noted since the last one."""
+        if self._log is None:
+            return [point]
+        spans = int(point.at_s // EVERY_S), int(known_s // EVERY_S)
+        try:
+            found = await self._log.share(event_id, spans[0], _encode(point), spans[1], MAX_POINTS)
+        except Exception as error:
+            log.info("the history of figures is not shared now: %s: %s", type(error).__name__, error)
+            return [point]
+        return [_decode(each) for each in found]
 
     def of(self, event_id: str) -> list[Point]:
         """The points of an event, oldest first."""

@@ -27,12 +27,13 @@ class LiveSeats:
         max_streams: int,
         caps: AddressCaps,
         token_of: Callable[[str], str],
+        is_ruled: Callable[[str, str], bool] | None = None,
     ) -> None:
         self.passes, self._max_streams, self._caps = passes, max_streams, caps
         self._streams: dict[str, SeatStreams] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.shop = ShopEndpoints(holds, feeds, self._streams, room.entry, passes, token_of)
-        self.table = HotTable(room, self.shop, views)
+        self.table = HotTable(room, self.shop, views, is_ruled)
 
     def opened(self, event_id: str, feed: MapFeed | None) -> None:
         """An event's feed runs from now on; without a feed: the event is over."""

@@ -41,7 +41,7 @@ async def until_blocked(url: str) -> None:
     connection = await asyncpg.connect(url)
     query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not await connection.fetchval(query):  # noqa: ASYNC110 - PostgreSQL cannot signal us
                 await asyncio.sleep(0.005)
     finally:

@@ -15,7 +15,7 @@ from frontrow.boxoffice.model.map_format import Frame, read_frame
 from frontrow.boxoffice.seatmap.frame_log import MAX_FRAMES, Exchange
 from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import InvalidInput, Unavailable
-from frontrow.core.redis_url import connect, is_cluster
+from frontrow.core.redis_url import connect, disconnect, is_cluster
 
 KEEP_S = 7 * 24 * 3600
 SCRIPT = resources.files("frontrow.boxoffice.adapters.seatmap").joinpath("lua/exchange.lua").read_text("utf-8")
@@ -60,7 +60,7 @@ class RedisFrameLogs:
     async def aclose(self) -> None:
         if self.channels is not None:
             await self.channels.aclose()
-        await self._redis.aclose()
+        await disconnect(self._redis)
 
 
 class RedisFrameLog:

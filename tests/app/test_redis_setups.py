@@ -1,0 +1,93 @@
+"""A whole purchase on Redis as people run it: a Cluster with ACL users, and Sentinel with a failover in the middle."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
+
+from tests.support.servers import Cluster, Sentinel, Valkey
+from tests.web.api.script import Buyer, a_buyer
+from tests.web.api.support import EVENT_ID, a_client, a_platform
+
+# What Frontrow needs: no key is out of bounds, and nothing that changes the server.
+ACL = ("on", ">s3cret", "~*", "&*", "+@all", "-@dangerous", "-@admin", "+info", "+cluster|slots", "+cluster|shards")
+PATIENCE_S = 60.0
+
+
+async def patiently(ask: Callable[[], Awaitable[httpx.Response]]) -> httpx.Response:
+    """Ask again after each 503, as a good client does; anything else is the answer."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while True:
+        answer = await ask()
+        if answer.status_code != 503:
+            return answer
+        assert int(answer.headers["retry-after"]) > 0
+        assert time.monotonic() < deadline_s, answer.text
+        await asyncio.sleep(0.1)
+
+
+async def buy(buyer: Buyer, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """From the queue to the tickets; `between` happens while the seats are held."""
+    headers = {}
+    joined = await patiently(lambda: buyer.call("room_join", event_id=EVENT_ID))
+    assert joined.status_code == 201, joined.text
+    headers["Authorization"] = f"Bearer {joined.json()['place']}"
+    deadline_s = time.monotonic() + PATIENCE_S
+    while (await buyer.call("room_status", event_id=EVENT_ID, headers=headers)).json()["state"] != "active":
+        assert time.monotonic() < deadline_s
+        await asyncio.sleep(0.05)
+    claimed = await patiently(lambda: buyer.call("room_claim", event_id=EVENT_ID, headers=headers))
+    buyer.headers["Frontrow-Pass"] = claimed.json()["pass"]
+    held = await patiently(lambda: buyer.call("place_hold", event_id=EVENT_ID, json={"best": {"count": 2}}))
+    assert held.status_code == 201, held.text
+    booking = held.json()["booking"]
+    buyer.headers["Frontrow-Booking"] = held.json()["booking_token"]
+    between()
+    await patiently(lambda: buyer.call("pay", booking_id=booking, json={"method": "pm_card_visa"}))
+    deadline_s = time.monotonic() + PATIENCE_S
+    while (await patiently(lambda: buyer.call("get_booking", booking_id=booking))).json()["state"] != "confirmed":
+        assert time.monotonic() < deadline_s
+        await asyncio.sleep(0.05)
+    tickets = await buyer.call("list_tickets", booking_id=booking)
+    assert len(tickets.json()["tickets"]) == 2
+    return held.json()
+
+
+async def add_buyer(client: httpx.AsyncClient, number: int) -> Buyer:
+    buyer = await a_buyer(client)
+    buyer.headers["Idempotency-Key"] = f"fan-{number}"
+    return buyer
+
+
+async def test_a_cluster_carries_a_whole_sale(tmp_path, redis_cluster: Cluster, postgres_ledger_url):
+    """Limits, room, claims, feed and bus, as a user with no more rights than the documentation says."""
+    for node in redis_cluster.nodes:
+        assert node.command("ACL", "SETUSER", "frontrow", *ACL) == b"+OK\r\n"
+    url = redis_cluster.url.replace("://", "://frontrow:s3cret@")
+    async with (
+        a_platform(tmp_path, redis_url=url, postgres_url=postgres_ledger_url) as platform,
+        a_client(platform) as client,
+    ):
+        await buy(await add_buyer(client, 1))
+        assert (await client.get("/readyz")).status_code == 200
+
+
+async def test_a_sentinel_failover_in_the_middle_of_a_purchase(
+    tmp_path, own_valkey: Valkey, redis_sentinel: Sentinel, postgres_ledger_url
+):
+    """The primary dies while seats are held: 503 for a moment, never 500, and the purchase goes on."""
+    with Valkey("--replicaof", f"127.0.0.1 {own_valkey.port}") as replica:
+        deadline_s = time.monotonic() + PATIENCE_S
+        while b"slaves=1" not in redis_sentinel.command("INFO", "sentinel"):
+            assert time.monotonic() < deadline_s
+            await asyncio.sleep(0.05)
+        async with (
+            a_platform(tmp_path, redis_url=redis_sentinel.url, postgres_url=postgres_ledger_url) as platform,
+            a_client(platform) as client,
+        ):
+            first = await buy(await add_buyer(client, 1), between=own_valkey.kill)
+            second = await buy(await add_buyer(client, 2))
+            assert not set(first["seats"]) & set(second["seats"])
+            assert b"role:master" in replica.command("INFO", "replication")
