@@ -24,6 +24,7 @@ import uvloop
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.adapters.payments.call_cap import CallCap
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
 from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutState
@@ -120,10 +121,10 @@ async def run(checkouts: int, in_flight: int, refunds: int) -> dict[str, dict[st
             instant = GuardedProvider(SimulatedProvider(clock, webhooks=False), clock)
             results[f"{name}, instant provider, {CALLERS} callers"] = await sell(ledger, instant, 0, checkouts, CALLERS)
             inner = SimulatedProvider(clock, latency=lambda *_: rng.uniform(2.0, 5.0), webhooks=False)
-            slow = GuardedProvider(inner, clock, max_in_flight=in_flight)
+            slow = GuardedProvider(inner, clock, cap=CallCap(in_flight))
             what = f"{name}, provider of 2-5 s, {in_flight} in flight"
             results[what] = await sell(ledger, slow, 10**6, in_flight, in_flight)
-            assert slow.most_in_flight <= in_flight
+            assert slow.cap.most_in_flight <= in_flight
         ledger = opened["PostgreSQL"]
         more = GuardedProvider(SimulatedProvider(clock, webhooks=False), clock)
         event = Event("evt_off", "Off", "ven_1", "0" * 64, "EUR", 1 << 60, 0, 1 << 60, (price,), EventStatus.ON_SALE)

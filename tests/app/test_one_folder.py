@@ -208,7 +208,7 @@ def test_every_command_has_the_same_options_for_where_things_are() -> None:
         found |= _commands(typer.main.get_command(importlib.import_module(module).app), name)
     for name, (module, _, _) in COMMANDS.items():
         app = typer.Typer()
-        app.command()(getattr(importlib.import_module(module), name))
+        app.command()(getattr(importlib.import_module(module), name.replace("-", "_")))
         found[name] = typer.main.get_command(app)
     of_ledgers = 0
     for name, command in found.items():

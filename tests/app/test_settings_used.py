@@ -17,6 +17,7 @@ import pytest
 from frontrow.app.room_wiring import human_check
 from frontrow.app.wiring import open_platform
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings
+from frontrow.cli import work
 from frontrow.core.errors import ConfigError
 from frontrow.settings.platform import (
     _SECTIONS,
@@ -48,9 +49,14 @@ def _the_checkout_page_names_the_publishable_key() -> bool:
     return "platform.settings.stripe.publishable_key" in inspect.getsource(checkout)
 
 
-# settings that are read in the settings' own checks or only while somebody pays -> what shows their effect
+def _the_worker_answers_at_its_health_address() -> bool:
+    return "settings.work.health" in inspect.getsource(work)
+
+
+# settings that are read in the settings' own checks, by `frontrow work` or only while somebody pays -> what shows it
 OBSERVED: dict[str, Callable[[], bool]] = {
     "server.demo": _demo_takes_made_up_money,
+    "work.health": _the_worker_answers_at_its_health_address,
     "stripe.publishable_key": _the_checkout_page_names_the_publishable_key,
 }
 

@@ -59,6 +59,8 @@ async def test_b19_every_metric_of_dashboard_and_alerts_is_on_the_real_page(page
     known: dict[str, set[str]] = {}
     for name, labels in re.findall(r"^(\w+)(?:\{(.*)\})? ", page, re.M):
         known.setdefault(name, set()).update(re.findall(r"(\w+)=\"", labels or ""))
+    taken = {"job", "instance"}  # Prometheus' own labels: it would rename ours
+    assert not [name for name, labels in known.items() if labels & taken]
     assert set(known) >= IN_WORDS, "what an alert advises to look at"
     for expression in EXPRESSIONS:
         for name, labels in selectors(expression):

@@ -32,6 +32,7 @@ __all__ = [
     "Sentinel",
     "Server",
     "ServerUnavailable",
+    "Standby",
     "Valkey",
     "free_port",
     "system_postgres",
@@ -280,3 +281,28 @@ class Postgres(Server):
     def stop(self, sig: int = signal.SIGINT) -> None:
         """Fast shutdown; a SIGKILL also ends the children, which would otherwise hold the port for a moment."""
         super().stop(signal.SIGINT if sig == signal.SIGTERM else sig)
+
+
+class Standby(Postgres):
+    """A hot standby of `primary`, copied from it and following it. `promote` makes it the primary."""
+
+    name = "standby"
+
+    def __init__(self, primary: Postgres) -> None:
+        self._primary = primary
+        super().__init__(*primary.options, bin_dir=primary.bin_dir)
+
+    def _make_cluster(self) -> None:
+        if os.geteuid() == 0:
+            os.chown(self.folder, NOBODY, NOBODY)
+        source = ["-h", "127.0.0.1", "-p", str(self._primary.port), "-U", "postgres"]
+        command = [str(self.bin_dir / "pg_basebackup"), *source, "-D", str(self.data_dir), "-R", "--checkpoint=fast"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, **self._identity())  # type: ignore[call-overload]
+        if done.returncode:
+            raise ServerUnavailable(f"pg_basebackup failed: {done.stderr.strip().splitlines()[-1:]}")
+
+    def promote(self) -> None:
+        import psycopg
+
+        with psycopg.connect(self.url, autocommit=True) as admin:
+            admin.execute("SELECT pg_promote()")

@@ -35,9 +35,9 @@ async def test_probes_and_prometheus_see_the_jobs():
         assert (answer.status_code, answer.json()) == (503, {"ok": False, "failing": ["relay"]})
         assert (await client.get("/healthz")).status_code == 200, "a restart does not bring the bus back"
         page = (await client.get("/metrics")).text
-        assert total(page, "frontrow_job_failures_total", job="relay") >= 2
-        assert total(page, "frontrow_job_failures_total", job="sweeper") == 0
-        assert total(page, "frontrow_job_failing", job="relay") == 1
+        assert total(page, "frontrow_job_failures_total", job_name="relay") >= 2
+        assert total(page, "frontrow_job_failures_total", job_name="sweeper") == 0
+        assert total(page, "frontrow_job_failing", job_name="relay") == 1
         reader, writer = await asyncio.open_connection("127.0.0.1", client.base_url.port)
         writer.write(b"GET /" + b"x" * (LONGEST_REQUEST + 1))
         assert await reader.read() == b"", "rubbish is hung up on"

@@ -1,5 +1,6 @@
 """The page in a real browser: a place bound to the browser's own key is worthless anywhere else (W1, W7, W9)."""
 
+import json
 from collections.abc import Iterator
 
 import httpx
@@ -67,3 +68,19 @@ def test_a_browser_without_webcrypto_joins_and_goes_in_all_the_same(browser: Bro
     page.wait_for_url("**/healthz", timeout=20_000)
     places = [str(cookie["value"]) for cookie in context.cookies() if cookie["name"] == PLACE]
     assert "cnf" not in jwt.decode(places[0], options={"verify_signature": False})
+
+
+def test_an_old_window_makes_nobodys_position_worse(browser: Browser, served: Served) -> None:
+    """F1: a server that is cut off from the store still serves the window that it saw last."""
+    steer(served, "pause")
+    page = browser.new_context().new_page()
+    document = served.client.get("/now-serving").json()
+    windows = [document | {"l": [[-99, hi]]} for hi in (-10, -50)]
+    stream = "".join(f"event: now-serving\ndata: {json.dumps(window)}\n\n" for window in windows)
+    page.route("**/stream", lambda route: route.fulfill(content_type="text/event-stream", body=stream))
+    place = joined(page, served)
+    page.wait_for_function("() => document.getElementById('ahead').textContent.trim()", timeout=20_000)
+    number = served.status(place)["position"]
+    assert page.inner_text("#ahead") == str(number + 9)
+    page.context.close()
+    steer(served, "resume")

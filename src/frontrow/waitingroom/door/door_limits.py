@@ -20,6 +20,7 @@ from frontrow.limits.http.headers import QuotaPolicy
 from frontrow.waitingroom.door.human_check import HumanCheck, NoCheck, fingerprint
 
 MAX_SUSPICION = 3
+MAX_LINES = 4096
 ADDRESS, PERSON = "address", "person"  # the names of the limits in headers
 counted: ContextVar[list[Decision] | None] = ContextVar("counted", default=None)
 """Where a door notes the decisions about the request that it answers."""
@@ -62,6 +63,7 @@ class DoorLimits:
         self.trusts_nobody = not trusted_proxies
         self._per_person = _open_limit(PERSON, rules.per_person, store, processes, clock)
         self._per_ip = _open_limit(ADDRESS, rules.per_ip, store, processes, clock)
+        self._check_person, self._check_ip = self._per_person.check, self._per_ip.check
         self._per_device = Limiter(_part(rules.per_device, processes), clock=clock)
         self.addresses: dict[str, str] = {}  # peer -> its key
         self.refused = 0
@@ -70,6 +72,7 @@ class DoorLimits:
         policies = [QuotaPolicy.of(name, quota) for name, quota in quotas.items()]
         shown = ", ".join(f'"{policy.rule}";q={policy.limit};w={policy.window_s}' for policy in policies)
         self._policy = f"ratelimit-policy: {shown}\r\n".encode()
+        self._lines: dict[tuple[str, int, int, int], bytes] = {}  # many requests are told the same
         self._starts = {name: f'ratelimit: "{name}";r='.encode() for name in quotas}
 
     def set_check(self, event: str, check: HumanCheck | None) -> None:
@@ -96,17 +99,22 @@ class DoorLimits:
 
     def count_ip(self, ip: str) -> None:
         """Count one request of this address; raises `TooManyRequests`."""
-        self._judge(self._per_ip.check(ip))
+        decision = self._check_ip(ip)
+        if self.told is None or decision[3] < self.told[3]:
+            self.told = decision
+        if not decision[0] or counted.get() is not None:
+            self._note(decision)
 
     def count_person(self, person: str) -> None:
         """Count one request of this person (by account or by place); raises `TooManyRequests`."""
-        self._judge(self._per_person.check(person))
-
-    def _judge(self, decision: Decision) -> None:
-        """Note the decision for the response's headers; raises `TooManyRequests` for a refusal."""
-        told = self.told
-        if told is None or decision[3] < told[3]:
+        decision = self._check_person(person)
+        if self.told is None or decision[3] < self.told[3]:
             self.told = decision
+        if not decision[0] or counted.get() is not None:
+            self._note(decision)
+
+    def _note(self, decision: Decision) -> None:
+        """Note a decision for the headers of the framework's door; raises `TooManyRequests` for a refusal."""
         noted = counted.get()
         if noted is not None:
             noted.append(decision)
@@ -117,11 +125,20 @@ class DoorLimits:
     def header_lines(self, decision: Decision) -> bytes:
         """The `RateLimit` and `RateLimit-Policy` lines about a decision."""
         _, rule, limit, left, reset_us, retry_us, _, _ = decision
+        until_s = -(-(retry_us or reset_us) // US_PER_S)
+        lines = self._lines.get((rule, limit, left, until_s))
+        if lines is None:
+            if len(self._lines) >= MAX_LINES:
+                self._lines.clear()
+            lines = self._lines[rule, limit, left, until_s] = self._make_lines(rule, limit, left, until_s)
+        return lines
+
+    def _make_lines(self, rule: str, limit: int, left: int, until_s: int) -> bytes:
         start, policy = self._starts.get(rule), self._policy
         if start is None:  # another rule than those of the door
             start = f'ratelimit: "{rule}";r='.encode()
             policy = f'{policy[:-2].decode()}, "{rule}";q={limit}\r\n'.encode()
-        return b"%b%d;t=%d\r\n%b" % (start, left, -(-(retry_us or reset_us) // US_PER_S), policy)
+        return b"%b%d;t=%d\r\n%b" % (start, left, until_s, policy)
 
     def challenge(self, event: str, headers: Sequence[tuple[bytes, bytes]], ip: str) -> dict[str, Any]:
         """What the page needs for its proof; harder work for a device that keeps asking."""

@@ -76,9 +76,11 @@ def health_answer(runner: JobRunner, head: bytes) -> Answer:
 def job_families(runner: JobRunner) -> list[Family]:
     """How often each job failed, and which ones fail now."""
     failing = set(runner.failing())
-    names = [job.name for job in runner.jobs]
-    failures = [Sample("frontrow_job_failures_total", (("job", name),), runner.failures.get(name, 0)) for name in names]
-    states = [Sample("frontrow_job_failing", (("job", name),), float(name in failing)) for name in names]
+    failures, states = [], []
+    for name in [job.name for job in runner.jobs]:
+        labels = (("job_name", name),)  # `job` is a label of Prometheus itself
+        failures.append(Sample("frontrow_job_failures_total", labels, runner.failures.get(name, 0)))
+        states.append(Sample("frontrow_job_failing", labels, float(name in failing)))
     cpu = Sample("frontrow_work_cpu_seconds_total", (), time.process_time())
     version = Sample("frontrow_work_info", (("version", __version__),), 1.0)
     return [
