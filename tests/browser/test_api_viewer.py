@@ -15,12 +15,9 @@ from tests.browser.served import Site
 from tests.browser.steps import settled
 from tests.browser.test_every_page import told_by
 
-# What the viewer's own markup breaks, none of it serious: its title is outside a landmark, so is its dialog.
+# What the viewer's own markup breaks, and it is not serious: its title is outside a landmark.
 ALLOWED = ("region",)
-
-
-def serious(found: list[str]) -> list[str]:
-    return [one for one in found if not one.startswith(ALLOWED)]
+DIALOG = ["button-name", "label", "label-content-name-mismatch", "color-contrast"]  # what its dialog could break
 
 
 def test_an_operation_can_be_tried_with_an_api_key(profile: Any, site: Site) -> None:
@@ -41,7 +38,8 @@ def test_an_operation_can_be_tried_with_an_api_key(profile: Any, site: Site) -> 
     page.get_by_role("button", name="Authorize").press("Enter")
     session = page.locator(".auth-container", has_text="an API key")
     session.get_by_role("textbox").fill(site.call(make_key))
-    assert not serious(axe(page, []))
+    settled(page)
+    assert not axe(page, DIALOG)
     session.get_by_role("textbox").press("Enter")
     session.get_by_role("button", name="Close").press("Enter")
     operation.get_by_role("button", name="Try it out").press("Enter")
@@ -53,7 +51,8 @@ def test_an_operation_can_be_tried_with_an_api_key(profile: Any, site: Site) -> 
     expect(shown).to_contain_text("200")
     expect(shown).to_contain_text(json.loads(answered.value.text())["members"][0]["email"])
 
-    assert not serious(axe(page, []))
+    settled(page)  # the button comes back slowly
+    assert not [one for one in axe(page, []) if not one.startswith(ALLOWED)]
     page.emulate_media(color_scheme="dark")
     expect(page.locator("html.dark-mode")).to_be_attached()
     settled(page)

@@ -22,9 +22,15 @@ async def serving(platform: Platform, *, hot: bool = True) -> AsyncIterator[int]
     """The port of a server that answers, as `serve_platform` sets it up."""
     watch = platform.server.telemetry.watch(platform.server.limiter.is_proxy)
     table = platform.server.hot.routes if hot else {}
-    within_s = platform.settings.server.request_within_s
-    limits = platform.server.limiter
-    protocol = lane(table, RequestIds(limits).of, watch=watch, limits=limits, request_within_s=within_s)
+    limits, times = platform.server.limiter, platform.settings.server
+    protocol = lane(
+        table,
+        RequestIds(limits).of,
+        watch=watch,
+        limits=limits,
+        request_within_s=times.request_within_s,
+        read_within_s=times.read_within_s,
+    )
     with borrowed_app(platform) as app, socket.create_server(("127.0.0.1", 0)) as listening:
         config = uvicorn.Config(
             GuardedApp(front_of(app, platform), watch),

@@ -1,4 +1,4 @@
-"""JSON nested thousands of levels deep, wherever JSON of strangers is read: refused, never our fault (500)."""
+"""JSON nested thousands of levels deep or not in UTF-8, wherever strangers' JSON is read: refused, never a 500."""
 
 import base64
 
@@ -16,7 +16,7 @@ DEEP = b"[" * LEVELS + b"]" * LEVELS
 def deep_bodies(route: Route) -> list[bytes]:
     """Deep as a whole, in an unknown field, and in each field that takes anything."""
     names = getattr(route.body_type, "__struct_fields__", ())
-    return [DEEP, b'{"x":%b}' % DEEP, *(b'{"%b":{"x":%b}}' % (name.encode(), DEEP) for name in names)]
+    return [DEEP, b'{"x":"\xff"}', b'{"x":%b}' % DEEP, *(b'{"%b":{"x":%b}}' % (name.encode(), DEEP) for name in names)]
 
 
 async def test_a_deep_body_is_refused_by_every_route_that_reads_one(world: World) -> None:

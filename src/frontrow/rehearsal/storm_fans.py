@@ -253,6 +253,8 @@ class StormFan:
         for _ in range(MAX_LOOKS):
             if booking["state"] == "confirmed":
                 break
+            if booking["state"] in ("cancelled", "expired"):  # the hold ended while the payment was on its way
+                return FanOutcome.ABANDONED
             await self._think(LOOK_AGAIN_S)
             booking = (await self._expect(calls.read_booking(), 200)).json()
         else:

@@ -30,7 +30,7 @@ from frontrow.web import api, site
 from frontrow.web.api.access import Access, Caller, Connection, check_access
 from frontrow.web.api.idempotency import IdempotencyMiddleware, UnheardWork, before_request
 from frontrow.web.api.openapi_document import DESCRIPTION, complete
-from frontrow.web.api.problems import on_bug, on_deep_body, on_problem
+from frontrow.web.api.problems import on_bug, on_problem, on_unreadable_body
 from frontrow.web.platform.platform import Platform
 from frontrow.web.server.overflow_page import Notices
 from frontrow.web.server.request_middleware import MAX_REQUEST_BYTES, Front, RequestIds
@@ -82,7 +82,8 @@ def platform_app(platform: Platform, *, own_loops: bool = True) -> Litestar:
         exception_handlers={
             HTTPException: on_any_http_error,
             FrontrowError: on_problem,
-            RecursionError: on_deep_body,
+            RecursionError: on_unreadable_body,
+            UnicodeDecodeError: on_unreadable_body,
             Exception: on_bug,
         },
         openapi_config=OpenAPIConfig(

@@ -49,6 +49,10 @@ def server() -> Iterator[Server]:
         answered.append(b"/hot")
         return EndpointResponse(200, b"content-type: text/plain\r\n", LARGE)
 
+    def too_often(request: EndpointRequest) -> EndpointResponse:
+        answered.append(b"/too-often")
+        return EndpointResponse(429, b"content-type: text/plain\r\n", b"too often")
+
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             while (message := await receive())["type"] != "lifespan.shutdown":
@@ -62,7 +66,8 @@ def server() -> Iterator[Server]:
     gate = OverloadGate(SETTINGS)
     watch = Watch(gate, Traffic(), lambda peer: False)
     caps = AddressCaps(SETTINGS.max_connections_per_address, SETTINGS.uncapped)
-    protocol = lane({(b"GET", b"/hot"): hot}, watch=watch, caps=caps, read_within_s=0.3)
+    routes = {(b"GET", b"/hot"): hot, (b"GET", b"/too-often"): too_often}
+    protocol = lane(routes, watch=watch, caps=caps, read_within_s=0.3)
     with serving(GuardedApp(app, watch), protocol, loop="uvloop") as port:
         yield Server(port, answered, gate)
 
@@ -115,6 +120,18 @@ def test_a_closing_connection_that_is_not_read_is_cut_off_too(server: Server, pa
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         sock.sendall(get(path) * 150 + get(path, b"Connection: close"))
         assert until(lambda: len(server.answered) > before and server.gate.connections == 0)
+
+
+def test_who_pipelines_although_it_asks_too_often_rests(server: Server) -> None:
+    """4,000 refusals cost little, because most of the requests are not parsed for a while."""
+    before = len(server.answered)
+    with Line(server.port) as line:
+        line.send(get(b"/too-often") * 4_000)
+        assert line.answer()[0] == 429
+        with Line(server.port) as other:
+            other.send(get(b"/hot"))
+            assert other.answer()[0] == 200
+        assert len(server.answered) - before < 2_000
 
 
 HEADS = {

@@ -223,10 +223,11 @@ def on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Resp
     return answer
 
 
-def on_deep_body(request: Request[Any, Any, Any], error: RecursionError) -> Response[bytes]:
-    """Nothing of ours is nested a thousand levels deep, so the caller's JSON was."""
-    log.warning("a request was nested too deeply", exc_info=error)
-    return response(problem_answer(InvalidInput("the body is nested too deeply", param="body")))
+def on_unreadable_body(request: Request[Any, Any, Any], error: RecursionError | UnicodeDecodeError) -> Response[bytes]:
+    """The framework reads any JSON: nested a thousand levels deep, or not in UTF-8. Nothing of ours is either."""
+    log.warning("a body could not be read", exc_info=error)
+    why = "nested too deeply" if isinstance(error, RecursionError) else "not UTF-8"
+    return response(problem_answer(InvalidInput(f"the body is {why}", param="body")))
 
 
 def on_bug(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:

@@ -59,8 +59,10 @@ from frontrow.web.server.request_middleware import request_id as logged_request_
 OVERLONG = bytes(MAX_BODY_BYTES + 1)
 MAX_HEAD_BYTES: Final = 32 * 1024
 MAX_HEADERS: Final = 100
+TOO_MANY_HEADERS: Final = f"a request has at most {MAX_HEADERS} headers"
 HEAD_TOO_LONG: Final = f"a request's head has at most {MAX_HEAD_BYTES} bytes"
-PIECE_BYTES: Final = 4 * 1024  # of input, parsed at once: what one turn can ask for is bounded
+PIECE_BYTES: Final = 2 * 1024  # of input, parsed at once: what one turn can ask for is bounded
+LIMITED_REST_S: Final = 1.0  # how long a connection rests that pipelines although it asks too often
 REQUEST_WITHIN_S = 30.0
 READ_WITHIN_S = 20.0
 LEAST_READ_BYTES: Final = 8 * 1024  # what a client must take of waiting answers within `read_within_s`
@@ -110,6 +112,8 @@ class LaneProtocol(HttpToolsProtocol):
         self._in_head = False
         self._arrived_bytes = 0  # since a request or a part of its body began: of its head, or of its trailers
         self._unparsed = b""  # input behind answers that have not left
+        self._resting = False  # input is put aside for a time
+        self._limited = False  # an answer said that this client asks too often
         self._unread_bytes = 0  # of answers, when last looked at
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._busy_s = 0.0
@@ -199,31 +203,49 @@ class LaneProtocol(HttpToolsProtocol):
         if self._gone:
             return
         self._busy_s = self.loop.time()
-        if self._unparsed:
+        if self._unparsed or self._resting:
             self._unparsed += data
-        elif len(data) <= PIECE_BYTES:
+        elif len(data) <= PIECE_BYTES and not self._limited:
             self._parse(data)
         else:
             self._parse_pieces(data)
 
     def _parse_pieces(self, data: bytes) -> None:
-        """Parse piece by piece, and put the rest aside as soon as answers wait for the client or for each other."""
-        for start in range(0, len(data), PIECE_BYTES):
-            if self.pipeline or self.flow.write_paused:
-                self._unparsed = data[start:]
-                self.flow.set_unparsed(True)
-                return
-            self._parse(data[start : start + PIECE_BYTES])
+        """Parse piece by piece. The rest is put aside as soon as answers wait for the client or for each other. Who
+        pipelines lets others go first after each piece, and rests after asking too often."""
+        for end in range(PIECE_BYTES, len(data) + PIECE_BYTES, PIECE_BYTES):
+            before = self.server_state.total_requests
+            self._parse(data[end - PIECE_BYTES : end] if len(data) > PIECE_BYTES else data)
             if self._gone or self.transport.is_closing():
                 return
+            answered = self.server_state.total_requests - before
+            if self._limited and answered > 1:
+                self._limited = False
+                self._put_aside(data[end:], LIMITED_REST_S)
+                return
+            if end < len(data) and (answered or self.pipeline or self.flow.write_paused):
+                self._put_aside(data[end:], 0.0)
+                return
+
+    def _put_aside(self, rest: bytes, rest_s: float) -> None:
+        """Parse this later, and read nothing before that."""
+        self._unparsed, self._resting = rest, True
+        self.flow.set_unparsed(True)
+        self._timers["parse"] = self.loop.call_later(rest_s, self._end_rest)
+
+    def _end_rest(self) -> None:
+        self._resting = False
+        self._parse_on()
 
     def _parse_on(self) -> None:
-        """Go on with input that was put aside, if the answers before it have left."""
-        if self._unparsed and not self.pipeline and not self.flow.write_paused and not self.transport.is_closing():
-            data, self._unparsed = self._unparsed, b""
+        """Go on with input that was put aside, if its time has come and the answers before it have left."""
+        if self._resting or self.pipeline or self.flow.write_paused or self.transport.is_closing():
+            return
+        data, self._unparsed = self._unparsed, b""
+        if data:
             self._parse_pieces(data)
-            if not self._unparsed:
-                self.flow.set_unparsed(False)
+        if not self._resting:
+            self.flow.set_unparsed(False)
 
     def _parse(self, piece: bytes) -> None:
         try:
@@ -237,8 +259,12 @@ class LaneProtocol(HttpToolsProtocol):
             else:
                 self._unsupported_upgrade_warning()
         self._arrived_bytes += len(piece)
-        if self._arrived_bytes > MAX_HEAD_BYTES + PIECE_BYTES and not self._gone and not self.transport.is_closing():
+        if self._gone or self.transport.is_closing():
+            return
+        if self._arrived_bytes > MAX_HEAD_BYTES + PIECE_BYTES:
             self._refuse_head(HEAD_TOO_LONG)
+        elif self._in_head and len(self._lines) > MAX_HEADERS:
+            self._refuse_head(TOO_MANY_HEADERS)
 
     def _refuse_head(self, why: str) -> None:
         """431, and the connection ends."""
@@ -271,7 +297,7 @@ class LaneProtocol(HttpToolsProtocol):
     def _check_head(self) -> None:
         """Called when the head is complete. A longer one was refused while it arrived."""
         if len(self._lines) > MAX_HEADERS:
-            self._refuse_head(f"a request has at most {MAX_HEADERS} headers")
+            self._refuse_head(TOO_MANY_HEADERS)
         elif self._arrived_bytes and _bytes_of(self.url, self._lines) > MAX_HEAD_BYTES:
             self._refuse_head(HEAD_TOO_LONG)
         else:
@@ -485,6 +511,8 @@ class LaneProtocol(HttpToolsProtocol):
         else:
             self.transport.write(b"%bcontent-length: %d\r\nconnection: close\r\n\r\n%b" % (begun, len(body), body))
         state.total_requests += 1
+        if status == 429:
+            self._limited = True
         if not keep_alive:
             self.transport.close()
         elif self.timeout_keep_alive_task is None:

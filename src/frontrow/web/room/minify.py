@@ -69,6 +69,7 @@ SHORTER = (
     (r"(?<!\w)\((\w+)\)=>", r"\1=>"),
     (r";\n?}", "}"),
     (r"\bconst\b", "let"),
+    (r"([=!])==", r"\1="),  # only values of the same type are compared, as the type checker sees
     (r"\btrue\b", "!0"),
     (r"\bfalse\b", "!1"),
 )

@@ -17,18 +17,35 @@ from typing import Any
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from frontrow.core.errors import FrontrowError
+from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.limits import Decision
 from frontrow.waitingroom.door.door_limits import DoorLimits, counted
 from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, header_line, problem_answer
 from frontrow.web.server.overflow_page import ForPeople
 
 REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:-]{1,64}\Z")
+HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[\w.~-]*)(?::(\d{0,5}))?")
 MAX_REQUEST_BYTES = 1024 * 1024  # of a body; endpoints of the hot lane allow less (`endpoints.messages`)
 MAX_TAGGED_BYTES = 2 * 1024 * 1024
 request_id: ContextVar[str] = ContextVar(
     "request_id", default=""
 )  # of the request that this task answers, for log lines
+
+
+class BadHost(InvalidInput):
+    """The `Host` header is no host, and no link could be made of it."""
+
+    code = "bad_request"
+    http_status = 400
+
+
+def check_host(headers: Sequence[tuple[bytes, bytes]]) -> None:
+    """Refuse a `Host` that the framework could not read."""
+    for name, value in headers:
+        if name == b"host":
+            found = HOST.fullmatch(value)
+            if found is None or int(found[1] or 0) > 65_535:
+                raise BadHost("Host must be a name or an address, like tickets.example.org:443", param="Host")
 
 
 class RequestIds:
@@ -81,6 +98,7 @@ class Front:
         try:
             if not self._counts_itself.fullmatch(scope["path"]):
                 self._entry.count_ip(ip)
+            check_host(headers)  # type: ignore[arg-type]
         except FrontrowError as error:
             request = EndpointRequest(headers, b"", peer)  # type: ignore[arg-type]
             page = self.for_people(scope["method"], request, error) if self.for_people else None

@@ -12,13 +12,13 @@ let skew = 0;
 const ask = async (path, init = {}) => { const r = await fetch(base + path, { cache: "no-store", ...init }); skew = Date.parse(r.headers.get("date")) - Date.now() || 0; const body = await r.json().catch(() => ({})); return { ok: r.ok, status: r.status, body, after: +r.headers.get("retry-after") || 0 }; };
 const uuid = () => crypto.randomUUID?.() || "" + M.random();
 const post = (path, key, body) => ask(path, { method: "POST", headers: { "content-type": "application/json", "idempotency-key": key }, body: J({ page: true, ...body }) });
-// a server that has lost sight of the queue still shows an old window: nobody's position gets worse by it
-const take = (next) => { doc?.l[lane][1] > next.l[lane][1] || (doc = next); draw(); };
 const ahead = () => M.max(0, number - doc.l[lane][1] - 1);
 const seconds = () => (doc.r[lane] > 0 ? ((ahead() + 1) * 1000) / doc.r[lane] : Infinity);
 const wait = (s) => { if (!isFinite(s)) return t("not known yet"); const lo = M.floor((s * .75) / 60), hi = M.ceil((s * 1.25) / 60); return hi <= 1 ? t("about a minute") : lo < 1 ? t("up to {n} min", { n: hi }) : lo === hi ? t("about {n} min", { n: hi }) : t("{low}–{high} min", { low: nf(lo), high: nf(hi) }); };
 
-function draw() {
+// a server that has lost sight of the queue still shows an old window: nobody's position gets worse by it
+function draw(o) {
+  if (o && !(doc?.l[lane][1] > o.l[lane][1])) doc = o;
   if (!doc || state !== Q) return;
   if (doc.m !== messageNo) { messageNo = doc.m; if (doc.m) ask("/message").then(({ body }) => { put("words", body.message || ""); show("msg", !!body.message); }); else show("msg", false); }
   const why = WHY[doc.y] || WHY[doc.s] || ""; put("why", why); show("why", !!why);
@@ -70,7 +70,7 @@ async function enter() {
 function listen() {
   if (source || !window.EventSource) { if (!source) poll(); return; }
   source = new EventSource(base + "/stream");
-  source.addEventListener("now-serving", (e) => { fails = 0; clearTimeout(timer); timer = 0; mode("ok", t("Live")); take(JSON.parse(e.data)); });
+  source.addEventListener("now-serving", (e) => { fails = 0; clearTimeout(timer); timer = 0; mode("ok", t("Live")); draw(JSON.parse(e.data)); });
   source.onerror = () => { if (++fails >= 3 || source.readyState === 2) { source.close(); source = null; poll(); } else mode("warn", LOST); };
 }
 function poll() {
@@ -82,7 +82,7 @@ function poll() {
 async function tick() {
   if (state !== Q) return;
   if (D.hidden) return seen(tick);
-  try { const { ok, body } = await ask("/now-serving", { cache: "default" }); if (ok) { mode("warn", t("Live (slow connection)")); take(body); } } catch { mode("bad", LOST); }
+  try { const { ok, body } = await ask("/now-serving", { cache: "default" }); if (ok) { mode("warn", t("Live (slow connection)")); draw(body); } } catch { mode("bad", LOST); }
   if (state === Q && !source) poll();
 }
 const hex = (b) => [...new Uint8Array(b)].map((x) => x.toString(16).padStart(2, "0")).join("");
