@@ -39,6 +39,7 @@ def serve(
     folder: Annotated[Path | None, typer.Option(help="keys and the audit file")] = None,
     capacity: Annotated[int | None, typer.Option(help="people in the shop at once")] = None,
     shop: Annotated[str | None, typer.Option(help="the shop's address, unless it shares the room's")] = None,
+    simulate: Annotated[int, typer.Option(min=0, max=100_000, help="so many made-up visitors queue, to look at")] = 0,
     human: Annotated[str | None, typer.Option(help="none, altcha, turnstile or hcaptcha")] = None,
 ) -> None:
     """Serve waiting rooms until told to stop. Everything else is set in the file or as FRONTROW_ROOM_…"""
@@ -48,8 +49,10 @@ def serve(
     changes: dict[str, Any] = {"events": event or None, "store": store, "host": host, "port": port, "human": human}
     changes |= {"workers": workers, "capacity": capacity, "shop_url": shop, "folder": str(folder) if folder else None}
     changes["shards"] = tuple(shard) if shard else None
+    if simulate and capacity is None:
+        changes["capacity"] = max(1, simulate // 10)  # most of them wait
     try:
-        room_serve.serve(read_settings(config, changes))
+        room_serve.serve(read_settings(config, changes), simulate)
     except FrontrowError as error:
         sys.exit(f"frontrow room: {error.message}")
 

@@ -4,11 +4,13 @@ One process serves by itself. Several share one listening socket and a Redis sto
 die.
 """
 
+import asyncio
 import socket
 import sys
 
 from frontrow.app.room_wiring import open_rooms
-from frontrow.core.errors import FrontrowError
+from frontrow.app.simulated_visitors import simulate_visitors
+from frontrow.core.errors import ConfigError, FrontrowError
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.web.observability.logs import set_up_logs
@@ -16,15 +18,17 @@ from frontrow.web.room.server import listen, serve_rooms
 from frontrow.web.server.process_supervisor import Workers
 
 
-def serve(settings: RoomSettings) -> None:
-    """Listen and serve; prints where."""
+def serve(settings: RoomSettings, simulate: int = 0) -> None:
+    """Listen and serve; prints where. `simulate`: so many made-up visitors are in the queue of the first room."""
+    if simulate and (not settings.embedded or settings.shards):
+        raise ConfigError("--simulate is for a room in memory, without --store and --shard", param="simulate")
     settings.config()  # refuses wrong settings before anything is opened
     sock = listen(settings)
     host, port = sock.getsockname()[:2]
     print(f"waiting room of {', '.join(settings.events)} on http://{host}:{port}", flush=True)
     set_up_logs()
     if settings.workers == 1:
-        run(settings, sock)
+        run(settings, sock, simulate)
         return
     RoomKeys.load(settings.folder)  # generated once, before several processes need them
     Workers(settings.workers, run_worker, (settings, sock), before_stop=sock.close).watch()
@@ -36,17 +40,22 @@ def run_worker(settings: RoomSettings, sock: socket.socket) -> None:
     run(settings, sock)
 
 
-def run(settings: RoomSettings, sock: socket.socket) -> None:
+def run(settings: RoomSettings, sock: socket.socket, simulate: int = 0) -> None:
     """Serve on uvloop. A wrong setting or a store that does not answer ends it with one sentence."""
     import uvloop
 
     try:
-        uvloop.run(serve_async(settings, [sock]))
+        uvloop.run(serve_async(settings, [sock], simulate))
     except FrontrowError as error:
         sys.exit(f"frontrow room: {error.message}")
 
 
-async def serve_async(settings: RoomSettings, sockets: list[socket.socket]) -> None:
+async def serve_async(settings: RoomSettings, sockets: list[socket.socket], simulate: int = 0) -> None:
     """Open the rooms and serve them in this process until told to stop."""
     endpoints = await open_rooms(settings)
-    await serve_rooms(endpoints, settings, sockets)
+    visitors = asyncio.create_task(simulate_visitors(endpoints.room, settings.events[0], simulate))
+    try:
+        await serve_rooms(endpoints, settings, sockets)
+    finally:
+        visitors.cancel()
+        await asyncio.gather(visitors, return_exceptions=True)

@@ -258,6 +258,23 @@ def test_a_file_sets_everything_and_the_command_line_wins(tmp_path: Path, monkey
         RoomSettings(lanes=("fans:x",)).config()
 
 
+def test_simulated_visitors_make_a_queue_that_moves(tmp_path: Path) -> None:
+    """A person who joins stands behind them and comes nearer; the room says itself that it has no shop."""
+    served = Served(tmp_path / "room", "--simulate", "60", window_size=100)
+    try:
+        organiser = {"Authorization": f"Bearer {KEY}"}
+        wait_for(lambda: served.client.get("/room", headers=organiser).json()["waiting"] >= 40)
+        place = served.join()
+        before = served.status(place)["ahead"]
+        assert before >= 40
+        wait_for(lambda: served.status(place)["ahead"] < before)
+        assert "no shop" in served.client.get("/inside").text
+    finally:
+        served.close()
+    told = room("serve", "--simulate", "5", "--store", "redis://127.0.0.1:1/0", "--folder", str(tmp_path))
+    assert "--simulate is for a room in memory" in str(told.exception)
+
+
 def test_the_example_shop_asks_a_running_room(shared: Served) -> None:
     """W7: `examples/protected_shop.py` as it stands, with the room's own keys."""
     program = [sys.executable, "-m", "uvicorn", "examples.protected_shop:app", "--lifespan", "off"]
