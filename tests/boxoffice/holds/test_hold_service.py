@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from frontrow.boxoffice.model.claims import ClaimRefused
 from frontrow.boxoffice.model.events import NotOnSale
 from frontrow.boxoffice.model.hold_values import Hold, NoSuchSeats, ShopPass
 from frontrow.boxoffice.model.holds import CapExceeded, IdempotencyMismatch, SeatsTaken
@@ -20,7 +21,7 @@ from frontrow.boxoffice.model.seats import (
 )
 from frontrow.boxoffice.model.venues import UnknownSeats
 from frontrow.core.clock import US_PER_S, ManualClock
-from frontrow.core.errors import FrontrowError, Unauthorised
+from frontrow.core.errors import FrontrowError, Overloaded, Unauthorised
 from tests.boxoffice.shop import EVENT, NOW, Shop, open_shop, sqlite_url
 
 HOLD_US = 600 * US_PER_S
@@ -160,6 +161,18 @@ async def test_a_crowd_for_the_best_two_fills_the_house_without_collisions(shop:
     assert sorted(seat for hold in won for seat in hold.indexes) == list(range(80))
     assert all(hold.indexes[1] == hold.indexes[0] + 1 for hold in won)
     assert sum(isinstance(answer, NoSuchSeats) for answer in told) == 10
+
+
+async def test_others_who_are_faster_every_time_are_no_sold_out_house(shop: Shop) -> None:
+    """B4: the claim store refuses each choice, but seats are still free: "try again", not "nothing fits"."""
+
+    async def too_late(*_: Any) -> ClaimRefused:
+        return ClaimRefused(())
+
+    shop.claims.claim_best = too_late  # type: ignore[method-assign]
+    with pytest.raises(Overloaded, match="try again") as refused:
+        await shop.holds.place_best(EVENT, shop.shop_pass("ann"), Wish(2))
+    assert (refused.value.http_status, refused.value.retry_after_s) == (503, 1.0)
 
 
 async def test_a_wish_for_a_section_and_a_price_gets_them(shop: Shop) -> None:

@@ -31,7 +31,7 @@ from frontrow.boxoffice.model.seats import LonelySeat, Wish, check_count
 from frontrow.boxoffice.ports.ledger import Ledger
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.core.clock import Clock
-from frontrow.core.errors import InvalidInput, Unauthorised, Unavailable
+from frontrow.core.errors import InvalidInput, Overloaded, Unauthorised, Unavailable
 from frontrow.core.ids import ID_CHARS, Ids, encode32
 
 BEST_TRIES = 8  # sections tried per wish when the seat cache proves out of date
@@ -122,6 +122,8 @@ class HoldService:
                 return result
             section = sale.plan.section_range(choice.section)
             sale.seats.replace_states(section, {seat.seat: seat for seat in claimed.taken}, now_us)
+        else:  # others were faster each time, and there are still seats
+            raise Overloaded("these seats are going fast; try again", retry_after_s=1.0)
         self.stats.refused_by_claims += 1
         raise NoSuchSeats(
             f"no {wish.count} free seats match the request; ask for fewer seats or another section", event=event_id

@@ -3,9 +3,20 @@
 const wait_s = Number(
   /** @type {HTMLElement | null} */ (document.querySelector("[data-again-s]"))?.dataset.againS ?? 0
 );
+const PATIENCE_S = 30; // a reload must not cancel a click whose next page is slow
+let timer = 0;
 const again = () => {
   if (document.hidden) document.addEventListener("visibilitychange", again, { once: true });
   else location.reload();
 };
-if (wait_s) setTimeout(again, wait_s * 1000 * (0.9 + Math.random() * 0.2));
+/** @param {number} seconds */
+const look_in = (seconds) => {
+  clearTimeout(timer);
+  timer = window.setTimeout(again, seconds * 1000);
+};
+if (wait_s) {
+  look_in(wait_s * (0.9 + Math.random() * 0.2));
+  for (const kind of ["click", "submit"])
+    document.addEventListener(kind, () => look_in(Math.max(wait_s, PATIENCE_S)), true);
+}
 export {};
