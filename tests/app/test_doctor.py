@@ -55,6 +55,9 @@ def test_mails_that_reach_nobody_are_told(tmp_path):
     server = replace(bare.server, public_url="https://tickets.example.org")
     ready = replace(bare, server=server, mail=MailSettings("smtp://mail:587?from=tickets@example.org"))
     assert [one.state for one in checks.mail(ready)] == [OK]
+    misspelt = list(checks.mail(replace(bare, mail=MailSettings("smpt://u:hunter2@mail"))))
+    assert [one.state for one in misspelt] == [FAIL]
+    assert "hunter2" not in misspelt[0].says
     assert not any("links in mails" in one.says for one in checks.server(ready))
 
 

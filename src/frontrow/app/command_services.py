@@ -24,14 +24,17 @@ if TYPE_CHECKING:
 
 
 @contextlib.asynccontextmanager
-async def open_people(deployment: Deployment, settings: "PeopleSettings | None" = None) -> "AsyncIterator[People]":
-    """The services about people. Nothing is sealed or mailed here, so no secret key is needed."""
+async def open_people(
+    deployment: Deployment, settings: "PeopleSettings | None" = None, *, make: bool = True
+) -> "AsyncIterator[People]":
+    """The services about people. Nothing is sealed or mailed here, so no secret key is needed. `make`: a ledger that is
+    not there is made."""
     from frontrow.app.ledger_tools import opened_ledger
     from frontrow.boxoffice.adapters.channels.from_settings import open_mail
     from frontrow.boxoffice.people.people import People
     from frontrow.core.ids import Ids
 
-    async with opened_ledger(deployment.ledger_url, auto_migrate=None) as ledger:
+    async with opened_ledger(deployment.ledger_url, auto_migrate=None if make else False) as ledger:
         people = People(
             ledger,
             open_mail(deployment.mail_url),

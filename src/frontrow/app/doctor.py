@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import msgspec
 
+from frontrow.boxoffice.adapters.channels.from_settings import open_mail
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.boxoffice.adapters.ledger.schema import (
     check_served,
@@ -132,6 +133,11 @@ def server(settings: PlatformSettings) -> Iterator[Finding]:
 def mail(settings: PlatformSettings) -> Iterator[Finding]:
     """Whether mails leave this machine."""
     if settings.mail.url:
+        try:
+            open_mail(settings.mail.url)
+        except ConfigError as error:
+            yield Finding("mail", FAIL, f"mail.url: {error.message}", "Write it like smtp://mail.example.org:587.")
+            return
         yield Finding("mail", OK, "mails leave by mail.url")
     else:
         says = f"mail.url is not set, so mails are only files in {settings.mail_url}"

@@ -21,17 +21,20 @@ OWNER = "owner@demo.example"
 
 
 async def offer_example(deployment: Deployment) -> list[str]:
-    """Put a theatre on sale if the ledger has no event at all. Returns the lines that say how to look at it."""
+    """Put a theatre on sale if the ledger has no event. Returns the lines that say how to look at the sale."""
     async with opened_ledger(deployment.ledger_url, auto_migrate=None) as ledger:
-        if await ledger.catalogue.events(limit=1):
-            return []
-    await put_on_sale(deployment.ledger_url, EXAMPLE_ID, NAME, EXAMPLE_SEATS, "theatre")
-    return ways_in(deployment.public_url, EXAMPLE_ID, await invite_organiser(deployment))
+        known = await ledger.catalogue.live_events((-1, ""), 1) or await ledger.catalogue.events(limit=1)
+    if not known:
+        await put_on_sale(deployment.ledger_url, EXAMPLE_ID, NAME, EXAMPLE_SEATS, "theatre")
+    event_id = known[0].id if known else EXAMPLE_ID
+    return ways_in(deployment.public_url, event_id, await invite_organiser(deployment))
 
 
 async def invite_organiser(deployment: Deployment) -> str:
-    """A one-time link that makes an owner, so that the organiser's pages can be seen."""
+    """A one-time link that makes an owner, to see the organiser's pages; if there is one, where to sign in."""
     async with open_people(deployment) as people:
+        if await people.book.staff_by_email(OWNER):
+            return f"{deployment.public_url}/organiser/sign-in"
         link: str = await people.team.create_invitation_link(DEFAULT_ORGANISER, OWNER, Role.OWNER)
     return link
 

@@ -42,12 +42,17 @@ def create(
         "" if invite else typer.prompt("Password (12 or more characters)", hide_input=True, confirmation_prompt=True)
     )
 
+    from frontrow.boxoffice.model.email_addresses import checked_email
+    from frontrow.boxoffice.model.password_rules import checked_password
+
+    try:
+        checked_password(password or "checked when it is chosen", checked_email(email))
+    except FrontrowError as error:
+        _fail(error.message)
+
     async def act(people: Any) -> dict[str, str]:
-        from frontrow.boxoffice.model.email_addresses import checked_email
-        from frontrow.boxoffice.model.password_rules import checked_password
         from frontrow.boxoffice.model.roles import Role
 
-        checked_password(password or "checked when it is chosen", checked_email(email))
         created = await people.team.create_organiser(name, organiser)
         if invite:
             link = await people.team.create_invitation_link(created.id, email, Role.OWNER)
@@ -55,7 +60,7 @@ def create(
         staff = await people.team.add_owner(created.id, email, owner, password)
         return {"organiser": created.id, "staff": staff.id}
 
-    created = _run(act, config, folder, ledger, url)
+    created = _run(act, config, folder, ledger, url, make=True)
     if as_json:
         typer.echo(json.dumps(created))
     elif invite:
@@ -133,6 +138,8 @@ def _run(
     folder: str | None,
     ledger: str | None,
     url: str | None = None,
+    *,
+    make: bool = False,
 ) -> Any:
     from frontrow.app.command_services import open_people
     from frontrow.boxoffice.people.people_settings import PeopleSettings
@@ -140,7 +147,7 @@ def _run(
     async def whole() -> Any:
         deployment = read_deployment(config, ledger=ledger, folder=folder, public_url=url)
         settings = load(PeopleSettings, "people", tables=read_tables(config))
-        async with open_people(deployment, settings) as people:
+        async with open_people(deployment, settings, make=make) as people:
             return await act(people)
 
     try:

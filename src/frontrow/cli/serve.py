@@ -16,6 +16,7 @@ import typer
 
 from frontrow.app.wiring import Platform, PlatformSettings, open_platform, read_settings
 from frontrow.cli.deployment_options import ConfigOption, FolderOption
+from frontrow.cli.folder_lock import lock_folder
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 
 STOP_JOBS_S = 10.0  # what a worker's jobs and stores may take after its drain
@@ -24,7 +25,7 @@ STOP_JOBS_S = 10.0  # what a worker's jobs and stores may take after its drain
 def serve(
     config: ConfigOption = None,
     host: Annotated[str | None, typer.Option(help="Where to listen.")] = None,
-    port: Annotated[int | None, typer.Option(help="0: any free port.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65_535, help="0: any free port.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes; more than one needs Redis and PostgreSQL.")] = None,
     folder: FolderOption = None,
     demo: Annotated[
@@ -38,6 +39,8 @@ def serve(
 
     try:
         settings = read_settings(config, host=host, port=port, workers=workers, folder=folder, demo=demo)
+        if not settings.shared:
+            lock_folder(settings.deployment.folder)
         sock = listen(settings.server)
     except ConfigError as error:
         _end(error)

@@ -52,6 +52,8 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         return tomllib.loads(Path(path).read_text("utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such settings file") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: the settings file cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from error
 

@@ -68,8 +68,8 @@ class WaitlistBook(Protocol):
 
     async def read_waitlist_summary(self, event_id: str, now_us: int) -> WaitlistSummary: ...
 
-    async def events_with_waiting(self, event_ids: Sequence[str]) -> set[str]:
-        """Those of the events for which somebody waits."""
+    async def events_to_serve(self, event_ids: Sequence[str]) -> set[str]:
+        """Those of the events for which somebody waits, or that are not simply on sale."""
         ...
 
     async def last_fans(self, event_id: str, seats: Sequence[int]) -> dict[int, str]:

@@ -94,12 +94,9 @@ class OfferWorker:
     async def sweep(self) -> int:
         """End offers that are over, then serve every event. Returns how many offers were made."""
         await self.end_due_offers()
-        events = {event_id: self._sales.get(event_id).event for event_id in self._sales}
-        waiting = await self._ledger.waitlist.events_with_waiting(list(events))
         offered = 0
-        for event_id, event in events.items():
-            if event_id in waiting or event.status is not EventStatus.ON_SALE:
-                offered += await self.serve_event(event_id)
+        for event_id in sorted(await self._ledger.waitlist.events_to_serve(list(self._sales))):
+            offered += await self.serve_event(event_id)
         return offered
 
     async def serve_noted(self) -> int:

@@ -94,5 +94,5 @@ def set_up_logs(level: int = logging.INFO) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
-    for chatty in ("httpx", "fontTools"):  # one line per request; a dozen lines per PDF
+    for chatty in ("httpx", "fontTools", "alembic"):  # a line per request, a dozen per PDF, one per migration
         logging.getLogger(chatty).setLevel(logging.WARNING)

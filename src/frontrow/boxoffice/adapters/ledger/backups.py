@@ -93,7 +93,10 @@ def _restore_sqlite(source: Path, target: Path) -> None:
     part = target.with_name(target.name + ".restoring")
     part.unlink(missing_ok=True)
     try:
-        _copy_sqlite(source, part)
+        try:
+            _copy_sqlite(source, part)
+        except sqlite3.DatabaseError as error:
+            raise ConfigError(f"{source} is no backup of a ledger: {error}", param="ledger") from None
         _sync(part)
         for suffix in ("-wal", "-shm"):  # they belong to the replaced ledger
             target.with_name(target.name + suffix).unlink(missing_ok=True)

@@ -90,11 +90,11 @@ class SqlWaitlistBook:
         rows = await self._store.read(Query("read_waitlist_summary", params=(event_id, now_us)))
         return WaitlistSummary(int(rows[0][0]), bool(rows[0][1]))
 
-    async def events_with_waiting(self, event_ids: Sequence[str]) -> set[str]:
+    async def events_to_serve(self, event_ids: Sequence[str]) -> set[str]:
         if not event_ids:
             return set()
-        rows = await self._store.read(Query("events_with_waiting", [(event_id,) for event_id in event_ids]))
-        return {row[0] for row in rows}
+        rows = await self._store.read(Query("events_to_serve", [(event_id,) for event_id in event_ids]))
+        return {event_id for event_id, status, waiting in rows if waiting or status != EventStatus.ON_SALE}
 
     async def last_fans(self, event_id: str, seats: Sequence[int]) -> dict[int, str]:
         newest: dict[int, tuple[int, str]] = {}

@@ -60,10 +60,13 @@ SELECT
     AND state IN ('held', 'paying', 'confirmed') AND (state = 'confirmed' OR hold_expires_at_us > :now_us)),
   (SELECT count(*) FROM (SELECT 1 FROM waitlist WHERE event_id = :event_id AND entry_state = 'waiting' LIMIT 1) AS one)
 
--- name: events_with_waiting(event_id text)
--- Those of the events for which somebody waits.
-SELECT r.event_id FROM :rows
-WHERE EXISTS (SELECT 1 FROM waitlist AS w WHERE w.event_id = r.event_id AND w.entry_state = 'waiting')
+-- name: events_to_serve(event_id text)
+-- The events with their status, and whether anybody waits for seats.
+SELECT e.id, e.event_state,
+  (SELECT count(*) FROM (
+    SELECT 1 FROM waitlist AS w WHERE w.event_id = e.id AND w.entry_state = 'waiting' LIMIT 1
+  ) AS one)
+FROM :rows CROSS JOIN events AS e WHERE e.id = r.event_id
 
 -- name: last_bookings(seat_index int) :event_id text
 -- Who had these seats, freed ones and dead holds alike. CROSS JOIN: SQLite then begins with the rows, each by an index.

@@ -1,0 +1,77 @@
+"""Commands that a stranger gets wrong: one sentence, nothing made, nothing lost."""
+
+import os
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from frontrow.app.command_services import open_people
+from frontrow.app.made_up_events import OWNER, offer_example
+from frontrow.boxoffice.model.people import DEFAULT_ORGANISER
+from frontrow.cli import organiser
+from frontrow.cli.backups import restore
+from frontrow.cli.folder_lock import lock_folder
+from frontrow.cli.serve import serve
+from frontrow.core.errors import ConfigError
+from frontrow.core.settings_loader import read_toml
+from frontrow.settings.deployment import read_deployment
+
+
+def test_a_second_embedded_server_does_not_start_in_the_same_folder(tmp_path: Path) -> None:
+    """Each would have a queue and seat claims of its own."""
+    handle = lock_folder(tmp_path / "data")
+    with pytest.raises(ConfigError, match="another frontrow serve uses"):
+        lock_folder(tmp_path / "data")
+    os.close(handle)
+    os.close(lock_folder(tmp_path / "data"))
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="cannot be used"):
+        lock_folder(tmp_path / "file" / "data")
+
+
+def test_looking_for_organisers_in_the_wrong_folder_makes_no_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    listed = CliRunner().invoke(organiser.app, ["list"])
+    assert listed.exit_code == 2
+    assert "there is no ledger" in listed.output
+    weak = CliRunner().invoke(organiser.app, ["create", "Hall", "--email", "me@example.org"], input="short\nshort\n")
+    assert weak.exit_code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_settings_file_that_is_a_folder_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+        read_toml(tmp_path)
+
+
+def test_rubbish_is_no_backup(tmp_path: Path) -> None:
+    (tmp_path / "junk").write_text("junk" * 100)
+    app = typer.Typer()
+    app.command()(restore)
+    told = CliRunner().invoke(app, [str(tmp_path / "junk"), "--folder", str(tmp_path / "data")])
+    assert told.exit_code == 2
+    assert "is no backup of a ledger" in told.output
+    assert not (tmp_path / "data" / "frontrow.db").exists()
+
+
+def test_a_port_that_does_not_exist_is_refused() -> None:
+    app = typer.Typer()
+    app.command()(serve)
+    told = CliRunner().invoke(app, ["--demo", "--port", "99999"])
+    assert told.exit_code == 2
+    assert "65535" in told.output
+
+
+async def test_every_start_of_the_demo_says_how_to_look_at_it(tmp_path: Path) -> None:
+    deployment = read_deployment(None, {}, folder=str(tmp_path))
+    first, second = [await offer_example(deployment) for _ in range(2)]
+    assert "become the organiser" in first[1]
+    assert "become the organiser" in second[1], "until somebody used the link"
+    assert second[0] == first[0]
+    async with open_people(deployment) as people:
+        await people.team.add_owner(DEFAULT_ORGANISER, OWNER, "Ada", "correct horse battery staple")
+    assert (await offer_example(deployment))[1].endswith("/organiser/sign-in")
