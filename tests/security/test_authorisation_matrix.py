@@ -13,6 +13,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 # operation id -> what it asks for. `own:` routes are shared with the hot lane and check by themselves.
 ROWS = {
+    "ask_storm_consent": "public",  # its token is the permission, signed by this platform
     # -- everybody
     "list_events": "public",
     "get_event": "own:public",
