@@ -56,6 +56,9 @@ def test_every_page_is_for_everybody(profile: Any, full_site: Site, part: str, w
     for name, page in pages_of(part, context, full_site, f"ada{width}@example.org"):
         names.append(name)
         settled(page)
+        if jumps(page):  # a busy machine may still be resizing from the page before: a real jump comes every time
+            page.reload()
+            settled(page)
         wrong = [*jumps(page), *told]
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
