@@ -123,7 +123,7 @@ def test_a_damaged_or_wrong_backup_changes_nothing(tmp_path):
     before = (tmp_path / "a.db").read_bytes()
     broken = tmp_path / "broken"
     broken.write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
-    with pytest.raises(sqlite3.DatabaseError):
+    with pytest.raises(ConfigError, match="is no backup of a ledger"):
         backups.restore(broken, url, force=True)
     dump = tmp_path / "dump"
     dump.write_bytes(b"PGDMP...")
