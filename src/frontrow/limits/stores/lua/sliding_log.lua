@@ -69,13 +69,14 @@ local function first_after(log, bound)
   return found, time, before
 end
 
--- The time of the nth unit counted from record `low`
+-- The time of the nth unit counted from record `low`. If every record is of one unit, it is the first that is looked at
 local function time_of_unit(log, low, time, before, n)
   local high = min(log.tail - 1, low + n - 1)
+  local middle = high
   while low < high do
-    local middle = ceil((low + high) / 2)
     local at, units = log_record(log, middle)
     if units - before < n then low, time = middle, at else high = middle - 1 end
+    middle = ceil((low + high) / 2)
   end
   return time
 end
