@@ -314,8 +314,7 @@ class _Connection(asyncio.BufferedProtocol):
 
     def _send_command(self, command: "_Command", *, with_source: bool) -> None:
         self._expected.append(command)
-        words = command.asker.command(command.requests, with_source=with_source)
-        self._write(hiredis.pack_command(words))
+        self._write(command.asker.frame(command.requests, with_source=with_source))
 
     def get_buffer(self, _sizehint: int) -> bytearray:
         return self._buffer

@@ -67,6 +67,9 @@ class Asker(Protocol):
     def command(self, requests: Sequence[StoreRequest], *, with_source: bool) -> tuple[Any, ...]:
         """The words of a call that decides `requests`. With its source, if the server has forgotten the script."""
 
+    def frame(self, requests: Sequence[StoreRequest], *, with_source: bool) -> bytes:
+        """The same call as it goes over the wire."""
+
     def read_reply(self, requests: Sequence[StoreRequest], reply: Any) -> Sequence[StoreResult]: ...
 
     def split(self, requests: Sequence[StoreRequest]) -> Sequence[Sequence[int]]:
@@ -94,6 +97,8 @@ def wait_running_time(wait: Callable[[float], Any], seconds: float) -> bool:
 class Connection:
     """One connected socket. The kernel bounds its waits where it can, which spares Python a system call each time."""
 
+    takes_frames = True
+
     def __init__(self, sock: Any) -> None:
         self._socket = sock
         self._kernel_waits = type(sock) is socket.socket and os.name == "posix"
@@ -104,13 +109,13 @@ class Connection:
         self._wait_s = 0.0
         self._worked = False
 
-    def call(self, left_s: float, words: tuple[Any, ...]) -> Any:
+    def call(self, left_s: float, frame: bytes) -> Any:
         """The reply to one command within `left_s`. An error reply is returned as `hiredis.ReplyError`."""
         if not 0 <= self._wait_s - left_s < 0.001:
             self._limit_wait(left_s)
         answered = False
         try:
-            self._socket.sendall(hiredis.pack_command(words))
+            self._socket.sendall(frame)
             while True:
                 count = self._receive()
                 if not count:
@@ -157,6 +162,8 @@ class Connection:
 
 class ClientConnection:
     """A client that calls by itself, for a Cluster. Threads of its own call it, so that nobody waits too long."""
+
+    takes_frames = False
 
     def __init__(self, client: Any, owned: bool) -> None:
         self._client = client

@@ -18,6 +18,8 @@ from hashlib import blake2b, sha1
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+import hiredis
+
 from frontrow.core.clock import US_PER_S
 from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import Decision, Quota
@@ -68,6 +70,7 @@ class LimitScript:
         self._names_and_limits = [(slot.rule.name, slot.quota.capacity) for slot in slots]
         self._packed_slots = [_pack_slot(slot) for slot in slots]
         self._check_scripts = [_check_script(state_of(slot.quota)) for slot in slots]
+        self._frames = [_frame(*each) for each in zip(self._check_scripts, self._packed_slots, strict=True)]
         self._spec = (
             "".join(str(STATES.index(state_of(slot.quota)) + 1) for slot in slots),
             b"".join(self._packed_slots),
@@ -92,6 +95,15 @@ class LimitScript:
         packed = struct.pack(f"<{len(numbers)}d", *numbers)
         return ScriptCall(decide_script(), [len(keys), *keys, *self._spec, 0, packed])
 
+    def frame_check(self, requests: Sequence[StoreRequest]) -> bytes | None:
+        """The call as it goes over the wire, if it is the most common one: one unit of one rule, by the server's clock."""
+        slots, keys, cost, now_us, op, _ = requests[0]
+        if len(requests) > 1 or len(slots) > 1 or cost != 1 or now_us is not None or op != CHECK or self._cluster:
+            return None
+        key = (self._key_starts[slots[0]] + redis_key(keys[0])).encode()
+        before, after = self._frames[slots[0]]
+        return b"%b%d\r\n%b%b" % (before, len(key), key, after)
+
     def _keys(self, request: StoreRequest) -> list[str]:
         tag = "{" + hash_tag(request.tag) + "}" if self._cluster else ""
         starts = self._key_starts
@@ -113,6 +125,13 @@ class LimitScript:
             result = _new(StoreResult, (decision, shadowed))
             results.append(result if request.op != RESERVE else ReserveResult(result, TIME.unpack(reply[-8:])[0]))
         return results
+
+
+def _frame(script: Script, packed_slot: bytes) -> tuple[bytes, bytes]:
+    """What comes before the length of the key in a call of `script`, and what comes after the key."""
+    framed: bytes = hiredis.pack_command(("EVALSHA", script.sha, 1, "", packed_slot))
+    before, empty_key, after = framed.partition(b"$0\r\n")
+    return before + empty_key[:1], after
 
 
 def _is_plain(request: StoreRequest) -> bool:
