@@ -96,7 +96,7 @@ class LimitScript:
         return ScriptCall(decide_script(), [len(keys), *keys, *self._spec, 0, packed])
 
     def frame_check(self, requests: Sequence[StoreRequest]) -> bytes | None:
-        """The call as it goes over the wire, if it is the most common one: one unit of one rule, by the server's clock."""
+        """The call as it goes over the wire, if it is the most common: one unit of one rule, by the server's clock."""
         slots, keys, cost, now_us, op, _ = requests[0]
         if len(requests) > 1 or len(slots) > 1 or cost != 1 or now_us is not None or op != CHECK or self._cluster:
             return None
@@ -129,7 +129,8 @@ class LimitScript:
 
 def _frame(script: Script, packed_slot: bytes) -> tuple[bytes, bytes]:
     """What comes before the length of the key in a call of `script`, and what comes after the key."""
-    framed: bytes = hiredis.pack_command(("EVALSHA", script.sha, 1, "", packed_slot))
+    words: Any = ("EVALSHA", script.sha, 1, "", packed_slot)
+    framed: bytes = hiredis.pack_command(words)
     before, empty_key, after = framed.partition(b"$0\r\n")
     return before + empty_key[:1], after
 
@@ -164,7 +165,8 @@ def decide_script() -> Script:
     members = ("slot", "read", "judge", "write", "refund", "charge", "take_back", "header")
     table = f"return {{ {', '.join(f'{name} = {name}' for name in members)} }}"
     algorithms = [f"(function()\nlocal header, charge\n{_lua(state)}{table}\nend)()" for state in STATES]
-    return _script(*map(_lua, ("division", "arithmetic")), f"local algorithms = {{\n{', '.join(algorithms)}\n}}\n", _lua("decide"))
+    known = f"local algorithms = {{\n{', '.join(algorithms)}\n}}\n"
+    return _script(_lua("division"), _lua("arithmetic"), known, _lua("decide"))
 
 
 @cache
