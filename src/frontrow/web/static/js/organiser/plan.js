@@ -7,8 +7,7 @@ import { BLOCKED, SeatModel } from "../seatmap/model.js";
 export function showPlan(map, doc, kept) {
   const model = new SeatModel(doc);
   for (const seat of kept) model.state[seat] = BLOCKED;
-  for (const one of model.sections) one.free = one.n;
-  for (const seat of kept) model.sections[model.section[seat]].free--;
+  model.recount();
   map.start(model);
   return model;
 }
