@@ -58,6 +58,7 @@ ROWS = {
     "release_hold": "own:owner",
     "pay": "own:owner",
     "cancel_booking": "owner",
+    "quote_refund": "owner",
     "ask_refund": "owner",
     "list_refunds": "owner",
     "return_tickets": "owner",
