@@ -116,6 +116,8 @@ ROWS = {
     "refund_booking": "staff:refunds:write",
     "retry_refund": "staff:refunds:write",
     "reseat_booking": "staff:refunds:write",
+    "resend_tickets": "staff:refunds:write",
+    "change_buyer_email": "staff:refunds:write",
     "list_own_events": "staff:events:read",
     "create_event": "staff:events:write",
     "get_own_event": "staff:events:read",
