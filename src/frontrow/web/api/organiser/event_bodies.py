@@ -119,6 +119,7 @@ class EventChange(msgspec.Struct, forbid_unknown_fields=True):
     withheld: Withheld | None = None
     room: RoomRulesGiven | None = None
     rotating_codes: bool | None = None
+    transfers_allowed: bool | None = None
     tax_basis_points: TaxPoints | None = None
     presale_starts_at: Moment | msgspec.UnsetType | None = msgspec.UNSET
     card_tries: CardTries | None = None
@@ -175,6 +176,7 @@ class OwnEventView(OwnEventSummary):
     presale_starts_at: Time | None = None
     card_tries: int = 1
     tax_basis_points: int | None = None
+    transfers_allowed: bool = True
 
 
 class OwnEventPage(msgspec.Struct):
@@ -211,6 +213,7 @@ def edit_of(given: EventChange, currency: str) -> EventEdit:
         withheld=None if given.withheld is None else tuple(given.withheld),
         room=_room_of(given.room),
         rotating_codes=given.rotating_codes,
+        transfers_allowed=given.transfers_allowed,
         presale_starts_at_us=_presale_of(given.presale_starts_at),
         card_tries=given.card_tries,
         tax_basis_points=given.tax_basis_points,
@@ -281,4 +284,5 @@ def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventVie
         time_text(event.presale_starts_at_us) if event.presale_starts_at_us else None,
         event.card_tries,
         event.tax_basis_points,
+        event.transfers_allowed,
     )
