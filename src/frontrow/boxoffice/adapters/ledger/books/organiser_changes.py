@@ -12,6 +12,7 @@ import msgspec
 
 from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
+from frontrow.boxoffice.adapters.ledger.engine.due_work import CANCELLATIONS, DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program, booking_of
 from frontrow.boxoffice.adapters.ledger.programs.event_index import index_events, index_venue
@@ -46,8 +47,10 @@ _names = msgspec.json.Decoder(tuple[str, ...])
 class OrganiserBook:
     """What organisers and doors write and read."""
 
-    def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey, catalogue: SqlCatalogue) -> None:
-        self._store, self._line, self._reads, self._catalogue = store, line, reads, catalogue
+    def __init__(
+        self, store: LedgerStore, line: CommitLine, reads: ReadsByKey, catalogue: SqlCatalogue, due: DueWork
+    ) -> None:
+        self._store, self._line, self._reads, self._catalogue, self._due = store, line, reads, catalogue, due
 
     async def changed(
         self,
@@ -170,6 +173,8 @@ class OrganiserBook:
 
     async def lease_cancellations(self, now_us: int, until_us: int, limit: int) -> list[tuple[str, int]]:
         """Lease cancelled events, each with the time of its cancellation. Workers get distinct ones."""
+        if not await self._due.may_have(CANCELLATIONS, now_us):
+            return []
         run = RunProgram(lambda facts: _lease(now_us, until_us, limit), now_us)
         return [(str(row[0]), int(row[1])) for row in await self._line.submit(run)]
 
