@@ -62,6 +62,7 @@ ROWS = {
     "page_tickets_pdf": "owner",
     "page_tickets_ics": "owner",
     "page_receipt": "owner",
+    "page_return_tickets": "owner",
     "page_give_back": "owner",
     "page_priority": "owner",
     # -- signed-in fans and guests

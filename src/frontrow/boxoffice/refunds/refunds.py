@@ -92,6 +92,13 @@ class Refunds:
         check_window(event, self._clock())
         return await self._request(event, booking, seats, free_of_fee=False, reason="fan")
 
+    async def quote(self, booking: Booking, seats: Sequence[int] | None = None) -> tuple[int, int]:
+        """What `refund` would pay now for these seats (None: all), and what the organiser would keep."""
+        event = await self._ledger.catalogue.event(booking.event_id)
+        check_window(event, self._clock())
+        prices = await self._ledger.payments.seat_prices(booking.id)
+        return refund_amount(event, booking, prices, tuple(seats or booking.seats), free_of_fee=False)
+
     async def override(
         self,
         booking_id: str,

@@ -166,4 +166,5 @@ def _sheet(ticket: Ticket, event: Event, venue: Venue | None, seat: str, name: s
         issued_at_us=ticket.issued_at_us,
         rotating=read_code(ticket.code).rotating,
         name=name,
+        scanned_at_us=ticket.scanned_at_us,
     )

@@ -28,6 +28,7 @@ class Sheet:
     issued_at_us: int
     rotating: bool = False
     name: str = ""  # of the buyer
+    scanned_at_us: int | None = None  # when it was admitted at the door
 
     @property
     def place(self) -> str:

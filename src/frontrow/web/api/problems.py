@@ -99,6 +99,7 @@ PROBLEMS: Final[dict[str, Advice]] = {
     "refund_refused": Advice(409, "Ask the organiser; the event's refund policy does not allow it."),
     "refused": Advice(409, "Read the detail; repeating the request changes nothing."),
     "registration_closed": Advice(409, "Check the presale's times; `reason` says why."),
+    "email_change_refused": Advice(409, "Ask the buyer to change it in their account, or to contact support."),
     "reseat_refused": Advice(409, "Choose free seats of the same price."),
     "room_closed": Advice(409, "Ask the organiser; the room is closed."),
     "rules_are_set": Advice(409, "Use the existing rules; a waitlist's rules are set once."),
@@ -219,7 +220,7 @@ def on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Resp
         problem.param = str(extra[0].get("key", "")) or None
     answer = response(problem_answer(problem))
     for name, value in (error.headers or {}).items():
-        answer.headers[name] = value
+        answer.headers[name] = value.replace("GET,", "GET, HEAD,") if name.lower() == "allow" else value
     return answer
 
 

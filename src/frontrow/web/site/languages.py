@@ -96,6 +96,11 @@ class Words:
         day = format_skeleton("MMMd" if short else "yMMMEd", moment, tzinfo=where, locale=self._locale)
         return f"{day}, {format_time(moment, 'HH:mm', tzinfo=where, locale=self._locale)}"
 
+    def clock_time(self, at_us: int, zone: str = "UTC") -> str:
+        """The time of day as the clock at `zone` shows it."""
+        moment = datetime.fromtimestamp(at_us / US_PER_S, UTC)
+        return str(format_time(moment, "HH:mm", tzinfo=ZoneInfo(zone), locale=self._locale))
+
 
 def _fill(text: str, values: Mapping[str, Any]) -> str:
     return _NAME.sub(lambda name: str(values[name[1]]), text)

@@ -1,13 +1,14 @@
 """After the purchase: tickets with their codes, PDF and calendar, returning tickets, and the list of all tickets."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.messaging.locale_formats import formats_of
-from frontrow.boxoffice.messaging.message_texts import words_of
+from frontrow.boxoffice.messaging.locale_formats import Moment, formats_of
+from frontrow.boxoffice.messaging.message_texts import MessageWriter, words_of
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
 from frontrow.boxoffice.model.payments import RefundState
 from frontrow.boxoffice.model.tickets import TicketNotFound, TicketScanned
@@ -30,6 +31,9 @@ Asked = Request[Any, Any, Any]
 PRIVATE: Final = {"cache-control": "private, no-store", "x-content-type-options": "nosniff"}
 MAX_LISTED: Final = 100
 INSIDE: Final = N_("A ticket that was admitted cannot be returned.")
+NOT_CHOSEN: Final = N_("Select the tickets that you want to return.")
+TOO_LATE: Final = N_("These tickets can no longer be returned.")
+AMOUNT_CHANGED: Final = N_("The amount has changed. Please look at it again.")
 STATES: Final = {
     BookingState.HELD: ("warn", N_("Not paid yet")),
     BookingState.PAYING: ("warn", N_("Payment in progress")),
@@ -63,6 +67,7 @@ async def _tickets(
     ]
     returns = await platform.ledger.returns.returns_of(booking.id)
     ends_us = event.starts_at_us - event.refunds.window_s * US_PER_S
+    contact = await platform.ledger.messages.contact(booking.fan) if own else None
     return render(
         request,
         "booking.html",
@@ -78,8 +83,16 @@ async def _tickets(
         refundable=event.refunds.allowed and platform.clock() < ends_us,
         refund_ends_us=ends_us,
         sheets=[(sheet, *seat_parts(sheet.seat)) for sheet in sheets],
+        unused=[(sheet, *seat_parts(sheet.seat)) for sheet in sheets if sheet.scanned_at_us is None],
+        starts=_in_words(request, event.starts_at_us, context["one"].zone),
+        sent_to=contact.email if contact is not None else "",
         **context,
     )
+
+
+def _in_words(request: Asked, at_us: int, zone: str) -> str:
+    """Weekday, date, time and time zone, as the mail writes them."""
+    return MessageWriter(words_for(request).language).moment(Moment(at_us, zone))
 
 
 async def goes_first(platform: Platform, booking: Booking) -> bool:
@@ -149,18 +162,69 @@ async def tickets_ics(platform: FromPlatform, caller: FromCaller, booking_id: Fr
     return Response(await platform.box_office.desk.calendar(booking.id), headers=headers, media_type="text/calendar")
 
 
+@page("/bookings/{booking_id:str}/return", "return_tickets", Access.OWNER)
+async def return_page(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
+) -> Response[bytes]:
+    """What returning these tickets pays, before it is asked for."""
+    booking = await own_booking(platform, caller, booking_id)
+    wanted = request.query_params.getall("seat", [])[:MAX_LISTED]
+    if not wanted:
+        return await _tickets(request, platform, caller, booking_id, NOT_CHOSEN)
+    resale = request.query_params.get("how") == "pool"
+    try:
+        return await _return_page(request, platform, booking, wanted, resale)
+    except Unavailable:
+        raise
+    except FrontrowError:
+        return await _tickets(request, platform, caller, booking_id, TOO_LATE)
+
+
+async def _return_page(
+    request: Asked, platform: Platform, booking: Booking, wanted: list[str], resale: bool, refusal: str = ""
+) -> Response[bytes]:
+    some = await indexes(platform, booking, wanted) or []
+    amount_minor, fee_minor = await _amount_back(platform, booking, some, resale)
+    context = await booking_context(platform, booking)
+    return render(
+        request,
+        "return.html",
+        status=409 if refusal else 200,
+        refusal=refusal,
+        wanted=wanted,
+        resale=resale,
+        amount_minor=amount_minor,
+        fee_minor=fee_minor,
+        **(context | {"seats": [seat_parts(name) for name in wanted]}),
+    )
+
+
+async def _amount_back(platform: Platform, booking: Booking, seats: Sequence[int], resale: bool) -> tuple[int, int]:
+    """What is paid for these seats and what is kept. A resold ticket is refunded at its full price."""
+    if not resale:
+        return await platform.box_office.refunds.quote(booking, seats)
+    prices = await platform.ledger.payments.seat_prices(booking.id)
+    return sum(prices.get(seat, 0) for seat in seats), 0
+
+
 @action("/bookings/{booking_id:str}/give-back", "give_back", Access.OWNER)
 async def give_back(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Return tickets: a refund by the event's rules, or resale with a refund once someone else buys the seat."""
+    """Return tickets: a refund by the event's rules, or resale with a refund once someone else buys the seat.
+
+    `amount` is what the page showed. If it would be another one now, the page shows that first.
+    """
     booking = await own_booking(platform, caller, booking_id)
-    wanted = form.all("seat")[:100]
+    wanted, resale = form.all("seat")[:MAX_LISTED], form.one("how") == "pool"
     if not wanted:
-        return await _tickets(request, platform, caller, booking_id, N_("Select the tickets that you want to return."))
+        return await _tickets(request, platform, caller, booking_id, NOT_CHOSEN)
     try:
         some = await indexes(platform, booking, wanted)
-        if form.one("how") == "pool":
+        amount_minor, _ = await _amount_back(platform, booking, some or (), resale)
+        if form.one("amount") != str(amount_minor):
+            return await _return_page(request, platform, booking, wanted, resale, AMOUNT_CHANGED)
+        if resale:
             await platform.box_office.resale.give_back(booking.id, booking.fan, booking.fence, some or ())
         else:
             await platform.box_office.refunds.refund(booking.id, booking.fence, some)
@@ -169,7 +233,7 @@ async def give_back(
     except TicketScanned:
         return await _tickets(request, platform, caller, booking_id, INSIDE)
     except FrontrowError:
-        return await _tickets(request, platform, caller, booking_id, N_("These tickets can no longer be returned."))
+        return await _tickets(request, platform, caller, booking_id, TOO_LATE)
     return go_to(f"/bookings/{booking.id}")
 
 
@@ -216,6 +280,7 @@ ROUTES: list[HTTPRouteHandler] = [
     tickets_pdf,
     tickets_ics,
     receipt_page,
+    return_page,
     give_back,
     priority,
     tickets,

@@ -31,6 +31,7 @@ ACTS: Final = {
     "retry_refund": N_("Refund retried"),
     "cancel_booking": N_("Booking cancelled"),
     "resend": N_("Email sent again"),
+    "change_email": N_("Email address corrected"),
     "reseat": N_("Moved to other seats"),
     "waitlist_rules": N_("Waitlist rules set"),
     "import_codes": N_("Codes imported"),

@@ -13,8 +13,10 @@ from msgspec.structs import replace as replace_struct
 
 from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
+from frontrow.boxoffice.adapters.ledger.engine.due_work import CANCELLATIONS, DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program, booking_of
+from frontrow.boxoffice.adapters.ledger.programs.contacts import change_email
 from frontrow.boxoffice.adapters.ledger.programs.event_index import index_events, index_venue
 from frontrow.boxoffice.adapters.ledger.programs.payments import (
     RequestRefund,
@@ -25,6 +27,7 @@ from frontrow.boxoffice.adapters.ledger.programs.payments import (
 )
 from frontrow.boxoffice.adapters.ledger.programs.reseating import reseat
 from frontrow.boxoffice.adapters.ledger.programs.waitlist import entry_of
+from frontrow.boxoffice.model.booking_search import MAX_SCANNED, BookingSearch, like_part
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.event_changes import Cancellation, Change, NotedChange, OwnVenue
 from frontrow.boxoffice.model.events import Event
@@ -49,8 +52,10 @@ _names = msgspec.json.Decoder(tuple[str, ...])
 class OrganiserBook:
     """What organisers and doors write and read."""
 
-    def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey, catalogue: SqlCatalogue) -> None:
-        self._store, self._line, self._reads, self._catalogue = store, line, reads, catalogue
+    def __init__(
+        self, store: LedgerStore, line: CommitLine, reads: ReadsByKey, catalogue: SqlCatalogue, due: DueWork
+    ) -> None:
+        self._store, self._line, self._reads, self._catalogue, self._due = store, line, reads, catalogue, due
 
     async def changed(
         self,
@@ -183,6 +188,8 @@ class OrganiserBook:
 
     async def lease_cancellations(self, now_us: int, until_us: int, limit: int) -> list[tuple[str, int]]:
         """Lease cancelled events, each with the time of its cancellation. Workers get distinct ones."""
+        if not await self._due.may_have(CANCELLATIONS, now_us):
+            return []
         run = RunProgram(lambda facts: _lease(now_us, until_us, limit), now_us)
         return [(str(row[0]), int(row[1])) for row in await self._line.submit(run)]
 
@@ -221,12 +228,28 @@ class OrganiserBook:
         params = (event_id, words[0], words[0] + LAST, *also, before or NEWEST, limit)
         return [booking_of(row) for row in await self._store.read(Query("bookings_by_name", params=params))]
 
+    async def bookings_by_part(self, event_id: str, search: BookingSearch, before: int, limit: int) -> list[Booking]:
+        """Bookings whose number, or whose buyer's address, contains this part. Reads at most `MAX_SCANNED` bookings."""
+        number, email = like_part(search.number_part), like_part(search.email_part)
+        params = (event_id, number, email, before or NEWEST, MAX_SCANNED, limit)
+        return [booking_of(row) for row in await self._store.read(Query("bookings_by_part", params=params))]
+
     async def buyers_of(self, fans: Sequence[str]) -> dict[str, Buyer]:
         """Name and address per fan, for those who gave any."""
         if not fans:
             return {}
         rows = await self._store.read(Query("contacts_of", [(fan,) for fan in sorted(set(fans))]))
         return {row[0]: Buyer(row[1], row[2]) for row in rows}
+
+    async def change_email(self, booking: Booking, email: str, change: Change) -> bool:
+        """Correct the address of a booking's buyer, with a note. False when it was this one already."""
+        organiser = change.editor.organiser_id
+
+        def run() -> Program[bool | BaseException]:
+            return change_email(booking.fan, email, booking.event_id, organiser, _noted(change), change.at_us)
+
+        ran = RunProgram(lambda facts: run(), change.at_us, note=_note(change))
+        return cast(bool, await self._line.submit(ran))
 
     async def reseat(self, ask: Reseat, change: Change) -> Booking:
         """Move a confirmed booking to other seats, in one transaction."""
