@@ -14,6 +14,7 @@ from frontrow.boxoffice.organising.events import OrganiserEvents
 from frontrow.boxoffice.organising.exports import Exports
 from frontrow.boxoffice.organising.reseating import Reseater
 from frontrow.boxoffice.organising.sales_figures import SalesFigures, SpeedsOf
+from frontrow.boxoffice.organising.show_dates import ShowDates
 from frontrow.boxoffice.organising.waitlists import OrganiserWaitlists
 from frontrow.boxoffice.organising.webhooks import ManagedWebhooks
 from frontrow.boxoffice.ports.ledger import TicketIssuer
@@ -74,6 +75,7 @@ def make_organiser_services(
     live = LiveFiguresStreams(figures, event_of, speeds=recent_speeds)
     return OrganiserServices(
         organise=organise,
+        dates=ShowDates(ledger, organise, clock, ids),
         bookings=OrganiserBookings(
             ledger,
             refunds,
