@@ -71,6 +71,7 @@ class EventView(EventSummary):
     seats: int = 0
     sections: list[FreeView] = []
     tiers: list[FreeView] = []
+    show: Annotated[str, msgspec.Meta(description="shared by the dates of one show; empty: it has one date")] = ""
 
 
 class ShownEvents(Protocol):
@@ -183,6 +184,7 @@ class EventViews:
             max_per_person=event.max_per_person,
             hold_s=event.hold_ttl_s,
             card_tries=event.card_tries,
+            show=event.show_id,
         )
 
     def _ip(self, request: EndpointRequest) -> str:

@@ -175,6 +175,7 @@ class OwnEventView(OwnEventSummary):
     presale_starts_at: Time | None = None
     card_tries: int = 1
     tax_basis_points: int | None = None
+    show: str = ""
 
 
 class OwnEventPage(msgspec.Struct):
@@ -281,4 +282,5 @@ def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventVie
         time_text(event.presale_starts_at_us) if event.presale_starts_at_us else None,
         event.card_tries,
         event.tax_basis_points,
+        event.show_id,
     )
