@@ -133,6 +133,7 @@ class Event:
     rotating_codes: bool = False  # tickets show a code that changes every 30 seconds
     presale_starts_at_us: int = 0  # from then until the sale starts, only people with a code may buy; 0: no presale
     fees_shown: FeesShown = FeesShown.INCLUDED
+    show_id: str = ""  # shared by the dates of one show (model.show_dates); empty: it has one date
 
     @property
     def opens_at_us(self) -> int:

@@ -85,6 +85,7 @@ class EventView(EventSummary):
         msgspec.Meta(examples=["included"], description="`included` in every price, or `beside` every price"),
     ] = "included"
     booking_fees: list[BookingFeeView] = []
+    show: Annotated[str, msgspec.Meta(description="shared by the dates of one show; empty: it has one date")] = ""
 
 
 class ShownEvents(Protocol):
@@ -202,6 +203,7 @@ class EventViews:
                 BookingFeeView(fee.name, MoneyView(fee.amount_minor, event.currency))
                 for fee in PriceList(event).booking_fees
             ],
+            show=event.show_id,
         )
 
     def _ip(self, request: EndpointRequest) -> str:

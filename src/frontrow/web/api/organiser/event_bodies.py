@@ -180,6 +180,7 @@ class OwnEventView(OwnEventSummary):
         str,
         msgspec.Meta(examples=["included"], description="`included` in every price, or `beside` every price"),
     ] = "included"
+    show: str = ""
 
 
 class OwnEventPage(msgspec.Struct):
@@ -288,4 +289,5 @@ def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventVie
         event.card_tries,
         event.tax_basis_points,
         event.fees_shown.value,
+        event.show_id,
     )

@@ -1,9 +1,9 @@
-"""Version 21: a booking stores the lines of its price, as they were when the seats were picked (ADR 0146)."""
+"""Version 22: a booking stores the lines of its price, as they were when the seats were picked (ADR 0146)."""
 
 from frontrow.boxoffice.adapters.ledger.migrations import ddl
 
-revision = "0021"
-down_revision = "0020"
+revision = "0022"
+down_revision = "0021"
 
 
 def upgrade() -> None:
