@@ -223,7 +223,7 @@ def on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Resp
         problem.param = str(extra[0].get("key", "")) or None
     answer = response(problem_answer(problem))
     for name, value in (error.headers or {}).items():
-        answer.headers[name] = value
+        answer.headers[name] = value.replace("GET,", "GET, HEAD,") if name.lower() == "allow" else value
     return answer
 
 

@@ -24,6 +24,7 @@ from frontrow.boxoffice.adapters.ledger.books.ticket_transfers import SqlTransfe
 from frontrow.boxoffice.adapters.ledger.books.tickets import SqlTicketBook
 from frontrow.boxoffice.adapters.ledger.books.waitlist import SqlWaitlistBook
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import BatchedReads
+from frontrow.boxoffice.adapters.ledger.engine.due_work import FACTS, HOLDS, DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import (
     CommitLine,
     LeaseFacts,
@@ -88,16 +89,17 @@ class SqlLedger:
             name: BatchedReads(store, name, at, max_batch=max_batch, max_waiting=max_waiting)
             for name, at in KEY_COLUMNS.items()
         }
+        self.due_work = due = DueWork(store)
         line, reads = self.line, self.reads
         self.catalogue = SqlCatalogue(store, line, reads)
-        self.payments = SqlPaymentBook(store, line, reads)
+        self.payments = SqlPaymentBook(store, line, reads, due)
         self.tickets = SqlTicketBook(store, line, reads)
-        self.messages = SqlMessageBook(store, line, reads)
+        self.messages = SqlMessageBook(store, line, reads, due)
         self.waitlist = SqlWaitlistBook(store, line, reads)
         self.returns = SqlReturnsBook(store, line)
         self.transfers = SqlTransferBook(store, line)
         self.people = SqlPeopleBook(store, line, reads)
-        self.organiser = OrganiserBook(store, line, reads, self.catalogue)
+        self.organiser = OrganiserBook(store, line, reads, self.catalogue, due)
         self.figures = SqlFiguresBook(store)
         self.signups = SqlSignupBook(store, line, self.messages)
         self.dead_letters = DeadLetterBook(store, line)
@@ -145,6 +147,8 @@ class SqlLedger:
         return cast(Booking, await self.line.submit(ask))
 
     async def expire_due(self, now_us: int, limit: int) -> list[ExpiredHold]:
+        if not await self.due_work.may_have(HOLDS, now_us):
+            return []
         return cast(list[ExpiredHold], await self.line.submit(ExpireHolds(now_us, _page(limit))))
 
     async def booking(self, booking_id: str) -> Booking | None:
@@ -176,6 +180,8 @@ class SqlLedger:
         return await self.store.time_us()
 
     async def lease_facts(self, now_us: int, lease_us: int, limit: int) -> list[OutboxFact]:
+        if not await self.due_work.may_have(FACTS, now_us):
+            return []
         return cast(list[OutboxFact], await self.line.submit(LeaseFacts(now_us, lease_us, _page(limit))))
 
     async def facts_published(self, numbers: Sequence[int], now_us: int) -> None:

@@ -1,9 +1,9 @@
-"""Version 21: tickets can be transferred to somebody else. A ticket names the transfer by which its holder got it."""
+"""Version 23: tickets can be transferred to somebody else. A ticket names the transfer by which its holder got it."""
 
 from frontrow.boxoffice.adapters.ledger.migrations import ddl
 
-revision = "0021"
-down_revision = "0020"
+revision = "0023"
+down_revision = "0022"
 
 TRANSFERS = """
 CREATE TABLE ticket_transfers (
