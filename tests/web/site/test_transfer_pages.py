@@ -120,6 +120,7 @@ async def test_who_received_a_ticket_sends_it_on_only_with_the_proven_address(tm
         booking_id = await buy(platform, "S-A-1")
         booking = await platform.ledger.booking(booking_id)
         assert booking is not None
+        signed_in = await fan(platform, GRACE)
         transfers = platform.box_office.transfers
         sent = await transfers.send(booking, booking.seats[0], GRACE, "en")
         await transfers.accept(sent.id, "Grace", "en")
@@ -127,7 +128,6 @@ async def test_who_received_a_ticket_sends_it_on_only_with_the_proven_address(tm
         wish = {"email": "joan@example.org"}
         assert (await client.post(f"/transfers/{sent.id}/send", data=wish, headers=FORM)).status_code == 404
         assert "/send" not in (await client.get(f"/transfers/{sent.id}", headers=BROWSER)).text
-        signed_in = await fan(platform, GRACE)
         session = {"cookie": f"__Host-frontrow-session={signed_in.session}"}
         listed = (await client.get("/tickets", headers=BROWSER | session)).text
         assert f"/transfers/{sent.id}" in listed

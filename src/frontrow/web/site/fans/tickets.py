@@ -11,9 +11,11 @@ from frontrow.boxoffice.messaging.locale_formats import Moment, formats_of
 from frontrow.boxoffice.messaging.mail_links import LinkPurpose
 from frontrow.boxoffice.messaging.message_texts import MessageWriter, words_of
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
+from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.payments import RefundState
 from frontrow.boxoffice.model.ticket_transfers import Transfer, TransferState
 from frontrow.boxoffice.model.tickets import TicketNotFound, TicketScanned
+from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
@@ -90,8 +92,7 @@ async def tickets_page(
         status=409 if refusal or transfer_problem else 200,
         refusal=refusal,
         transfers=await _named_transfers(platform, booking, transfers),
-        on_their_way={one.ticket_id for one in transfers},
-        transferable=event.transfers_allowed and now_us < event.starts_at_us,
+        sendable=_sendable(event, sheets, transfers, now_us),
         transfer_problem=transfer_problem,
         transfer_to=transfer_to,
         state=STATES[booking.state],
@@ -126,6 +127,17 @@ async def _named_transfers(
 ) -> list[tuple[Transfer, str]]:
     names = await seat_ids(platform, booking.event_id, tuple(one.seat_index for one in transfers))
     return list(zip(transfers, names, strict=True))
+
+
+def _sendable(
+    event: Event, sheets: Sequence[Sheet], transfers: Sequence[Transfer], now_us: int
+) -> list[tuple[Sheet, str, str, str]]:
+    """The tickets that can be transferred now: unused and not on their way already."""
+    if not event.transfers_allowed or now_us >= event.starts_at_us:
+        return []
+    on_their_way = {one.ticket_id for one in transfers}
+    free = [one for one in sheets if one.scanned_at_us is None and one.ticket_id not in on_their_way]
+    return [(sheet, *seat_parts(sheet.seat)) for sheet in free]
 
 
 def in_words(request: Asked, at_us: int, zone: str) -> str:
