@@ -192,8 +192,22 @@ def walk_room(install_extra: Callable[[str], Path]) -> None:
     assert (missing.returncode, "pip install 'frontrow[platform]'" in missing.stderr) == (1, True)
 
 
-WALKS = {"room": walk_room, "platform": walk_platform}
+def walk_docs(install_extra: Callable[[str], Path]) -> None:
+    """The installations of the pages as they are written, by pip, with the wheel in place of the registry's."""
+    home = install_extra("client")
+    [wheel] = home.parent.parent.glob("dist*/*.whl")
+    env = os.environ | {"PIP_FIND_LINKS": str(wheel.parent), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    lines = [line for line in LINES if line.page == "docs/tutorial.md" and "/bin/frontrow " not in line.text]
+    assert [line.text.split()[0] for line in lines] == ["python3", "frontrow-tutorial/bin/pip"]
+    others = {line.plain for line in LINES if line.plain.startswith("pip install")} - {line.plain for line in lines}
+    for text in [*(line.text for line in lines), *(f"frontrow-tutorial/bin/{text}" for text in others)]:
+        subprocess.run(["sh", "-c", text], cwd=home, env=env, check=True)
+    told = run(home / "frontrow-tutorial" / "bin" / "frontrow", "--version")
+    assert told.stdout.startswith("frontrow "), told.stderr
+
+
 ISOLATED = os.environ.get("FRONTROW_ISOLATED_WALKS") == "1"  # `make soak`: every library from the registry, a minute
+WALKS = {"room": walk_room, "platform": walk_platform} | ({"docs": walk_docs} if ISOLATED else {})
 
 
 @pytest.mark.parametrize("extra", WALKS)
@@ -210,21 +224,6 @@ def test_from_the_wheel_in_an_empty_environment_to_what_the_extra_promises(
         return tmp_path / name
 
     WALKS[extra](install_extra)
-
-
-@pytest.mark.skipif(not ISOLATED, reason="pip needs a minute; `make soak` runs it")
-def test_the_installations_of_the_docs_with_pip(built: Path, tmp_path: Path) -> None:
-    """The lines of the pages as they are written, with the wheel in place of the registry's."""
-    env = os.environ | {"PIP_FIND_LINKS": str(built), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    lines = [line for line in LINES if line.page == "docs/tutorial.md" and "/bin/frontrow " not in line.text]
-    assert [line.text.split()[0] for line in lines] == ["python3", "frontrow-tutorial/bin/pip"]
-    for line in lines:
-        subprocess.run(["sh", "-c", line.text], cwd=tmp_path, env=env, check=True)
-    others = {line.plain for line in LINES if line.plain.startswith("pip install")} - {line.plain for line in lines}
-    for text in others:
-        subprocess.run(["sh", "-c", f"frontrow-tutorial/bin/{text}"], cwd=tmp_path, env=env, check=True)
-    told = run(tmp_path / "frontrow-tutorial" / "bin" / "frontrow", "--version")
-    assert told.stdout.startswith("frontrow "), told.stderr
 
 
 def test_the_demo_is_installed_from_a_lock_of_its_own() -> None:
