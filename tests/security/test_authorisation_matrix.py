@@ -32,6 +32,7 @@ ROWS = {
     "readyz": "public",
     "jwks": "public",
     "metrics": "public",
+    "accept_transfer": "public",  # the link in the body is checked
     "stripe_webhook": "public",  # signed by the provider
     # -- the waiting room: places and passes are checked by its own endpoints
     "room_join": "own:public",
@@ -59,6 +60,9 @@ ROWS = {
     "pay": "own:owner",
     "cancel_booking": "owner",
     "quote_refund": "owner",
+    "send_transfer": "owner",
+    "list_transfers": "owner",
+    "withdraw_transfer": "owner",
     "ask_refund": "owner",
     "list_refunds": "owner",
     "return_tickets": "owner",
@@ -122,6 +126,10 @@ ROWS = {
     "create_event": "staff:events:write",
     "get_own_event": "staff:events:read",
     "change_event": "staff:events:write",
+    "list_dates": "staff:events:read",
+    "add_dates": "staff:events:write",
+    "publish_dates": "staff:sales:control",
+    "list_show_dates": "public",
     "publish_event": "staff:sales:control",
     "complete_event": "staff:sales:control",
     "pause_sale": "staff:sales:control",

@@ -18,6 +18,7 @@ ACTS: Final = {
     "change_venue": N_("Venue changed"),
     "create_event": N_("Event created"),
     "change_event": N_("Event changed"),
+    "add_dates": N_("Dates added"),
     "publish_event": N_("Put on sale"),
     "complete_event": N_("Event completed"),
     "sell_out_event": N_("Sold out"),

@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
+from frontrow.boxoffice.adapters.ledger.engine.due_work import DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.adapters.ledger.programs.contacts import contact_of, keep_buyer, put_contact
@@ -28,8 +29,8 @@ _names = msgspec.json.Decoder(tuple[str, ...])
 class SqlMessageBook:
     """The inbox of consumers, deliveries, contacts and webhook endpoints (`ports.messages.MessageBook`)."""
 
-    def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey) -> None:
-        self._store, self._line, self._reads = store, line, reads
+    def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey, due: DueWork) -> None:
+        self._store, self._line, self._reads, self._due = store, line, reads, due
 
     async def once(self, source: str, message_id: str, queries: Sequence[Query], now_us: int) -> bool:
         done = await self._line.submit(RunProgram(lambda _: _once(source, message_id, queries, now_us), now_us))
@@ -66,6 +67,8 @@ class SqlMessageBook:
     ) -> list[Delivery]:
         if not (1 <= limit <= MAX_LEASED and per_lane >= 1):
             raise InvalidInput(f"limit must be 1 to {MAX_LEASED}, not {limit}", param="limit")
+        if not await self._due.may_have_deliveries(kind, now_us):
+            return []
         until_us = now_us + lease_us
         params, taken = (kind, now_us, per_lane, limit), list[int]()
         leased = await self._line.submit(RunProgram(lambda _: _lease(params, until_us, taken), now_us))
