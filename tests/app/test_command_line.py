@@ -51,6 +51,15 @@ def test_a_missing_library_is_named_with_what_to_install() -> None:
     )
 
 
+def test_ctrl_c_while_modules_load_is_no_traceback(tmp_path: Path) -> None:
+    """As a person presses it: the signal comes in the middle of an import."""
+    (tmp_path / "msgspec.py").write_text("raise KeyboardInterrupt")
+    command = [sys.executable, "-m", "frontrow.cli.main", "serve"]
+    env = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_the_version_is_that_of_the_package() -> None:
     done = run("--version")
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"frontrow {version('frontrow')}")

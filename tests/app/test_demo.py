@@ -10,6 +10,7 @@ import sys
 
 import httpx
 
+from frontrow.app import demo
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.core.clock import SystemClock
 from frontrow.rehearsal.crowd import Crowd
@@ -34,18 +35,18 @@ def test_b18_the_demo_sells_out_prints_its_summary_and_can_be_looked_at_until_ct
         "kept",
     ]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=tmp_path, start_new_session=True, **pipes) as demo:
+    with subprocess.Popen(command, cwd=tmp_path, start_new_session=True, **pipes) as running:
         try:
-            shown = "".join(itertools.takewhile(lambda line: "Nothing is left" not in line, demo.stdout))
+            shown = "".join(itertools.takewhile(lambda line: "Nothing is left" not in line, running.stdout))
             url = re.search(r"live at (\S+)", shown)[1]
             assert "nothing sold twice" in shown, "the summary is there at once"
             assert int(re.search(r"bookings, (\d+) of 100 seats sold", shown)[1]) > 50, shown
             assert httpx.get(f"{url}/events/evt_demo").status_code == 200
-            os.killpg(demo.pid, signal.SIGINT)
-            rest, errors = demo.communicate(timeout=60)
+            os.killpg(running.pid, signal.SIGINT)
+            rest, errors = running.communicate(timeout=60)
         finally:
-            demo.kill()
-    assert demo.returncode == 0, rest + errors
+            running.kill()
+    assert running.returncode == 0, rest + errors
     assert "Traceback" not in errors
     assert (tmp_path / "kept" / "frontrow.db").exists()
 
@@ -80,23 +81,30 @@ async def test_b18_a_fan_who_is_told_to_wait_waits_and_asks_again(monkeypatch):
 def test_b18_ctrl_c_in_the_terminal_ends_the_demo_with_its_summary(tmp_path):
     command = [sys.executable, "-m", "frontrow.cli.main", "demo", "--seats", "500", "--people", "10"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=tmp_path, start_new_session=True, **pipes) as demo:
+    with subprocess.Popen(command, cwd=tmp_path, start_new_session=True, **pipes) as running:
         try:
-            shown = list(itertools.takewhile(lambda line: "mails" not in line, demo.stdout))
+            shown = list(itertools.takewhile(lambda line: "mails" not in line, running.stdout))
             ways = dict(re.findall(r"^  (.+?) +(http\S+)$", "".join(shown), re.MULTILINE))
             assert httpx.get(ways["a fan's page"]).status_code == 200
             assert httpx.get(ways["become the organiser"]).status_code == 200
             assert ways["its live sale"].endswith("/organiser/events/evt_demo/live")
-            os.killpg(demo.pid, signal.SIGINT)  # as a terminal does
-            rest, errors = demo.communicate(timeout=60)
+            os.killpg(running.pid, signal.SIGINT)  # as a terminal does
+            rest, errors = running.communicate(timeout=60)
         finally:
-            demo.kill()
-    assert demo.returncode == 0, rest + errors
+            running.kill()
+    assert running.returncode == 0, rest + errors
     assert "Traceback" not in errors
     counts = re.search(r"([\d,]+) of 500.*?([\d,]+) of 500 seats sold", rest, re.DOTALL)
     assert counts is not None, rest
     taken, sold = (int(count.replace(",", "")) for count in counts.groups())
     assert sold <= taken <= 500, "the figures add up"
+
+
+def test_b18_the_server_of_a_demo_that_was_killed_ends_too(tmp_path):
+    with demo._start(tmp_path, 0) as server:
+        assert "http://" in demo._address(server)
+        server.stdin.close()  # the system does this when the demo's process is gone
+        assert server.wait(60) in (0, -signal.SIGTERM)
 
 
 async def test_b14_jobs_in_a_process_of_their_own_end_a_hold_and_pay_a_refund_out(

@@ -166,6 +166,12 @@ def test_the_command_answers_in_json_with_its_exit_code(tmp_path, monkeypatch):
     told = CliRunner().invoke(app, ["--json", "--demo"])
     assert told.exit_code == 0, told.output
     assert json.loads(told.output)["fit"] is True
+    monkeypatch.delenv("FRONTROW_SECRET_KEY")
+    assert "--demo" not in CliRunner().invoke(app, []).output
+    (tmp_path / "frontrow-data").mkdir()
+    (tmp_path / "frontrow-data" / "secret.key").write_text(GOOD_KEY)
+    told = CliRunner().invoke(app, [])
+    assert (told.exit_code, "`frontrow doctor --demo`" in told.output) == (1, True), "beside a demo's folder"
     monkeypatch.setenv("FRONTROW_SECRET_KEY", "short")
     told = CliRunner().invoke(app, ["--demo"])
     assert told.exit_code == 1

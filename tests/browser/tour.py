@@ -122,6 +122,11 @@ def _choosing(page: Page, site: Site, address: str) -> Pages:
     pay(page, PAYS)
     page.wait_for_selector(".ticket")
     yield "tickets of a booking", page
+    page.get_by_text("Return tickets", exact=True).click()
+    page.locator("input[name=seat]").first.check()
+    page.get_by_role("button", name="See the refund").click()
+    page.wait_for_url("**/return?**")
+    yield "tickets to return", page
     page.goto(f"{site.url}/tickets")
     yield "my tickets", page
 

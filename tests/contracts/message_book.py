@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from frontrow.boxoffice.messaging.delivery_retries import apply_outcome
+from frontrow.boxoffice.model.booking_search import BookingSearch
 from frontrow.boxoffice.model.messages import Buyer, Contact, Delivery, Endpoint, InAppMessage, NewDelivery, Outcome
 from frontrow.boxoffice.model.people import Fan
 from frontrow.boxoffice.model.person_names import search_words
@@ -154,6 +155,36 @@ async def a_buyer_is_found_by_any_part_of_the_name_in_the_event_only(bench: Benc
     assert (await found("lovelace"), await found("byron")) == ([], ["ada"]), "a changed name is found, the old is not"
 
 
+async def a_booking_is_found_by_a_part_of_its_number_or_of_its_buyers_address(bench: Bench) -> None:
+    people = ("ada.king@example.org", "eve_x%@shop.example", "king@example.com")
+    bookings = {}
+    for seat, email in enumerate(people, 1):
+        fan = f"place:{bench.event}:0.2.{seat}.5"
+        hold = await bench.paid(seat, fan=fan, amount_minor=500, currency="EUR")
+        await bench.one.messages.keep_buyer(Contact(fan, email), bench.event, bench.now_us)
+        await bench.one.confirm(hold.booking_id, hold.fence, bench.now_us)
+        bookings[hold.booking_id] = email
+    late = await bench.one.booking(hold.booking_id)
+    assert late is not None
+
+    async def found(before: int = 0, limit: int = 10, event: str = "", **parts: str) -> list[str]:
+        search = BookingSearch(**parts)
+        page = await bench.two.organiser.bookings_by_part(event or bench.event, search, before, limit)
+        return [bookings[one.id] for one in page]
+
+    ada, eve, king = people
+    assert await found(email_part="king") == [king, ada], "newest first"
+    assert await found(email_part="king", limit=1) == [king]
+    assert await found(email_part="king", before=late.fence) == [ada]
+    assert await found(email_part="g@exa") == [king, ada]
+    assert await found(email_part="e_x%@") == await found(email_part="%") == [eve], "wildcards are plain letters"
+    assert (
+        await found(email_part="nobody") == await found(email_part="king", event="evt_another") == await found() == []
+    )
+    for number, email in bookings.items():
+        assert email in await found(number_part=number[-8:]), "as the desk shows it"
+
+
 async def what_people_and_organisers_want_is_kept(bench: Bench) -> None:
     fan = f"fan {bench.event}"
     device = f'{{"endpoint":"https://push.example/{bench.event}"}}'
@@ -200,6 +231,7 @@ CHECKS: list[Check] = [
     what_people_and_organisers_want_is_kept,
     what_a_buyer_says_is_kept_and_a_proven_address_stays,
     a_buyer_is_found_by_any_part_of_the_name_in_the_event_only,
+    a_booking_is_found_by_a_part_of_its_number_or_of_its_buyers_address,
     the_page_has_each_message_once_newest_first,
     many_messages_are_heard_once_each_in_one_step,
 ]

@@ -78,12 +78,13 @@ def test_settings_come_from_the_file_and_the_environment_wins(tmp_path: Path) ->
     [
         ({}, {}, "shop.name is not set; set it in the file or as FRONTROW_SHOP_NAME, for example"),
         ({"name": "A", "seats": 0}, {}, "shop.seats must be from 1 to 1000, not 0"),
-        ({"name": "A", "seats": "many"}, {}, "shop.seats must be int, not 'many'"),
-        ({"name": "A", "seats": True}, {}, "shop.seats must be int, not True"),
+        ({"name": "A", "seats": "many"}, {}, "shop.seats must be a whole number, not 'many'"),
+        ({"name": "A", "seats": True}, {}, "shop.seats must be a whole number, not True"),
+        ({"name": "A", "key": 12345678}, {}, "shop.key must be a text in quotes, not a whole number"),
         ({"name": "A", "seat": 1}, {}, "shop.seat is not a setting; [shop] has name, seats"),
-        ({"name": "A"}, {"FRONTROW_SHOP_SEATS": "many"}, "FRONTROW_SHOP_SEATS must be int, not 'many'"),
+        ({"name": "A"}, {"FRONTROW_SHOP_SEATS": "many"}, "FRONTROW_SHOP_SEATS must be a whole number, not 'many'"),
         ({"name": "A"}, {"FRONTROW_SHOP_MODE": "test"}, "FRONTROW_SHOP_MODE must be one of demo, live, not 'test'"),
-        ({"name": "A"}, {"FRONTROW_SHOP_QUIET": "maybe"}, "FRONTROW_SHOP_QUIET must be bool"),
+        ({"name": "A"}, {"FRONTROW_SHOP_QUIET": "maybe"}, "FRONTROW_SHOP_QUIET must be true or false"),
         ({"name": "A", "rate": -1.0}, {}, "shop.rate must be at least 0, not -1.0"),
     ],
 )

@@ -65,8 +65,9 @@ def give_back(page: Page, stack: Stack, booking_id: str, count: int, how: str) -
     page.get_by_text("Return tickets", exact=True).click()
     for number in range(count):
         page.locator("details.give input[name=seat]").nth(number).check()
+    page.get_by_role("button", name="See the refund").click()
     page.get_by_role("button", name=how).click()
-    page.wait_for_load_state()
+    page.wait_for_url(f"**/bookings/{booking_id}")
 
 
 def fill_form(page: Page, stack: Stack, name: str, email: str) -> str:
@@ -94,7 +95,7 @@ def test_j9_a_returned_ticket_is_bought_by_somebody_else_and_paid_back(stack: St
     stack.put_on_sale("Pool Night", seats=2, refunds=POOL_ONLY)
     ada, bob = visitor(), visitor()
     first = buy(ada, stack, "Pool Night", "ada9@example.org", count=2)
-    give_back(ada, stack, first, 1, "Return for resale")
+    give_back(ada, stack, first, 1, "Offer for resale")
     expect(ada.get_by_text("Tickets you returned for resale")).to_be_visible()
     stack.mailbox.wait_for("ada9@example.org", "You returned tickets for Pool Night")
     assert stack.paid(first) == 100_00, "paid back when it is sold, not before"
@@ -113,10 +114,10 @@ def test_j9_a_refund_in_part_and_then_in_full(stack: Stack, visitor: Visitor) ->
     stack.put_on_sale("Second Thoughts", seats=6)
     ada = visitor()
     booking_id = buy(ada, stack, "Second Thoughts", "eve9@example.org", count=3)
-    give_back(ada, stack, booking_id, 1, "Return for a refund")
+    give_back(ada, stack, booking_id, 1, "Request a refund")
     eventually(lambda: stack.paid(booking_id) == 100_00, "one of three seats")
     expect(ada.locator(".ticket")).to_have_count(2)
-    give_back(ada, stack, booking_id, 2, "Return for a refund")
+    give_back(ada, stack, booking_id, 2, "Request a refund")
     eventually(lambda: stack.paid(booking_id) == 0, "all of it")
     for n in range(2):
         stack.mailbox.wait_for("eve9@example.org", "Your refund for Second Thoughts", skip=n)
@@ -147,7 +148,7 @@ def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, vis
     eve = Contact("fan_eve", email="eve10@example.org", locale="de")
     stack.call(lambda platform: platform.ledger.messages.put_contact(eve, 0))
     stack.call(lambda platform: platform.box_office.waitlist.join(event.id, "fan_eve", 1))
-    give_back(ada, stack, kept, 1, "Return for resale")
+    give_back(ada, stack, kept, 1, "Offer for resale")
     eventually(
         lambda: bool(stack.call(lambda platform: platform.box_office.waitlist.offers(event.id, "fan_eve"))), "an offer"
     )
@@ -211,7 +212,7 @@ def test_an_organiser_refunds_and_moves_and_the_returner_is_paid(stack: Stack, v
     moved = buy(bob, stack, name, "bob11@example.org")
     returned = buy(ada, stack, name, "ada11@example.org")
     seat = stack.call(lambda platform: _seats(platform, returned))[0]
-    give_back(ada, stack, returned, 1, "Return for resale")
+    give_back(ada, stack, returned, 1, "Offer for resale")
     staff(owner, stack.site)
     here = f"{stack.url}/organiser/events/{event.id}/bookings/{moved}"
     owner.goto(here)

@@ -117,8 +117,8 @@ async def test_d6_a_server_consents_only_to_its_own_token_that_has_not_ended_and
             token_for(secret="another server's secret key, long enough"): 403,
             token_for(until_s=1): 403,
             token_for()[:-1] + "A" * 2: 403,
-            "frs_": 403,
-            "frs_ä.1.x": 403,
+            "frt_": 403,
+            "frt_ä.1.x": 403,
             token_for("evt_elsewhere"): 404,
         }
         for token, status in refused.items():

@@ -10,6 +10,7 @@ import uvicorn
 from frontrow.app.wiring import Platform
 from frontrow.web.app import front_of
 from frontrow.web.lane.protocol import lane
+from frontrow.web.server.head_requests import HeadRequests
 from frontrow.web.server.overload_middleware import GuardedApp
 from frontrow.web.server.request_middleware import RequestIds
 from tests.web.api.support import borrowed_app
@@ -33,7 +34,7 @@ async def serving(platform: Platform, *, hot: bool = True) -> AsyncIterator[int]
     )
     with borrowed_app(platform) as app, socket.create_server(("127.0.0.1", 0)) as listening:
         config = uvicorn.Config(
-            GuardedApp(front_of(app, platform), watch),
+            HeadRequests(GuardedApp(front_of(app, platform), watch)),
             http=protocol,
             loop="none",
             log_config=None,

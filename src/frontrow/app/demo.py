@@ -120,12 +120,14 @@ def _start(home: Path, port: int) -> "subprocess.Popen[str]":
         "FRONTROW_ROOM_WINDOW_SIZE": "200",
         "FRONTROW_ROOM_INTERVAL_S": "0.25",
     }
-    command = [sys.executable, "-m", "frontrow.cli.main", "serve", "--demo", "--folder", str(home), "--port", str(port)]
+    words = ["serve", "--demo", "--folder", str(home), "--port", str(port)]
+    command = [sys.executable, "-m", "frontrow.cli.with_parent", *words]
     with (home / "server.log").open("ab") as errors:
         return subprocess.Popen(  # noqa: S603
             command,
             env=env,
             cwd=home,
+            stdin=subprocess.PIPE,  # closed by the system when the demo is killed: the server notices and ends
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
@@ -222,13 +224,14 @@ def with_patience(server: "subprocess.Popen[str]") -> None:
 
 
 def _stop(server: "subprocess.Popen[str]") -> int:
-    if server.poll() is None:
-        server.send_signal(signal.SIGTERM)
-    try:
-        return server.wait(30)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        return server.wait(10)
+    with server:  # closes the pipes
+        if server.poll() is None:
+            server.send_signal(signal.SIGTERM)
+        try:
+            return server.wait(30)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            return server.wait(10)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from frontrow.boxoffice.organising.events import OrganiserEvents
 from frontrow.boxoffice.organising.exports import Exports
 from frontrow.boxoffice.organising.reseating import Reseater
 from frontrow.boxoffice.organising.sales_figures import SalesFigures, SpeedsOf
+from frontrow.boxoffice.organising.show_dates import ShowDates
 from frontrow.boxoffice.organising.waitlists import OrganiserWaitlists
 from frontrow.boxoffice.organising.webhooks import ManagedWebhooks
 from frontrow.boxoffice.ports.ledger import TicketIssuer
@@ -26,6 +27,7 @@ from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.heavy_work import HeavyWork
 from frontrow.core.ids import Ids
+from frontrow.waitingroom.model.admission import admitted_per_s
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.platform.event_openings import Openings
 from frontrow.web.platform.fan_codes import FanCodes
@@ -73,6 +75,7 @@ def make_organiser_services(
     live = LiveFiguresStreams(figures, event_of, speeds=recent_speeds)
     return OrganiserServices(
         organise=organise,
+        dates=ShowDates(ledger, organise, clock, ids),
         bookings=OrganiserBookings(
             ledger,
             refunds,
@@ -104,6 +107,6 @@ def room_figures(room: WaitingRoom, event_id: str) -> RoomFigures | None:
             sum(lane.hi for lane in lanes),
             view.waiting,
             view.state.active,
-            sum(view.rates_milli) / 1000,
+            round(admitted_per_s(view.state, room.clock()), 3),
         )
     return None

@@ -64,6 +64,7 @@ from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
+from frontrow.boxoffice.tickets.ticket_transfers import TicketTransfers
 from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
 from frontrow.core.clock import Clock, SystemClock
@@ -295,6 +296,7 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
         return
     async with contextlib.AsyncExitStack() as stack:
         ledger = await open_ledger(work.ledger)
+        ledger.due_work.share()
         stack.push_async_callback(ledger.aclose)
         clock = await LedgerClock.measure(ledger, SystemClock())
         bus = open_bus(work.bus, ALL_GROUPS)
@@ -374,7 +376,7 @@ async def _open_ledger(settings: PlatformSettings) -> SqlLedger:
         raise ConfigError(f"server.folder cannot be used: {error.strerror}", param="server.folder") from None
     try:
         with named("ledger.url"):
-            return await open_ledger(settings.ledger_url, warm=True)
+            ledger = await open_ledger(settings.ledger_url, warm=True)
     except FrontrowError:
         raise
     except Exception as error:  # the driver's own, of any class; its words may hold no password, its address might
@@ -382,6 +384,8 @@ async def _open_ledger(settings: PlatformSettings) -> SqlLedger:
         if getattr(error, "sqlstate", "")[:2] in REFUSED_BY_POSTGRES:
             raise ConfigError(f"ledger.url: {why}", param="ledger.url") from None
         raise Unavailable(f"the ledger of ledger.url does not answer: {why}") from None
+    ledger.due_work.share()
+    return ledger
 
 
 async def _learn_zone(ledger: SqlLedger, zones: dict[str, str], event: Event) -> None:
@@ -435,6 +439,7 @@ def _make_box_office(
         waitlist=WaitlistService(sales, ledger, claims, holds, clock, ids=ids),
         offering=OfferWorker(sales, ledger, claims, holds, clock, on_change=show_changes),
         resale=TicketReturns(sales, ledger, holds, ReturnRefunds(ledger), clock),
+        transfers=TicketTransfers(ledger, issuer, clock, ids),
         desk=desk,
         receipts=Receipts(ledger, desk),
     )

@@ -9,6 +9,7 @@ import typer
 from frontrow.app.doctor import FAIL, Finding, examine
 from frontrow.cli.deployment_options import ConfigOption, FolderOption
 from frontrow.core.errors import ConfigError
+from frontrow.settings.deployment import read_deployment
 from frontrow.settings.platform import read_settings
 
 MARKS = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
@@ -24,7 +25,7 @@ def doctor(
     try:
         found = asyncio.run(examine(read_settings(config, folder=folder, demo=demo)))
     except ConfigError as error:
-        found = [Finding("configuration", FAIL, error.message)]
+        found = [Finding("configuration", FAIL, error.message, _find_way_out(error, config, folder))]
     else:
         found.insert(0, Finding("configuration", "ok", "the settings can be read and go together"))
     if as_json:
@@ -33,6 +34,14 @@ def doctor(
         for one in found:
             typer.echo(f"{MARKS[one.state]}  {one.check}: {one.says}{'. ' + one.do if one.do else ''}")
     raise typer.Exit(1 if _failed(found) else 0)
+
+
+def _find_way_out(error: ConfigError, config: str | None, folder: str | None) -> str:
+    """A folder with a key of its own belongs to a server that began with --demo."""
+    if error.param != "secret.key":
+        return ""
+    home = read_deployment(config, folder=folder).folder
+    return f"{home} is a demo's: for it, `frontrow doctor --demo`" if (home / "secret.key").exists() else ""
 
 
 def _failed(found: list[Finding]) -> bool:

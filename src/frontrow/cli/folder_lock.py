@@ -1,4 +1,7 @@
-"""One embedded server per folder: a second one would not see the first one's queue and claims."""
+"""One embedded server per folder: a second one would not see the first one's queue and claims.
+
+The server writes its address into the file that it locks, so that other commands can make links to it.
+"""
 
 import fcntl
 import os
@@ -26,3 +29,21 @@ def lock_folder(folder: Path) -> int:
             param="server.folder",
         ) from None
     return handle
+
+
+def write_address(handle: int, address: str) -> None:
+    """Say in the locked file where the server listens."""
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, address.encode(), 0)
+
+
+def find_address(folder: Path) -> str:
+    """Where the server of this folder listens; empty if none runs."""
+    try:
+        with (folder / FILE).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:  # a server holds it
+        return (folder / FILE).read_text("utf-8", "replace").strip()
+    except OSError:
+        return ""
+    return ""

@@ -67,12 +67,22 @@ COMMANDS = {
 }
 
 
+INTERRUPTED = 130  # as shells report a program that Ctrl-C ended
+
 # libraries that only some commands of `frontrow limits` need -> the extra that brings them
 LIBRARIES = {"redis": "redis", "hiredis": "redis", "matplotlib": "plot"}
 
 
 def main() -> None:
-    """Run the command line; say what to install when its libraries are missing."""
+    """Run the command line. Ctrl-C while its modules load ends it without a word, like everywhere else."""
+    try:
+        _run()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _run() -> None:
+    """Run the command that is asked for; say what to install when its libraries are missing."""
     try:
         import typer
     except ImportError:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption
+from frontrow.cli.folder_lock import find_address
 from frontrow.core.errors import FrontrowError
 from frontrow.core.settings_loader import load, read_tables
 from frontrow.settings.deployment import read_deployment
@@ -146,6 +147,8 @@ def _run(
 
     async def whole() -> Any:
         deployment = read_deployment(config, ledger=ledger, folder=folder, public_url=url)
+        if not deployment.server.public_url and (address := find_address(deployment.folder)):
+            deployment = read_deployment(config, ledger=ledger, folder=folder, public_url=address)
         settings = load(PeopleSettings, "people", tables=read_tables(config))
         async with open_people(deployment, settings, make=make) as people:
             return await act(people)

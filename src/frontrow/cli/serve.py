@@ -16,7 +16,7 @@ import typer
 
 from frontrow.app.wiring import Platform, PlatformSettings, open_platform, read_settings
 from frontrow.cli.deployment_options import ConfigOption, FolderOption
-from frontrow.cli.folder_lock import lock_folder
+from frontrow.cli.folder_lock import lock_folder, write_address
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 
 STOP_JOBS_S = 10.0  # what a worker's jobs and stores may take after its drain
@@ -39,12 +39,13 @@ def serve(
 
     try:
         settings = read_settings(config, host=host, port=port, workers=workers, folder=folder, demo=demo)
-        if not settings.shared:
-            lock_folder(settings.deployment.folder)
+        lock = None if settings.shared else lock_folder(settings.deployment.folder)
         sock = listen(settings.server)
     except ConfigError as error:
         _end(error)
     settings = settings.with_port(sock.getsockname()[1])
+    if lock is not None:
+        write_address(lock, settings.server.address)
     typer.echo(f"frontrow on {settings.server.address}")
     set_up_logs()
     if demo and not settings.shared and (code := _until_done(_offer_example(settings))):

@@ -19,6 +19,15 @@ from frontrow.core.errors import ConfigError, FrontrowError
 
 Section = TypeVar("Section")
 DEFAULT_FILE = "frontrow.toml"  # in the folder where a command runs
+_KINDS = {
+    str: "a text in quotes",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    tuple: "a list",
+    list: "a list",
+    Path: "a path in quotes",
+}
 
 
 def setting(
@@ -99,7 +108,9 @@ def _example(field: "dataclasses.Field[Any]") -> str:
 
 
 def _shown(field: "dataclasses.Field[Any]", value: Any) -> str:
-    return "a secret" if field.metadata.get("secret") else repr(value)
+    if field.metadata.get("secret"):
+        return _KINDS.get(type(value), "a table")  # what it is, not what it says
+    return repr(value)
 
 
 def _plain(hint: Any) -> Any:
@@ -119,7 +130,7 @@ def _from_text(hint: Any, text: str, where: str, field: "dataclasses.Field[Any]"
         return kind(text)
     except (ValueError, KeyError):
         raise ConfigError(
-            f"{where} must be {kind.__name__}, not {_shown(field, text)}{_example(field)}", param=where
+            f"{where} must be {_KINDS[kind]}, not {_shown(field, text)}{_example(field)}", param=where
         ) from None
 
 
@@ -134,7 +145,7 @@ def _typed(hint: Any, value: Any, where: str, field: "dataclasses.Field[Any]") -
     if kind is Path and isinstance(value, str):
         return Path(value)
     if type(value) is not kind:
-        raise ConfigError(f"{where} must be {kind.__name__}, not {_shown(field, value)}{_example(field)}", param=where)
+        raise ConfigError(f"{where} must be {_KINDS[kind]}, not {_shown(field, value)}{_example(field)}", param=where)
     return value
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from frontrow.core.errors import InvalidInput
 from frontrow.rehearsal.http_client import LOST, FanConnection, Target
 
-TOKEN = re.compile(r"frs_([A-Za-z0-9_-]{1,64})\.\d{1,12}\.[A-Za-z0-9_-]{10,64}")
+TOKEN = re.compile(r"frt_([A-Za-z0-9_-]{1,64})\.\d{1,12}\.[A-Za-z0-9_-]{10,64}")
 FAN_ADDRESS = "198.18.0.1"  # of the range for benchmarks (RFC 2544)
 
 
@@ -41,7 +41,7 @@ async def ask_consent(url: str, token: str) -> ServerConsent:
     found = TOKEN.fullmatch(token)
     if found is None:
         raise InvalidInput(
-            "the token must be one of `frontrow storm-token`, like frs_evt_….1800000000.…; without the consent of the "
+            "the token must be one of `frontrow storm-token`, like frt_evt_….1800000000.…; without the consent of the "
             "server there is no storm",
             param="token",
         )

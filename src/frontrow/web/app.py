@@ -136,7 +136,9 @@ def methods() -> Callable[[str], str]:
     found: dict[str, set[str]] = {}
     for handler in routes():
         for path in handler.paths:
-            found.setdefault(path, {"OPTIONS"}).update(str(method) for method in handler.http_methods)
+            verbs = found.setdefault(path, {"OPTIONS"})
+            verbs.update(str(method) for method in handler.http_methods)
+            verbs.update({"HEAD"} if "GET" in verbs else ())  # `server.head_requests`
     table = [(re.compile(_pattern(path)), ", ".join(sorted(verbs))) for path, verbs in sorted(found.items())]
 
     def allowed(path: str) -> str:

@@ -10,12 +10,15 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.ledger_url import sqlite_path
 from frontrow.boxoffice.model.facts import BookingConfirmed
+from frontrow.boxoffice.model.hold_values import ShopPass
+from frontrow.boxoffice.model.people import Fan
 from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.tickets.door_check import DoorVerdict
+from frontrow.core.clock import US_PER_S
 from frontrow.waitingroom.model.errors import CodeInvalid, CodeUsed
 from tests.boxoffice.organising.http import EVENTS, a_desk
-from tests.boxoffice.people.support import ORGANISER, opened
+from tests.boxoffice.people.support import ORGANISER, on_sale, opened
 
 
 async def test_b13_bookings_are_found_by_id_email_name_seat_and_state_page_by_page(tmp_path):
@@ -46,6 +49,62 @@ async def test_b13_bookings_are_found_by_id_email_name_seat_and_state_page_by_pa
         assert shown["seats"] == ["S-A-1", "S-A-2"]
         for bad in ({"seat": "nowhere"}, {"cursor": "%%"}, {"email": "x", "seat": "S-A-1"}, {"status": "odd"}):
             assert (await desk.ask("GET", path, params=bad)).status_code == 422, bad
+
+
+async def test_b13_one_field_finds_by_part_of_a_name_an_address_a_number_or_by_a_seat(tmp_path):
+    async with a_desk(tmp_path, Role.BOX_OFFICE) as desk:
+        ada = await desk.bought("S-A-1", fan="fan_ada", email="a.lovelace@math.example", name="Ada King")
+        bob = await desk.bought("S-B-2", fan="fan_bob", email="bob@king.example", name="Bob")
+        path = f"{EVENTS}/{desk.event}/bookings"
+
+        async def found(text):
+            return [one["booking"] for one in (await desk.get(path, params={"q": text}))["bookings"]]
+
+        for text in ("lovel", "LOVELACE@math", "a.lovelace@math.example", "ada kin", ada.id, ada.id[-8:], "#" + ada.id):
+            assert await found(text) == [ada.id], text
+        for text in ("S-B-2", "s b 2".upper(), "Section S, row B, seat 2", "Bereich S · Reihe B · Platz 2"):
+            assert await found(text) == [bob.id], text
+        assert await found("king") == [bob.id, ada.id], "in a name and in an address"
+        for nothing in ("x", "%", "@", "nobody@example.org", "bkg_", "0" * 26, "a" * 200, "\x00", "S-Z-9"):
+            assert await found(nothing) == [], nothing
+        first = await desk.get(path, params={"q": "king", "limit": 1})
+        rest = await desk.get(path, params={"q": "king", "limit": 1, "cursor": first["next"]})
+        assert [one["booking"] for one in first["bookings"] + rest["bookings"]] == [bob.id, ada.id]
+
+
+async def test_b13_a_mistyped_address_is_corrected_and_gets_the_tickets(tmp_path):
+    async with a_desk(tmp_path, Role.BOX_OFFICE) as desk:
+        ledger = desk.platform.ledger
+        guest = await desk.bought("S-A-1", fan="place:x", email="typo@example.org", name="Ada")
+        path = f"{EVENTS}/{desk.event}/bookings/{guest.id}"
+        waiting = await ledger.messages.delivery_counts("notification")
+        assert (await desk.post(f"{path}/email", json={"email": "Ada@Example.org"}))["email"] == "ada@example.org"
+        sent = await ledger.messages.delivery_counts("notification")
+        assert sum(sent.values()) == sum(waiting.values()) + 1
+        assert [
+            one["booking"]
+            for one in (await desk.get(f"{EVENTS}/{desk.event}/bookings", params={"email": "ada@example.org"}))[
+                "bookings"
+            ]
+        ]
+        await desk.post(f"{path}/email", json={"email": "ada@example.org"})
+        assert await ledger.messages.delivery_counts("notification") == sent, "nothing to correct: no second mail"
+        assert (await desk.ask("POST", f"{path}/email", json={"email": "ada@"})).status_code == 422
+        assert (await desk.post(f"{path}/resend"))["sent"] is True
+        proven = (await ledger.people.fan_of_address(Fan("fan_p", "p@example.org", desk.platform.clock()))).id
+        account = await desk.bought("S-A-2", fan=proven)
+        refused = await desk.ask(
+            "POST", f"{EVENTS}/{desk.event}/bookings/{account.id}/email", json={"email": "x@example.org"}
+        )
+        assert (refused.status_code, refused.json()["code"]) == (409, "email_change_refused")
+        other = await on_sale(desk.platform, "org_other", id="evt_elsewhere")
+        visit = ShopPass(other, "place:x", desk.platform.clock() + 900 * US_PER_S)
+        hold = await desk.platform.box_office.holds.place(other, visit, ["S-A-1"])
+        await desk.platform.box_office.checkout.pay(hold.booking_id, hold.fence, "pm_card_visa")
+        refused = await desk.ask("POST", f"{path}/email", json={"email": "thief@example.org"})
+        assert refused.json()["code"] == "email_change_refused", "it is the address for another organiser's tickets too"
+        acts = [one["act"] for one in (await (await desk.as_(Role.OWNER)).get("/v1/organiser/audit"))["changes"]]
+        assert acts.count("change_email") == 1
 
 
 async def test_b12_an_organiser_refunds_part_and_rest_whatever_the_policy_says(tmp_path):

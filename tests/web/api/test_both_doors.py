@@ -132,6 +132,29 @@ async def test_b5_b17_both_doors_answer_every_question_about_a_booking_alike(tmp
             assert {door for name, door in rows if name == route} == set(DOORS), "counted under one name by both doors"
 
 
+async def test_head_is_get_without_the_body_at_both_doors(tmp_path):
+    async with both(tmp_path) as (_, clients):
+        booking, proofs = await held(clients["app"], "S-A-1")
+        own, stream = f"/v1/bookings/{booking}", f"/v1/events/{EVENT_ID}/seats/stream"  # GET of it would never end
+        for client in clients.values():
+            for path in ("/healthz", "/v1/events", f"/v1/events/{EVENT_ID}", own, "/", "/metrics"):
+                whole, head = await client.get(path, headers=proofs), await client.head(path, headers=proofs)
+                assert (head.status_code, head.content) == (200, b""), path
+                same = ["content-type", "etag", "cache-control"]
+                same += ["content-length"] if path not in ("/", "/metrics") else []  # these change with each request
+                assert [head.headers.get(one) for one in same] == [whole.headers.get(one) for one in same], path
+                assert whole.headers["content-type"].count("charset") <= 1
+            streamed = await client.head(stream, headers=proofs)
+            assert (streamed.status_code, streamed.content) == (200, b"")
+            assert streamed.headers["content-type"].startswith("text/event-stream")
+            for path, status in (("/v1/events/evt_none", 404), (f"/v1/bookings/{booking}/pay", 405), ("/v1/me", 401)):
+                refused = await client.head(path)
+                assert (refused.status_code, refused.content) == (status, b""), path
+            wrong = await client.delete("/v1/events")
+            assert (wrong.status_code, wrong.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
+            assert (await client.options("/v1/events")).headers["allow"] == "GET, HEAD, OPTIONS"
+
+
 async def test_b6_a_booking_is_extended_paid_and_given_back_alike_through_both_doors(tmp_path):
     async with both(tmp_path) as (_, clients):
         told: dict[str, list[Any]] = {}

@@ -172,7 +172,7 @@ def test_two_workers_on_redis_survive_a_worker_killed_and_redis_wiped(own_valkey
         assert sub(fresh) > 200, "nobody gets a place that somebody has"
     finally:
         served.close()
-    assert served.process.returncode in (0, -signal.SIGTERM), served.log()
+    assert served.process.returncode == 0, served.log()
 
 
 def test_a_join_with_altcha_needs_work_and_gets_a_place(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_the_prequeue_is_drawn_and_anybody_can_check_it(tmp_path: Path) -> None:
         ({"human": "magic"}, "must be one of none, altcha, turnstile, hcaptcha"),
         ({"events": ""}, "at least one room"),
         ({"port": "99999"}, "from 0 to 65535"),
-        ({"capacity": "many"}, "must be int"),
+        ({"capacity": "many"}, "must be a whole number"),
     ],
 )
 def test_wrong_settings_stop_the_start_with_one_sentence(settings: dict[str, Any], words: str) -> None:

@@ -52,7 +52,7 @@ async def test_json_answers_have_entity_tags_and_304(tmp_path):
 async def test_options_names_every_method_of_a_path(tmp_path):
     async with a_platform(tmp_path) as platform, a_client(platform) as client:
         allowed = await client.options("/v1/bookings/bkg_x/refunds")
-        assert (allowed.status_code, allowed.headers["allow"]) == (204, "GET, OPTIONS, POST")
+        assert (allowed.status_code, allowed.headers["allow"]) == (204, "GET, HEAD, OPTIONS, POST")
         wrong = await client.put("/v1/bookings/bkg_x/refunds")
         assert (wrong.status_code, wrong.json()["code"]) == (405, "method_not_allowed")
 

@@ -12,7 +12,8 @@ import msgspec
 
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.model.event_search import EventSearch
-from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.events import Event, EventStatus
+from frontrow.boxoffice.model.show_dates import MAX_DATES
 from frontrow.boxoffice.model.venues import Plan, Venue
 
 
@@ -20,6 +21,8 @@ class EventIndex(Protocol):
     """What the event list needs from the ledger."""
 
     async def find_events(self, search: EventSearch) -> tuple[list[Event], bool]: ...
+
+    async def dates_of_show(self, show_id: str, from_us: int, limit: int) -> list[Event]: ...
 
     async def seats_left(self, event_ids: Sequence[str]) -> dict[str, int]: ...
 
@@ -42,12 +45,13 @@ class ListingPage(msgspec.Struct, frozen=True):
 
 
 class FreeSeats(msgspec.Struct, frozen=True):
-    """Free seats of a section or a price tier. `price_minor` is 0 for sections."""
+    """Free seats of a section or a price tier, with the price as it is shown and the fee beside it (0 for sections)."""
 
     name: str
     free: int
     size: int
     price_minor: int = 0
+    fee_minor: int = 0
 
 
 class EventAvailability(msgspec.Struct, frozen=True):
@@ -71,14 +75,24 @@ class EventBrowser:
     async def search(self, search: EventSearch) -> ListingPage:
         """One page of the events that a search finds."""
         shown, more = await self._catalogue.find_events(search)
+        listings = await self._listings(shown)
+        return ListingPage(listings, (shown[-1].starts_at_us, shown[-1].id) if more else None)
+
+    async def dates_of(self, event: Event, now_us: int) -> tuple[Listing, ...]:
+        """The public dates of the event's show that have not started, the event itself included."""
+        if not event.show_id:
+            return await self._listings([event])
+        found = await self._catalogue.dates_of_show(event.show_id, now_us, MAX_DATES)
+        return await self._listings([one for one in found if one.status is not EventStatus.DRAFT])
+
+    async def _listings(self, shown: Sequence[Event]) -> tuple[Listing, ...]:
         venue_ids = sorted({event.venue_id for event in shown})
         venues, left = await asyncio.gather(
             asyncio.gather(*(self._catalogue.venue(venue_id) for venue_id in venue_ids)),
             self._catalogue.seats_left([event.id for event in shown]),
         )
         by_id = dict(zip(venue_ids, venues, strict=True))
-        listings = tuple(Listing(event, by_id[event.venue_id], left.get(event.id)) for event in shown)
-        return ListingPage(listings, (shown[-1].starts_at_us, shown[-1].id) if more else None)
+        return tuple(Listing(event, by_id[event.venue_id], left.get(event.id)) for event in shown)
 
     def forget(self, event_id: str) -> None:
         """Drop what is cached for an event that is no longer sold here."""
@@ -92,9 +106,15 @@ class EventBrowser:
             FreeSeats(section.id, states.count(0, base, base + section.size), section.size)
             for base, section in zip(plan.bases, plan.sections, strict=True)
         )
-        prices = {tier.key: tier.price.minor for tier in sale.event.tiers}
+        prices = sale.prices.tiers
         tiers = tuple(
-            FreeSeats(key, sum(states.count(0, *ends) for ends in own), sum(b - a for a, b in own), prices.get(key, 0))
+            FreeSeats(
+                key,
+                sum(states.count(0, *ends) for ends in own),
+                sum(b - a for a, b in own),
+                prices[key].shown_minor,
+                prices[key].beside_minor,
+            )
             for key, own in self._ranges_by_tier(event_id, plan).items()
         )
         return EventAvailability(event_id, states.count(0), plan.size, sections, tiers)

@@ -7,8 +7,9 @@ every language with the same placeholders and plural forms.
 """
 
 import functools
+import secrets
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from frontrow.core.money import Money
 
 _FOLDER: Final = "frontrow.boxoffice.messaging"
 _RIGHT_TO_LEFT_LETTERS: Final = ("R", "AL")
+_CUT: Final = f"\x1e{secrets.token_hex(8)}\x1e"  # between texts that are filled as one; no name can contain it
 
 
 class KindTexts(msgspec.Struct, frozen=True):
@@ -95,9 +97,11 @@ class MessageWriter:
         """Every value as part of a sentence in this language."""
         return {name: self.value(value) for name, value in values.items()}
 
-    def fill(self, text: str, localised: Mapping[str, Any]) -> str:
-        """Fill the template with values that are localised already."""
-        return _template(text, self._html).render(localised, count=self.count)
+    def fill(self, texts: Sequence[str], localised: Mapping[str, Any]) -> list[str]:
+        """Fill templates with values that are localised already. They are filled as one, because a template costs
+        more to begin than to fill."""
+        filled = _template(_CUT.join(texts), self._html).render(localised, count=self.count)
+        return filled.split(_CUT)
 
     def value(self, value: Any) -> Any:
         """Money, times and names as part of a sentence; anything else unchanged."""
@@ -116,8 +120,8 @@ class MessageWriter:
 
     def name(self, text: str) -> str:
         """A value inside a sentence, isolated if its direction could differ from the sentence's."""
-        mixed = self.formats.right_to_left or any(
-            unicodedata.bidirectional(letter) in _RIGHT_TO_LEFT_LETTERS for letter in text
+        mixed = self.formats.right_to_left or (
+            not text.isascii() and any(unicodedata.bidirectional(letter) in _RIGHT_TO_LEFT_LETTERS for letter in text)
         )
         if self._html:
             return Markup("<bdi>{}</bdi>").format(text) if mixed and text else escape(text)
@@ -125,20 +129,29 @@ class MessageWriter:
 
     def moment(self, moment: Moment) -> str:
         """Day, time, and the city of the time zone."""
-        formats = self.formats
-        parts = {
-            "day": formats.day(moment),
-            "time": formats.clock_time(moment),
-            "city": formats.city(moment.time_zone),
-        }
-        return self.name(_template(self._texts.moment, False).render(parts))
+        return self.name(_moment_text(self.language, moment))
 
     def count(self, name: str, number: int) -> str:
         """A count of something, in the plural form that the language needs."""
-        forms = self._texts.counts[name]
-        form = forms.get(self.formats.plural(number), forms["other"])
-        text = _template(form, self._html).render(n=self.formats.number(number))
+        text = _count_text(self.language, name, number)
         return Markup(text) if self._html else text  # noqa: S704 - our own text and a number
+
+
+@functools.lru_cache(2_000)
+def _moment_text(language: str, moment: Moment) -> str:
+    formats = formats_of(language)
+    parts = {
+        "day": formats.day(moment),
+        "time": formats.clock_time(moment),
+        "city": formats.city(moment.time_zone),
+    }
+    return _template(languages()[language].moment, False).render(parts)
+
+
+@functools.lru_cache(2_000)
+def _count_text(language: str, name: str, number: int) -> str:
+    forms, formats = languages()[language].counts[name], formats_of(language)
+    return _template(forms.get(formats.plural(number), forms["other"]), False).render(n=formats.number(number))
 
 
 def render(kind: str, locale: str, about: Mapping[str, Any], *, url: str = "", html: bool = True) -> RenderedMessage:
@@ -147,12 +160,18 @@ def render(kind: str, locale: str, about: Mapping[str, Any], *, url: str = "", h
     language = languages()[name]
     texts = language.kinds[kind]
     values = {"buyer": "", "tickets": [], "receipt": None, **about}
+    closing = language.closing if texts.closing is None else texts.closing
+    body = (language.greeting, *texts.lines, closing)
     plain = MessageWriter(name)
-    localised = plain.localised(values)
-    subject = _one_line(plain.fill(texts.subject, localised))  # a line break in a name must not become a header
-    text = _body("message.txt", plain, language, texts, values, subject, url)
-    page = _body("message.html", MessageWriter(name, html=True), language, texts, values, subject, url) if html else ""
-    return RenderedMessage(subject, text, page, _one_line(plain.fill(texts.short, localised)))
+    subject, short, *text_parts = plain.fill((texts.subject, texts.short, *body), plain.localised(values))
+    subject = _one_line(subject)  # a line break in a name must not become a header
+    text = _body("message.txt", plain, language, texts, values, text_parts, subject, url)
+    page = ""
+    if html:
+        writer = MessageWriter(name, html=True)
+        parts = list(map(Markup, writer.fill(body, writer.localised(values))))  # their values are escaped
+        page = _body("message.html", writer, language, texts, values, parts, subject, url)
+    return RenderedMessage(subject, text, page, _one_line(short))
 
 
 def _one_line(text: str) -> str:
@@ -165,17 +184,17 @@ def _body(
     language: Language,
     texts: KindTexts,
     values: Mapping[str, Any],
+    parts: Sequence[str],
     subject: str,
     url: str,
 ) -> str:
-    text_of: Callable[[str], str] = functools.partial(writer.fill, localised=writer.localised(values))
-    mark = Markup if layout.endswith(".html") else str  # the values were escaped by their own templates
+    greeting, *lines, closing = parts
     frame = {
         "language": writer.language,
         "direction": writer.formats.direction,
         "subject": subject,
-        "greeting": mark(text_of(language.greeting)),
-        "lines": [mark(line) for line in map(text_of, texts.lines) if line.strip()],
+        "greeting": greeting,
+        "lines": [line for line in lines if line.strip()],
         "action": texts.action,
         "url": url,
         "tickets": values["tickets"],
@@ -184,7 +203,7 @@ def _body(
         "percent": writer.formats.percent,
         "day": functools.partial(_day_of, writer, values["receipt"]),
         "words": language.words,
-        "closing": mark(text_of(language.closing if texts.closing is None else texts.closing)),
+        "closing": closing,
     }
     return _layout(layout).render(frame)
 

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Protocol
 
 from frontrow.boxoffice.messaging.notifications import Notifier
+from frontrow.boxoffice.model.booking_search import BookingSearch, read_search
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, MoveRefused
-from frontrow.boxoffice.model.email_addresses import checked_email
+from frontrow.boxoffice.model.email_addresses import checked_email, is_email
 from frontrow.boxoffice.model.event_changes import Change, Editor, ReseatRefused
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.payments import Refund
@@ -17,7 +18,7 @@ from frontrow.boxoffice.model.venues import Plan, UnknownSeats
 from frontrow.boxoffice.organising.reseating import Reseater
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.core.clock import Clock
-from frontrow.core.errors import Refused
+from frontrow.core.errors import InvalidInput, Refused
 
 MAX_SEATS: Final = 100  # per request
 
@@ -32,6 +33,12 @@ class BookingBook(Protocol):
     async def bookings_by_name(self, event_id: str, words: Sequence[str], before: int, limit: int) -> list[Booking]: ...
 
     async def bookings_on_seat(self, event_id: str, seat: int, before: int, limit: int) -> list[Booking]: ...
+
+    async def bookings_by_part(
+        self, event_id: str, search: BookingSearch, before: int, limit: int
+    ) -> list[Booking]: ...
+
+    async def change_email(self, booking: Booking, email: str, change: Change) -> bool: ...
 
     async def note(self, change: Change) -> None: ...
 
@@ -59,6 +66,22 @@ class OrganiserBookings:
     ) -> None:
         self._ledger, self._refunds, self._reseater, self._notifier = ledger, refunds, reseater, notifier
         self._plan_of, self._clock = plan_of, clock
+
+    async def find(self, event: Event, text: str, before: int, limit: int) -> list[Booking]:
+        """Bookings found by a booking's number or a part of it, a seat, or a part of a name or an e-mail address."""
+        search = read_search(text, await self._plan_of(event.plan_hash))
+        book = self._ledger.organiser
+        if search.booking_id:
+            return await self.by_id(event, search.booking_id)
+        if search.seat is not None:
+            return await book.bookings_on_seat(event.id, search.seat, before, limit)
+        exact = await book.bookings_by_email(event.id, search.email, before, limit) if search.email else []
+        if exact or (before and search.email):
+            return exact
+        found = {one.fence: one for one in await book.bookings_by_name(event.id, search.words, before, limit)}
+        if search.needs_scan:
+            found |= {one.fence: one for one in await book.bookings_by_part(event.id, search, before, limit)}
+        return [found[fence] for fence in sorted(found, reverse=True)[:limit]]
 
     async def by_id(self, event: Event, booking_id: str) -> list[Booking]:
         """The booking with this number, if it is of this event."""
@@ -139,6 +162,20 @@ class OrganiserBookings:
         if booking.state is not BookingState.CONFIRMED or not await self._notifier.resend_confirmation(booking):
             return False
         await self._ledger.organiser.note(self._change(editor, "resend", event, {"booking": booking.id}))
+        return True
+
+    async def change_email(self, editor: Editor, event: Event, booking: Booking, email: str) -> bool:
+        """Correct the buyer's address, and send the tickets there. Returns whether anything changed.
+
+        `EmailChangeRefused` for buyers with an account, and for those who bought from other organisers too.
+        """
+        if not is_email(email):
+            raise InvalidInput("this is not an e-mail address; one is like ada@example.org", param="email")
+        change = self._change(editor, "change_email", event, {"booking": booking.id})
+        if not await self._ledger.organiser.change_email(booking, checked_email(email), change):
+            return False
+        if booking.state is BookingState.CONFIRMED:
+            await self._notifier.resend_confirmation(booking)
         return True
 
     def _change(self, editor: Editor, act: str, event: Event, detail: dict[str, Any]) -> Change:

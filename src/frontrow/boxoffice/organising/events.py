@@ -25,14 +25,15 @@ from frontrow.boxoffice.model.events import (
     EventNotFound,
     EventStatus,
     Fee,
+    FeesShown,
     PriceTier,
     RefundPolicy,
     check_event,
 )
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.model.people import checked_name
-from frontrow.boxoffice.model.receipts import SELLERS_TAX
 from frontrow.boxoffice.model.room_rules import HUMAN_CHECKS, FixedOncePublished, RoomRules, check_change, check_rules
+from frontrow.boxoffice.model.taxes import SELLERS_TAX
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
 from frontrow.boxoffice.organising.venues import VenueBook, Venues
 from frontrow.boxoffice.ports.ledger import Catalogue
@@ -70,8 +71,10 @@ class EventEdit(msgspec.Struct, frozen=True, kw_only=True):
     card_tries: int | None = None
     room: RoomRules | None = None  # only its fields that are not None
     rotating_codes: bool | None = None
+    transfers_allowed: bool | None = None
     tax_basis_points: int | None = None  # SELLERS_TAX: the seller's own rate
     presale_starts_at_us: int | None = None  # 0: no presale
+    fees_shown: FeesShown | None = None
 
     def fields(self) -> list[str]:
         """The fields it changes."""
@@ -91,6 +94,8 @@ class EventBook(VenueBook, Protocol):
     async def event_document(self, event_id: str) -> str | None: ...
 
     async def add_event(self, event: Event, change: Change) -> bool: ...
+
+    async def add_dates(self, was: str, event: Event, dates: Sequence[Event], change: Change) -> int | None: ...
 
     async def swap_event(self, was: str, event: Event, change: Change, more: Sequence[Query] = ()) -> bool: ...
 
@@ -127,9 +132,17 @@ class OrganiserEvents:
         self.room_defaults, self.human_checks = (room_defaults or RoomRules()).filled(RoomRules()), human_checks
         self.venues = Venues(ledger, clock, ids, work)
 
+    async def read(self, editor: Editor, event_id: str) -> tuple[Event, str]:
+        """The event and its document as stored. Another organiser's event raises `EventNotFound`."""
+        document = await self._ledger.organiser.event_document(event_id)
+        event = msgspec.json.decode(document, type=Event) if document is not None else None
+        if document is None or event is None or not event.organiser_id or event.organiser_id != editor.organiser_id:
+            raise EventNotFound(f"there is no event {event_id[:60]}", event=event_id[:60])
+        return event, document
+
     async def get(self, editor: Editor, event_id: str) -> VersionedEvent:
         """The event as it is now. Another organiser's event raises `EventNotFound`."""
-        event, document = await self._read(editor, event_id)
+        event, document = await self.read(editor, event_id)
         return VersionedEvent(event, tag_of(document))
 
     async def create(self, editor: Editor, edit: EventEdit) -> VersionedEvent:
@@ -147,8 +160,9 @@ class OrganiserEvents:
 
     async def copy(self, editor: Editor, event_id: str, name: str) -> VersionedEvent:
         """Create a draft from another event: its plan, prices, rules and dates, but nothing of its sale."""
-        event, _ = await self._read(editor, event_id)
-        draft = replace(event, id=self._ids.new("evt"), name=checked_name(name), status=EventStatus.DRAFT, paused=False)
+        event, _ = await self.read(editor, event_id)
+        draft = replace(event, id=self._ids.new("evt"), name=checked_name(name), status=EventStatus.DRAFT)
+        draft = replace(draft, paused=False, show_id="")
         change = Change(editor, "create_event", draft.id, self._clock(), {"like": event.id})
         await self._ledger.organiser.add_event(draft, change)
         return await self.get(editor, draft.id)
@@ -156,7 +170,7 @@ class OrganiserEvents:
     async def change(self, editor: Editor, event_id: str, edit: EventEdit, tag: str | None = None) -> VersionedEvent:
         """Change some fields of the event."""
         for _ in range(MAX_TRIES):
-            event, document = await self._read(editor, event_id)
+            event, document = await self.read(editor, event_id)
             check_tag(tag, tag_of(document))
             _check_editable(event, edit)
             changed = await self._apply_edit(editor, event, edit)
@@ -179,7 +193,7 @@ class OrganiserEvents:
                 raise InvalidInput("the show has already started; move its start to the future", param="starts_at")
             return replace(event.moved(EventMove.PUBLISH), room=self.rules_of(event))
 
-        event, _ = await self._read(editor, event_id)
+        event, _ = await self.read(editor, event_id)
         check_event(event, await self.venues.plan(event.plan_hash))
         return await self._move(editor, event_id, "publish_event", published, tag)
 
@@ -227,7 +241,7 @@ class OrganiserEvents:
         more: Sequence[Query] = (),
     ) -> VersionedEvent:
         for _ in range(MAX_TRIES):
-            event, document = await self._read(editor, event_id)
+            event, document = await self.read(editor, event_id)
             check_tag(tag, tag_of(document))
             moved = make(event)
             if moved == event:
@@ -236,13 +250,6 @@ class OrganiserEvents:
             if await self._ledger.organiser.swap_event(document, moved, change, more):
                 return await self.get(editor, event_id)
         raise ChangedMeanwhile("this event is being changed by others; try again", param="If-Match")
-
-    async def _read(self, editor: Editor, event_id: str) -> tuple[Event, str]:
-        document = await self._ledger.organiser.event_document(event_id)
-        event = msgspec.json.decode(document, type=Event) if document is not None else None
-        if document is None or event is None or not event.organiser_id or event.organiser_id != editor.organiser_id:
-            raise EventNotFound(f"there is no event {event_id[:60]}", event=event_id[:60])
-        return event, document
 
     async def _apply_edit(self, editor: Editor, event: Event, edit: EventEdit) -> Event:
         """The event with the edit applied and checked."""
@@ -265,7 +272,7 @@ class OrganiserEvents:
         plan = await self.venues.plan(changed.plan_hash)
         if wanted is not None:
             changed = replace(changed, withheld=await self._withheld(event, plan, wanted))
-        _check(changed, plan)
+        check_draft(changed, plan)
         return changed
 
     async def _plan_of(self, editor: Editor, venue_id: str) -> str:
@@ -307,7 +314,7 @@ def _check_editable(event: Event, edit: EventEdit) -> None:
                 raise FixedOncePublished(f"{param} is fixed once the event is published", param=param)
 
 
-def _check(event: Event, plan: Plan) -> None:
+def check_draft(event: Event, plan: Plan) -> None:
     """Check the event. A draft may have no prices yet; everything else must be valid."""
     unpriced = event.status is EventStatus.DRAFT and not event.tiers
     filler = tuple(PriceTier(key, Money(0, event.currency)) for key in plan.tiers)

@@ -162,6 +162,10 @@ class Catalogue(Protocol):
         """Events ordered by (starts_at_us, id), from after that pair on."""
         ...
 
+    async def dates_of_show(self, show_id: str, from_us: int, limit: int) -> list[Event]:
+        """The dates of one show that start at `from_us` or later, drafts included, in order of their start."""
+        ...
+
     async def find_events(self, search: EventSearch) -> tuple[list[Event], bool]:
         """A page of search results in the same order, and whether there are more."""
         ...

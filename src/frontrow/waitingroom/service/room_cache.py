@@ -19,7 +19,7 @@ from frontrow.waitingroom.model.admission import expected_claims, grace_of, read
 from frontrow.waitingroom.model.config import Phase
 from frontrow.waitingroom.model.errors import PlaceInvalid, RoomUnknown
 from frontrow.waitingroom.model.results import PlaceStatus, RoomView
-from frontrow.waitingroom.model.room_state import RoomState
+from frontrow.waitingroom.model.room_state import LaneState, RoomState
 from frontrow.waitingroom.model.window import PlaceState, Reason, Wait, band_s, estimate
 from frontrow.waitingroom.ports import EndedVisit, PlaceKey
 
@@ -207,6 +207,7 @@ class CachedRoom:
             wait = self._wait(ahead, place.lane)
         else:
             place_state, ahead, wait = PlaceState.EXPIRED if position <= lane.lo else PlaceState.ACTIVE, 0, NO_WAIT
+        called_next = wait.high_s is None and self._is_called_next(lane, ahead)
         return PlaceStatus(
             self.event,
             place_state,
@@ -215,13 +216,19 @@ class CachedRoom:
             position,
             ahead,
             wait,
-            self._poll_after_s(wait),
+            _LEAST if called_next else self._poll_after_s(wait),
             state.epoch,
             state.message_no,
         )
 
-    def _forms_of(self, lane: int) -> tuple[bytes, bytes, bytes, bytes]:
-        """The JSON of a status in this lane without its numbers: waiting (estimated or not), active, expired."""
+    def _is_called_next(self, lane: LaneState, ahead: int) -> bool:
+        """Whether somebody with so many ahead is among the first whom a room that opened a moment ago lets in. How
+        fast it goes is not known yet, but it is soon."""
+        return lane.hi == 0 and not self._held and ahead < self.state.config.capacity
+
+    def _forms_of(self, lane: int) -> tuple[bytes, bytes, bytes, bytes, bytes]:
+        """The JSON of a status in this lane without its numbers: waiting (estimated, not, among the first), active,
+        expired."""
         state, name = self.state, self._lane_names[lane]
         nothing = PlaceStatus(
             self.event, PlaceState.WAITING, state.phase, name, 0, 0, UNKNOWN, 0, state.epoch, state.message_no
@@ -240,16 +247,13 @@ class CachedRoom:
             b'"position":%%d,"ahead":%%d,"wait":{"low_s":%%d,"high_s":%%d,"reason":%b},"poll_after_s":%%d' % reason
         )
         not_estimated = (
-            b'"position":%%d,"ahead":%%d,"wait":{"low_s":null,"high_s":null,"reason":%b},"poll_after_s":%d'
-            % (
-                reason,
-                poll_s[0],
-            )
+            b'"position":%%d,"ahead":%%d,"wait":{"low_s":null,"high_s":null,"reason":%b},"poll_after_s":' % reason
         )
         waiting = b'"waiting"'
         return (
             form(waiting, estimated),
-            form(waiting, not_estimated),
+            form(waiting, not_estimated + b"%d" % poll_s[0]),
+            form(waiting, not_estimated + b"%d" % _LEAST),
             form(b'"active"', no_wait),
             form(b'"expired"', no_wait),
         )
@@ -265,13 +269,13 @@ class CachedRoom:
         if lane is None or position <= lane.drawn or position > self.shown[number]:
             position = self.position_of(place)  # only needed for a drawn place, or one beyond those seen before
             lane = self.state.lanes[number]
-        estimated, not_estimated, active, expired = self._forms[number]
+        estimated, not_estimated, called_next, active, expired = self._forms[number]
         if position <= lane.hi:
             return (expired if position <= lane.lo else active) % position
         ahead = position - lane.hi - 1
         rate_milli = self.rates_milli[number]
         if rate_milli <= 0 or self._held:
-            return not_estimated % (position, ahead)
+            return (called_next if self._is_called_next(lane, ahead) else not_estimated) % (position, ahead)
         low_s, high_s = band_s(ahead, rate_milli)
         poll_s = high_s // _SHARE
         return estimated % (

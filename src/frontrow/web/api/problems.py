@@ -66,6 +66,7 @@ PROBLEMS: Final[dict[str, Advice]] = {
     "room_unknown": Advice(404, "Check the event's id; it may not be on sale."),
     "signup_not_found": Advice(404, "Use the complete link from the email."),
     "ticket_not_found": Advice(404, "Check the booking's tickets; a returned ticket no longer exists."),
+    "transfer_not_found": Advice(404, "Use the complete link from the email."),
     "venue_not_found": Advice(404, "Check the id."),
     "waitlist_entry_not_found": Advice(404, "Join the waitlist first."),
     "webhook_not_found": Advice(404, "Check the id; the webhook may have been removed."),
@@ -99,6 +100,7 @@ PROBLEMS: Final[dict[str, Advice]] = {
     "refund_refused": Advice(409, "Ask the organiser; the event's refund policy does not allow it."),
     "refused": Advice(409, "Read the detail; repeating the request changes nothing."),
     "registration_closed": Advice(409, "Check the presale's times; `reason` says why."),
+    "email_change_refused": Advice(409, "Ask the buyer to change it in their account, or to contact support."),
     "reseat_refused": Advice(409, "Choose free seats of the same price."),
     "room_closed": Advice(409, "Ask the organiser; the room is closed."),
     "rules_are_set": Advice(409, "Use the existing rules; a waitlist's rules are set once."),
@@ -111,6 +113,8 @@ PROBLEMS: Final[dict[str, Advice]] = {
     "stay_too_long": Advice(409, "Join the waiting room again."),
     "ticket_revoked": Advice(409, "Ask the buyer for a valid ticket; this one was cancelled or returned."),
     "ticket_scanned": Advice(409, "Undo the admission at the door first; somebody is inside with this ticket."),
+    "ticket_transferred": Advice(409, "Return your other tickets; this one belongs to the person it was sent to."),
+    "transfer_refused": Advice(409, "Ask the sender, or the organiser; `reason` says why."),
     "too_many_endpoints": Advice(409, "Remove a webhook of this event first."),
     "hold_ended": Advice(410, "Choose seats again; any amount reserved on the card is released."),
     "offer_over": Advice(410, "Stay on the waitlist for the next offer."),
@@ -219,7 +223,7 @@ def on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Resp
         problem.param = str(extra[0].get("key", "")) or None
     answer = response(problem_answer(problem))
     for name, value in (error.headers or {}).items():
-        answer.headers[name] = value
+        answer.headers[name] = value.replace("GET,", "GET, HEAD,") if name.lower() == "allow" else value
     return answer
 
 

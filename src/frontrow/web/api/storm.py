@@ -16,7 +16,7 @@ from frontrow.web.platform.storm_consent import MAX_CHARS, read_consent
 
 
 class StormAsked(msgspec.Struct, forbid_unknown_fields=True):
-    token: Annotated[str, msgspec.Meta(max_length=MAX_CHARS, examples=["frs_evt_….1800000000.…"])]
+    token: Annotated[str, msgspec.Meta(max_length=MAX_CHARS, examples=["frt_evt_….1800000000.…"])]
 
 
 class StormAllowed(msgspec.Struct):

@@ -13,12 +13,20 @@ import msgspec
 
 from frontrow.boxoffice.catalogue.event_listing import EventBrowser, FreeSeats, Listing
 from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
+from frontrow.boxoffice.model.prices import PriceList, cheapest_minor
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.door.door_limits import DoorLimits
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
-from frontrow.web.endpoints.messages import JSON, EndpointRequest, EndpointResponse, encode_json, problem_answer
+from frontrow.web.endpoints.messages import (
+    JSON,
+    SHARED_CACHE,
+    EndpointRequest,
+    EndpointResponse,
+    encode_json,
+    problem_answer,
+)
 from frontrow.web.endpoints.room_context import Result
 from frontrow.web.platform.event_openings import Openings
 
@@ -51,12 +59,20 @@ class EventSummary(msgspec.Struct):
 
 
 class FreeView(msgspec.Struct):
-    """Free seats of a section or a price tier."""
+    """Free seats of a section or a price tier. A seat costs `price` plus `fee`; 0 if the price includes the fees."""
 
     name: str
     free: int
     seats: int
     price: MoneyView | None = None
+    fee: MoneyView | None = None
+
+
+class BookingFeeView(msgspec.Struct):
+    """A fee that is paid once per booking."""
+
+    name: str
+    amount: MoneyView
 
 
 class EventView(EventSummary):
@@ -71,6 +87,12 @@ class EventView(EventSummary):
     seats: int = 0
     sections: list[FreeView] = []
     tiers: list[FreeView] = []
+    fees_shown: Annotated[
+        str,
+        msgspec.Meta(examples=["included"], description="`included` in every price, or `beside` every price"),
+    ] = "included"
+    booking_fees: list[BookingFeeView] = []
+    show: Annotated[str, msgspec.Meta(description="shared by the dates of one show; empty: it has one date")] = ""
 
 
 class ShownEvents(Protocol):
@@ -148,7 +170,7 @@ class EventViews:
         position = self._position(event_id)
         body = encode_json(self._view(event, venue))
         tag = b'"' + hashlib.blake2s(body, digest_size=9).hexdigest().encode() + b'"'
-        answer = EndpointResponse(200, JSON + b"etag: " + tag + b"\r\n", body)
+        answer = EndpointResponse(200, JSON + SHARED_CACHE + b"etag: " + tag + b"\r\n", body)
         cached = CachedEvent(event, position, time.monotonic() + CACHE_S, tag, answer)
         self.built += 1
         if sold_here:  # other events are too many to cache, and rarely requested
@@ -183,6 +205,12 @@ class EventViews:
             max_per_person=event.max_per_person,
             hold_s=event.hold_ttl_s,
             card_tries=event.card_tries,
+            fees_shown=event.fees_shown.value,
+            booking_fees=[
+                BookingFeeView(fee.name, MoneyView(fee.amount_minor, event.currency))
+                for fee in PriceList(event).booking_fees
+            ],
+            show=event.show_id,
         )
 
     def _ip(self, request: EndpointRequest) -> str:
@@ -194,18 +222,19 @@ class EventViews:
 def _respond(cached: CachedEvent, request: EndpointRequest) -> EndpointResponse:
     given = request.header(b"if-none-match")
     if given is not None and cached.tag in given:
-        return EndpointResponse(304, b"etag: " + cached.tag + b"\r\n")
+        return EndpointResponse(304, SHARED_CACHE + b"etag: " + cached.tag + b"\r\n")
     return cached.answer
 
 
 def _tier(free: FreeSeats, currency: str) -> FreeView:
-    return FreeView(free.name, free.free, free.size, MoneyView(free.price_minor, currency))
+    price, fee = MoneyView(free.price_minor, currency), MoneyView(free.fee_minor, currency)
+    return FreeView(free.name, free.free, free.size, price, fee)
 
 
 def summary(listing: Listing) -> EventSummary:
     """An event as a list shows it."""
     event = listing.event
-    cheapest = min((tier.price.minor for tier in event.tiers), default=None)
+    cheapest = cheapest_minor(event)
     return EventSummary(
         event.id,
         event.name,

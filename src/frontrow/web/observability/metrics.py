@@ -17,7 +17,7 @@ from frontrow.web.observability.worker_metrics import Family, Sample, text
 from frontrow.web.platform.platform import Platform
 from frontrow.web.server.overload import Rank
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+CONTENT_TYPE: Final = "text/plain; version=0.0.4"  # the framework adds the charset
 STORES: Final = ("ledger", "claims", "room")
 
 

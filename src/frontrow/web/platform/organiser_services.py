@@ -9,6 +9,7 @@ from frontrow.boxoffice.organising.bookings import OrganiserBookings
 from frontrow.boxoffice.organising.events import OrganiserEvents
 from frontrow.boxoffice.organising.exports import Exports
 from frontrow.boxoffice.organising.sales_figures import SalesFigures
+from frontrow.boxoffice.organising.show_dates import ShowDates
 from frontrow.boxoffice.organising.waitlists import OrganiserWaitlists
 from frontrow.boxoffice.organising.webhooks import ManagedWebhooks
 from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
@@ -22,6 +23,7 @@ class OrganiserServices:
     """What organisers' handlers use besides the fans' services."""
 
     organise: OrganiserEvents
+    dates: ShowDates
     bookings: OrganiserBookings
     waitlists: OrganiserWaitlists
     webhooks: ManagedWebhooks

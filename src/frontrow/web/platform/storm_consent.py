@@ -14,7 +14,7 @@ from frontrow.core.clock import US_PER_S
 from frontrow.core.derived_keys import Secrets
 from frontrow.core.errors import Forbidden
 
-STORM_PREFIX: Final = "frs_"
+STORM_PREFIX: Final = "frt_"
 MAC_BYTES: Final = 16
 MAX_CHARS: Final = 200
 _PURPOSE: Final = "storm consent"
@@ -33,7 +33,7 @@ class StormConsent:
 
 
 def write_consent(secrets: Secrets, consent: StormConsent) -> str:
-    """The token: `frs_<event>.<end in seconds>.<signature>`."""
+    """The token: `frt_<event>.<end in seconds>.<signature>`."""
     signed = f"{consent.event_id}.{consent.until_s}"
     return f"{STORM_PREFIX}{signed}.{_sign(secrets, signed)}"
 

@@ -10,6 +10,7 @@ import os
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -25,8 +26,17 @@ from frontrow.web.observability.room_metrics import write_room_counts
 from frontrow.web.observability.worker_metrics import Board
 from frontrow.web.room.app import Endpoints, hot_routes, room_app, rooms_of
 from frontrow.web.server.address_caps import AddressCaps
+from frontrow.web.server.head_requests import HeadRequests
 
 log = logging.getLogger("frontrow.room")
+
+
+class RoomServer(uvicorn.Server):
+    """uvicorn's server; a signal ends it in order, with exit code 0."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        self._captured_signals.clear()  # raised again they would kill the process before its stores are closed
 
 
 def read_settings(path: str | None, changes: dict[str, Any] | None = None) -> RoomSettings:
@@ -55,19 +65,25 @@ def listen(settings: RoomSettings) -> socket.socket:
 async def serve_rooms(endpoints: Endpoints, settings: RoomSettings, sockets: list[socket.socket]) -> None:
     """Serve in this process until told to stop."""
     board = Board.of_workers(Path(settings.folder), settings.workers)
-    app = room_app(endpoints, root_event=settings.root_event, board=board)
+    app: Any = HeadRequests(room_app(endpoints, root_event=settings.root_event, board=board))
     routes = hot_routes(endpoints, root_event=settings.root_event) if settings.hot_lane else {}
     is_proxy = rooms_of(endpoints).entry.is_proxy
     http: Any = lane(routes, caps=AddressCaps(settings.max_connections_per_address, settings.uncapped, is_proxy))
     config = uvicorn.Config(
-        app, http=http, loop="none", log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=5
+        app,
+        http=http,
+        loop="none",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=5,
     )
     log.info(
         "room open", extra={"rooms": list(settings.events), "human": settings.human, "hot_lane": settings.hot_lane}
     )
     gc_tuning.freeze_after_startup()
     async with _counting(settings, rooms_of(endpoints), board), _balancing(endpoints):
-        await uvicorn.Server(config).serve(sockets=sockets)
+        await RoomServer(config).serve(sockets=sockets)
 
 
 @contextlib.asynccontextmanager

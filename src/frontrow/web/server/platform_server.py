@@ -20,6 +20,7 @@ from frontrow.web.lane.protocol import LINGER_S, lane
 from frontrow.web.observability.traces import traced
 from frontrow.web.platform.platform import Platform
 from frontrow.web.server.address_caps import AddressCaps
+from frontrow.web.server.head_requests import HeadRequests
 from frontrow.web.server.overload_middleware import GuardedApp
 from frontrow.web.server.request_middleware import RequestIds
 from frontrow.web.server.waiting_start import wait_for_stores
@@ -61,7 +62,7 @@ def make_server(platform: Platform, routed: Litestar | None = None) -> DrainingS
     ids = RequestIds(limiter)
     front = front_of(routed or platform_app(platform), platform, ids)
     watch = platform.server.telemetry.watch(limiter.is_proxy, front.for_people)
-    app: Any = GuardedApp(traced(front, platform.settings.traces, limiter.is_proxy), watch)
+    app: Any = HeadRequests(GuardedApp(traced(front, platform.settings.traces, limiter.is_proxy), watch))
     table = platform.server.hot.routes if settings.hot_lane else {}
     overload = platform.settings.overload
     http: Any = lane(

@@ -74,6 +74,10 @@ class Words:
         translations: dict[str, str | tuple[str, ...]] = {**self._texts, **self._plurals}
         return {text: translations[text] for text in sorted(texts) if text in translations}
 
+    def rate(self, basis_points: int) -> str:
+        """A number of percent, such as 13 or 7.5."""
+        return str(format_decimal(Decimal(basis_points) / 100, locale=self._locale))
+
     def number(self, value: int) -> str:
         return self._number(value)
 
@@ -95,6 +99,11 @@ class Words:
         moment, where = datetime.fromtimestamp(at_us / US_PER_S, UTC), ZoneInfo(zone)
         day = format_skeleton("MMMd" if short else "yMMMEd", moment, tzinfo=where, locale=self._locale)
         return f"{day}, {format_time(moment, 'HH:mm', tzinfo=where, locale=self._locale)}"
+
+    def clock_time(self, at_us: int, zone: str = "UTC") -> str:
+        """The time of day as the clock at `zone` shows it."""
+        moment = datetime.fromtimestamp(at_us / US_PER_S, UTC)
+        return str(format_time(moment, "HH:mm", tzinfo=ZoneInfo(zone), locale=self._locale))
 
 
 def _fill(text: str, values: Mapping[str, Any]) -> str:

@@ -20,9 +20,11 @@ from frontrow.boxoffice.adapters.ledger.books.platform_keys import KeyBook
 from frontrow.boxoffice.adapters.ledger.books.sales_figures import SqlFiguresBook
 from frontrow.boxoffice.adapters.ledger.books.signups import SqlSignupBook
 from frontrow.boxoffice.adapters.ledger.books.ticket_returns import SqlReturnsBook
+from frontrow.boxoffice.adapters.ledger.books.ticket_transfers import SqlTransferBook
 from frontrow.boxoffice.adapters.ledger.books.tickets import SqlTicketBook
 from frontrow.boxoffice.adapters.ledger.books.waitlist import SqlWaitlistBook
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import BatchedReads
+from frontrow.boxoffice.adapters.ledger.engine.due_work import FACTS, HOLDS, DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import (
     CommitLine,
     LeaseFacts,
@@ -42,6 +44,7 @@ from frontrow.boxoffice.ports.people import PeopleBook
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.ports.returns import ReturnsBook
 from frontrow.boxoffice.ports.signups import SignupBook
+from frontrow.boxoffice.ports.transfers import TransferBook
 from frontrow.boxoffice.ports.waitlist import WaitlistBook
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import InvalidInput
@@ -86,15 +89,17 @@ class SqlLedger:
             name: BatchedReads(store, name, at, max_batch=max_batch, max_waiting=max_waiting)
             for name, at in KEY_COLUMNS.items()
         }
+        self.due_work = due = DueWork(store)
         line, reads = self.line, self.reads
         self.catalogue = SqlCatalogue(store, line, reads)
-        self.payments = SqlPaymentBook(store, line, reads)
+        self.payments = SqlPaymentBook(store, line, reads, due)
         self.tickets = SqlTicketBook(store, line, reads)
-        self.messages = SqlMessageBook(store, line, reads)
+        self.messages = SqlMessageBook(store, line, reads, due)
         self.waitlist = SqlWaitlistBook(store, line, reads)
         self.returns = SqlReturnsBook(store, line)
+        self.transfers = SqlTransferBook(store, line)
         self.people = SqlPeopleBook(store, line, reads)
-        self.organiser = OrganiserBook(store, line, reads, self.catalogue)
+        self.organiser = OrganiserBook(store, line, reads, self.catalogue, due)
         self.figures = SqlFiguresBook(store)
         self.signups = SqlSignupBook(store, line, self.messages)
         self.dead_letters = DeadLetterBook(store, line)
@@ -142,6 +147,8 @@ class SqlLedger:
         return cast(Booking, await self.line.submit(ask))
 
     async def expire_due(self, now_us: int, limit: int) -> list[ExpiredHold]:
+        if not await self.due_work.may_have(HOLDS, now_us):
+            return []
         return cast(list[ExpiredHold], await self.line.submit(ExpireHolds(now_us, _page(limit))))
 
     async def booking(self, booking_id: str) -> Booking | None:
@@ -173,6 +180,8 @@ class SqlLedger:
         return await self.store.time_us()
 
     async def lease_facts(self, now_us: int, lease_us: int, limit: int) -> list[OutboxFact]:
+        if not await self.due_work.may_have(FACTS, now_us):
+            return []
         return cast(list[OutboxFact], await self.line.submit(LeaseFacts(now_us, lease_us, _page(limit))))
 
     async def facts_published(self, numbers: Sequence[int], now_us: int) -> None:
@@ -206,7 +215,16 @@ if TYPE_CHECKING:  # mypy proves that the ledger and its books have the shape of
     def _fulfils_ports(
         ledger: SqlLedger,
     ) -> tuple[
-        Ledger, Catalogue, PaymentBook, TicketBook, MessageBook, WaitlistBook, ReturnsBook, PeopleBook, SignupBook
+        Ledger,
+        Catalogue,
+        PaymentBook,
+        TicketBook,
+        MessageBook,
+        WaitlistBook,
+        ReturnsBook,
+        TransferBook,
+        PeopleBook,
+        SignupBook,
     ]:
         return (
             ledger,
@@ -216,6 +234,7 @@ if TYPE_CHECKING:  # mypy proves that the ledger and its books have the shape of
             ledger.messages,
             ledger.waitlist,
             ledger.returns,
+            ledger.transfers,
             ledger.people,
             ledger.signups,
         )

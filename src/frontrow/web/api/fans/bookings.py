@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from litestar import Request, get, post
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import FromPath, JSONBody
+from litestar.params import FromPath, JSONBody, QueryParameter
 from litestar.types import ASGIApp
 
 from frontrow.boxoffice.model.bookings import BookingState
@@ -24,6 +24,7 @@ from frontrow.web.api.booking_bodies import (
 from frontrow.web.api.routes import ANY, own_checks
 from frontrow.web.endpoints import bookings as booking_calls
 from frontrow.web.endpoints.bookings import PayBody, make_priority_pass
+from frontrow.web.endpoints.json_values import MoneyView
 from frontrow.web.endpoints.room import await_answer
 from frontrow.web.endpoints.room_schema import PassView
 from frontrow.web.endpoints.seats import SeatName
@@ -37,6 +38,14 @@ class SeatsBody(msgspec.Struct, forbid_unknown_fields=True):
     """Seats of the booking. None named means all."""
 
     seats: SomeSeats = []
+
+
+class RefundQuote(msgspec.Struct):
+    """What a refund of these seats would pay now, and what the organiser would keep."""
+
+    seats: list[str]
+    amount: MoneyView
+    fee: MoneyView
 
 
 class RefundList(msgspec.Struct):
@@ -96,6 +105,28 @@ async def cancel_booking(platform: FromPlatform, caller: FromCaller, booking_id:
     elif booking.state is not BookingState.REFUNDED:
         booking = await platform.box_office.checkout.release(booking.id, booking.fence)
     return await booking_view(platform, booking)
+
+
+@get(
+    "/v1/bookings/{booking_id:str}/refund-quote",
+    operation_id="quote_refund",
+    summary="What a refund of seats would pay now; none named means all",
+    opt={"access": Access.OWNER, "problems": (409,)},
+)
+async def quote_refund(
+    platform: FromPlatform,
+    caller: FromCaller,
+    booking_id: FromPath[str],
+    seat: Annotated[list[str] | None, QueryParameter(max_items=100)] = None,
+) -> RefundQuote:
+    booking = await own_booking(platform, caller, booking_id)
+    some = await indexes(platform, booking, seat or [])
+    amount_minor, fee_minor = await platform.box_office.refunds.quote(booking, some)
+    return RefundQuote(
+        seat or await seat_ids(platform, booking.event_id, booking.seats),
+        MoneyView(amount_minor, booking.currency),
+        MoneyView(fee_minor, booking.currency),
+    )
 
 
 @post(
@@ -182,6 +213,7 @@ ROUTES: list[HTTPRouteHandler] = [
     get_booking,
     pay,
     cancel_booking,
+    quote_refund,
     ask_refund,
     list_refunds,
     return_tickets,

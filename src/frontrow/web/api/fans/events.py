@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any
 
+import msgspec
 from litestar import Request, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, QueryParameter
@@ -20,10 +21,11 @@ from frontrow.boxoffice.model.events import EventStatus
 from frontrow.web.api import FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.api.routes import own_checks
-from frontrow.web.endpoints.event_details import EventView
+from frontrow.web.endpoints.event_details import EventSummary, EventView, summary
 from frontrow.web.endpoints.event_list import CURSOR, EventPage, read_cursor
 from frontrow.web.endpoints.room import await_answer
 from frontrow.web.room.app import AnswerApp, read_request
+from frontrow.web.site.event_display import shown_event
 
 MAX_PRICE = 10**12
 MAX_FREE = 10**6
@@ -104,4 +106,21 @@ async def get_event(request: Request[Any, Any, Any], event_id: FromPath[str], pl
     return AnswerApp(await await_answer(platform.server.shown.event(event_id, await read_request(request))))
 
 
-ROUTES: list[HTTPRouteHandler] = [list_events, get_event]
+class OtherDates(msgspec.Struct):
+    """The dates of a show that are not over, in order of their start, the event itself included."""
+
+    dates: list[EventSummary]
+
+
+@get(
+    "/v1/events/{event_id:str}/dates",
+    operation_id="list_show_dates",
+    summary="The dates of the same show",
+    opt={"access": Access.PUBLIC, "problems": (404,)},
+)
+async def list_show_dates(event_id: FromPath[str], platform: FromPlatform) -> OtherDates:
+    event = await shown_event(platform, event_id)
+    return OtherDates([summary(one) for one in await platform.box_office.browse.dates_of(event, platform.clock())])
+
+
+ROUTES: list[HTTPRouteHandler] = [list_events, get_event, list_show_dates]

@@ -1,4 +1,4 @@
-"""An event's bookings for its organiser (B12, B13): search by id, e-mail, name, seat or state; refund; reseat."""
+"""An event's bookings for its organiser (B12, B13): search, refund, reseat, resend, correct the address."""
 
 from typing import Annotated
 
@@ -7,6 +7,7 @@ from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
+from frontrow.boxoffice.model.booking_search import MAX_SEARCH_CHARS
 from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.messages import NOBODY
@@ -80,6 +81,18 @@ class RefundAsked(msgspec.Struct, forbid_unknown_fields=True):
     reason: Annotated[str, msgspec.Meta(max_length=200, examples=["ill"])] = ""
 
 
+class EmailAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """The buyer's right address."""
+
+    email: Annotated[str, msgspec.Meta(max_length=254, examples=["ada@example.org"])]
+
+
+class SentView(msgspec.Struct):
+    """Whether an e-mail is on its way. It is not when the booking has no tickets or no address."""
+
+    sent: bool
+
+
 class ReseatAsked(msgspec.Struct, forbid_unknown_fields=True):
     """Move from the seats `leave` to the free seats `to`: as many, and at the same prices."""
 
@@ -90,13 +103,20 @@ class ReseatAsked(msgspec.Struct, forbid_unknown_fields=True):
 @get(
     ALL,
     operation_id="search_bookings",
-    summary="Bookings, newest first, by one of id, e-mail, name, seat and status",
+    summary="Bookings, newest first, by words (`q`), or by one of id, e-mail, name, seat and status",
     opt={"access": Access.staff("bookings:read")},
 )
 async def search_bookings(
     platform: FromPlatform,
     caller: FromCaller,
     event_id: FromPath[str],
+    q: Annotated[
+        str,
+        QueryParameter(
+            max_length=MAX_SEARCH_CHARS,
+            description="a part of a name, of an e-mail address or of a booking's number, or a seat",
+        ),
+    ] = "",
     email: Annotated[
         str, QueryParameter(max_length=254, description="purchases and live bookings of this address")
     ] = "",
@@ -110,11 +130,13 @@ async def search_bookings(
     limit: Limit = 20,
 ) -> OwnBookingPage:
     event = await own_event(platform, caller, event_id)
-    if sum(map(bool, (email, name, seat, status, booking))) > 1:
-        raise InvalidInput("search by one of booking, email, name, seat and status", param="email")
+    if sum(map(bool, (q, email, name, seat, status, booking))) > 1:
+        raise InvalidInput("search by one of q, booking, email, name, seat and status", param="email")
     before = read_number(cursor)
     bookings = platform.organiser.bookings
-    if booking:
+    if q:
+        page = await bookings.find(event, q, before, limit)
+    elif booking:
         page = await bookings.by_id(event, booking)
     elif email:
         page = await bookings.by_email(event, email, before, limit)
@@ -195,6 +217,39 @@ async def retry_refund(
     return await _own_refund(platform, refund, event.id)
 
 
+@post(
+    f"{ONE}/resend",
+    operation_id="resend_tickets",
+    summary="Send the tickets of a booking by e-mail again",
+    status_code=200,
+    opt={"access": Access.staff("refunds:write")},
+)
+async def resend_tickets(
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], booking_id: FromPath[str]
+) -> SentView:
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
+    return SentView(await platform.organiser.bookings.resend_tickets(editor_of(caller), event, booking))
+
+
+@post(
+    f"{ONE}/email",
+    operation_id="change_buyer_email",
+    summary="Correct the e-mail address of a buyer without an account; the tickets are sent there",
+    status_code=200,
+    opt={"access": Access.staff("refunds:write")},
+)
+async def change_buyer_email(
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    booking_id: FromPath[str],
+    data: JSONBody[EmailAsked],
+) -> OwnBookingView:
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
+    await platform.organiser.bookings.change_email(editor_of(caller), event, booking, data.email)
+    return (await _views(platform, event, [booking]))[0]
+
+
 async def _own_refund(platform: Platform, refund: Refund, event_id: str) -> OwnRefundView:
     view = await refund_view(platform, refund, event_id)
     failure = refund.failure if refund.state is RefundState.FAILED else ""
@@ -251,4 +306,6 @@ ROUTES: list[HTTPRouteHandler] = [
     list_failed_refunds,
     retry_refund,
     reseat_booking,
+    resend_tickets,
+    change_buyer_email,
 ]

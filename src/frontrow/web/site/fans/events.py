@@ -19,19 +19,21 @@ from frontrow.boxoffice.model.event_search import (
     MAX_QUERY_CHARS,
     EventSearch,
 )
-from frontrow.boxoffice.model.events import EventStatus
+from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.core.clock import US_PER_S
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.endpoints.json_values import time_text
-from frontrow.web.site.event_display import shown, shown_event
+from frontrow.web.platform.platform import Platform
+from frontrow.web.site.event_display import Shown, shown, shown_event
 from frontrow.web.site.fans.signups import before_sale
 from frontrow.web.site.languages import N_
-from frontrow.web.site.render import render
+from frontrow.web.site.render import GUESTS, render
 from frontrow.web.site.routes import page
 
 Asked = Request[Any, Any, Any]
 DAY_US: Final = 86_400 * US_PER_S
 PAGE: Final = 24
+GONE: Final = ("cancelled", "completed", "over")  # states of other dates that are not offered
 MAX_SEATS: Final = 100
 MAX_PRICE: Final = Decimal(10**9)
 WHENS: Final = {
@@ -127,6 +129,7 @@ async def events(request: Asked, platform: FromPlatform) -> Response[bytes]:
     return render(
         request,
         "events.html",
+        cache=GUESTS,
         found=listed,
         wanted=wanted,
         before=wanted.params(wanted.page - 1) if wanted.page > 1 else None,
@@ -190,13 +193,24 @@ async def event(request: Asked, platform: FromPlatform, caller: FromCaller, even
         request,
         "event.html",
         script="js/event.js",
+        cache=GUESTS,
         one=one,
         inside=inside,
         tiers=tiers,
         opens_at=time_text(event.opens_at_us if one.state == "soon" else event.sale_starts_at_us),
         now=time_text(platform.clock()),
         before=await before_sale(platform, caller, event, one.state),
+        dates=await _other_dates(platform, event),
     )
+
+
+async def _other_dates(platform: Platform, event: Event) -> list[Shown]:
+    """The dates of the same show that can still be visited, without this one."""
+    if not event.show_id:
+        return []
+    found = await platform.box_office.browse.dates_of(event, platform.clock())
+    dates = [shown(platform, one.event, one.venue) for one in found if one.event.id != event.id]
+    return [one for one in dates if one.state not in GONE]
 
 
 ROUTES: list[HTTPRouteHandler] = [events, event]

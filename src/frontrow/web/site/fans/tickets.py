@@ -1,25 +1,30 @@
 """After the purchase: tickets with their codes, PDF and calendar, returning tickets, and the list of all tickets."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.messaging.locale_formats import formats_of
-from frontrow.boxoffice.messaging.message_texts import words_of
+from frontrow.boxoffice.messaging.locale_formats import Moment, formats_of
+from frontrow.boxoffice.messaging.mail_links import LinkPurpose
+from frontrow.boxoffice.messaging.message_texts import MessageWriter, words_of
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
+from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.payments import RefundState
+from frontrow.boxoffice.model.ticket_transfers import Transfer, TransferState
 from frontrow.boxoffice.model.tickets import TicketNotFound, TicketScanned
+from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, is_own, own_booking, seen_booking
-from frontrow.web.api.booking_bodies import indexes
+from frontrow.web.api.booking_bodies import indexes, seat_ids
 from frontrow.web.endpoints.bookings import make_priority_pass
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookies import pass_cookie, remember_booking
-from frontrow.web.site.event_display import seat_parts, shown
+from frontrow.web.site.event_display import Shown, seat_parts, shown
 from frontrow.web.site.fans.checkout import booking_context
 from frontrow.web.site.fans.mail_links import with_priority
 from frontrow.web.site.languages import N_
@@ -30,6 +35,9 @@ Asked = Request[Any, Any, Any]
 PRIVATE: Final = {"cache-control": "private, no-store", "x-content-type-options": "nosniff"}
 MAX_LISTED: Final = 100
 INSIDE: Final = N_("A ticket that was admitted cannot be returned.")
+NOT_CHOSEN: Final = N_("Select the tickets that you want to return.")
+TOO_LATE: Final = N_("These tickets can no longer be returned.")
+AMOUNT_CHANGED: Final = N_("The amount has changed. Please look at it again.")
 STATES: Final = {
     BookingState.HELD: ("warn", N_("Not paid yet")),
     BookingState.PAYING: ("warn", N_("Payment in progress")),
@@ -45,12 +53,20 @@ async def booking_page(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
 ) -> Response[bytes]:
     """The tickets of a booking, each with its code."""
-    return await _tickets(request, platform, caller, booking_id)
+    return await tickets_page(request, platform, caller, booking_id)
 
 
-async def _tickets(
-    request: Asked, platform: Platform, caller: Caller, booking_id: str, refusal: str = ""
+async def tickets_page(
+    request: Asked,
+    platform: Platform,
+    caller: Caller,
+    booking_id: str,
+    refusal: str = "",
+    *,
+    transfer_problem: str = "",
+    transfer_to: str = "",
 ) -> Response[bytes]:
+    """The page of a booking, after a form that was refused with the reason."""
     booking = await seen_booking(platform, caller, booking_id)
     if booking.state in (BookingState.HELD, BookingState.PAYING):
         return go_to(f"/checkout/{booking.id}")
@@ -63,6 +79,9 @@ async def _tickets(
     ]
     returns = await platform.ledger.returns.returns_of(booking.id)
     ends_us = event.starts_at_us - event.refunds.window_s * US_PER_S
+    contact = await platform.ledger.messages.contact(booking.fan) if own else None
+    now_us = platform.clock()
+    transfers = await _shown_transfers(platform, booking, now_us) if own else []
     return render(
         request,
         "booking.html",
@@ -70,16 +89,60 @@ async def _tickets(
         own=own,
         headers=await remember(platform, request, booking) if own else {},
         goes_first=await goes_first(platform, booking),
-        status=409 if refusal else 200,
+        status=409 if refusal or transfer_problem else 200,
         refusal=refusal,
+        transfers=await _named_transfers(platform, booking, transfers),
+        sendable=_sendable(event, sheets, transfers, now_us),
+        transfer_problem=transfer_problem,
+        transfer_to=transfer_to,
         state=STATES[booking.state],
         refunds=refunds,
         returns=returns,
-        refundable=event.refunds.allowed and platform.clock() < ends_us,
+        refundable=event.refunds.allowed and now_us < ends_us,
         refund_ends_us=ends_us,
         sheets=[(sheet, *seat_parts(sheet.seat)) for sheet in sheets],
+        unused=[(sheet, *seat_parts(sheet.seat)) for sheet in sheets if sheet.scanned_at_us is None],
+        starts=in_words(request, event.starts_at_us, context["one"].zone),
+        sent_to=contact.email if contact is not None else "",
         **context,
     )
+
+
+async def _shown_transfers(platform: Platform, booking: Booking, now_us: int) -> list[Transfer]:
+    """The buyer's own transfers that can be accepted or were."""
+    if booking.state is not BookingState.CONFIRMED:
+        return []
+    found = await platform.ledger.transfers.transfers_of(booking.id)
+    return [
+        one
+        for one in found
+        if not one.from_transfer
+        and (one.state is TransferState.ACCEPTED or one.open(now_us))
+        and one.seat_index in booking.seats
+    ]
+
+
+async def _named_transfers(
+    platform: Platform, booking: Booking, transfers: Sequence[Transfer]
+) -> list[tuple[Transfer, str]]:
+    names = await seat_ids(platform, booking.event_id, tuple(one.seat_index for one in transfers))
+    return list(zip(transfers, names, strict=True))
+
+
+def _sendable(
+    event: Event, sheets: Sequence[Sheet], transfers: Sequence[Transfer], now_us: int
+) -> list[tuple[Sheet, str, str, str]]:
+    """The tickets that can be transferred now: unused and not on their way already."""
+    if not event.transfers_allowed or now_us >= event.starts_at_us:
+        return []
+    on_their_way = {one.ticket_id for one in transfers}
+    free = [one for one in sheets if one.scanned_at_us is None and one.ticket_id not in on_their_way]
+    return [(sheet, *seat_parts(sheet.seat)) for sheet in free]
+
+
+def in_words(request: Asked, at_us: int, zone: str) -> str:
+    """Weekday, date, time and time zone, as the mail writes them."""
+    return MessageWriter(words_for(request).language).moment(Moment(at_us, zone))
 
 
 async def goes_first(platform: Platform, booking: Booking) -> bool:
@@ -101,7 +164,7 @@ async def ticket_qr(
     """The QR of one ticket as a picture."""
     booking = await seen_booking(platform, caller, booking_id)
     ticket = await platform.ledger.tickets.ticket(ticket_id)
-    if ticket is None or ticket.booking_id != booking.id:
+    if ticket is None or ticket.booking_id != booking.id or ticket.transfer_id:
         raise TicketNotFound("this booking has no such ticket", ticket=ticket_id[:60])
     body = await platform.box_office.desk.qr_png(ticket.id, platform.clock())
     return Response(body, headers=PRIVATE, media_type="image/png")
@@ -149,27 +212,78 @@ async def tickets_ics(platform: FromPlatform, caller: FromCaller, booking_id: Fr
     return Response(await platform.box_office.desk.calendar(booking.id), headers=headers, media_type="text/calendar")
 
 
+@page("/bookings/{booking_id:str}/return", "return_tickets", Access.OWNER)
+async def return_page(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
+) -> Response[bytes]:
+    """What returning these tickets pays, before it is asked for."""
+    booking = await own_booking(platform, caller, booking_id)
+    wanted = request.query_params.getall("seat", [])[:MAX_LISTED]
+    if not wanted:
+        return await tickets_page(request, platform, caller, booking_id, NOT_CHOSEN)
+    resale = request.query_params.get("how") == "pool"
+    try:
+        return await _return_page(request, platform, booking, wanted, resale)
+    except Unavailable:
+        raise
+    except FrontrowError:
+        return await tickets_page(request, platform, caller, booking_id, TOO_LATE)
+
+
+async def _return_page(
+    request: Asked, platform: Platform, booking: Booking, wanted: list[str], resale: bool, refusal: str = ""
+) -> Response[bytes]:
+    some = await indexes(platform, booking, wanted) or []
+    amount_minor, fee_minor = await _amount_back(platform, booking, some, resale)
+    context = await booking_context(platform, booking)
+    return render(
+        request,
+        "return.html",
+        status=409 if refusal else 200,
+        refusal=refusal,
+        wanted=wanted,
+        resale=resale,
+        amount_minor=amount_minor,
+        fee_minor=fee_minor,
+        **(context | {"seats": [seat_parts(name) for name in wanted]}),
+    )
+
+
+async def _amount_back(platform: Platform, booking: Booking, seats: Sequence[int], resale: bool) -> tuple[int, int]:
+    """What is paid for these seats and what is kept. A resold ticket is refunded at its full price."""
+    if not resale:
+        return await platform.box_office.refunds.quote(booking, seats)
+    prices = await platform.ledger.payments.seat_prices(booking.id)
+    return sum(prices.get(seat, 0) for seat in seats), 0
+
+
 @action("/bookings/{booking_id:str}/give-back", "give_back", Access.OWNER)
 async def give_back(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Return tickets: a refund by the event's rules, or resale with a refund once someone else buys the seat."""
+    """Return tickets: a refund by the event's rules, or resale with a refund once someone else buys the seat.
+
+    `amount` is what the page showed. If it would be another one now, the page shows that first.
+    """
     booking = await own_booking(platform, caller, booking_id)
-    wanted = form.all("seat")[:100]
+    wanted, resale = form.all("seat")[:MAX_LISTED], form.one("how") == "pool"
     if not wanted:
-        return await _tickets(request, platform, caller, booking_id, N_("Select the tickets that you want to return."))
+        return await tickets_page(request, platform, caller, booking_id, NOT_CHOSEN)
     try:
         some = await indexes(platform, booking, wanted)
-        if form.one("how") == "pool":
+        amount_minor, _ = await _amount_back(platform, booking, some or (), resale)
+        if form.one("amount") != str(amount_minor):
+            return await _return_page(request, platform, booking, wanted, resale, AMOUNT_CHANGED)
+        if resale:
             await platform.box_office.resale.give_back(booking.id, booking.fan, booking.fence, some or ())
         else:
             await platform.box_office.refunds.refund(booking.id, booking.fence, some)
     except Unavailable:
         raise
     except TicketScanned:
-        return await _tickets(request, platform, caller, booking_id, INSIDE)
+        return await tickets_page(request, platform, caller, booking_id, INSIDE)
     except FrontrowError:
-        return await _tickets(request, platform, caller, booking_id, N_("These tickets can no longer be returned."))
+        return await tickets_page(request, platform, caller, booking_id, TOO_LATE)
     return go_to(f"/bookings/{booking.id}")
 
 
@@ -195,7 +309,7 @@ async def tickets(request: Asked, platform: FromPlatform, caller: FromCaller) ->
         if booking is not None:
             found[booking.id] = booking
     now_us = platform.clock()
-    rows = []
+    rows: list[tuple[Shown, str, int, tuple[str, str], bool]] = []
     for booking in found.values():
         if booking.state in (BookingState.EXPIRED, BookingState.CANCELLED):
             continue
@@ -205,9 +319,25 @@ async def tickets(request: Asked, platform: FromPlatform, caller: FromCaller) ->
             booking.event_id
         )
         one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
-        rows.append((one, booking, STATES[booking.state], event.starts_at_us < now_us))
-    rows.sort(key=lambda row: (row[3], row[0].event.starts_at_us))
+        past = event.starts_at_us < now_us
+        rows.append((one, f"/bookings/{booking.id}", len(booking.seats), STATES[booking.state], past))
+    for transfer in await _received(platform, caller):
+        event = await platform.ledger.catalogue.event(transfer.event_id)
+        one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
+        rows.append((one, f"/transfers/{transfer.id}", 1, STATES[BookingState.CONFIRMED], event.starts_at_us < now_us))
+    rows.sort(key=lambda row: (row[4], row[0].event.starts_at_us))
     return render(request, "tickets.html", rows=rows)
+
+
+async def _received(platform: Platform, caller: Caller) -> list[Transfer]:
+    """The tickets that others transferred to this person, by their address or by links opened in this browser."""
+    found = {one.id: one for one in await platform.people.fans.received(caller.id)} if caller.kind == "fan" else {}
+    for purpose, subject in sorted(caller.links):
+        if purpose == LinkPurpose.TRANSFER and subject not in found:
+            transfer = await platform.ledger.transfers.transfer(subject)
+            if transfer is not None and transfer.state is TransferState.ACCEPTED:
+                found[transfer.id] = transfer
+    return list(found.values())[:MAX_LISTED]
 
 
 ROUTES: list[HTTPRouteHandler] = [
@@ -216,6 +346,7 @@ ROUTES: list[HTTPRouteHandler] = [
     tickets_pdf,
     tickets_ics,
     receipt_page,
+    return_page,
     give_back,
     priority,
     tickets,

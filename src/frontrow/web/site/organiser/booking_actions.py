@@ -1,4 +1,4 @@
-"""What a box office does with a booking: refund, change seats, cancel, resend tickets.
+"""What a box office does with a booking: refund, change seats, cancel, resend tickets, correct the address.
 
 Each is one form and calls the same service as the API, so checks, effects and audit are the same.
 """
@@ -11,6 +11,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.email_addresses import MAX_EMAIL_CHARS
 from frontrow.boxoffice.organising.bookings import MAX_SEATS
 from frontrow.core.errors import FrontrowError, NotFound, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
@@ -27,6 +28,10 @@ NO_REASON = N_("Enter a reason: a refund outside the policy is recorded with it.
 REFUSED = N_("That was not possible. Nothing was changed.")
 REFUSALS = {
     "reseat_refused": N_("Those seats do not match: choose the same number of free seats at the same price."),
+    "email_change_refused": N_(
+        "This buyer has an account, or has bought elsewhere too, and changes the address themselves."
+    ),
+    "invalid_input": N_("This is not an email address."),
     "seats_taken": N_("Someone was faster: these seats are taken."),
     "ticket_scanned": N_("This ticket has been admitted. Undo the admission at the door first."),
     "refund_refused": N_("This refund is in progress or already paid."),
@@ -111,6 +116,22 @@ async def resend(
     return _back(booking, "resend" if sent else "nobody")
 
 
+@action(f"{ONE}/email", "own_change_email", Access.staff("refunds:write"))
+async def change_email(
+    request: Asked,
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    booking_id: FromPath[str],
+    form: FromForm,
+) -> Response[bytes]:
+    """Correct the buyer's address and send the tickets there."""
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
+    email = form.one("email", MAX_EMAIL_CHARS)
+    work = platform.organiser.bookings.change_email(editor_of(caller), event, booking, email)
+    return await _done(request, platform, caller, booking, work, "email")
+
+
 async def _done(
     request: Asked, platform: Platform, caller: Caller, booking: Booking, work: Awaitable[object], done: str
 ) -> Response[bytes]:
@@ -129,4 +150,4 @@ def _back(booking: Booking, done: str) -> Response[bytes]:
     return go_to(f"/organiser/events/{booking.event_id}/bookings/{booking.id}?done={done}")
 
 
-ROUTES: list[HTTPRouteHandler] = [refund, retry, reseat, cancel, resend]
+ROUTES: list[HTTPRouteHandler] = [refund, retry, reseat, cancel, resend, change_email]

@@ -1,4 +1,4 @@
-"""The bookings of an event (B12, B13): found by e-mail, number, seat or state; one of them, and what happened to it.
+"""The bookings of an event (B12, B13): found by words, a number, a seat or a state; one of them and its history.
 
 This page asks before a change, with the exact amounts. The change itself is a form in `booking_actions`.
 """
@@ -15,7 +15,7 @@ from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.messages import NOBODY, Buyer
 from frontrow.boxoffice.model.payments import PaymentState, RefundState
 from frontrow.boxoffice.model.refund_rules import RefundRefused, check_window, refund_amount
-from frontrow.boxoffice.model.venues import Plan, UnknownSeats
+from frontrow.boxoffice.model.venues import Plan
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, own_event, own_event_booking
@@ -39,6 +39,7 @@ DONE: Final = {
     "retry": N_("The refund is being retried."),
     "cancel": N_("Cancelled. The seats are free again."),
     "resend": N_("The email with the tickets is being sent again."),
+    "email": N_("Corrected. The tickets are being sent to the new address."),
     "nobody": N_("Nothing was sent: this booking has no email address."),
 }
 PAYMENTS: Final = {
@@ -104,20 +105,10 @@ async def bookings(
 
 
 async def _found(platform: Platform, event: Event, words: str, state: str, before: int) -> list[Booking]:
-    """What the words mean: an address, a booking's number, a seat, else a part of a buyer's name."""
     bookings = platform.organiser.bookings
-    if not words:
-        return await bookings.by_state(event, state, before, PAGE)
-    try:
-        if "@" in words:
-            return await bookings.by_email(event, words, before, PAGE)
-        if words.startswith("bkg_"):
-            return await bookings.by_id(event, words)
-        return await bookings.by_seat(event, "-".join(words.replace("-", " ").split()), before, PAGE)
-    except UnknownSeats:
-        return await bookings.by_name(event, words, before, PAGE)
-    except InvalidInput:  # no address
-        return []
+    if words:
+        return await bookings.find(event, words, before, PAGE)
+    return await bookings.by_state(event, state, before, PAGE)
 
 
 def _cursor(text: str) -> int:
@@ -166,7 +157,7 @@ async def booking_page(
     return render(
         request,
         "organiser/booking.html",
-        script="js/organiser/desk.js",
+        script="js/organiser/reseat.js" if do == "reseat" else "js/organiser/desk.js",
         status=409 if refusal else 200,
         of_event=event,
         zone=await zone_of(platform, event),
@@ -182,17 +173,20 @@ async def booking_page(
         back=_amounts(platform, event, booking, prices, chosen) if do == "refund" else None,
         reseat=await choice_of(platform, event, plan, chosen, query) if do in ("reseat", "move") else None,
         ended=booking.state in ENDED,
-        **await _records(platform, booking, plan, prices),
+        **await _records(platform, event, booking, plan),
     )
 
 
-async def _records(platform: Platform, booking: Booking, plan: Plan, prices: dict[int, int]) -> dict[str, Any]:
+async def _records(platform: Platform, event: Event, booking: Booking, plan: Plan) -> dict[str, Any]:
     """Seats with their tickets, payments and refunds, as the page lists them."""
     ledger = platform.ledger
     tickets = {one.seat_index: one for one in await ledger.tickets.tickets_of(booking.id)}
+    summary = await platform.box_office.receipts.summary(booking, event)
+    prices = summary.prices()
     payments, refunds = await ledger.payments.payments_of(booking.id), await ledger.payments.refunds_of(booking.id)
     return {
-        "seats": [(plan.seat_id(one), prices.get(one, 0), tickets.get(one)) for one in booking.seats],
+        "summary": summary,
+        "seats": [(plan.seat_id(one), prices.get(plan.seat_id(one)), tickets.get(one)) for one in booking.seats],
         "gone": [(plan.seat_id(seat), one) for seat, one in sorted(tickets.items()) if seat not in booking.seats],
         "payments": [(one, PAYMENTS.get(one.state, UNDER_WAY)) for one in payments],
         "refunds": [(one, REFUNDS[one.state], [plan.seat_id(seat) for seat in one.seats]) for one in refunds],

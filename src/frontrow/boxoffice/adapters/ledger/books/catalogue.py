@@ -121,6 +121,11 @@ class SqlCatalogue:
         rows: list[Row] = await self._store.read(Query("events_of_organiser", params=params))
         return [msgspec.json.decode(row[0], type=Event) for row in rows]
 
+    async def dates_of_show(self, show_id: str, from_us: int, limit: int) -> list[Event]:
+        """The dates of one show that start at `from_us` or later, drafts included, in order of their start."""
+        rows: list[Row] = await self._store.read(Query("dates_of_show", params=(show_id, from_us, limit)))
+        return [msgspec.json.decode(row[0], type=Event) for row in rows]
+
     async def find_events(self, search: EventSearch) -> tuple[list[Event], bool]:
         """A page of search results ordered by (starts_at_us, id), and whether there are more. Reads by index only."""
         search.check()

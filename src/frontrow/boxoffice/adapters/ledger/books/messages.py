@@ -9,12 +9,12 @@ from typing import Any, Final, cast
 import msgspec
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
+from frontrow.boxoffice.adapters.ledger.engine.due_work import DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
-from frontrow.boxoffice.model.email_addresses import canonical_email
+from frontrow.boxoffice.adapters.ledger.programs.contacts import contact_of, keep_buyer, put_contact
 from frontrow.boxoffice.model.facts import OutboxFact, decode_fact
 from frontrow.boxoffice.model.messages import Contact, Delivery, DeliveryResult, Endpoint, InAppMessage, NewDelivery
-from frontrow.boxoffice.model.person_names import folded_name, name_tails
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.errors import InvalidInput
 
@@ -29,8 +29,8 @@ _names = msgspec.json.Decoder(tuple[str, ...])
 class SqlMessageBook:
     """The inbox of consumers, deliveries, contacts and webhook endpoints (`ports.messages.MessageBook`)."""
 
-    def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey) -> None:
-        self._store, self._line, self._reads = store, line, reads
+    def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey, due: DueWork) -> None:
+        self._store, self._line, self._reads, self._due = store, line, reads, due
 
     async def once(self, source: str, message_id: str, queries: Sequence[Query], now_us: int) -> bool:
         done = await self._line.submit(RunProgram(lambda _: _once(source, message_id, queries, now_us), now_us))
@@ -67,6 +67,8 @@ class SqlMessageBook:
     ) -> list[Delivery]:
         if not (1 <= limit <= MAX_LEASED and per_lane >= 1):
             raise InvalidInput(f"limit must be 1 to {MAX_LEASED}, not {limit}", param="limit")
+        if not await self._due.may_have_deliveries(kind, now_us):
+            return []
         until_us = now_us + lease_us
         params, taken = (kind, now_us, per_lane, limit), list[int]()
         leased = await self._line.submit(RunProgram(lambda _: _lease(params, until_us, taken), now_us))
@@ -94,7 +96,7 @@ class SqlMessageBook:
         devices = sorted((_push_endpoint(document), contact.fan, document, now_us) for document in contact.push)
 
         def run() -> Program[None]:
-            yield from _put_contact(contact, "", now_us)
+            yield from put_contact(contact, "", now_us)
             yield Query("drop_push", [(contact.fan,)])
             if devices:
                 yield Query("put_push", devices)
@@ -102,14 +104,14 @@ class SqlMessageBook:
         await self._line.submit(RunProgram(lambda _: run(), now_us))
 
     async def keep_buyer(self, buyer: Contact, event_id: str, now_us: int) -> None:
-        await self._line.submit(RunProgram(lambda _: _keep_buyer(buyer, event_id, now_us), now_us))
+        await self._line.submit(RunProgram(lambda _: keep_buyer(buyer, event_id, now_us), now_us))
 
     async def contact(self, fan: str) -> Contact | None:
         rows = await self._reads["contacts_by_fan"].read(fan)
         if not rows:
             return None
         push = await self._reads["push_of"].read(fan)
-        return msgspec.structs.replace(_contact_of(rows[0]), push=tuple(row[1] for row in push[:MAX_PUSH]))
+        return msgspec.structs.replace(contact_of(rows[0]), push=tuple(row[1] for row in push[:MAX_PUSH]))
 
     async def put_endpoint(self, endpoint: Endpoint, now_us: int) -> None:
         facts = msgspec.json.encode(endpoint.facts).decode()
@@ -179,40 +181,6 @@ def _lease(params: tuple[str, int, int, int], until_us: int, taken: list[int]) -
     if not due:
         return []
     return (yield Query("lease_deliveries", [(row[0], until_us) for row in due]))
-
-
-def _put_contact(contact: Contact, event_id: str, now_us: int) -> Program[None]:
-    """Write the contact, and its name to the index of every event the fan bought tickets for, and of `event_id`."""
-    folded = folded_name(contact.name)
-    channels = msgspec.json.encode(contact.channels).decode()
-    about = (contact.fan, contact.locale, canonical_email(contact.email), contact.phone, channels)
-    yield Query("put_contacts", [(*about, contact.name, folded, now_us)])
-    yield Query("drop_name_tails", [(contact.fan,)])
-    if folded:
-        bought = yield Query("events_bought", params=(contact.fan,))
-        events = sorted({str(row[0]) for row in bought} | ({event_id} if event_id else set()))
-        rows = [(event, tail, contact.fan) for event in events for tail in name_tails(folded)]
-        if rows:
-            yield Query("add_name_tails", rows)
-
-
-def _keep_buyer(buyer: Contact, event_id: str, now_us: int) -> Program[None]:
-    """Change what the buyer entered. A fan with a proven address keeps that address."""
-    rows = yield Query("contacts_by_fan", [(buyer.fan,)])
-    stored = _contact_of(rows[0]) if rows else Contact(buyer.fan, locale=buyer.locale)
-    account = yield Query("fan_by_id", params=(buyer.fan,))
-    proven = str(account[0][1]) if account else ""
-    email = (stored.email or proven) if proven else (canonical_email(buyer.email) or stored.email)
-    wanted = msgspec.structs.replace(stored, email=email, name=buyer.name or stored.name)
-    searched = bool((yield Query("has_name_in", params=(event_id, buyer.fan)))) if wanted.name else True
-    if wanted != stored or not rows or not searched:
-        yield from _put_contact(wanted, event_id, now_us)
-
-
-def _contact_of(row: Row) -> Contact:
-    """A contact without its devices, which are separate rows."""
-    fan, email, phone, locale, channels, name = row
-    return Contact(fan, email, phone, locale, _names.decode(channels), name=name)
 
 
 def _endpoint_of(row: Row) -> Endpoint:

@@ -9,11 +9,14 @@ from dataclasses import replace
 from typing import Any, Final, cast
 
 import msgspec
+from msgspec.structs import replace as replace_struct
 
 from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
+from frontrow.boxoffice.adapters.ledger.engine.due_work import CANCELLATIONS, DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program, booking_of
+from frontrow.boxoffice.adapters.ledger.programs.contacts import change_email
 from frontrow.boxoffice.adapters.ledger.programs.event_index import index_events, index_venue
 from frontrow.boxoffice.adapters.ledger.programs.payments import (
     RequestRefund,
@@ -24,6 +27,7 @@ from frontrow.boxoffice.adapters.ledger.programs.payments import (
 )
 from frontrow.boxoffice.adapters.ledger.programs.reseating import reseat
 from frontrow.boxoffice.adapters.ledger.programs.waitlist import entry_of
+from frontrow.boxoffice.model.booking_search import MAX_SCANNED, BookingSearch, like_part
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.event_changes import Cancellation, Change, NotedChange, OwnVenue
 from frontrow.boxoffice.model.events import Event
@@ -31,12 +35,15 @@ from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.messages import Buyer, Endpoint
 from frontrow.boxoffice.model.payments import PaymentChanged, Refund
 from frontrow.boxoffice.model.person_names import LAST
-from frontrow.boxoffice.model.receipts import SELLERS_TAX, Seller
+from frontrow.boxoffice.model.receipts import Seller
 from frontrow.boxoffice.model.reseating import Reseat
+from frontrow.boxoffice.model.show_dates import MAX_DATES
+from frontrow.boxoffice.model.taxes import SELLERS_TAX
 from frontrow.boxoffice.model.tickets import Scan, TicketRevoked
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.model.waitlist import WaitlistEntry
 from frontrow.boxoffice.ports.queries import Query, Row
+from frontrow.core.errors import InvalidInput
 
 NEWEST: Final = 2**62  # greater than every number: a page that starts with the newest
 MAX_FANS: Final = 100  # fans per address
@@ -46,8 +53,10 @@ _names = msgspec.json.Decoder(tuple[str, ...])
 class OrganiserBook:
     """What organisers and doors write and read."""
 
-    def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey, catalogue: SqlCatalogue) -> None:
-        self._store, self._line, self._reads, self._catalogue = store, line, reads, catalogue
+    def __init__(
+        self, store: LedgerStore, line: CommitLine, reads: ReadsByKey, catalogue: SqlCatalogue, due: DueWork
+    ) -> None:
+        self._store, self._line, self._reads, self._catalogue, self._due = store, line, reads, catalogue, due
 
     async def changed(
         self,
@@ -148,6 +157,16 @@ class OrganiserBook:
         row = (*_columns(event), change.at_us, event.organiser_id)
         return bool(await self.changed(change, Query("add_events", [row]), rest, lambda: index_events([event])))
 
+    async def add_dates(self, was: str, event: Event, dates: Sequence[Event], change: Change) -> int | None:
+        """Add further dates of the event's show; returns how many. Dates the show has already are left out.
+
+        None when somebody else changed the event since `was`. `event` has its `show_id`.
+        """
+        run = RunProgram(lambda facts: _add_dates(was, event, dates, change), change.at_us, note=_note(change))
+        added = cast("tuple[int] | None", await self._line.submit(run))
+        self._catalogue.version += 1
+        return None if added is None else added[0]
+
     async def swap_event(self, was: str, event: Event, change: Change, more: Sequence[Query] = ()) -> bool:
         """Change the event from the document `was`. False when somebody else changed it first."""
         first, *others = _columns(event)
@@ -170,6 +189,8 @@ class OrganiserBook:
 
     async def lease_cancellations(self, now_us: int, until_us: int, limit: int) -> list[tuple[str, int]]:
         """Lease cancelled events, each with the time of its cancellation. Workers get distinct ones."""
+        if not await self._due.may_have(CANCELLATIONS, now_us):
+            return []
         run = RunProgram(lambda facts: _lease(now_us, until_us, limit), now_us)
         return [(str(row[0]), int(row[1])) for row in await self._line.submit(run)]
 
@@ -208,12 +229,28 @@ class OrganiserBook:
         params = (event_id, words[0], words[0] + LAST, *also, before or NEWEST, limit)
         return [booking_of(row) for row in await self._store.read(Query("bookings_by_name", params=params))]
 
+    async def bookings_by_part(self, event_id: str, search: BookingSearch, before: int, limit: int) -> list[Booking]:
+        """Bookings whose number, or whose buyer's address, contains this part. Reads at most `MAX_SCANNED` bookings."""
+        number, email = like_part(search.number_part), like_part(search.email_part)
+        params = (event_id, number, email, before or NEWEST, MAX_SCANNED, limit)
+        return [booking_of(row) for row in await self._store.read(Query("bookings_by_part", params=params))]
+
     async def buyers_of(self, fans: Sequence[str]) -> dict[str, Buyer]:
         """Name and address per fan, for those who gave any."""
         if not fans:
             return {}
         rows = await self._store.read(Query("contacts_of", [(fan,) for fan in sorted(set(fans))]))
         return {row[0]: Buyer(row[1], row[2]) for row in rows}
+
+    async def change_email(self, booking: Booking, email: str, change: Change) -> bool:
+        """Correct the address of a booking's buyer, with a note. False when it was this one already."""
+        organiser = change.editor.organiser_id
+
+        def run() -> Program[bool | BaseException]:
+            return change_email(booking.fan, email, booking.event_id, organiser, _noted(change), change.at_us)
+
+        ran = RunProgram(lambda facts: run(), change.at_us, note=_note(change))
+        return cast(bool, await self._line.submit(ran))
 
     async def reseat(self, ask: Reseat, change: Change) -> Booking:
         """Move a confirmed booking to other seats, in one transaction."""
@@ -331,6 +368,30 @@ def _changed(
     return rows
 
 
+def _add_dates(
+    was: str, event: Event, dates: Sequence[Event], change: Change
+) -> Program[tuple[int] | BaseException | None]:
+    """Lock the event, so that two requests for the same dates come one after the other, then add what is missing."""
+    rows = yield Query("locked_event", params=(event.id,))
+    if not rows or rows[0][0] != was:
+        return None
+    known = {event.starts_at_us, *(int(row[0]) for row in (yield Query("show_starts", params=(event.show_id,))))}
+    fresh = [one for one in dates if one.starts_at_us not in known]
+    if len(known) + len(fresh) > MAX_DATES:
+        return InvalidInput(f"a show has at most {MAX_DATES} dates; this one has {len(known)}", param="dates")
+    first, *others = _columns(event)
+    yield Query("swap_events", [(first, was, *others, change.at_us)])
+    if fresh:
+        yield Query("add_events", [(*_columns(one), change.at_us, one.organiser_id) for one in fresh])
+        if event.tiers:
+            yield Query("put_tiers", [row for one in fresh for row in _tier_rows(one)])
+    yield from index_events([event, *fresh])
+    yield _noted(change)
+    for one in fresh:
+        yield _noted(replace_struct(change, act="create_event", event_id=one.id, detail={"like": event.id}))
+    return (len(fresh),)
+
+
 def _refunded(ask: RequestRefund, note: Query, facts: list[Fact]) -> Program[Refund | BaseException]:
     (answer,) = yield from request_refunds([ask], facts)
     if answer is ask.refund:
@@ -402,5 +463,8 @@ def _columns(event: Event) -> tuple[Any, ...]:
 
 
 def _tiers(event: Event) -> list[Query]:
-    rows = [(event.id, tier.key, tier.name, tier.price.minor, tier.price.currency) for tier in event.tiers]
-    return [Query("put_tiers", rows)] if rows else []
+    return [Query("put_tiers", _tier_rows(event))] if event.tiers else []
+
+
+def _tier_rows(event: Event) -> list[Row]:
+    return [(event.id, tier.key, tier.name, tier.price.minor, tier.price.currency) for tier in event.tiers]

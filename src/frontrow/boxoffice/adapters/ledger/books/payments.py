@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import cast
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
+from frontrow.boxoffice.adapters.ledger.engine.due_work import PAYMENTS, REFUNDS, DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore
 from frontrow.boxoffice.adapters.ledger.programs.bookings import MakeMove
 from frontrow.boxoffice.adapters.ledger.programs.payments import (
@@ -26,8 +27,8 @@ PAGE = 1_000
 class SqlPaymentBook:
     """Payments and refunds (`ports.payments.PaymentBook`)."""
 
-    def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey) -> None:
-        self._store, self._line, self._reads = store, line, reads
+    def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey, due: DueWork) -> None:
+        self._store, self._line, self._reads, self._due = store, line, reads, due
 
     async def save_payment(
         self,
@@ -58,6 +59,8 @@ class SqlPaymentBook:
         return payment_of(rows[0]) if rows else None
 
     async def lease_payments(self, now_us: int, until_us: int, limit: int) -> list[Payment]:
+        if not await self._due.may_have(PAYMENTS, now_us):
+            return []
         return cast(list[Payment], await self._line.submit(LeaseDue("payments", now_us, until_us, limit)))
 
     async def seat_prices(self, booking_id: str) -> dict[int, int]:
@@ -76,6 +79,8 @@ class SqlPaymentBook:
         return [refund_of(row) for row in await self._reads["refunds_of_bookings"].read(booking_id)]
 
     async def lease_refunds(self, now_us: int, until_us: int, limit: int) -> list[Refund]:
+        if not await self._due.may_have(REFUNDS, now_us):
+            return []
         return cast(list[Refund], await self._line.submit(LeaseDue("refunds", now_us, until_us, limit)))
 
     async def all_payments(self) -> AsyncIterator[Payment]:

@@ -78,7 +78,7 @@ def encode_seats(seats: Sequence[int]) -> str:
 
 def booking_of(row: Row) -> Booking:
     """A booking from the columns of `:booking`."""
-    return Booking(row[0], row[1], row[2], STATES[row[3]], row[4], decode_seats(row[5]), *row[6:13])
+    return Booking(row[0], row[1], row[2], STATES[row[3]], row[4], decode_seats(row[5]), *row[6:14])
 
 
 def make_moves(asks: Sequence[MakeMove], facts: list[Fact]) -> Program[list[Booking | BaseException]]:
@@ -165,6 +165,15 @@ def scanned_seats(booking_ids: Sequence[str]) -> Program[dict[str, set[int]]]:
         if row[2] is not None:
             inside.setdefault(row[0], set()).add(row[1])
     return inside
+
+
+def transferred_seats(booking_ids: Sequence[str]) -> Program[dict[str, set[int]]]:
+    """The seats per booking whose valid tickets belong to somebody else than the buyer, locked as `scanned_seats`."""
+    given: dict[str, set[int]] = {}
+    for row in (yield Query("lock_tickets", [(one,) for one in sorted(set(booking_ids))])):
+        if row[3]:
+            given.setdefault(row[0], set()).add(row[1])
+    return given
 
 
 def move_tickets(moves: Sequence[MakeMove], seen: Mapping[str, Booking]) -> Program[None]:

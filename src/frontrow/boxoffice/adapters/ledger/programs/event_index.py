@@ -10,6 +10,7 @@ from typing import Final
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.model.event_search import event_words, local_us, venue_words
 from frontrow.boxoffice.model.events import Event, over_at_us
+from frontrow.boxoffice.model.prices import PriceList
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.ports.queries import Query, Row
 
@@ -24,6 +25,9 @@ def index_events(events: Sequence[Event]) -> Program[None]:
         rows = yield Query("locked_venue", params=(venue_id,))
         venues[venue_id] = Venue(*rows[0]) if rows else Venue(venue_id, "", "")
     yield Query("put_listings", [_listing(event, venues[event.venue_id]) for event in events])
+    dates = [(event.id, event.show_id, event.starts_at_us) for event in events if event.show_id]
+    if dates:
+        yield Query("put_show_dates", dates)
     yield Query("drop_event_words", [(event.id,) for event in events])
     words_of_venue = {venue.id: venue_words(venue) for venue in venues.values()}
     words = [(word, event.id, "event") for event in events for word in event_words(event)]
@@ -34,7 +38,7 @@ def index_events(events: Sequence[Event]) -> Program[None]:
 
 
 def _listing(event: Event, venue: Venue) -> Row:
-    prices = [tier.price.minor for tier in event.tiers]
+    prices = [tier.shown_minor for tier in PriceList(event).tiers.values()]
     return (
         event.id,
         event.plan_hash,

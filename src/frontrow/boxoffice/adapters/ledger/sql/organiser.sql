@@ -139,6 +139,19 @@ WHERE b.event_id = :event_id AND b.fan = n.fan AND b.state IN ('confirmed', 'can
   AND b.fence < :before
 ORDER BY 5 DESC LIMIT :limit
 
+-- name: bookings_by_part() :event_id text :number text :email text :before int :most int :limit int
+-- A scan, bounded by the newest bookings: their numbers, and the addresses of those that are live or were bought.
+SELECT :booking FROM (
+  SELECT n.fence FROM (
+    SELECT fence, id, fan, state FROM bookings WHERE event_id = :event_id AND fence < :before
+    ORDER BY fence DESC LIMIT :most
+  ) AS n LEFT JOIN contacts AS c ON c.fan = n.fan
+  WHERE (:number <> '' AND n.id LIKE :number ESCAPE '!')
+    OR (:email <> '' AND n.state <> 'expired' AND c.email LIKE :email ESCAPE '!')
+  ORDER BY n.fence DESC LIMIT :limit
+) AS f CROSS JOIN bookings AS b
+WHERE b.fence = f.fence ORDER BY b.fence DESC
+
 -- name: contacts_of(fan text)
 SELECT c.fan, c.email, c.name FROM :rows CROSS JOIN contacts AS c
   WHERE c.fan = r.fan AND (c.email <> '' OR c.name <> '')

@@ -251,6 +251,11 @@ INSERT INTO name_tails (event_id, tail, fan) SELECT r.event_id, r.tail, r.fan FR
 -- name: events_bought() :fan text
 SELECT DISTINCT event_id FROM bookings WHERE fan = :fan AND state IN ('confirmed', 'cancelled', 'refunded') LIMIT 1000
 
+-- name: bought_elsewhere() :fan text :organiser_id text
+-- Whether a person has purchases with another organiser too.
+SELECT 1 FROM bookings AS b JOIN events AS e ON e.id = b.event_id
+WHERE b.fan = :fan AND b.state IN ('confirmed', 'cancelled', 'refunded') AND e.organiser_id <> :organiser_id LIMIT 1
+
 -- name: has_name_in() :event_id text :fan text
 SELECT t.fan FROM name_tails AS t WHERE t.fan = :fan AND t.event_id = :event_id LIMIT 1
 

@@ -1,0 +1,78 @@
+"""The pages after buying: the order in people's words, used tickets, the amount of a refund before it is asked for."""
+
+from pathlib import Path
+
+from frontrow.app.wiring import Platform
+from frontrow.boxoffice.model.events import RefundPolicy
+from frontrow.boxoffice.model.hold_values import ShopPass
+from frontrow.boxoffice.model.messages import Contact
+from frontrow.boxoffice.model.tickets import Scan
+from frontrow.core.clock import US_PER_S, ManualClock
+from frontrow.web.api.access import booking_token
+from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
+from tests.web.site.test_pages import BROWSER, FORM
+
+NOW_US = 1_800_000_000 * US_PER_S  # 15 January 2027, 08:00 UTC
+STARTS_US = NOW_US + 10 * 86_400 * US_PER_S
+KEEPS_A_FEE = RefundPolicy(fee_per_seat_minor=250, fee_basis_points=1_000)
+
+
+async def buy(platform: Platform, *seats: str) -> str:
+    visit = ShopPass(EVENT_ID, "fan_ada", platform.clock() + 900 * US_PER_S)
+    hold = await platform.box_office.holds.place(EVENT_ID, visit, list(seats))
+    return (await platform.box_office.checkout.pay(hold.booking_id, hold.fence, "pm_card_visa")).booking.id
+
+
+async def test_an_order_is_written_as_people_say_it_and_a_used_ticket_says_so(tmp_path: Path) -> None:
+    clock = ManualClock(NOW_US)
+    async with a_platform(tmp_path, clock=clock) as platform, a_client(platform) as client:
+        booking_id = await buy(platform, "S-A-1", "S-A-2")
+        await platform.ledger.messages.put_contact(Contact("fan_ada", "ada@example.org"), NOW_US)
+        client.cookies.set("frontrow_bookings", booking_token(platform.secrets, booking_id))
+        page = (await client.get(f"/bookings/{booking_id}", headers=BROWSER)).text
+        assert "Monday, 25 January 2027 at 09:00 (Vienna time)" in page
+        assert "€100" in page
+        assert "ada@example.org" in page
+        assert page.count(">Valid<") == 2
+        german = (await client.get(f"/bookings/{booking_id}", headers=BROWSER | {"accept-language": "de"})).text
+        assert "Montag, 25. Januar 2027" in german
+        assert "100\xa0€" in german
+
+        first, _ = await platform.ledger.tickets.tickets_of(booking_id)
+        admitted_us = STARTS_US - 18 * 60 * US_PER_S
+        await platform.ledger.organiser.admit(Scan("s1", EVENT_ID, first.id, "north", admitted_us))
+        page = (await client.get(f"/bookings/{booking_id}", headers=BROWSER)).text
+        assert page.count(">Valid<") == 1
+        assert "Used at 08:42" in page
+        assert page.count('type="checkbox" name="seat"') == 1  # only the other one can be returned
+
+
+async def test_the_amount_is_shown_before_a_refund_and_another_one_is_never_paid(tmp_path: Path) -> None:
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        await put_event(platform, refunds=KEEPS_A_FEE)
+        booking_id = await buy(platform, "S-A-1", "S-A-2")
+        token = booking_token(platform.secrets, booking_id)
+        client.cookies.set("frontrow_bookings", token)
+        path = f"/bookings/{booking_id}"
+        shown = (await client.get(f"{path}/return?seat=S-A-1&how=refund", headers=BROWSER)).text
+        assert "€42.50" in shown
+        assert "€7.50" in shown  # 2.50 per ticket and a tenth of 50.00
+        quoted = await client.get(f"/v1{path}/refund-quote?seat=S-A-1", headers={"frontrow-booking": token})
+        assert quoted.json() == {
+            "seats": ["S-A-1"],
+            "amount": {"amount_minor": 4250, "currency": "EUR"},
+            "fee": {"amount_minor": 750, "currency": "EUR"},
+        }
+        ask = {"seat": "S-A-1", "how": "refund"}
+        for amount in ("", "5000", "rubbish"):
+            refused = await client.post(f"{path}/give-back", data=ask | {"amount": amount}, headers=FORM)
+            assert refused.status_code == 409
+            assert "The amount has changed" in refused.text
+        assert await platform.ledger.payments.refunds_of(booking_id) == []
+        asked = await client.post(f"{path}/give-back", data=ask | {"amount": "4250"}, headers=FORM)
+        assert asked.status_code == 303
+        assert [one.amount_minor for one in await platform.ledger.payments.refunds_of(booking_id)] == [4250]
+        resale = (await client.get(f"{path}/return?seat=S-A-2&how=pool", headers=BROWSER)).text
+        assert "€50" in resale  # somebody pays the whole price for it
+        assert (await client.get(f"{path}/return?seat=S-A-1&how=refund", headers=BROWSER)).status_code == 409
+        assert (await client.get(f"{path}/return", headers=BROWSER)).status_code == 409
