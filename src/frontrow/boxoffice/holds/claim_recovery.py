@@ -155,7 +155,8 @@ class Recovery:
         due = set(events[self._turn % self._reconcile_every :: self._reconcile_every])
         if len(events) > MANY and self._turn // self._reconcile_every % QUIET_ROUNDS:
             due = {one for one in due if self._taken.get(one) != self._sales.get(one).seats.taken}
-        self._taken = {event_id: taken for event_id, taken in self._taken.items() if event_id in self._sales}
+        if len(self._taken) > len(events):  # some have ended
+            self._taken = {event_id: taken for event_id, taken in self._taken.items() if event_id in self._sales}
         self._taken |= {event_id: self._sales.get(event_id).seats.taken for event_id in due}
         return due
 
