@@ -2,17 +2,25 @@
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 from playwright.sync_api import Page, expect
 
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.sales_figures import EventFigures, Forecast
+from frontrow.core.clock import US_PER_S
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import EVENT_ID, choose, enter, pay, until
+from tests.browser.tour import instead
 
 LIVE = f"/organiser/events/{EVENT_ID}/live"
 SLOW_MS = 60_000
+DAY_US = 86_400 * US_PER_S
 ODD_LANGUAGE = (
     "Object.defineProperty(Navigator.prototype, 'language', { get: () => 'en-US@posix', configurable: true })"
 )
@@ -38,19 +46,24 @@ def test_b13_the_figures_move_while_a_fan_buys_and_a_reload_keeps_the_history(pr
     stage.call(lambda platform: platform.organiser.history.record_points())  # the first point, whenever the job begins
     page = watching(profile, stage)
     until(page, "window.live.charts.points.length > 1")
-    sold = page.locator("[data-tile=sold]")
-    expect(sold).to_have_text("0")
+    sold = page.locator("[data-below=share]")
+    expect(sold).to_have_text("0 of 1,500 seats, 0 held")
+    expect(page.locator("#forecast")).to_be_hidden()  # nobody can know yet
     fan: Page = profile(width=390, height=844).new_page()
     enter(fan, stage)
     choose(fan, 2)
     fan.locator("#go").click()
-    expect(page.locator("[data-tile=held]")).to_have_text("2", timeout=SLOW_MS)
+    expect(sold).to_have_text("0 of 1,500 seats, 2 held", timeout=SLOW_MS)
     pay(fan)
     fan.wait_for_url("**/bookings/**")
-    expect(sold).to_have_text("2", timeout=SLOW_MS)
+    expect(sold).to_have_text("2 of 1,500 seats, 0 held", timeout=SLOW_MS)
     expect(page.locator("[data-tile=revenue]")).to_contain_text("€", timeout=SLOW_MS)
+    expect(page.locator("#mix [data-cell=sold]").filter(has_text=re.compile("^2 of"))).to_have_count(1, timeout=SLOW_MS)
+    expect(page.locator("[data-tile=payments]")).to_be_hidden()
+    page.get_by_role("heading", name="System health").click()
     expect(page.locator("[data-tile=payments]")).to_have_text("100%", timeout=SLOW_MS)
     expect(page.locator("[data-tile=ticket]")).not_to_have_text("–", timeout=SLOW_MS)
+    assert page.locator("#c-times canvas").bounding_box()["width"] > 100  # type: ignore[index]  # drawn when it is opened
     expect(page.locator(".heat path[data-full='1']")).to_have_count(1, timeout=SLOW_MS)
     page.locator(".heat path[data-full='1']").click()
     expect(page.locator("[data-section=sold]")).to_have_text("2")
@@ -59,7 +72,30 @@ def test_b13_the_figures_move_while_a_fan_buys_and_a_reload_keeps_the_history(pr
     page.reload()
     until(page, "window.live?.charts.points.length > 0")
     assert page.evaluate("window.live.charts.points[0].at_s") == first
-    expect(sold).to_have_text("2")
+    expect(sold).to_have_text("2 of 1,500 seats, 0 held")
+
+
+def at_the_hall(at_us: int) -> datetime:
+    return datetime.fromtimestamp(at_us / US_PER_S, ZoneInfo("Europe/Vienna"))
+
+
+def test_times_are_the_venues_no_tick_repeats_and_the_forecast_says_how_sure_it_is(profile: Any, stage: Site) -> None:
+    count = stage.platform.organiser.figures.of
+    at_us = [stage.platform.clock() + 40 * DAY_US + minutes * 60 * US_PER_S for minutes in (5, 1, 9)]
+    about, first, last = (f"{at.day} {at:%b, %H:%M}" for at in map(at_the_hall, at_us))
+
+    async def foresee(event: Event) -> EventFigures:
+        return msgspec.structs.replace(await count(event), forecast=Forecast(*at_us))
+
+    with instead(stage.platform.organiser.figures, "of", foresee):
+        page = watching(profile, stage, timezone_id="America/New_York")
+        line = page.locator("#forecast")
+        expect(line).to_have_text(f"Sold out about {about} at this pace (between {first} and {last})", timeout=SLOW_MS)
+    expect(line).to_be_hidden(timeout=SLOW_MS)
+    charts = page.locator("script[type=module]").get_attribute("src").replace("live.js", "charts.js")  # type: ignore[union-attr]
+    ticks = f"""import("{charts}").then(({{ clockAt, tickLabels }}) =>
+        [clockAt("Asia/Tokyo").format(0), tickLabels([0, 0.25, 0.5]), tickLabels([1000, 1050])])"""
+    assert page.evaluate(ticks) == ["09:00", ["0", "0.25", "0.5"], ["1K", "1.05K"]]
 
 
 def test_w6_pausing_says_who_is_affected_and_fans_see_it(profile: Any, stage: Site) -> None:
@@ -91,7 +127,7 @@ def test_w6_pausing_says_who_is_affected_and_fans_see_it(profile: Any, stage: Si
 def test_w6_rate_and_capacity_are_set_from_the_page_and_noted(profile: Any, stage: Site) -> None:
     page = watching(profile, stage, width=390, height=844)
     _set(page, "Rate", "People per second, at most", "77", "Set the rate")
-    expect(page.locator("[data-below=admitted]")).to_have_text("at most 77", timeout=SLOW_MS)
+    expect(page.locator("[data-below=admitted]")).to_have_text("0 per second now, at most 77", timeout=SLOW_MS)
     _set(page, "Capacity", "People at once, at most", "500", "Set the capacity")
 
     async def room(platform: Any) -> tuple[int, int]:
@@ -121,7 +157,7 @@ def test_a_lost_server_is_seen_and_the_figures_come_back_by_themselves(profile: 
     staff(page, stage)
     expect(note).to_be_hidden(timeout=SLOW_MS)
     expect(page.locator("#link")).to_have_text(re.compile("Live|Every few seconds"), timeout=SLOW_MS)
-    expect(page.locator("[data-tile=sold]")).not_to_have_text("–")
+    expect(page.locator("[data-tile=share]")).not_to_have_text("–")
 
 
 def test_a_member_of_the_door_sees_none_of_it(profile: Any, stage: Site) -> None:

@@ -106,7 +106,7 @@ def test_an_organiser_from_the_invitation_to_a_running_sale(stack: Stack, visito
     _set(desk, "Message to the queue", "Shown to everyone who is waiting", "Doors open in a moment", "Show message")
     expect(fan.locator("#words")).to_have_text("Doors open in a moment")
     _set(desk, "Rate", "People per second, at most", "77", "Set the rate")
-    expect(desk.locator("[data-below=admitted]")).to_have_text("at most 77")
+    expect(desk.locator("[data-below=admitted]")).to_have_text("0 per second now, at most 77")
     desk.get_by_role("button", name="Resume", exact=True).click()
     desk.get_by_role("dialog").get_by_role("button", name="Resume now").click()
     fan.wait_for_url("**/seats")

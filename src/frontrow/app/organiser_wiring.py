@@ -27,6 +27,7 @@ from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.heavy_work import HeavyWork
 from frontrow.core.ids import Ids
+from frontrow.waitingroom.model.admission import admitted_per_s
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.platform.event_openings import Openings
 from frontrow.web.platform.fan_codes import FanCodes
@@ -106,6 +107,6 @@ def room_figures(room: WaitingRoom, event_id: str) -> RoomFigures | None:
             sum(lane.hi for lane in lanes),
             view.waiting,
             view.state.active,
-            sum(view.rates_milli) / 1000,
+            round(admitted_per_s(view.state, room.clock()), 3),
         )
     return None

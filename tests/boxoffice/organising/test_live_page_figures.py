@@ -1,15 +1,23 @@
 """What the live page shows besides seats (B13, B19): money, payments, answer times, and the last hour for a reload."""
 
+from dataclasses import replace
+
 import msgspec
+import pytest
 
 from frontrow.boxoffice.adapters.figures.redis_point_log import RedisPointLog
-from frontrow.boxoffice.model.sales_figures import Percentiles, RoomFigures
+from frontrow.boxoffice.model.sales_figures import Percentiles, RoomFigures, forecast_sold_out
+from frontrow.boxoffice.organising.sales_figures import SalesFigures
 from frontrow.core.clock import US_PER_S
+from frontrow.waitingroom.model.admission import admitted_per_s
+from frontrow.waitingroom.model.config import Phase, RoomConfig
+from frontrow.waitingroom.model.room_state import LaneState, RoomState
+from frontrow.waitingroom.model.window import Slide
 from frontrow.web.observability.telemetry import Telemetry
 from frontrow.web.streams.sales_figures import WHOLE_EVERY_US, LiveFiguresStreams
 from frontrow.web.streams.sales_history import MAX_EVENTS, MAX_POINTS, SalesHistory
 from tests.boxoffice.organising.http import a_desk
-from tests.boxoffice.organising.support import a_clock
+from tests.boxoffice.organising.support import a_clock, a_purchase, an_office, moved, on_sale
 
 SPEED = Percentiles(10, 1.0, 2.0, 4.0)
 ROOM = RoomFigures("open", 900, 300, 600, 120, 12.5)
@@ -28,6 +36,73 @@ async def test_b19_a_frame_tells_money_payments_and_times(tmp_path):
         assert frame.latency["hold"] == SPEED
         assert frame.latency["hold_to_ticket"].count == 1
         assert frame.whole_at_us == frame.at_us
+
+
+MINUTE_US = 60 * US_PER_S
+FAR_US = 10**15
+STEADY = [(10, 20)] * 15
+
+
+def test_b13_a_steady_sale_is_sold_out_when_its_pace_says_so():
+    told = forecast_sold_out(STEADY, 200, 0, FAR_US)
+    assert told.sold_out_at_us == 10 * MINUTE_US
+    assert told.earliest_us < 9 * MINUTE_US
+    assert 11 * MINUTE_US < told.latest_us < 16 * MINUTE_US
+
+
+def test_b13_a_sale_that_slows_down_says_that_it_may_take_longer():
+    slower = [(40, 80)] * 12 + [(20, 40)] * 3
+    steady, told = forecast_sold_out(STEADY, 200, 0, FAR_US), forecast_sold_out(slower, 640, 0, FAR_US)
+    assert told.sold_out_at_us == round(640 / 56 * MINUTE_US)
+    assert told.latest_us >= 16 * MINUTE_US  # at 40 per minute
+    assert (told.latest_us / told.sold_out_at_us) > (steady.latest_us / steady.sold_out_at_us)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "left", "until_us"),
+    [
+        (STEADY, 0, FAR_US),  # sold out already
+        ([(0, 0)] * 15, 200, FAR_US),  # nobody buys
+        ([(0, 0)] * 13 + [(100, 200)] * 2, 200, FAR_US),  # it has just begun
+        ([(1, 2)] * 15, 200, FAR_US),  # too few to tell
+        ([(30, 60)] * 13 + [(0, 0)] * 2, 200, FAR_US),  # it has come to a stand
+        ([(0, 0)] * 10 + [(90, 180)] * 3 + [(1, 1)] * 2, 600, FAR_US),  # the answers lie far apart
+        (STEADY, 200, 12 * MINUTE_US),  # the sale may end before
+    ],
+)
+def test_b13_there_is_no_forecast_when_nobody_can_know(minutes, left, until_us):
+    assert forecast_sold_out(minutes, left, 0, until_us) is None
+
+
+async def test_b13_the_forecast_is_made_of_what_the_ledger_sold_whichever_server_sold_it(ledger):
+    clock = a_clock()
+    office = an_office(ledger, clock)
+    event = await on_sale(office)
+    for number in range(36):
+        await a_purchase(ledger, event, (number,), number=number, at_us=clock.now_us, took_us=0)
+        clock.now_us += 10 * US_PER_S
+    servers = [
+        SalesFigures(ledger.figures, clock, office.venues.plan, lambda event: None, lambda event: None)
+        for _ in range(2)
+    ]
+    told = [(await one.of(event)).forecast for one in servers]
+    assert told[0] == told[1]
+    assert told[0].sold_out_at_us == clock.now_us + 20 * 10 * US_PER_S  # 20 of 56 seats are left, six per minute
+    clock.now_us += 3 * US_PER_S  # past the cache
+    assert (await servers[0].of(moved(event, paused=True))).forecast is None
+
+
+def test_w6_people_per_second_is_what_happens_now_not_the_setting():
+    """Whatever the rate allows: nobody is let in while nobody comes, and a burst counts for ten seconds."""
+    config = RoomConfig(rate_per_s=500)
+    ring = tuple(Slide(n, n * US_PER_S, (n * 20,), 20) for n in range(1, 21))
+    state = RoomState(1, Phase.OPEN, config, (LaneState(500, 400),), ring=ring)
+    assert admitted_per_s(state, 20 * US_PER_S) == 20
+    assert admitted_per_s(state, 25 * US_PER_S) == 10
+    assert admitted_per_s(state, 31 * US_PER_S) == 0
+    burst = replace(state, ring=(Slide(1, 60 * US_PER_S, (100,), 100),))
+    assert admitted_per_s(burst, 61 * US_PER_S) == 10
+    assert admitted_per_s(replace(state, ring=()), 61 * US_PER_S) == 0
 
 
 async def test_the_ledger_sums_up_for_a_frame_only_now_and_then(tmp_path):

@@ -13,6 +13,14 @@ from frontrow.core.clock import US_PER_S
 ENDED_WELL: Final = frozenset({"captured", "authorised", "capturing"})
 ENDED_BADLY: Final = frozenset({"declined", "voided", "lapsed"})
 MAX_BUCKETS: Final = 1_000  # of a series
+# the forecast: minutes that are looked at, that make the pace, and what is needed to say anything at all
+MINUTE_US: Final = 60 * US_PER_S
+FORECAST_MINUTES: Final = 15
+PACE_MINUTES: Final = 5
+MIN_MINUTES: Final = 2
+MIN_BOOKINGS: Final = 20
+LIKELY_DEVIATIONS: Final = 1.64  # nine times in ten
+MAX_SPREAD: Final = 3.0  # the latest answer may be three times as far away as the expected one
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -81,6 +89,14 @@ class Percentiles(msgspec.Struct, frozen=True):
     p99_ms: float
 
 
+class Forecast(msgspec.Struct, frozen=True):
+    """When the last seat would be sold if people went on buying as in the last minutes, and how sure that is."""
+
+    sold_out_at_us: int
+    earliest_us: int
+    latest_us: int
+
+
 class Step(msgspec.Struct, frozen=True):
     """A step of the funnel to the ticket, and how many people reached it."""
 
@@ -118,11 +134,12 @@ class EventFigures(msgspec.Struct, frozen=True):
     room: RoomFigures | None
     funnel: list[Step]
     latency: dict[str, Percentiles]
+    forecast: Forecast | None = None
 
 
 class LiveFigures(msgspec.Struct, frozen=True):
-    """One frame of the live view. The next frame counts from `fence`. Money, payments and latency come from the exact
-    figures and are a few seconds older than the rest (`whole_at_us`)."""
+    """One frame of the live view. The next frame counts from `fence`. Money, tiers, payments, latency and the forecast
+    come from the exact figures and are a few seconds older than the rest (`whole_at_us`)."""
 
     event_id: str
     at_us: int
@@ -138,6 +155,8 @@ class LiveFigures(msgspec.Struct, frozen=True):
     money: list[Amount] = []
     payment_success: float | None = None
     latency: dict[str, Percentiles] = {}
+    tiers: list[Group] = []
+    forecast: Forecast | None = None
 
 
 def runs_of(plan: Plan) -> list[tuple[str, str, int]]:
@@ -234,6 +253,33 @@ def funnel(room: RoomFigures | None, states: States, payments: Sequence[Sequence
     paid_for = sum(int(row[4]) for row in payments)
     bought = states.confirmed + states.refunded
     return [*steps, Step("held", states.total), Step("payment_begun", paid_for), Step("confirmed", bought)]
+
+
+def forecast_sold_out(minutes: Sequence[tuple[int, int]], left: int, now_us: int, until_us: int) -> Forecast | None:
+    """The forecast from (bookings, seats) of each of the last minutes, oldest first, with `left` seats unsold.
+
+    None when nobody can know: few bookings, a sale that has just begun or has come to a stand, or so much change that
+    the answers lie far apart or after `until_us`. The range covers chance (bookings arrive independently, so `n` of
+    them vary by about the root of `n`) and the trend (the pace of the last two minutes and of all of them).
+    """
+    first = next((at for at, (bookings, _) in enumerate(minutes) if bookings), len(minutes))
+    known = minutes[first + 1 :]  # the sale began somewhere inside its first minute
+    pace = known[-PACE_MINUTES:]
+    bookings = sum(count for count, _ in pace)
+    if left <= 0 or len(known) < MIN_MINUTES or bookings < MIN_BOOKINGS:
+        return None
+    rate = _seats_per_minute(pace)
+    chance = LIKELY_DEVIATIONS / bookings**0.5
+    rates = (rate * (1 - chance), rate * (1 + chance), _seats_per_minute(known[-2:]), _seats_per_minute(known))
+    if min(rates) <= 0:
+        return None
+    expected, earliest, latest = (now_us + round(left / each * MINUTE_US) for each in (rate, max(rates), min(rates)))
+    too_vague = latest - now_us > MAX_SPREAD * (expected - now_us)
+    return None if too_vague or latest >= until_us else Forecast(expected, earliest, latest)
+
+
+def _seats_per_minute(minutes: Sequence[tuple[int, int]]) -> float:
+    return sum(seats for _, seats in minutes) / len(minutes)
 
 
 def percentiles(rows: Sequence[Sequence[Any]]) -> Percentiles | None:

@@ -10,17 +10,21 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Protocol
 
-from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.sales_figures import (
+    FORECAST_MINUTES,
     MAX_BUCKETS,
+    MINUTE_US,
     Bucket,
     EventFigures,
+    Forecast,
     Group,
     LiveFigures,
     Percentiles,
     RoomFigures,
     States,
     counted,
+    forecast_sold_out,
     funnel,
     groups,
     money,
@@ -113,9 +117,8 @@ class SalesFigures:
         payments = await book.payments_by_state(event.id)
         refunds = await book.refunds_by_state(event.id)
         times = percentiles(await book.purchase_times(event.id, now_us - LATENCY_SPAN_US))
-        minute = now_us - 60 * US_PER_S
-        held = await book.over_time("held", event.id, minute, now_us, 60 * US_PER_S)
-        sold = await book.over_time("sold", event.id, minute, now_us, 60 * US_PER_S)
+        held = await book.over_time("held", event.id, now_us - MINUTE_US, now_us, MINUTE_US)
+        minutes = await self._sold_minutes(event, now_us)
         sections, tiers = groups(plan, event, taken)
         room = self._room_of(event.id)
         speeds = {"hold_to_ticket": times, **self.speeds()} if times is not None else dict(self.speeds())
@@ -129,12 +132,20 @@ class SalesFigures:
             states,
             money(payments, refunds),
             payment_success(payments),
-            _per_second(held),
-            _per_second(sold),
+            _per_second(sum(int(row[1]) for row in held)),
+            _per_second(minutes[-1][0]),
             room,
             funnel(room, states, payments),
             speeds,
+            _forecast(event, counted(sections), minutes, now_us),
         )
+
+    async def _sold_minutes(self, event: Event, now_us: int) -> list[tuple[int, int]]:
+        """(bookings, seats) sold in each of the last minutes, oldest first."""
+        from_us = now_us - FORECAST_MINUTES * MINUTE_US
+        rows = await self._book.over_time("sold", event.id, from_us, now_us, MINUTE_US)
+        found = {int(row[0]): (int(row[1]), int(row[2])) for row in rows}
+        return [found.get(minute, (0, 0)) for minute in range(FORECAST_MINUTES)]
 
     def _runs_of(self, plan_hash: str, plan: Plan) -> list[tuple[str, str, int]]:
         runs = self._runs.get(plan_hash)
@@ -198,9 +209,16 @@ class SalesFigures:
         )
 
 
-def _per_second(rows: Sequence[Row]) -> float:
-    """The rate per second in a bucket of one minute."""
-    return round(sum(int(row[1]) for row in rows) / 60, 3)
+def _per_second(in_a_minute: int) -> float:
+    return round(in_a_minute / 60, 3)
+
+
+def _forecast(event: Event, seats: Group, minutes: Sequence[tuple[int, int]], now_us: int) -> Forecast | None:
+    """When the event is sold out at this pace, while it is being sold."""
+    if event.paused or event.status is not EventStatus.ON_SALE:
+        return None
+    left = seats.seats - seats.withheld - seats.sold
+    return forecast_sold_out(minutes, left, now_us, event.sale_ends_at_us)
 
 
 def _count_map(plan: Plan, states: bytes | bytearray) -> list[Group]:

@@ -23,6 +23,7 @@ from frontrow.waitingroom.model.window import Reason, Slide, lo_by_count, lo_by_
 AGES = 18  # age classes: below 1 s, then doubling: [1, 2), [2, 4) … seconds
 MEMORY_S = 600.0  # how long a measured show rate counts
 RATE_MEMORY_S = 30.0
+RECENT_US = 10_000_000  # what "now" means for people who are let in
 MIN_EXPOSURE_S = 5.0  # person-seconds below which an age class says nothing yet
 REASON_US = 60_000_000  # how long a stated reason stays up
 SHOW_AFTER_TICKS = 10
@@ -203,6 +204,19 @@ def _shown(state: RoomState, old: Measured) -> Measured:
         capacity=state.config.capacity,
         rate_per_s=state.config.rate_per_s,
     )
+
+
+def admitted_per_s(state: RoomState, now_us: int) -> float:
+    """How many people per second were let in during about the last ten seconds. Exact for every server: the slides in
+    the store say how far the window had come at which time."""
+    before_us = now_us - RECENT_US
+    recent = [slide for slide in state.ring if slide.at_us > before_us]
+    if not recent:
+        return 0.0
+    older = [slide for slide in state.ring if slide.at_us <= before_us]
+    # Slides close together are kept as one (`window.push`), so the oldest recent one may reach back a little further.
+    passed_us = min(now_us - older[-1].at_us, RECENT_US + grace_of(state) // 32) if older else RECENT_US
+    return sum(slide.size for slide in recent) * 1e6 / passed_us
 
 
 @dataclass(frozen=True, slots=True)

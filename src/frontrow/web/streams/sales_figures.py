@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.sales_figures import LiveFigures
+from frontrow.boxoffice.model.sales_figures import EventFigures, LiveFigures
 from frontrow.boxoffice.organising.sales_figures import SalesFigures, SpeedsOf
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Overloaded
@@ -84,13 +84,19 @@ class LiveFiguresStreams:
         """The frame after `before`, with the exact figures it has or, once those are old, new ones."""
         frame = await self._figures.live(event, before)
         if before is not None and frame.at_us - before.whole_at_us < WHOLE_EVERY_US:
-            at_us, money, success, times = before.whole_at_us, before.money, before.payment_success, before.latency
+            whole: EventFigures | LiveFigures = before
+            at_us = before.whole_at_us
         else:
-            exact = await self._figures.of(event)
-            at_us, money, success, times = frame.at_us, exact.money, exact.payment_success, exact.latency
-        slow = {name: times[name] for name in SUMMED if name in times}
+            whole, at_us = await self._figures.of(event), frame.at_us
+        slow = {name: whole.latency[name] for name in SUMMED if name in whole.latency}
         return msgspec.structs.replace(
-            frame, whole_at_us=at_us, money=money, payment_success=success, latency={**self.speeds(), **slow}
+            frame,
+            whole_at_us=at_us,
+            money=whole.money,
+            payment_success=whole.payment_success,
+            latency={**self.speeds(), **slow},
+            tiers=whole.tiers,
+            forecast=whole.forecast if not event.paused else None,
         )
 
     async def events(self, event_id: str) -> AsyncGenerator[bytes, None]:

@@ -11,6 +11,7 @@ from litestar.types import ASGIApp
 from frontrow.boxoffice.model.sales_figures import (
     Amount,
     Bucket,
+    Forecast,
     Group,
     LiveFigures,
     Percentiles,
@@ -48,7 +49,8 @@ class AmountView(msgspec.Struct):
 
 
 class FiguresView(msgspec.Struct):
-    """Everything about one event, at most two seconds old. `payment_success` is a share from 0 to 1."""
+    """Everything about one event, at most two seconds old. `payment_success` is a share from 0 to 1. `forecast` says
+    when the last seat would be sold at the pace of the last minutes; null when nobody can know."""
 
     event: str
     at: Time
@@ -63,6 +65,7 @@ class FiguresView(msgspec.Struct):
     room: RoomFigures | None
     funnel: list[Step]
     latency: dict[str, Percentiles]
+    forecast: Forecast | None = None
 
 
 class SeriesView(msgspec.Struct):
@@ -105,6 +108,7 @@ async def get_figures(platform: FromPlatform, caller: FromCaller, event_id: From
         found.room,
         found.funnel,
         found.latency,
+        found.forecast,
     )
 
 

@@ -1,5 +1,7 @@
 """The live sale (B13, B19): what happens now and in the last hour, section by section, and the controls of the queue.
 
+It leads with the money, what is sold by price, and who is let in and waiting, with a forecast of when it is sold out.
+What operators watch (response times, payments) is folded into "System health". Times are the venue's.
 The page brings the last hour and the first frame along; its script follows `figures/live` and steers by the same API
 that programs use. What can be steered is shown only to who may.
 """
@@ -24,13 +26,14 @@ from frontrow.web.site.routes import page
 
 Asked = Request[Any, Any, Any]
 RECENT_ACTS: Final = 6
-# figure -> heading
+# figure -> heading; the second table is folded away
 TILES: Final = {
-    "waiting": N_("Waiting now"),
-    "admitted": N_("Let in per second"),
-    "held": N_("Seats held"),
-    "sold": N_("Seats sold"),
     "revenue": N_("Revenue"),
+    "share": N_("Sold"),
+    "admitted": N_("Admitted"),
+    "waiting": N_("Waiting now"),
+}
+HEALTH_TILES: Final = {
     "payments": N_("Payment success rate"),
     "hold": N_("Seat hold latency"),
     "ticket": N_("Time from hold to ticket"),
@@ -45,7 +48,7 @@ async def live_sale(
     event = await own_event(platform, caller, event_id)
     venue = await platform.ledger.catalogue.venue(event.venue_id)
     control = "sales:control" in caller.permissions
-    room = _room(platform, event)
+    room, one = _room(platform, event), shown(platform, event, venue)
     found = {
         "base": f"/v1/organiser/events/{event.id}",
         "map": _map(platform, event),
@@ -53,6 +56,8 @@ async def live_sale(
         "first": await platform.organiser.live.latest(event.id),
         "history": platform.organiser.history.of(event.id),
         "room": room,
+        "zone": one.zone,
+        "tiers": {tier.key: tier.name for tier in event.tiers},
     }
     changes = []
     if "audit:read" in caller.permissions:
@@ -62,11 +67,12 @@ async def live_sale(
         "organiser/live.html",
         script="js/organiser/live.js",
         of_event=event,
-        one=shown(platform, event, venue),
+        one=one,
         found=found,
         room=room,
         control=control,
         tiles=TILES,
+        health_tiles=HEALTH_TILES,
         acts=await acts_of(platform, caller, changes),
     )
 

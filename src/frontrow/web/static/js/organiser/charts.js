@@ -11,20 +11,23 @@ const MAX_POINTS = 2_000,
 /** @typedef {{at_s: number, waiting: number | null, active: number | null, admitted: number | null, held: number | null, sold: number | null, selling: number | null, p50: number | null, p99: number | null}} Point */
 /** @typedef {Exclude<keyof Point, "at_s">} Name */
 
-const whole = new Intl.NumberFormat(lang, { notation: "compact", maximumFractionDigits: 1, numberingSystem: "latn" });
-const clock = new Intl.DateTimeFormat(lang, {
-  hour: "2-digit",
-  minute: "2-digit",
-  hourCycle: "h23",
-  numberingSystem: "latn"
-});
-const exact = new Intl.DateTimeFormat(lang, {
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-  hourCycle: "h23",
-  numberingSystem: "latn"
-});
+/** Minutes and hours only: labels have no seconds, so a tick never repeats the one before. */
+const TIME_STEPS_S = [60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400];
+
+/** Times as the clock at the venue shows them. @param {string} zone @param {boolean} [seconds] */
+export const clockAt = (zone, seconds = false) =>
+  new Intl.DateTimeFormat(lang, {
+    hour: "2-digit",
+    minute: "2-digit",
+    ...(seconds ? { second: "2-digit" } : {}),
+    hourCycle: "h23",
+    numberingSystem: "latn",
+    timeZone: zone
+  });
+
+const short = new Intl.NumberFormat(lang, { notation: "compact", maximumFractionDigits: 3, numberingSystem: "latn" });
+/** The numbers of an axis: with the digits that tell them apart. @param {number[]} values */
+export const tickLabels = (values) => values.map((value) => short.format(value));
 
 /** Points of the server's history. @param {any[][]} rows at, held, sold, waiting, active, admitted, p50, p99 @returns {Point[]} */
 export function fromHistory(rows) {
@@ -37,9 +40,12 @@ export function fromHistory(rows) {
 }
 
 export class Charts {
-  /** @param {Point[]} points */
-  constructor(points) {
+  /** @param {Point[]} points @param {string} zone of the venue */
+  constructor(points, zone) {
     this.points = points;
+    this.zone = zone;
+    this.clock = clockAt(zone);
+    this.exact = clockAt(zone, true);
     /** @type {{plot: any, names: Name[]}[]} */
     this.plots = [];
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#paint());
@@ -63,6 +69,7 @@ export class Charts {
       height: HEIGHT,
       padding: [8, 12, 0, 0],
       legend: { show: false },
+      tzDate: (/** @type {number} */ s) => uPlot.tzDate(new Date(s * SMALL), this.zone),
       cursor: { y: false, points: { size: 7 } },
       scales: {
         y: {
@@ -77,12 +84,13 @@ export class Charts {
           ...axis,
           space: 70,
           size: 30,
-          values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((s) => clock.format(s * SMALL))
+          incrs: TIME_STEPS_S,
+          values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((s) => this.clock.format(s * SMALL))
         },
         {
           ...axis,
           size: 52,
-          values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((n) => whole.format(n))
+          values: (/** @type {any} */ _, /** @type {number[]} */ at) => tickLabels(at)
         }
       ],
       series: [
@@ -107,9 +115,10 @@ export class Charts {
     box.addEventListener("pointermove", () => {
       const point = this.points[plot.cursor.idx ?? -1];
       box.title = point
-        ? [exact.format(point.at_s * SMALL), ...lines.map((line) => `${line.label}: ${point[line.name] ?? "–"}`)].join(
-            " · "
-          )
+        ? [
+            this.exact.format(point.at_s * SMALL),
+            ...lines.map((line) => `${line.label}: ${point[line.name] ?? "–"}`)
+          ].join(" · ")
         : "";
     });
   }

@@ -2,12 +2,13 @@
 /** The live sale: one frame a second into tiles, charts and the heat map; told aloud once a minute at most. */
 import { $, data, h, say } from "../dom.js";
 import { lang, money, number, t } from "../words.js";
-import { Charts, fromHistory } from "./charts.js";
+import { Charts, clockAt, fromHistory } from "./charts.js";
 import { Heat } from "./heat.js";
 import { Levers } from "./levers.js";
 import { FiguresStream } from "./stream.js";
 const TOLD_EVERY_MS = 60_000,
-  PERCENT = 100;
+  PERCENT = 100,
+  BAR = 1000;
 
 const found = data("found"),
   root = $("#live"),
@@ -16,15 +17,16 @@ const found = data("found"),
     : null;
 const share = new Intl.NumberFormat(lang, { style: "percent", maximumFractionDigits: 1, numberingSystem: "latn" });
 const rate = new Intl.NumberFormat(lang, { maximumFractionDigits: 1, numberingSystem: "latn" });
-const exact = new Intl.DateTimeFormat(lang, {
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-  hourCycle: "h23",
-  numberingSystem: "latn"
-});
+const exact = clockAt(found.zone, true),
+  minute = clockAt(found.zone),
+  day = new Intl.DateTimeFormat(lang === "en" ? "en-GB" : lang, {
+    day: "numeric",
+    month: "short",
+    numberingSystem: "latn",
+    timeZone: found.zone
+  });
 const select = /** @type {HTMLSelectElement} */ ($("#section"));
-const charts = new Charts(fromHistory(found.history));
+const charts = new Charts(fromHistory(found.history), found.zone);
 const heat = new Heat($("#heat"), (name) => {
   select.value = name;
   sections();
@@ -53,21 +55,9 @@ const took = (n) => (n < 1000 ? t("{n} ms", { n: rate.format(n) }) : t("{n} s", 
 /** @param {any} next */
 function show(next) {
   frame = next;
-  const { room, seats, latency } = next,
+  const { room, seats } = next,
     paid = next.money[0],
-    success = next.payment_success;
-  tile(
-    "waiting",
-    room ? number(room.waiting) : "–",
-    room ? t("{n} inside", { n: number(room.active) }) : t("no waiting room here")
-  );
-  tile(
-    "admitted",
-    room ? rate.format(room.admitted_per_s) : "–",
-    levers ? t("at most {n}", { n: number(levers.room.rate_per_s) }) : ""
-  );
-  tile("held", number(seats.held), t("{n} bookings per second", { n: rate.format(next.holds_per_s) }));
-  tile("sold", number(seats.sold), t("of {n}", { n: number(seats.seats - seats.withheld) }));
+    offered = seats.seats - seats.withheld;
   tile(
     "revenue",
     paid
@@ -76,24 +66,100 @@ function show(next) {
     t("after refunds")
   );
   tile(
-    "payments",
-    success == null ? "–" : share.format(success),
-    success == null ? t("none yet") : t("of all completed payments")
+    "share",
+    offered > 0 ? share.format(seats.sold / offered) : "–",
+    t("{sold} of {all} seats, {held} held", {
+      sold: number(seats.sold),
+      all: number(offered),
+      held: number(seats.held)
+    })
   );
+  tile(
+    "admitted",
+    room ? number(room.admitted) : "–",
+    !room
+      ? ""
+      : levers
+        ? t("{n} per second now, at most {most}", {
+            n: rate.format(room.admitted_per_s),
+            most: number(levers.room.rate_per_s)
+          })
+        : t("{n} per second now", { n: rate.format(room.admitted_per_s) })
+  );
+  tile(
+    "waiting",
+    room ? number(room.waiting) : "–",
+    room ? t("{n} inside", { n: number(room.active) }) : t("no waiting room here")
+  );
+  forecast();
+  mix();
+  phase();
+  health();
+  speeds();
+  sections();
+}
+
+/** A time of today as the clock shows it, another with its day. @param {number} us */
+function clock(us) {
+  const at = us / 1000,
+    date = day.format(at);
+  return date === day.format(frame.at_us / 1000) ? minute.format(at) : `${date}, ${minute.format(at)}`;
+}
+
+/** When it is sold out at this pace; nothing while nobody can know. */
+function forecast() {
+  const line = $("#forecast"),
+    told = frame.forecast;
+  line.hidden = !told;
+  if (!told) return;
+  const [about, from, to] = [told.sold_out_at_us, told.earliest_us, told.latest_us].map(clock);
+  put(
+    "#forecast",
+    from === to
+      ? t("Sold out about {time} at this pace", { time: about })
+      : t("Sold out about {time} at this pace (between {from} and {to})", { time: about, from, to })
+  );
+}
+
+/** Seats and money by price. */
+function mix() {
+  for (const tier of frame.tiers) {
+    const row = document.querySelector(`[data-tier="${CSS.escape(tier.name)}"]`);
+    if (!row) continue;
+    const of = Math.max(1, tier.seats - tier.withheld),
+      [sold, held] = row.querySelectorAll("rect");
+    sold.setAttribute("width", String((BAR * tier.sold) / of));
+    held.setAttribute("x", String((BAR * tier.sold) / of));
+    held.setAttribute("width", String((BAR * tier.held) / of));
+    const texts = {
+      sold: t("{sold} of {all}", { sold: number(tier.sold), all: number(tier.seats - tier.withheld) }),
+      held: number(tier.held),
+      revenue: money(tier.sold_minor, found.currency)
+    };
+    for (const [name, text] of Object.entries(texts)) {
+      const cell = $(`[data-cell=${name}]`, row);
+      if (cell.textContent !== text) cell.textContent = text;
+    }
+  }
+}
+
+/** What operators look at, folded away; its summary says whether it is worth opening. */
+function health() {
+  const { latency, payment_success: success } = frame,
+    ticket = latency.hold_to_ticket;
+  const paid = success == null ? "–" : share.format(success);
+  tile("payments", paid, success == null ? t("none yet") : t("of all completed payments"));
   tile(
     "hold",
     ms(latency.hold),
     latency.hold ? t("99% within {time}", { time: took(latency.hold.p99_ms) }) : t("nobody in the last minute")
   );
-  const ticket = latency.hold_to_ticket;
   tile(
     "ticket",
     ms(ticket),
     ticket ? t("99% within {time}", { time: took(ticket.p99_ms) }) : t("none in the last hour")
   );
-  phase();
-  speeds();
-  sections();
+  put("#health-line", t("Payments {share}, seat holds {time}", { share: paid, time: ms(latency.hold) }));
 }
 
 function phase() {
