@@ -10,6 +10,7 @@ from typing import Final
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutResult
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.hold_service import HoldService
+from frontrow.boxoffice.model.booking_choices import Choice
 from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, BookingState, StaleFence
 from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.refunds.refunds import Refunds
@@ -84,6 +85,14 @@ class Purchases:
         """Pay with this method. A booking that costs nothing needs none."""
         self.need_visit(booking, visit, fence)
         return await self._checkout.pay(booking.id, booking.fence, method or "none", loaded=booking)
+
+    async def choose(
+        self, booking: Booking, visit: ShopPass | None, choice: Choice, fence: int | None = None
+    ) -> Booking:
+        """Change ticket types, add-ons and the discount code of held seats."""
+        self.need_visit(booking, visit, fence)
+        sale = self._sales.get(booking.event_id)
+        return await self._checkout.choose(booking, choice, sale.event, sale.plan)
 
     async def cancel(self, booking: Booking) -> Booking:
         """Give everything back: a held booking is released, a sold one refunded by the event's policy."""

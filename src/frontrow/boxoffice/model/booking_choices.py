@@ -1,8 +1,8 @@
 """What a fan chooses for held seats: a ticket type per seat, add-ons, a discount code; and what that costs. Pure.
 
-The choice changes the price of a hold before it is paid. Its price has the same form as every other
-(`model.prices`): lines that add up to the total, and a total per seat that a refund of that seat returns. A discount is a
-line with a negative amount. Add-ons are spread over the seats, so refunding all seats returns them too.
+The choice changes the price of a hold before it is paid. Its price has the same form as every other (`model.prices`):
+lines that add up to the total, and a total per seat that a refund of that seat returns. A discount is a line with a
+negative amount. Add-ons are spread over the seats, so refunding all seats returns them too.
 
 What is limited (a code, a stock, a shared limit) is listed as `uses`, which the ledger counts when it writes the price.
 """
@@ -48,6 +48,19 @@ class ChosenPrice(msgspec.Struct, frozen=True):
     """The price of a choice and what it uses up."""
 
     quote: Quote
+    uses: tuple[Use, ...]
+
+
+class Reprice(msgspec.Struct, frozen=True):
+    """The new price of a hold. `seat_totals` has one amount per seat of the booking, in its order."""
+
+    booking_id: str
+    fence: int
+    now_us: int
+    seats: tuple[int, ...]
+    seat_totals: tuple[int, ...]
+    amount_minor: int
+    price_lines: str
     uses: tuple[Use, ...]
 
 

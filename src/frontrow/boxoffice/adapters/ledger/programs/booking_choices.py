@@ -1,18 +1,25 @@
 """Writes what a fan chose for a hold: its new price, and the uses of codes, stocks and limits, all or nothing.
 
-A counter's `taken` is never below what is really used. A choice that fits under it is written at once. One that does not
-fit looks at every use of the counter: uses of bookings that are over are dropped and dead holds are ended, and what is
-left decides. So a use comes back when its booking ends for whatever reason, and ending a booking costs nothing more.
+A counter's `taken` is never below what is really used. A choice that fits under it is written at once. One that does
+not fit looks at every use of the counter: uses of bookings that are over are dropped and dead holds are ended, and what
+is left decides. So a use comes back when its booking ends for whatever reason, and ending a booking costs nothing more.
 
 The counters are locked before the booking, in the order of their names.
 """
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
+from msgspec.structs import replace
 
-from frontrow.boxoffice.adapters.ledger.programs.bookings import STATES, Program, booking_of, end_holds
-from frontrow.boxoffice.model.booking_choices import NO_LIMIT, DiscountRefused, NoneLeft, Use
+from frontrow.boxoffice.adapters.ledger.programs.bookings import (
+    STATES,
+    MakeMove,
+    Program,
+    booking_of,
+    end_holds,
+    make_moves,
+)
+from frontrow.boxoffice.model.booking_choices import NO_LIMIT, DiscountRefused, NoneLeft, Reprice, Use
 from frontrow.boxoffice.model.bookings import (
     ACTIVE_STATES,
     Booking,
@@ -28,19 +35,6 @@ from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.errors import Overloaded
 
 PARAMS = {"discount": "code", "add_on": "add_ons", "limit": "types"}
-
-
-class Reprice(msgspec.Struct, frozen=True):
-    """The new price of a hold. `seat_totals` has one amount per seat of the booking, in its order."""
-
-    booking_id: str
-    fence: int
-    now_us: int
-    seats: tuple[int, ...]
-    seat_totals: tuple[int, ...]
-    amount_minor: int
-    price_lines: str
-    uses: tuple[Use, ...]
 
 
 def reprice(ask: Reprice, facts: list[Fact]) -> Program[Booking | BaseException]:
@@ -67,6 +61,20 @@ def reprice(ask: Reprice, facts: list[Fact]) -> Program[Booking | BaseException]
             return refusal
         taken[use.counter] += use.quantity
     return (yield from _write(ask, own, taken))
+
+
+def confirm_free(ask: MakeMove, facts: list[Fact]) -> Program[Booking | BaseException]:
+    """Sell a booking that costs nothing, in one step: nobody can make it cost something in between."""
+    rows = yield Query("lock_bookings", [(ask.booking_id,)])
+    booking = booking_of(rows[0]) if rows else None
+    if booking is not None and booking.amount_minor and booking.state is not BookingState.CONFIRMED:
+        return MoveRefused(booking.id, booking.state, Move.CONFIRM)
+    if booking is not None and booking.state is BookingState.HELD:
+        (begun,) = yield from make_moves([replace(ask, move=Move.BEGIN_PAYMENT, tickets=())], facts)
+        if isinstance(begun, BaseException):
+            return begun
+    (sold,) = yield from make_moves([ask], facts)
+    return sold
 
 
 def _why_not(ask: Reprice, booking: Booking | None) -> BaseException | None:
@@ -98,7 +106,7 @@ def _count(
     ended = {one.booking_id for one in (yield from end_holds(dict.fromkeys(dead, now_us), dead, facts))} if dead else ()
     over = [row for row in others if row[0] in ended or STATES[row[3]] not in ACTIVE_STATES]
     if over:
-        yield Query("drop_uses", [(row[0], use.counter) for row in sorted(over)])
+        yield Query("drop_uses", [(row[0], use.counter) for row in over])
     live = [row for row in others if row not in over]
     taken[use.counter] = sum(int(row[1]) for row in live)
     if use.most_per_person and sum(row[2] == booking.fan for row in live) >= use.most_per_person:
@@ -115,7 +123,9 @@ def _write(ask: Reprice, own: Mapping[str, int], taken: Mapping[str, int]) -> Pr
         yield Query("drop_uses_of_bookings", [(ask.booking_id,)])
     if ask.uses:
         yield Query("add_uses", [(ask.booking_id, use.counter, use.quantity) for use in ask.uses])
-    changed: Sequence[tuple[str, int]] = [(name, taken[name]) for name in sorted({*own, *(u.counter for u in ask.uses)})]
+    changed: Sequence[tuple[str, int]] = [
+        (name, taken[name]) for name in sorted({*own, *(u.counter for u in ask.uses)})
+    ]
     if changed:
         yield Query("set_use_counters", list(changed))
     totals = zip(ask.seats, ask.seat_totals, strict=True)
