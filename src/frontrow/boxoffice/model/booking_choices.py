@@ -118,6 +118,25 @@ def price_choice(event: Event, plan: Plan, seats: Sequence[int], choice: Choice,
     return ChosenPrice(quote, tuple(uses))
 
 
+class PricedType(msgspec.Struct, frozen=True):
+    """A ticket type and the price that is shown for it, by tier."""
+
+    type: TicketType
+    shown_minor: dict[str, int]
+    currency: str
+
+
+def priced_types(event: Event) -> list[PricedType]:
+    """The event's ticket types with their prices."""
+    keys = [tier.key for tier in event.tiers]
+    found = []
+    for one in event.ticket_types:
+        prices = PriceList(_priced_by_type(event, [one] * len(keys), keys)).tiers
+        shown = {key: prices[_line_key(key, one)].shown_minor for key in keys}
+        found.append(PricedType(one, shown, event.currency))
+    return found
+
+
 def choice_of(event: Event, lines: Sequence[PriceLine]) -> Choice:
     """The choice that a price was made with."""
     keys = {one.key for one in event.ticket_types}
@@ -150,10 +169,15 @@ def _types_of(event: Event, seats: Sequence[int], choice: Choice) -> list[Ticket
         found.append(first if key is None else by_key[key])
     for one, count in Counter(one for one in found if one is not None).items():
         if count < one.min_per_booking:
-            raise InvalidInput(f"{one.name}: at least {one.min_per_booking} per booking", param="types")
+            raise _out_of_bounds(one.name, least=one.min_per_booking)
         if one.max_per_booking and count > one.max_per_booking:
-            raise InvalidInput(f"{one.name}: at most {one.max_per_booking} per booking", param="types")
+            raise _out_of_bounds(one.name, most=one.max_per_booking)
     return found
+
+
+def _out_of_bounds(name: str, param: str = "types", **bound: int) -> InvalidInput:
+    ((which, number),) = bound.items()
+    return InvalidInput(f"{name}: at {which} {number} per booking", param=param, name=name, **bound)
 
 
 def _line_key(tier: str, one: TicketType | None) -> str:
@@ -238,7 +262,7 @@ def _with_add_ons(event: Event, quote: Quote, chosen: Mapping[str, int]) -> tupl
     for one in event.add_ons:
         count = chosen.get(one.key, 0)
         if not 0 <= count <= one.max_per_booking:
-            raise InvalidInput(f"{one.name}: 0 to {one.max_per_booking} per booking", param="add_ons")
+            raise _out_of_bounds(one.name, "add_ons", most=one.max_per_booking)
         if count:
             amount += one.price_minor * count
             lines.append(
