@@ -133,12 +133,12 @@ class Event:
     room: RoomRules = NO_RULES  # how its waiting room is run
     rotating_codes: bool = False  # tickets show a code that changes every 30 seconds
     presale_starts_at_us: int = 0  # from then until the sale starts, only people with a code may buy; 0: no presale
+    fees_shown: FeesShown = FeesShown.INCLUDED
+    show_id: str = ""  # shared by the dates of one show (model.show_dates); empty: it has one date
     ticket_types: tuple[TicketType, ...] = ()  # these four: model.sale_options
     add_ons: tuple[AddOn, ...] = ()
     discounts: tuple[Discount, ...] = ()
     limits: tuple[SharedLimit, ...] = ()
-    show_id: str = ""  # shared by the dates of one show (model.show_dates); empty: it has one date
-    fees_shown: FeesShown = FeesShown.INCLUDED
 
     @property
     def opens_at_us(self) -> int:

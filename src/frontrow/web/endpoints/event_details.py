@@ -101,15 +101,15 @@ class EventView(EventSummary):
     seats: int = 0
     sections: list[FreeView] = []
     tiers: list[FreeView] = []
-    ticket_types: list[TicketTypeView] = []
-    add_ons: list[AddOnView] = []
-    takes_codes: Annotated[bool, msgspec.Meta(description="discount codes can be used at checkout")] = False
-    show: Annotated[str, msgspec.Meta(description="shared by the dates of one show; empty: it has one date")] = ""
     fees_shown: Annotated[
         str,
         msgspec.Meta(examples=["included"], description="`included` in every price, or `beside` every price"),
     ] = "included"
     booking_fees: list[BookingFeeView] = []
+    show: Annotated[str, msgspec.Meta(description="shared by the dates of one show; empty: it has one date")] = ""
+    ticket_types: list[TicketTypeView] = []
+    add_ons: list[AddOnView] = []
+    takes_codes: Annotated[bool, msgspec.Meta(description="discount codes can be used at checkout")] = False
 
 
 class ShownEvents(Protocol):
@@ -222,18 +222,18 @@ class EventViews:
             max_per_person=event.max_per_person,
             hold_s=event.hold_ttl_s,
             card_tries=event.card_tries,
+            fees_shown=event.fees_shown.value,
+            booking_fees=[
+                BookingFeeView(fee.name, MoneyView(fee.amount_minor, event.currency))
+                for fee in PriceList(event).booking_fees
+            ],
+            show=event.show_id,
             ticket_types=[_type_view(one) for one in priced_types(event)],
             add_ons=[
                 AddOnView(one.key, one.name, MoneyView(one.price_minor, event.currency), one.max_per_booking)
                 for one in event.add_ons
             ],
             takes_codes=bool(event.discounts),
-            show=event.show_id,
-            fees_shown=event.fees_shown.value,
-            booking_fees=[
-                BookingFeeView(fee.name, MoneyView(fee.amount_minor, event.currency))
-                for fee in PriceList(event).booking_fees
-            ],
         )
 
     def _ip(self, request: EndpointRequest) -> str:

@@ -198,15 +198,15 @@ class OwnEventView(OwnEventSummary):
     presale_starts_at: Time | None = None
     card_tries: int = 1
     tax_basis_points: int | None = None
+    fees_shown: Annotated[
+        str,
+        msgspec.Meta(examples=["included"], description="`included` in every price, or `beside` every price"),
+    ] = "included"
     show: str = ""
     ticket_types: list[TicketTypeGiven] = []
     add_ons: list[AddOnGiven] = []
     discounts: list[DiscountView] = []
     limits: list[SharedLimitGiven] = []
-    fees_shown: Annotated[
-        str,
-        msgspec.Meta(examples=["included"], description="`included` in every price, or `beside` every price"),
-    ] = "included"
 
 
 class OwnEventPage(msgspec.Struct):
@@ -318,10 +318,10 @@ def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventVie
         time_text(event.presale_starts_at_us) if event.presale_starts_at_us else None,
         event.card_tries,
         event.tax_basis_points,
+        event.fees_shown.value,
         event.show_id,
         type_views(event),
         add_on_views(event),
         discount_views(event),
         limit_views(event),
-        event.fees_shown.value,
     )

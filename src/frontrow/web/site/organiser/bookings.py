@@ -157,7 +157,7 @@ async def booking_page(
     return render(
         request,
         "organiser/booking.html",
-        script="js/organiser/desk.js",
+        script="js/organiser/reseat.js" if do == "reseat" else "js/organiser/desk.js",
         status=409 if refusal else 200,
         of_event=event,
         zone=await zone_of(platform, event),

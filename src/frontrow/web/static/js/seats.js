@@ -123,8 +123,7 @@ function open(s, move = false) {
   $("#sections").hidden = true;
   $("#gridbox").hidden = false;
   $("#grid-title").textContent = t("Section {section}", { section: one.name });
-  $("#grid-sub").textContent =
-    `${tier.name} · ${priceRange(one, model)} · ${t("{n} free", { n: number(one.free) })}`;
+  $("#grid-sub").textContent = `${tier.name} · ${priceRange(one, model)} · ${t("{n} free", { n: number(one.free) })}`;
   if (one.area) {
     grid.close();
     $("#grid").replaceChildren(areaForm(one));
