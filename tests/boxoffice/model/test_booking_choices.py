@@ -4,7 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from frontrow.boxoffice.model.booking_choices import Choice, ChosenPrice, DiscountRefused, choice_of, price_choice
+from frontrow.boxoffice.model.booking_choices import (
+    BookingChoice,
+    ChosenPrice,
+    DiscountRefused,
+    choice_of,
+    price_choice,
+)
 from frontrow.boxoffice.model.events import Event, Fee, FeesShown, PriceTier, check_event
 from frontrow.boxoffice.model.prices import LineKind
 from frontrow.boxoffice.model.sale_options import AddOn, Discount, SharedLimit, TicketType
@@ -63,7 +69,7 @@ def test_the_sample_event_can_be_sold() -> None:
 
 def test_types_add_ons_and_a_discount_are_lines_that_add_up() -> None:
     seats = [*FRONT[:2], BACK[0]]
-    choice = Choice({FRONT[1]: "child", BACK[0]: "child"}, {"parking": 1, "programme": 2}, " ten ")
+    choice = BookingChoice({FRONT[1]: "child", BACK[0]: "child"}, {"parking": 1, "programme": 2}, " ten ")
     chosen = price_choice(EVENT, PLAN, seats, choice, 10)
     assert lines_of(chosen) == [
         (LineKind.SEAT, "Front · Adult", 1, 5151, 5151),
@@ -82,7 +88,7 @@ def test_types_add_ons_and_a_discount_are_lines_that_add_up() -> None:
         ("limit:evt_1:kids", 2, 200),
         ("limit:evt_1:cars", 1, 100),
     ]
-    assert choice_of(EVENT, chosen.quote.lines) == Choice(
+    assert choice_of(EVENT, chosen.quote.lines) == BookingChoice(
         {FRONT[0]: "adult", FRONT[1]: "child", BACK[0]: "child"}, {"parking": 1, "programme": 2}, "TEN"
     )
     dated = price_choice(replace(EVENT, show_id="shw_1"), PLAN, seats, choice, 10)
@@ -94,7 +100,7 @@ def test_types_add_ons_and_a_discount_are_lines_that_add_up() -> None:
 @pytest.mark.parametrize("code", ["TEN", "FIVE", "ONCE"])
 def test_whatever_is_taken_off_the_seats_add_up_and_none_is_below_zero(code: str, shown: FeesShown) -> None:
     event = replace(EVENT, fees_shown=shown)
-    chosen = price_choice(event, PLAN, [*FRONT, *BACK], Choice(code=code), 10)
+    chosen = price_choice(event, PLAN, [*FRONT, *BACK], BookingChoice(code=code), 10)
     check_exact(chosen)
     off = sum(line.amount_minor for line in chosen.quote.lines if line.kind is LineKind.DISCOUNT)
     prices = 3 * 5001 + 2 * 2000 + (750 if shown is FeesShown.INCLUDED else 0)
@@ -114,23 +120,23 @@ def test_whatever_is_taken_off_the_seats_add_up_and_none_is_below_zero(code: str
 )
 def test_a_code_that_changes_nothing_says_why(code: str, now_us: int, seats: list[int], reason: str) -> None:
     with pytest.raises(DiscountRefused) as refused:
-        price_choice(EVENT, PLAN, seats, Choice(code=code), now_us)
+        price_choice(EVENT, PLAN, seats, BookingChoice(code=code), now_us)
     assert refused.value.reason == reason
 
 
 @pytest.mark.parametrize(
     "choice",
     [
-        Choice({FRONT[0]: "pensioner"}),
-        Choice({BACK[0]: "child"}),  # not among the seats
-        Choice(dict.fromkeys(FRONT, "child")),  # at most two
-        Choice({FRONT[0]: "family"}),  # at least three
-        Choice(add_ons={"parking": 3}),
-        Choice(add_ons={"parking": -1}),
-        Choice(add_ons={"boat": 1}),
+        BookingChoice({FRONT[0]: "pensioner"}),
+        BookingChoice({BACK[0]: "child"}),  # not among the seats
+        BookingChoice(dict.fromkeys(FRONT, "child")),  # at most two
+        BookingChoice({FRONT[0]: "family"}),  # at least three
+        BookingChoice(add_ons={"parking": 3}),
+        BookingChoice(add_ons={"parking": -1}),
+        BookingChoice(add_ons={"boat": 1}),
     ],
 )
-def test_a_choice_that_cannot_be_is_refused(choice: Choice) -> None:
+def test_a_choice_that_cannot_be_is_refused(choice: BookingChoice) -> None:
     with pytest.raises(InvalidInput):
         price_choice(EVENT, PLAN, FRONT, choice, 10)
 

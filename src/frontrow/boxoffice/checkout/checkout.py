@@ -22,11 +22,11 @@ import msgspec
 from frontrow.boxoffice.checkout.payment_driver import PaymentDriver
 from frontrow.boxoffice.checkout.payment_records import PaymentRecords, SaleLedger
 from frontrow.boxoffice.checkout.provider_calls import ProviderCalls
-from frontrow.boxoffice.model.booking_choices import Choice, Reprice, price_choice
+from frontrow.boxoffice.model.booking_choices import BookingChoice, Reprice, choice_of, price_choice, uses_of
 from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded, Move, MoveRefused, StaleFence
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.payments import ENDED, LEASE_S, Payment, PaymentChanged, PaymentState
-from frontrow.boxoffice.model.prices import encode_lines
+from frontrow.boxoffice.model.prices import decode_lines, encode_lines
 from frontrow.boxoffice.model.provider_intents import Intent, ProviderError
 from frontrow.boxoffice.model.tickets import NewTicket
 from frontrow.boxoffice.model.venues import Plan
@@ -189,7 +189,7 @@ class Checkout:
         """Void what was opened or reserved and keep the seats held, so that the fan can pay another way."""
         return await self._withdraw(booking_id, fence, Move.STEP_BACK)
 
-    async def choose(self, booking: Booking, choice: Choice, event: Event, plan: Plan) -> Booking:
+    async def choose(self, booking: Booking, choice: BookingChoice, event: Event, plan: Plan) -> Booking:
         """Change ticket types, add-ons and the discount code of a hold. An open payment is voided first."""
         chosen = price_choice(event, plan, booking.seats, choice, self._clock())
         if booking.state is BookingState.PAYING:
@@ -206,6 +206,15 @@ class Checkout:
                 chosen.uses,
             )
         )
+
+    async def count_limits(self, booking: Booking, event: Event, plan: Plan) -> Booking:
+        """Count what a hold uses, at the price it has."""
+        now_us, lines = self._clock(), decode_lines(booking.price_lines)
+        uses = uses_of(event, plan, booking.seats, choice_of(event, lines))
+        ask = Reprice(
+            booking.id, booking.fence, now_us, booking.seats, (), booking.amount_minor, booking.price_lines, uses
+        )
+        return await self._ledger.reprice(ask)
 
     async def _withdraw(self, booking_id: str, fence: int, wish: Move) -> Booking:
         for _ in range(MAX_WITHDRAWALS):

@@ -16,7 +16,7 @@ import msgspec
 
 from frontrow.boxoffice.model.events import Event, PriceTier
 from frontrow.boxoffice.model.prices import DIFFERENT, LineKind, PriceLine, PriceList, Quote, spread
-from frontrow.boxoffice.model.sale_options import Discount, TicketType, fold_code
+from frontrow.boxoffice.model.sale_options import AddOn, Discount, TicketType, fold_code
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.core.errors import InvalidInput, Refused
 from frontrow.core.money import Money
@@ -25,7 +25,7 @@ NO_LIMIT: Final = -1
 TYPE_MARK: Final = "/"  # between the tier's key and the ticket type's in the key of a line
 
 
-class Choice(msgspec.Struct, frozen=True):
+class BookingChoice(msgspec.Struct, frozen=True):
     """What a fan has chosen. A seat without a type has the event's first one."""
 
     types: dict[int, str] = {}
@@ -52,7 +52,7 @@ class ChosenPrice(msgspec.Struct, frozen=True):
 
 
 class Reprice(msgspec.Struct, frozen=True):
-    """The new price of a hold. `seat_totals` has one amount per seat of the booking, in its order."""
+    """The new price of a hold. `seat_totals` has one amount per seat of the booking, in its order; none: they stay."""
 
     booking_id: str
     fence: int
@@ -99,7 +99,7 @@ def offers_choices(event: Event) -> bool:
     return bool(event.ticket_types or event.add_ons or event.discounts)
 
 
-def price_choice(event: Event, plan: Plan, seats: Sequence[int], choice: Choice, now_us: int) -> ChosenPrice:
+def price_choice(event: Event, plan: Plan, seats: Sequence[int], choice: BookingChoice, now_us: int) -> ChosenPrice:
     """What these seats cost with this choice, or why it cannot be."""
     types = _types_of(event, seats, choice)
     tiers = [plan.seats[plan.check_index(seat)].tier for seat in seats]
@@ -116,6 +116,17 @@ def price_choice(event: Event, plan: Plan, seats: Sequence[int], choice: Choice,
     uses += added
     uses += _limit_uses(event, tiers, types, choice.add_ons)
     return ChosenPrice(quote, tuple(uses))
+
+
+def uses_of(event: Event, plan: Plan, seats: Sequence[int], choice: BookingChoice) -> tuple[Use, ...]:
+    """What a choice uses, without its price. Options that the event no longer has are left out."""
+    by_key = {one.key: one for one in event.ticket_types}
+    first = event.ticket_types[0] if event.ticket_types else None
+    types = [by_key.get(choice.types.get(seat, ""), first) for seat in seats]
+    discount = next((one for one in event.discounts if one.code == choice.code), None)
+    uses = [_use_of(event, discount)] if discount is not None else []
+    uses += [_add_on_use(event, one, count) for one in event.add_ons if (count := choice.add_ons.get(one.key, 0))]
+    return (*uses, *_limit_uses(event, [plan.seats[seat].tier for seat in seats], types, choice.add_ons))
 
 
 class PricedType(msgspec.Struct, frozen=True):
@@ -137,7 +148,7 @@ def priced_types(event: Event) -> list[PricedType]:
     return found
 
 
-def choice_of(event: Event, lines: Sequence[PriceLine]) -> Choice:
+def choice_of(event: Event, lines: Sequence[PriceLine]) -> BookingChoice:
     """The choice that a price was made with."""
     keys = {one.key for one in event.ticket_types}
     types: dict[int, str] = {}
@@ -151,10 +162,10 @@ def choice_of(event: Event, lines: Sequence[PriceLine]) -> Choice:
             add_ons[line.key] = line.quantity
         elif line.kind is LineKind.DISCOUNT:
             code = line.key
-    return Choice(types, add_ons, code)
+    return BookingChoice(types, add_ons, code)
 
 
-def _types_of(event: Event, seats: Sequence[int], choice: Choice) -> list[TicketType | None]:
+def _types_of(event: Event, seats: Sequence[int], choice: BookingChoice) -> list[TicketType | None]:
     """The ticket type of each seat, within each type's bounds."""
     by_key = {one.key: one for one in event.ticket_types}
     foreign = sorted(set(choice.types) - set(seats))
@@ -268,10 +279,14 @@ def _with_add_ons(event: Event, quote: Quote, chosen: Mapping[str, int]) -> tupl
             lines.append(
                 PriceLine(LineKind.ADD_ON, one.name, count, one.price_minor, one.price_minor * count, key=one.key)
             )
-            most = NO_LIMIT if one.stock is None else one.stock
-            uses.append(Use(add_on_counter(event.id, one.key), count, most, "add_on", one.name))
+            uses.append(_add_on_use(event, one, count))
     totals = spread(amount, quote.seat_totals_minor) if amount else quote.seat_totals_minor
     return Quote(tuple(lines), totals, quote.total_minor + amount, quote.currency), uses
+
+
+def _add_on_use(event: Event, add_on: AddOn, count: int) -> Use:
+    most = NO_LIMIT if add_on.stock is None else add_on.stock
+    return Use(add_on_counter(event.id, add_on.key), count, most, "add_on", add_on.name)
 
 
 def _limit_uses(

@@ -7,7 +7,7 @@ from litestar import Request, put
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.model.booking_choices import Choice, choice_of
+from frontrow.boxoffice.model.booking_choices import BookingChoice, choice_of
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.prices import decode_lines
@@ -52,12 +52,12 @@ async def choose(
     unknown = sorted(data.types.keys() - names.keys())
     if unknown:
         raise InvalidInput(f"{unknown[0]} is not among the held seats", param="types")
-    choice = Choice({names[seat]: key for seat, key in data.types.items()}, data.add_ons, fold_code(data.code))
+    choice = BookingChoice({names[seat]: key for seat, key in data.types.items()}, data.add_ons, fold_code(data.code))
     changed = await choose_for(platform, booking, visit, choice, client_ip(platform, request))
     return await booking_view(platform, changed, tax=True)
 
 
-async def choose_for(platform: Platform, booking: Booking, visit: ShopPass, choice: Choice, ip: str) -> Booking:
+async def choose_for(platform: Platform, booking: Booking, visit: ShopPass, choice: BookingChoice, ip: str) -> Booking:
     """Make the choice. A new code counts as a try until it proves right, so that codes cannot be guessed."""
     event = platform.box_office.sales.get(booking.event_id).event
     is_new = bool(choice.code) and choice.code != choice_of(event, decode_lines(booking.price_lines)).code

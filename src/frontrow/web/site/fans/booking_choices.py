@@ -6,7 +6,7 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.booking_choices import Choice, DiscountRefused, NoneLeft
+from frontrow.boxoffice.model.booking_choices import BookingChoice, DiscountRefused, NoneLeft
 from frontrow.boxoffice.model.bookings import Booking, HoldEnded
 from frontrow.boxoffice.model.email_addresses import is_email
 from frontrow.boxoffice.model.people import TooManyTries
@@ -68,7 +68,7 @@ async def choose(
     return await page_again(request, platform, caller, await own_booking(platform, caller, booking_id), filled, told)
 
 
-def _read(form: Form, booking: Booking) -> Choice:
+def _read(form: Form, booking: Booking) -> BookingChoice:
     types = {seat: key for seat in booking.seats if (key := form.one(f"type{seat}", 40))}
     add_ons = {}
     for name, typed in form.first().items():
@@ -78,7 +78,7 @@ def _read(form: Form, booking: Booking) -> Choice:
                 raise InvalidInput("an add-on needs a number", param="add_ons")
             if int(text):
                 add_ons[name.removeprefix("add-")[:40]] = int(text)
-    return Choice(types, add_ons, fold_code(form.one("code", 60)))
+    return BookingChoice(types, add_ons, fold_code(form.one("code", 60)))
 
 
 def _say(words: Words, refused: Refused | InvalidInput) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from frontrow.boxoffice.model.booking_choices import Choice, PricedType, choice_of, offers_choices, priced_types
+from frontrow.boxoffice.model.booking_choices import BookingChoice, PricedType, choice_of, offers_choices, priced_types
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.prices import decode_lines
@@ -28,7 +28,7 @@ class ChoiceForm:
     seats: list[SeatChoice]
     types: list[PricedType]
     add_ons: tuple[AddOn, ...]
-    chosen: Choice
+    chosen: BookingChoice
     takes_codes: bool
     code: str
     error: str = ""

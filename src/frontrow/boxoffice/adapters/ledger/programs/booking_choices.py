@@ -128,7 +128,8 @@ def _write(ask: Reprice, own: Mapping[str, int], taken: Mapping[str, int]) -> Pr
     ]
     if changed:
         yield Query("set_use_counters", list(changed))
-    totals = zip(ask.seats, ask.seat_totals, strict=True)
-    yield Query("set_seat_prices", [(ask.booking_id, seat, total) for seat, total in totals])
+    if ask.seat_totals:
+        totals = zip(ask.seats, ask.seat_totals, strict=True)
+        yield Query("set_seat_prices", [(ask.booking_id, seat, total) for seat, total in totals])
     rows = yield Query("set_prices", [(ask.booking_id, ask.amount_minor, ask.price_lines, ask.now_us)])
     return booking_of(rows[0])
