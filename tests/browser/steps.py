@@ -150,3 +150,22 @@ def differing_seats(page: Page) -> int:
 def said(page: Page, text: str) -> None:
     """Wait until the page has told people who listen."""
     expect(page.locator("#say")).to_contain_text(text)
+
+
+def click_seat(page: Page, seat_id: str) -> None:
+    """Click a seat on the map of an organiser's page, zoomed in so far that seats can be picked."""
+    at = page.evaluate(
+        """(id) => {
+          const map = document.querySelector("fr-seatmap"), { model, view } = map;
+          let i = 0;
+          while (model.seat(i).id !== id) i++;
+          const k = 3;
+          view.camera = { k, x: view.w / 2 - model.x[i] * k, y: view.h / 2 - model.y[i] * k };
+          view.draw();
+          map.scrollIntoView({ block: "center", behavior: "instant" });
+          const box = map.getBoundingClientRect();
+          return [box.left + view.w / 2, box.top + view.h / 2];
+        }""",
+        seat_id,
+    )
+    page.mouse.click(*at)

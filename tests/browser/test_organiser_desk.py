@@ -16,7 +16,7 @@ from tests.boxoffice.people.support import PASSWORD, mailed
 from tests.browser.looks import MOST_MOVED, SHIFTS, bring_axe, read_booking_view
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
-from tests.browser.steps import EVENT_ID, settled, until
+from tests.browser.steps import EVENT_ID, click_seat, settled, until
 
 BASE = f"/organiser/events/{EVENT_ID}"
 
@@ -73,12 +73,42 @@ def test_b12_a_refund_asked_for_on_the_page_is_in_the_ledger(desk: Page, hall: S
     expect(desk.get_by_text("Refund for 101-A-1")).to_be_visible()
 
 
-def test_b13_a_booking_moves_to_seats_chosen_on_the_page(desk: Page, hall: Site) -> None:
+def test_b13_seats_are_withheld_on_the_map_by_seat_row_and_section(desk: Page, hall: Site) -> None:
+    sold(hall, "104-A-1", fan="gus")
+    desk.goto(f"{hall.url}{BASE}/seats")
+    until(desk, "document.querySelector('fr-seatmap').model")
+    text = desk.locator("#withheld")
+    for seat in ("104-A-3", "104-A-4", "104-A-5", "104-A-1"):  # the last one is sold
+        click_seat(desk, seat)
+    expect(text).to_have_value("104-A-3…5")
+    expect(desk.locator("#withheld-count")).to_have_text("3 seats are withheld.")
+    desk.get_by_label("a row").check()
+    click_seat(desk, "104-B-2")
+    expect(text).to_have_value("104-A-3…5\n104-B")
+    click_seat(desk, "104-B-2")
+    text.press_sequentially("\n104-C-1\nnowhere")
+    expect(desk.locator("#withheld-count")).to_have_text("4 seats are withheld.")
+    desk.get_by_label("one seat").check()
+    click_seat(desk, "104-A-4")
+    expect(text).to_have_value("104-A-3\n104-A-5\n104-C-1\nnowhere")
+    text.fill("104-A-3\n104-A-5")
+    desk.get_by_role("button", name="Save").click()
+    expect(desk.get_by_role("status").first).to_contain_text("Saved.")
+    expect(desk.get_by_text("2 of")).to_be_visible()
+
+
+def test_b13_a_booking_moves_to_seats_chosen_on_the_map(desk: Page, hall: Site) -> None:
     booking = sold(hall, "102-A-1", fan="bob")
     desk.goto(f"{hall.url}{BASE}/bookings/{booking.id}")
     desk.get_by_role("button", name="Change seats").click()
-    desk.locator("input[name=to][value='102-B-3']").check()
-    desk.get_by_role("button", name="Move to these seats").click()
+    until(desk, "document.querySelector('fr-seatmap').model")
+    expect(desk.locator("#move")).to_be_disabled()
+    click_seat(desk, "102-A-1")  # theirs
+    expect(desk.locator("#picked")).to_have_text("–")
+    click_seat(desk, "102-B-2")
+    click_seat(desk, "102-B-3")  # one seat is wanted: the second choice replaces the first
+    expect(desk.locator("#picked")).to_have_text("102-B-3")
+    desk.locator("#move").click()
     dialog = desk.get_by_role("dialog", name="Move to other seats?")
     expect(dialog).to_contain_text("102-A-1 → 102-B-3")
     dialog.get_by_role("button", name="Move now").click()

@@ -11,7 +11,6 @@ from litestar.params import FromPath
 from frontrow.boxoffice.catalogue.event_listing import EventAvailability, FreeSeats
 from frontrow.boxoffice.model.event_changes import Change
 from frontrow.boxoffice.model.events import EventMove, check_event
-from frontrow.boxoffice.plans.plan_document import map_bytes, to_bytes, to_document
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller
@@ -23,7 +22,8 @@ from frontrow.web.site.event_display import Shown, sale_state
 from frontrow.web.site.organiser.event_steps import ONE, OrganiserEvent, done_of, load_event
 from frontrow.web.site.organiser.form_fields import PARAMS, Errors, Reading, percent_text
 from frontrow.web.site.organiser.new_event import STEPS
-from frontrow.web.site.render import PRIVATE, render
+from frontrow.web.site.organiser.seating import seating_response
+from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
 from frontrow.web.site.security_headers import PagePolicy
 
@@ -124,17 +124,7 @@ def _availability(one: OrganiserEvent) -> EventAvailability:
 @page(f"{ONE}/preview/map.json", "preview_map", READS)
 async def preview_map(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
     """The map's geometry with prices, and which seats are withheld."""
-    one = await load_event(platform, caller, event_id)
-    priced = {tier.key for tier in one.event.tiers}
-    if priced >= set(one.plan.tiers):
-        body = map_bytes(one.plan, one.event)
-    else:
-        nothing = {key: {"name": key, "price": 0, "cur": one.event.currency} for key in one.plan.tiers}
-        body = to_bytes(to_document(one.plan, prices=nothing, refs=False))
-    kept = msgspec.json.encode(sorted(one.event.withheld))
-    return Response(
-        b'{"map":' + body + b',"kept":' + kept + b"}", headers={"cache-control": PRIVATE}, media_type="application/json"
-    )
+    return seating_response(await load_event(platform, caller, event_id), ())
 
 
 @action(f"{ONE}/publish", "publish_own_event", Access.staff("sales:control"))

@@ -27,6 +27,8 @@ async def choice_of(platform: Platform, event: Event, plan: Plan, leave: list[in
         "rows": await _rows(platform, event, plan, name, fits),
         "to": [seat for seat in query.getall("to", [])[:100] if len(seat) <= 100],
         "count": len(leave),
+        "tiers": sorted(fits),
+        "listed": "section" in query,
     }
 
 
