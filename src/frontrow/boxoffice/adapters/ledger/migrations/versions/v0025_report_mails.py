@@ -3,7 +3,7 @@
 from frontrow.boxoffice.adapters.ledger.migrations import ddl
 
 revision = "0025"
-down_revision = "0022"
+down_revision = "0023"
 
 TABLES = """
 CREATE TABLE report_mails (
