@@ -107,6 +107,7 @@ from frontrow.web.platform.platform import (
     Stores,
 )
 from frontrow.web.platform.platform_keys import open_keys
+from frontrow.web.platform.sitemaps import Sitemaps
 from frontrow.web.platform.visits import RoomVisits
 from frontrow.web.room.page import PageSettings, RoomPages
 from frontrow.web.server.address_caps import AddressCaps
@@ -281,6 +282,8 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
                 hot=live.table,
                 shown=views,
                 listed=EventLists(browse, lambda: ledger.catalogue.version + openings.follower.changes),
+                sitemaps=Sitemaps(ledger.catalogue, settings.public_url, now),
+                work=adapters.work,
                 telemetry=telemetry,
                 rules=api_rules,
             ),

@@ -21,11 +21,13 @@ from frontrow.web.endpoints.cookies import LANGUAGE_COOKIES
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.assets import site_assets, theme_asset
 from frontrow.web.site.languages import LANGUAGES, Words, best_language, load_all, words_of
+from frontrow.web.site.posters import poster_svg
 from frontrow.web.site.security_headers import PLAIN, PagePolicy
 
 MIN_GZIP_BYTES: Final = 1_000
 PRIVATE: Final = "private, no-store"
 PUBLIC: Final = "public, max-age=0, must-revalidate"
+GUESTS: Final = "public, max-age=0, s-maxage=1"  # the same for all who bring nothing; else private
 Asked = Request[Any, Any, Any]
 
 
@@ -40,7 +42,7 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.globals |= {"asset": site_assets().url, "languages": LANGUAGES, "json": as_json}
+    templates.globals |= {"poster": poster_svg, "asset": site_assets().url, "languages": LANGUAGES, "json": as_json}
     return templates
 
 
@@ -92,6 +94,8 @@ def render(
             visit_room=_visit_room(caller, visit_of),
         )
     )
+    if cache == GUESTS and not _is_guest(request):
+        cache = PRIVATE
     body = text.encode()
     found = policy.headers(platform.settings) | {
         "cache-control": cache,
@@ -103,6 +107,11 @@ def render(
         body = gzip.compress(body, 5, mtime=0)
         found["content-encoding"] = "gzip"
     return Response(body, status_code=status, headers=found, media_type="text/html")
+
+
+def _is_guest(request: Asked) -> bool:
+    """Whether nothing in the request could make the page personal."""
+    return not ({"cookie", "authorization", "frontrow-pass", "frontrow-booking"} & request.headers.keys())
 
 
 def _theme_url(platform: Platform) -> str:
