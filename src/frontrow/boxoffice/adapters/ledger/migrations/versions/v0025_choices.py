@@ -1,9 +1,9 @@
-"""Version 24: what bookings use of codes, stocks and shared limits (ADR 0149)."""
+"""Version 25: what bookings use of codes, stocks and shared limits (ADR 0149)."""
 
 from frontrow.boxoffice.adapters.ledger.migrations import ddl
 
-revision = "0024"
-down_revision = "0023"
+revision = "0025"
+down_revision = "0024"
 
 CHOICES = """
 CREATE TABLE use_counters (counter text PRIMARY KEY, taken bigint NOT NULL);
