@@ -125,6 +125,7 @@ class Event:
     room: RoomRules = NO_RULES  # how its waiting room is run
     rotating_codes: bool = False  # tickets show a code that changes every 30 seconds
     presale_starts_at_us: int = 0  # from then until the sale starts, only people with a code may buy; 0: no presale
+    reentry: bool = False  # people may leave and come back: gates scan tickets at the exit too
     show_id: str = ""  # shared by the dates of one show (model.show_dates); empty: it has one date
 
     @property

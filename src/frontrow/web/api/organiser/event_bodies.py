@@ -119,6 +119,7 @@ class EventChange(msgspec.Struct, forbid_unknown_fields=True):
     withheld: Withheld | None = None
     room: RoomRulesGiven | None = None
     rotating_codes: bool | None = None
+    reentry: bool | None = None
     tax_basis_points: TaxPoints | None = None
     presale_starts_at: Moment | msgspec.UnsetType | None = msgspec.UNSET
     card_tries: CardTries | None = None
@@ -176,6 +177,7 @@ class OwnEventView(OwnEventSummary):
     card_tries: int = 1
     tax_basis_points: int | None = None
     show: str = ""
+    reentry: bool = False
 
 
 class OwnEventPage(msgspec.Struct):
@@ -212,6 +214,7 @@ def edit_of(given: EventChange, currency: str) -> EventEdit:
         withheld=None if given.withheld is None else tuple(given.withheld),
         room=_room_of(given.room),
         rotating_codes=given.rotating_codes,
+        reentry=given.reentry,
         presale_starts_at_us=_presale_of(given.presale_starts_at),
         card_tries=given.card_tries,
         tax_basis_points=given.tax_basis_points,
@@ -283,4 +286,5 @@ def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventVie
         event.card_tries,
         event.tax_basis_points,
         event.show_id,
+        event.reentry,
     )
