@@ -14,14 +14,15 @@ from frontrow.boxoffice.messaging.locale_formats import LANGUAGES
 from frontrow.boxoffice.messaging.message_texts import render
 from frontrow.boxoffice.model.event_changes import Change, Editor
 from frontrow.boxoffice.model.messages import Contact
+from frontrow.boxoffice.model.prices import LineKind
 from frontrow.boxoffice.model.receipts import (
     MoneyMoved,
     Receipt,
     ReceiptLine,
     Seller,
     checked_seller,
-    tax_inside,
 )
+from frontrow.boxoffice.model.taxes import tax_inside
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
@@ -101,7 +102,7 @@ async def test_the_receipt_of_a_booking_follows_the_sellers_details_and_refunds(
     assert receipt is not None
     assert (receipt.seller, receipt.buyer, receipt.tax_basis_points) == (HALL, "Ada Lovelace", 1300)
     assert receipt.total.minor == booking.amount_minor == receipt.net.minor + receipt.tax.minor
-    assert receipt.total == Money.total([line.price for line in receipt.lines], booking.currency)
+    assert receipt.total == Money.total([line.amount for line in receipt.lines], booking.currency)
     await ledger.catalogue.put_event(shop_event(name="Aurora", starts_at_us=NOW, tax_basis_points=0), NOW)
     exempt = await receipts.of(booking.id)
     assert exempt is not None
@@ -111,7 +112,11 @@ async def test_the_receipt_of_a_booking_follows_the_sellers_details_and_refunds(
 
 def test_the_confirmation_shows_the_receipt_in_every_language() -> None:
     """Issue 11: the mail said only "Paid:"."""
-    lines = (ReceiptLine("A-1-12", Money(50_25, "EUR")), ReceiptLine("A-1-13", Money(50_25, "EUR")))
+    unit, seats = Money(50_25, "EUR"), ("A-1-12", "A-1-13")
+    lines = (
+        ReceiptLine(LineKind.SEAT, "Stalls", Money(100_50, "EUR"), 2, unit, seats),
+        ReceiptLine(LineKind.FEE, "Service", Money(4_40, "EUR"), 2, Money(2_20, "EUR"), included=True),
+    )
     paid, back = MoneyMoved(NOW, Money(100_50, "EUR")), MoneyMoved(NOW, Money(50_25, "EUR"))
     receipt = Receipt("bkg_1", "Aurora", NOW, "Europe/Vienna", HALL, "Ada <Lovelace>", lines, 1300, paid, (back,))
     for language in LANGUAGES:
@@ -121,6 +126,6 @@ def test_the_confirmation_shows_the_receipt_in_every_language() -> None:
             assert part in made.html
         assert "Ada &lt;Lovelace&gt;" in made.html
         comma = "," if language in ("de", "fr", "es", "pt") else "."
-        for amount in ("100.50", "50.25", "88.94", "11.56"):  # gross, seat and refund, net, tax
+        for amount in ("100.50", "2 × ", "50.25", "4.40", "88.94", "11.56"):  # gross, seat, fee in it, net, tax
             assert amount.replace(".", comma) in made.text
             assert amount.replace(".", comma) in made.html

@@ -19,7 +19,6 @@ from frontrow.boxoffice.model.events import (
     check_on_sale,
     next_status,
 )
-from frontrow.boxoffice.model.prices import quote
 from frontrow.boxoffice.model.seat_labels import check_label, label_from
 from frontrow.boxoffice.model.seats import CapReached, DuplicateSeats, SeatsWithheld, WrongSeatCount, check_seats
 from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, SectionKind, UnknownSeats, area
@@ -183,19 +182,3 @@ def test_right_seat_lists_become_rising_indexes_within_the_cap() -> None:
     assert check_seats(small_plan(), an_event(), ["S-B-1", "S-A-1"], held_already=6) == [0, 10]
     with pytest.raises(CapReached, match="1 more"):
         check_seats(small_plan(), an_event(), ["S-B-1", "S-A-1"], held_already=7)
-
-
-def test_a_quote_adds_every_fee() -> None:
-    event = an_event(fees=(Fee("service", per_seat_minor=150, per_booking_minor=99), Fee("tax", basis_points=725)))
-    asked = quote(small_plan(), event, [0, 30])
-    assert [line.price.minor for line in asked.seats] == [5000, 2000]
-    assert [fee.amount.minor for fee in asked.fees] == [399, 508]  # 7.25 % of 70.00 is 5.075
-    assert asked.total == Money(7907, "EUR")
-    assert quote(small_plan(), event, []).total == Money.zero("EUR")
-
-
-@given(st.lists(st.integers(0, 55), min_size=1, max_size=20, unique=True), st.integers(0, 3000), st.integers(0, 997))
-def test_refunding_seat_by_seat_gives_back_the_whole_total(seats: list[int], basis_points: int, booking: int) -> None:
-    event = an_event(fees=(Fee("a", 33, booking), Fee("b", basis_points=basis_points)))
-    asked = quote(small_plan(), event, seats)
-    assert sum(part.minor for part in asked.seat_totals()) == asked.total.minor

@@ -10,8 +10,9 @@ from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.model.event_changes import Change, ChangedMeanwhile, VenueNotFound
 from frontrow.boxoffice.model.events import EventMoveRefused, EventNotFound, EventStatus, Fee, PriceTier, RefundPolicy
 from frontrow.boxoffice.model.holds import SeatsTaken
-from frontrow.boxoffice.model.receipts import SELLERS_TAX, Seller
+from frontrow.boxoffice.model.receipts import Seller
 from frontrow.boxoffice.model.room_rules import FixedOncePublished
+from frontrow.boxoffice.model.taxes import SELLERS_TAX
 from frontrow.boxoffice.organising.events import EventEdit
 from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
 from frontrow.boxoffice.plans.pretix_format import to_pretix

@@ -59,7 +59,7 @@ async def test_b1_an_event_shows_what_is_free_by_section_and_tier(tmp_path):
         event = (await client.get(f"/v1/events/{EVENT_ID}")).json()
     assert (event["free"], event["seats"]) == (56, 56)
     assert event["venue"]["time_zone"] == "Europe/Vienna"
-    assert {"name": "B", "free": 6, "seats": 6, "price": None} in event["sections"]
+    assert {"name": "B", "free": 6, "seats": 6, "price": None, "fee": None} in event["sections"]
     assert event["map_url"].endswith(".json")
 
 

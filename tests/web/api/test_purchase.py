@@ -5,16 +5,19 @@ from dataclasses import replace
 
 import pytest
 
+from frontrow.app.wiring import open_platform
 from frontrow.boxoffice.model.bookings import Move
 from frontrow.boxoffice.model.event_changes import Change, Editor
+from frontrow.boxoffice.model.events import Fee
 from frontrow.boxoffice.model.map_format import read_snapshot
 from frontrow.boxoffice.model.payments import Payment, PaymentState
 from frontrow.boxoffice.model.provider_intents import IntentState
 from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.tickets.door_check import DoorVerdict, Gate
+from frontrow.web.app import run_platform
 from tests.boxoffice.people.support import member
 from tests.web.api.script import a_buyer
-from tests.web.api.support import EVENT_ID, a_client, a_platform, one_row
+from tests.web.api.support import EVENT_ID, a_client, a_platform, one_row, put_event, settings_for
 
 
 @pytest.fixture(params=["embedded", "grown_up"])
@@ -81,6 +84,34 @@ async def test_b9_a_declined_card_frees_the_seats_at_once(tmp_path):
         declined = await buyer.call("pay", booking_id=held["booking"], json={"method": "pm_card_declined"})
         assert (declined.status_code, declined.json()["code"]) == (402, "payment_declined")
         assert (await buyer.hold(EVENT_ID, seats=["S-A-1"]))["booking"] != held["booking"]
+
+
+async def test_an_event_a_hold_and_a_booking_say_what_the_price_consists_of(tmp_path):
+    """Issue 15: the price that an event shows is the price of the hold, with a line per fee and per tax."""
+    fees = (Fee("Service", per_seat_minor=250), Fee("Order", per_booking_minor=199))
+    async with open_platform(settings_for(tmp_path)) as platform:
+        await put_event(platform, one_row(4), fees=fees, tax_basis_points=1300)
+        async with run_platform(platform), a_client(platform) as client:
+            buyer = await a_buyer(client)
+            await buyer.enter(EVENT_ID)
+            shown = (await buyer.call("get_event", event_id=EVENT_ID)).json()
+            held = await buyer.hold(EVENT_ID, seats=["S-A-1", "S-A-2"])
+            read = (await buyer.call("get_booking", booking_id=held["booking"])).json()
+    (tier,) = shown["tiers"]
+    assert (tier["price"]["amount_minor"], tier["fee"]["amount_minor"], shown["fees_shown"]) == (5250, 0, "included")
+    assert shown["booking_fees"] == [{"name": "Order", "amount": {"amount_minor": 199, "currency": "EUR"}}]
+    assert shown["from_price"]["amount_minor"] == 2250  # of another tier, also with the fee
+    said = [(one["kind"], one["name"], one["amount"]["amount_minor"], one["included"]) for one in read["lines"]]
+    assert said == [
+        ("seat", "Front", 10500, False),
+        ("fee", "Service", 500, True),
+        ("fee", "Order", 199, False),
+        ("tax", "", 1231, True),
+    ]
+    assert held["lines"] == read["lines"][:-1]
+    assert held["lines"][0]["seats"] == held["seats"]
+    assert held["lines"][0]["unit"] == tier["price"]
+    assert held["amount"]["amount_minor"] == 10699
 
 
 async def test_b9_an_event_may_let_a_buyer_try_several_cards(tmp_path):

@@ -45,12 +45,13 @@ class ListingPage(msgspec.Struct, frozen=True):
 
 
 class FreeSeats(msgspec.Struct, frozen=True):
-    """Free seats of a section or a price tier. `price_minor` is 0 for sections."""
+    """Free seats of a section or a price tier, with the price as it is shown and the fee beside it (0 for sections)."""
 
     name: str
     free: int
     size: int
     price_minor: int = 0
+    fee_minor: int = 0
 
 
 class EventAvailability(msgspec.Struct, frozen=True):
@@ -105,9 +106,15 @@ class EventBrowser:
             FreeSeats(section.id, states.count(0, base, base + section.size), section.size)
             for base, section in zip(plan.bases, plan.sections, strict=True)
         )
-        prices = {tier.key: tier.price.minor for tier in sale.event.tiers}
+        prices = sale.prices.tiers
         tiers = tuple(
-            FreeSeats(key, sum(states.count(0, *ends) for ends in own), sum(b - a for a, b in own), prices.get(key, 0))
+            FreeSeats(
+                key,
+                sum(states.count(0, *ends) for ends in own),
+                sum(b - a for a, b in own),
+                prices[key].shown_minor,
+                prices[key].beside_minor,
+            )
             for key, own in self._ranges_by_tier(event_id, plan).items()
         )
         return EventAvailability(event_id, states.count(0), plan.size, sections, tiers)

@@ -1,4 +1,4 @@
-"""Builds the receipt of a booking from the ledger: payment, seat prices, refunds, and the seller as of the sale."""
+"""Builds the price summary and the receipt of a booking: its lines as sold, tax, payment, refunds, the seller then."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -6,7 +6,8 @@ from typing import Final, Protocol
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.payments import PaymentState, Refund, RefundState
-from frontrow.boxoffice.model.receipts import MoneyMoved, Receipt, ReceiptLine, Seller
+from frontrow.boxoffice.model.prices import DIFFERENT, LineKind, PriceLine, decode_lines, tax_line
+from frontrow.boxoffice.model.receipts import MoneyMoved, PriceSummary, Receipt, ReceiptLine, Seller
 from frontrow.boxoffice.ports.ledger import Catalogue, TicketBook
 from frontrow.boxoffice.ports.payments import PaymentBook
 from frontrow.boxoffice.ports.people import PeopleBook
@@ -63,11 +64,7 @@ class Receipts:
         event = await self._ledger.catalogue.event(booking.event_id)
         paid = payments[-1].amount_minor if payments else booking.amount_minor
         venue = await self._ledger.catalogue.venue(event.venue_id)
-        sold_at_us = booking.confirmed_at_us
-        seller = await self._ledger.organiser.seller_at(event.organiser_id, sold_at_us)
-        seller = seller or await self._seller_by_name(event.organiser_id)
-        own_rate = await self._ledger.organiser.tax_rate_at(event, sold_at_us)
-        rate = seller.tax_basis_points if own_rate is None else own_rate
+        seller, rate = await self._seller_then(event, booking.confirmed_at_us)
         return Receipt(
             booking.id,
             event.name,
@@ -81,24 +78,67 @@ class Receipts:
             _refunds(await self._ledger.payments.refunds_of(booking_id)),
         )
 
+    async def summary(self, booking: Booking, event: Event) -> PriceSummary:
+        """What the booking costs, or did when it was bought."""
+        rate = await self._tax_rate(booking, event)
+        lines = await self._lines(booking, event, booking.amount_minor)
+        total = Money.total([line.amount for line in lines if not line.included], booking.currency)
+        return PriceSummary(lines, total, rate)
+
+    async def tax_lines(self, booking: Booking) -> tuple[PriceLine, ...]:
+        """The line of the tax inside the price, if there is any."""
+        rate = await self._tax_rate(booking, await self._ledger.catalogue.event(booking.event_id))
+        lines = decode_lines(booking.price_lines)
+        sold_minor = sum(line.amount_minor for line in lines if not line.included) if lines else booking.amount_minor
+        return (tax_line(sold_minor, booking.currency, rate),) if rate else ()
+
+    async def _tax_rate(self, booking: Booking, event: Event) -> int:
+        """The rate as of the sale, or the present one while nothing is sold."""
+        if booking.confirmed_at_us is not None:
+            return (await self._seller_then(event, booking.confirmed_at_us))[1]
+        if event.tax_basis_points is not None:
+            return event.tax_basis_points
+        return (await self.seller_of(event.organiser_id)).tax_basis_points
+
     async def seller_of(self, organiser_id: str) -> Seller:
         """The seller's present details, or the organiser's name if none were given."""
         return await self._ledger.organiser.seller(organiser_id) or await self._seller_by_name(organiser_id)
+
+    async def _seller_then(self, event: Event, sold_at_us: int) -> tuple[Seller, int]:
+        """The seller and the tax rate as of a sale."""
+        seller = await self._ledger.organiser.seller_at(event.organiser_id, sold_at_us)
+        seller = seller or await self._seller_by_name(event.organiser_id)
+        own_rate = await self._ledger.organiser.tax_rate_at(event, sold_at_us)
+        return seller, seller.tax_basis_points if own_rate is None else own_rate
 
     async def _seller_by_name(self, organiser_id: str) -> Seller:
         organiser = await self._ledger.people.organiser(organiser_id)
         return Seller(organiser_id, organiser.name if organiser is not None else organiser_id)
 
     async def _lines(self, booking: Booking, event: Event, paid_minor: int) -> tuple[ReceiptLine, ...]:
-        """One line per seat if the seats add up to what was paid; otherwise (seats were returned) one line in total."""
-        prices = await self._ledger.payments.seat_prices(booking.id)
-        if not prices or sum(prices.values()) != paid_minor:
-            return (ReceiptLine(event.name, Money(paid_minor, booking.currency)),)
+        """The lines as sold. A booking from before lines were stored has a line per seat, if they still add up."""
         names = await self._desk.seat_names(event)
-        return tuple(
-            ReceiptLine(seat_name(names, seat), Money(price, booking.currency))
-            for seat, price in sorted(prices.items())
-        )
+        lines = decode_lines(booking.price_lines)
+        if not lines:
+            prices = await self._ledger.payments.seat_prices(booking.id)
+            if not prices or sum(prices.values()) != paid_minor:
+                return (ReceiptLine(LineKind.SEAT, event.name, Money(paid_minor, booking.currency)),)
+            lines = tuple(
+                PriceLine(LineKind.SEAT, "", 1, price, price, (seat,)) for seat, price in sorted(prices.items())
+            )
+        return tuple(_named_line(line, names, booking.currency) for line in lines)
+
+
+def _named_line(line: PriceLine, names: Sequence[str], currency: str) -> ReceiptLine:
+    return ReceiptLine(
+        line.kind,
+        line.name,
+        Money(line.amount_minor, currency),
+        line.quantity,
+        None if line.unit_minor == DIFFERENT else Money(line.unit_minor, currency),
+        tuple(seat_name(names, seat) for seat in line.seats),
+        line.included,
+    )
 
 
 def _refunds(refunds: Sequence[Refund]) -> tuple[MoneyMoved, ...]:

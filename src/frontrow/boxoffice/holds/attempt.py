@@ -8,7 +8,7 @@ the ledger has written stands.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from frontrow.boxoffice.holds.background_tasks import BackgroundTasks
 from frontrow.boxoffice.holds.events_on_sale import Sale
@@ -16,11 +16,13 @@ from frontrow.boxoffice.holds.held_seats import HeldSeats
 from frontrow.boxoffice.model.claims import ClaimedSeats, ClaimRefused
 from frontrow.boxoffice.model.hold_values import Hold, HoldStats, ShopPass
 from frontrow.boxoffice.model.holds import IdempotencyMismatch, NewHold, PlacedHold, SeatsTaken
+from frontrow.boxoffice.model.prices import Quote, encode_lines
 from frontrow.boxoffice.ports.ledger import Ledger
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.core.errors import FrontrowError, Unavailable
 
 HoldResult: TypeAlias = Hold | SeatsTaken
+NO_PRICE: Final = Quote((), (), 0, "")
 
 
 class AttemptRunner:
@@ -77,7 +79,7 @@ class AttemptRunner:
         if self._on_doubt is not None:
             self._on_doubt(event_id)
 
-    def finish_placed(self, sale: Sale, placed: PlacedHold, amount_minor: int, now_us: int) -> Hold:
+    def finish_placed(self, sale: Sale, placed: PlacedHold, quote: Quote, now_us: int) -> Hold:
         """Build the fan's view of a placed hold; count it and update the seat cache and the map."""
         self.stats.won += 1
         self.stats.seats_won += len(placed.seats)
@@ -96,9 +98,10 @@ class AttemptRunner:
             placed.seats,
             placed.fence,
             placed.expires_at_us,
-            amount_minor,
-            sale.event.currency,
+            quote.total_minor,
+            quote.currency,
             placed.repeated,
+            quote.lines,
         )
 
     async def release_refused(
@@ -125,10 +128,10 @@ class _Attempt:
     """One attempt. `waits_for` is the store's answer it needs next; `result` is what the caller waits for."""
 
     __slots__ = (
-        "amount_minor",
         "booking_id",
         "key",
         "now_us",
+        "quote",
         "request",
         "result",
         "runner",
@@ -152,7 +155,7 @@ class _Attempt:
         self.runner, self.sale, self.shop_pass, self.booking_id = runner, sale, shop_pass, booking_id
         self.now_us, self.key, self.request, self.waits_for = now_us, key, request, waits_for
         self.seats: tuple[int, ...] = ()
-        self.amount_minor = 0
+        self.quote = NO_PRICE
         self.result: asyncio.Future[HoldResult] = asyncio.get_running_loop().create_future()
 
     def on_claim(self, claimed: "asyncio.Future[ClaimedSeats | ClaimRefused]") -> None:
@@ -181,8 +184,7 @@ class _Attempt:
         sale, event = self.sale, self.sale.event
         self.seats = seats
         sale.seats.mark_taken(seats, self.shop_pass.fan, self.now_us + sale.hold_us, self.now_us)
-        prices = sale.prices_minor(seats)
-        self.amount_minor = sum(prices)
+        self.quote = quote = sale.quote(seats)
         new = NewHold(
             self.booking_id,
             event.id,
@@ -190,13 +192,14 @@ class _Attempt:
             seats,
             self.now_us,
             self.now_us + sale.hold_us,
-            self.amount_minor,
+            quote.total_minor,
             event.currency,
-            prices,
+            quote.seat_totals_minor,
             event.max_per_person,
             self.shop_pass.id,
             self.key,
             self.request,
+            encode_lines(quote.lines),
         )
         try:
             self.waits_for = placed = self.runner.ledger.place_hold_soon(new)
@@ -214,7 +217,7 @@ class _Attempt:
             if placed.seats != self.seats:  # a repeated request for the best seats: the first answer stands
                 extra = [seat for seat in self.seats if seat not in placed.seats]
                 runner.background.spawn(runner.claims.release(self.sale.event.id, extra, self.booking_id))
-            self._finish(runner.finish_placed(self.sale, placed, self.amount_minor, self.now_us))
+            self._finish(runner.finish_placed(self.sale, placed, self.quote, self.now_us))
         elif isinstance(error, Unavailable):  # it may be written: the claim stays, and a repeated request finds both
             runner.stats.unavailable += 1
             self._finish(error)

@@ -10,7 +10,7 @@ from frontrow.boxoffice.holds.seat_cache import TRUST_US, SeatCache
 from frontrow.boxoffice.model.best_seats import SectionLayout, find_lonely_seats, layouts, lonely_rule_applies
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.holds import SeatsTaken
-from frontrow.boxoffice.model.prices import quote
+from frontrow.boxoffice.model.prices import PriceList, Quote, TierPrice
 from frontrow.boxoffice.model.seats import MAX_SEATS_PER_REQUEST, Wish, check_seats, masks_for
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.core.errors import NotFound
@@ -37,7 +37,8 @@ class Sale:
         self.index_of = {seat_id: index for index, seat_id in enumerate(plan.seat_ids)}
         self._run_of = self._runs_by_seat()
         self._masks: dict[Wish, list[tuple[int, bytes]]] = {}
-        self._price: list[int] = []
+        self.prices = PriceList(event)
+        self._tier_at: list[TierPrice] = []
         self.update_event(event)
 
     def update_event(self, event: Event) -> None:
@@ -48,8 +49,9 @@ class Sale:
             self.seats.states[seat] = 0
         self.seats.withhold(event.withheld)
         self.hold_us = event.hold_ttl_s * 1_000_000
-        prices = {tier.key: tier.price.minor for tier in event.tiers}
-        self._price = [prices[seat.tier] for seat in self.plan.seats]
+        self.prices = PriceList(event)
+        tiers = self.prices.tiers
+        self._tier_at = [tiers[seat.tier] for seat in self.plan.seats]
         self._masks.clear()
 
     def find_indexes(self, seat_ids: Sequence[str]) -> list[int] | None:
@@ -76,11 +78,10 @@ class Sale:
         seats.sort()
         return seats
 
-    def prices_minor(self, seats: Sequence[int]) -> tuple[int, ...]:
-        """The price of each seat, including its share of the fees."""
-        if not self.event.fees:
-            return tuple([self._price[seat] for seat in seats])
-        return tuple(total.minor for total in quote(self.plan, self.event, seats).seat_totals())
+    def quote(self, seats: Sequence[int]) -> Quote:
+        """The price of these seats."""
+        tier_at = self._tier_at
+        return self.prices.quote([tier_at[seat] for seat in seats], seats)
 
     def section_masks(self, wish: Wish) -> list[tuple[int, bytes]]:
         """The sections that can serve the wish, best first, with their masks. Cached: most fans ask for the same."""

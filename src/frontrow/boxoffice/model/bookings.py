@@ -110,6 +110,7 @@ class Booking(msgspec.Struct, frozen=True, gc=False):
     changed_at_us: int
     hold_expires_at_us: int
     confirmed_at_us: int | None = None
+    price_lines: str = ""  # as sold; see model.prices.decode_lines
 
     def live(self, now_us: int) -> bool:
         """Whether it still has its seats: sold, or held and `now_us < hold_expires_at_us`."""

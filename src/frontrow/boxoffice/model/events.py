@@ -7,8 +7,8 @@ inside the sale window (half-open). A sold-out event goes back on sale when a se
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from frontrow.boxoffice.model.receipts import check_tax
 from frontrow.boxoffice.model.room_rules import NO_RULES, RoomRules, check_rules
+from frontrow.boxoffice.model.taxes import check_tax
 from frontrow.boxoffice.model.venues import MAX_SEATS_NAMED, Plan
 from frontrow.core.errors import InvalidInput, NotFound, Refused
 from frontrow.core.money import Money
@@ -25,6 +25,13 @@ class EventStatus(StrEnum):
     SOLD_OUT = "sold_out"
     COMPLETED = "completed"
     CANCELLED = "cancelled"
+
+
+class FeesShown(StrEnum):
+    """Whether a seat's fees are a part of every price that people see, or stand beside every price."""
+
+    INCLUDED = "included"
+    BESIDE = "beside"
 
 
 class EventMove(StrEnum):
@@ -75,7 +82,7 @@ class PriceTier:
 
 @dataclass(frozen=True, slots=True)
 class Fee:
-    """A fee on top of the price: per seat, per booking, and in basis points of the seats' price."""
+    """A fee on top of the tier's price: per seat, per booking, and in basis points of each seat's price."""
 
     name: str
     per_seat_minor: int = 0
@@ -126,6 +133,7 @@ class Event:
     rotating_codes: bool = False  # tickets show a code that changes every 30 seconds
     presale_starts_at_us: int = 0  # from then until the sale starts, only people with a code may buy; 0: no presale
     reentry: bool = False  # people may leave and come back: gates scan tickets at the exit too
+    fees_shown: FeesShown = FeesShown.INCLUDED
     show_id: str = ""  # shared by the dates of one show (model.show_dates); empty: it has one date
 
     @property

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from frontrow.boxoffice.model.prices import PriceLine
 from frontrow.core.errors import Refused
 
 
@@ -27,6 +28,7 @@ class Hold(msgspec.Struct, frozen=True):
     amount_minor: int
     currency: str
     repeated: bool = False
+    lines: tuple[PriceLine, ...] = ()
 
 
 class HoldStats(msgspec.Struct):

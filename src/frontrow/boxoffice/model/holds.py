@@ -32,6 +32,7 @@ class NewHold(msgspec.Struct, frozen=True, gc=False):
     session: str = ""  # the id of the pass
     idempotency_key: str | None = None  # scoped to the fan
     request_hash: str = ""  # of the first request with this key; another one raises IdempotencyMismatch
+    price_lines: str = ""  # what the amount consists of, from model.prices.encode_lines
 
     def check(self) -> None:
         """Raise InvalidInput for a request that can never succeed."""

@@ -1,65 +1,209 @@
-"""The price of seats: a line per seat, the fees and the total, in one currency and exact to the minor unit.
+"""The price of seats as lines that add up to the total, exact to the minor unit.
 
-The fees of a booking are also spread over its seats (`seat_totals`), so that refunding the seats one by one returns
-exactly what was paid.
+A `PriceList` is worked out once per change of an event. Its `quote` prices a choice of seats. A `Quote` has
+
+- `lines`, what people see. A line has a kind, a name, how many, the price of one, the amount and the seats it belongs
+  to (none: the booking as a whole). The lines that are not `included` add up to the total. A line that is `included`
+  is a part of the amounts above it (a fee inside the price, the tax) and is only shown.
+- `seat_totals_minor`, what each seat brings back when it is refunded: its price, its own fees and its share of what
+  belongs to the booking as a whole. They add up to the total too. Nobody is shown a share as the price of a seat.
+
+Kinds of lines: `seat` (equal seats together), `fee`, `tax`. A further kind (a discount with a negative amount, an
+add-on) is one more line, and its amount is added to the totals of its seats, or spread over all seats with `spread`.
+
+Percentages are rounded per seat, so equal seats cost the same in every choice. With `FeesShown.INCLUDED` the price of a
+seat contains its fees everywhere, from the event's page to the receipt. With `FeesShown.BESIDE` they stand beside every
+price and are lines of their own. A fee per booking is a line of its own in both cases.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
 
-from frontrow.boxoffice.model.events import Event, Fee
+import msgspec
+
+from frontrow.boxoffice.model.events import Event, Fee, FeesShown, PriceTier
+from frontrow.boxoffice.model.taxes import tax_inside
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.core.money import Money
 
-
-@dataclass(frozen=True, slots=True)
-class SeatPrice:
-    """The line of one seat in a quote."""
-
-    seat_index: int
-    tier: str
-    price: Money
+DIFFERENT: Final = -1  # the price of one, when they differ
 
 
-@dataclass(frozen=True, slots=True)
-class FeeLine:
-    """The line of one fee in a quote."""
+class LineKind(StrEnum):
+    SEAT = "seat"
+    FEE = "fee"
+    TAX = "tax"
+
+
+class PriceLine(msgspec.Struct, frozen=True, array_like=True):
+    """One line of a price. It is stored with the booking, so new fields go to the end and have a default."""
+
+    kind: LineKind
+    name: str
+    quantity: int
+    unit_minor: int  # DIFFERENT: see the amount
+    amount_minor: int
+    seats: tuple[int, ...] = ()
+    included: bool = False
+    key: str = ""  # of the price tier
+    basis_points: int = 0  # the rate of a tax
+
+
+class Quote(msgspec.Struct, frozen=True):
+    """The price of a choice of seats. `seat_totals_minor` has one amount per seat, in the order they were named."""
+
+    lines: tuple[PriceLine, ...]
+    seat_totals_minor: tuple[int, ...]
+    total_minor: int
+    currency: str
+
+
+class TierPrice(msgspec.Struct, frozen=True):
+    """What one seat of a tier costs. The buyer pays `shown_minor` plus `beside_minor`."""
+
+    key: str
+    name: str
+    face_minor: int
+    fees_minor: tuple[int, ...]  # one per fee of the event
+    each_minor: int  # with its fees
+    shown_minor: int  # the price that is shown
+    beside_minor: int  # fees that are shown beside it; 0 if the price includes them
+
+
+class BookingFee(msgspec.Struct, frozen=True):
+    """A fee that is paid once per booking."""
 
     name: str
-    amount: Money
+    amount_minor: int
 
 
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """The price of a choice of seats."""
+class PriceList:
+    """The prices of one event."""
 
-    seats: tuple[SeatPrice, ...]
-    fees: tuple[FeeLine, ...]
-    total: Money
+    __slots__ = ("_has_fees", "booking_fees", "booking_fees_minor", "currency", "fee_names", "shown", "tiers")
 
-    def seat_totals(self) -> list[Money]:
-        """The price of each seat plus its share of the fees. They add up to the total."""
-        if not self.seats:
-            return []
-        fees = Money.total([fee.amount for fee in self.fees], self.total.currency)
-        weights = [seat.price.minor for seat in self.seats]
-        shares = fees.allocate(weights if any(weights) else [1] * len(weights))
-        return [seat.price + share for seat, share in zip(self.seats, shares, strict=True)]
+    def __init__(self, event: Event) -> None:
+        self.currency, self.shown = event.currency, event.fees_shown
+        seat_fees = [fee for fee in event.fees if fee.per_seat_minor or fee.basis_points]
+        self.fee_names = tuple(fee.name for fee in seat_fees)
+        self.booking_fees = tuple(
+            BookingFee(fee.name, fee.per_booking_minor) for fee in event.fees if fee.per_booking_minor
+        )
+        self.booking_fees_minor = sum(fee.amount_minor for fee in self.booking_fees)
+        self._has_fees = bool(event.fees)
+        self.tiers = {tier.key: _tier_price(tier, seat_fees, event.fees_shown) for tier in event.tiers}
+
+    def quote(self, tiers: Sequence[TierPrice], seats: Sequence[int]) -> Quote:
+        """The price of these seats. `tiers` has the tier of each seat."""
+        if not self._has_fees and len(set(map(id, tiers))) == 1:  # most holds: equal seats, no fees
+            tier, count = tiers[0], len(seats)
+            unit = tier.each_minor
+            line = PriceLine(LineKind.SEAT, tier.name, count, unit, unit * count, tuple(seats), False, tier.key)
+            return Quote((line,), (unit,) * count, unit * count, self.currency)
+        totals = tuple([tier.each_minor for tier in tiers])
+        total = sum(totals)
+        lines = self._seat_lines(tiers, seats)
+        if self.fee_names:
+            lines += self._fee_lines(tiers)
+        if self.booking_fees and seats:
+            lines += [
+                PriceLine(LineKind.FEE, fee.name, 1, fee.amount_minor, fee.amount_minor) for fee in self.booking_fees
+            ]
+            total += self.booking_fees_minor
+            totals = spread(self.booking_fees_minor, totals)
+        return Quote(tuple(lines), totals, total, self.currency)
+
+    def _seat_lines(self, tiers: Sequence[TierPrice], seats: Sequence[int]) -> list[PriceLine]:
+        """Equal seats together, in the order of their first seat."""
+        groups: dict[str, list[int]] = {}
+        for tier, seat in zip(tiers, seats, strict=True):
+            group = groups.get(tier.key)
+            if group is None:
+                groups[tier.key] = [seat]
+            else:
+                group.append(seat)
+        lines = []
+        for key, group in groups.items():
+            tier, count = self.tiers[key], len(group)
+            unit = tier.shown_minor
+            lines.append(PriceLine(LineKind.SEAT, tier.name, count, unit, unit * count, tuple(group), False, key))
+        return lines
+
+    def _fee_lines(self, tiers: Sequence[TierPrice]) -> list[PriceLine]:
+        included = self.shown is FeesShown.INCLUDED
+        lines = []
+        for at, name in enumerate(self.fee_names):
+            parts = [tier.fees_minor[at] for tier in tiers]
+            if any(parts):
+                unit = parts[0] if min(parts) == max(parts) else DIFFERENT
+                lines.append(PriceLine(LineKind.FEE, name, len(parts), unit, sum(parts), (), included))
+        return lines
+
+
+def spread(amount_minor: int, totals: Sequence[int]) -> tuple[int, ...]:
+    """The totals with this amount spread over them, in proportion and without losing a cent."""
+    if len(totals) == 1:
+        return (totals[0] + amount_minor,)
+    shares = Money(amount_minor, "XXX").allocate(list(totals) if any(totals) else [1] * len(totals))
+    return tuple([total + share.minor for total, share in zip(totals, shares, strict=True)])
 
 
 def quote(plan: Plan, event: Event, seats: Sequence[int]) -> Quote:
     """The price of these seats with every fee of the event."""
-    prices = {tier.key: tier.price for tier in event.tiers}
-    lines = tuple(
-        SeatPrice(index, plan.seats[plan.check_index(index)].tier, prices[plan.seats[index].tier]) for index in seats
+    prices = PriceList(event)
+    return prices.quote([prices.tiers[plan.seats[plan.check_index(seat)].tier] for seat in seats], seats)
+
+
+def tax_line(total_minor: int, currency: str, basis_points: int) -> PriceLine:
+    """The tax inside a total."""
+    tax = tax_inside(Money(total_minor, currency), basis_points).minor
+    return PriceLine(LineKind.TAX, "", 1, tax, tax, (), True, "", basis_points)
+
+
+def cheapest_minor(event: Event) -> int | None:
+    """The lowest price that the event's pages show, if it has prices."""
+    return min((tier.shown_minor for tier in PriceList(event).tiers.values()), default=None)
+
+
+def encode_lines(lines: Sequence[PriceLine]) -> str:
+    """The lines as a booking stores them."""
+    return _encoder.encode(lines).decode()
+
+
+def decode_lines(text: str) -> tuple[PriceLine, ...]:
+    """The lines of a booking; none for bookings made before lines were stored."""
+    return _decoder.decode(text) if text else ()
+
+
+def move_lines(text: str, pairs: Sequence[tuple[int, int]]) -> str:
+    """The stored lines after seats were moved, each pair from the first seat to the second."""
+    moved = dict(pairs)
+    lines = decode_lines(text)
+    return (
+        encode_lines(
+            [msgspec.structs.replace(line, seats=tuple(moved.get(seat, seat) for seat in line.seats)) for line in lines]
+        )
+        if lines
+        else text
     )
-    net = Money.total([line.price for line in lines], event.currency)
-    fees = tuple(FeeLine(fee.name, _fee(fee, net, len(lines))) for fee in event.fees)
-    return Quote(lines, fees, Money.total([net, *(fee.amount for fee in fees)], event.currency))
 
 
-def _fee(fee: Fee, net: Money, seats: int) -> Money:
-    if not seats:
-        return Money.zero(net.currency)
-    fixed = Money(fee.per_seat_minor * seats + fee.per_booking_minor, net.currency)
-    return fixed + net.percent(fee.basis_points)
+_encoder: Final = msgspec.json.Encoder()
+_decoder: Final = msgspec.json.Decoder(tuple[PriceLine, ...])
+
+
+def _tier_price(tier: PriceTier, fees: Sequence[Fee], shown: FeesShown) -> TierPrice:
+    face = tier.price.minor
+    parts = tuple(fee.per_seat_minor + tier.price.percent(fee.basis_points).minor for fee in fees)
+    each = face + sum(parts)
+    included = shown is FeesShown.INCLUDED
+    return TierPrice(
+        tier.key,
+        tier.name or tier.key[:1].upper() + tier.key[1:],
+        face,
+        parts,
+        each,
+        each if included else face,
+        0 if included else each - face,
+    )

@@ -1,21 +1,21 @@
 """Receipts: seller, buyer, what was paid, the tax it includes, and refunds. Pure values, exact to the cent.
 
-Prices include tax. The tax of an amount is `amount × rate / (100 % + rate)`, rounded half up once per receipt, and the
-net is what remains: net and tax always add up to the gross. A receipt is not an invoice and has no number of its own.
+A receipt lists what was bought as it was sold (`model.prices`), whatever was returned later; refunds follow below. A
+receipt is not an invoice and has no number of its own.
 """
 
 import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
+from frontrow.boxoffice.model.prices import LineKind
+from frontrow.boxoffice.model.taxes import check_tax, tax_inside
 from frontrow.core.errors import InvalidInput
-from frontrow.core.money import BASIS_POINTS, Money
+from frontrow.core.money import Money
 
 MAX_NAME_CHARS: Final = 200
 MAX_ADDRESS_CHARS: Final = 500
 MAX_TAX_ID_CHARS: Final = 40
-MAX_TAX_BASIS_POINTS: Final = 5_000
-SELLERS_TAX: Final = -1  # in an edit and in the history: the event uses the seller's rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +48,43 @@ def checked_seller(seller: Seller) -> Seller:
     return seller
 
 
-def check_tax(basis_points: int) -> None:
-    """Raise `InvalidInput` unless the rate is 0 to 50 percent."""
-    if not 0 <= basis_points <= MAX_TAX_BASIS_POINTS:
-        raise InvalidInput(f"tax_basis_points must be 0 to {MAX_TAX_BASIS_POINTS}", param="tax_basis_points")
+@dataclass(frozen=True, slots=True)
+class ReceiptLine:
+    """A line of a price with its seats by name. `included`: a part of the amounts above it, only shown."""
 
+    kind: LineKind
+    name: str
+    amount: Money
+    quantity: int = 1
+    unit: Money | None = None  # None: the parts differ
+    seats: tuple[str, ...] = ()
+    included: bool = False
 
-def tax_inside(gross: Money, basis_points: int) -> Money:
-    """The tax that a price includes, rounded half up."""
-    whole = BASIS_POINTS + basis_points
-    return Money((2 * gross.minor * basis_points + whole) // (2 * whole), gross.currency)
+    @property
+    def title(self) -> str:
+        """Its name, or the names of its seats."""
+        return self.name or ", ".join(self.seats)
 
 
 @dataclass(frozen=True, slots=True)
-class ReceiptLine:
-    """Something bought, with its gross price."""
+class PriceSummary:
+    """What a booking costs: the lines, the tax inside the total, and the total."""
 
-    name: str
-    price: Money
+    lines: tuple[ReceiptLine, ...]
+    total: Money
+    tax_basis_points: int = 0
+
+    @property
+    def tax(self) -> Money:
+        return tax_inside(self.total, self.tax_basis_points)
+
+    @property
+    def net(self) -> Money:
+        return self.total - self.tax
+
+    def prices(self) -> dict[str, Money]:
+        """The price of each seat, by its name."""
+        return {seat: line.unit for line in self.lines if line.unit is not None for seat in line.seats}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from enum import IntEnum
 
 from frontrow.boxoffice.model.best_seats import Grade, SectionLayout
 from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.prices import PriceList
 from frontrow.boxoffice.model.venues import MAX_SEATS_NAMED, Plan, SeatFlag
 from frontrow.core.errors import InvalidInput, Refused
 
@@ -47,7 +48,7 @@ class LonelySeat(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What "best available" should find. Prices limit the tier price of each seat, without fees. No sections: any."""
+    """What "best available" should find. Prices limit the price of each seat as it is shown. No sections: any."""
 
     count: int
     sections: tuple[str, ...] = ()
@@ -123,7 +124,7 @@ def masks_for(plan: Plan, layouts: Sequence[SectionLayout], event: Event, wish: 
 
 def _allowed_kinds(plan: Plan, event: Event, wish: Wish) -> bytes:
     """A translation table from seat kinds (tier and flags) to 1 (allowed) or 0."""
-    prices = {tier.key: tier.price.minor for tier in event.tiers}
+    prices = {key: tier.shown_minor for key, tier in PriceList(event).tiers.items()}
     highest = wish.max_price_minor
     table = bytearray(256)
     for number, (tier, flags) in enumerate(plan.kinds):

@@ -25,14 +25,15 @@ from frontrow.boxoffice.model.events import (
     EventNotFound,
     EventStatus,
     Fee,
+    FeesShown,
     PriceTier,
     RefundPolicy,
     check_event,
 )
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.model.people import checked_name
-from frontrow.boxoffice.model.receipts import SELLERS_TAX
 from frontrow.boxoffice.model.room_rules import HUMAN_CHECKS, FixedOncePublished, RoomRules, check_change, check_rules
+from frontrow.boxoffice.model.taxes import SELLERS_TAX
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
 from frontrow.boxoffice.organising.venues import VenueBook, Venues
 from frontrow.boxoffice.ports.ledger import Catalogue
@@ -73,6 +74,7 @@ class EventEdit(msgspec.Struct, frozen=True, kw_only=True):
     reentry: bool | None = None
     tax_basis_points: int | None = None  # SELLERS_TAX: the seller's own rate
     presale_starts_at_us: int | None = None  # 0: no presale
+    fees_shown: FeesShown | None = None
 
     def fields(self) -> list[str]:
         """The fields it changes."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.plan_shapes import ArcShape, AreaShape, GridShape
+from frontrow.boxoffice.model.prices import PriceList
 from frontrow.boxoffice.model.venues import AREA_ROW, Plan, Row, Section, SectionKind
 
 FORMAT = "fsmap/1"
@@ -68,12 +69,17 @@ def plan_hash(plan: Plan) -> str:
 
 
 def map_bytes(plan: Plan, event: Event) -> bytes:
-    """The document for viewers of `event`: the plan without imported ids, and its tiers with prices."""
+    """The document for viewers of `event`: the plan without imported ids, its tiers with prices as they are shown.
+
+    `fee` is what a seat costs on top, if the event shows fees beside its prices.
+    """
+    shown = PriceList(event).tiers
     prices = {
         tier.key: {
             "name": tier.name or tier.key,
-            "price": tier.price.minor,
+            "price": shown[tier.key].shown_minor,
             "cur": tier.price.currency,
+            **({"fee": shown[tier.key].beside_minor} if shown[tier.key].beside_minor else {}),
             **({"colour": tier.colour} if tier.colour else {}),
         }
         for tier in event.tiers

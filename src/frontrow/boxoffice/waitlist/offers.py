@@ -21,6 +21,7 @@ from frontrow.boxoffice.model import facts
 from frontrow.boxoffice.model.claims import ClaimedSeats, ClaimRefused, SeatClaim
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.holds import NewHold, SeatsTaken
+from frontrow.boxoffice.model.prices import encode_lines
 from frontrow.boxoffice.model.waitlist import OFFER_TTL_S, NewOffer, Offer, OfferState, WaitlistEntry
 from frontrow.boxoffice.model.waitlist_matching import SeatPool, assign_seats
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
@@ -243,7 +244,7 @@ class OfferWorker:
 
     def _new_offer(self, sale: Sale, entry: WaitlistEntry, seats: tuple[int, ...], now_us: int) -> NewOffer:
         offer_id, booking_id = entry.next_offer_ids()
-        prices, event = sale.prices_minor(seats), sale.event
+        quote, event = sale.quote(seats), sale.event
         hold = NewHold(
             booking_id,
             event.id,
@@ -251,11 +252,12 @@ class OfferWorker:
             seats,
             now_us,
             now_us + self._offer_us,
-            sum(prices),
+            quote.total_minor,
             event.currency,
-            prices,
+            quote.seat_totals_minor,
             event.max_per_person,
             offer_id,
+            price_lines=encode_lines(quote.lines),
         )
         return NewOffer(offer_id, entry.id, hold)
 

@@ -7,9 +7,11 @@ import msgspec
 from frontrow.boxoffice.checkout.checkout import CheckoutResult, CheckoutState
 from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded
 from frontrow.boxoffice.model.payments import Refund
+from frontrow.boxoffice.model.prices import decode_lines
 from frontrow.boxoffice.model.provider_intents import MISTYPED
 from frontrow.core.errors import NotFound, Refused
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
+from frontrow.web.endpoints.price_lines import PriceLineView, line_views
 from frontrow.web.platform.platform import Platform
 
 
@@ -27,7 +29,7 @@ class CheckoutView(msgspec.Struct):
 
 
 class BookingView(msgspec.Struct):
-    """One booking as its owner sees it."""
+    """One booking as its owner sees it. `lines` are the price as it was sold, whatever was returned later."""
 
     booking: Annotated[str, msgspec.Meta(examples=["bkg_01JCQ3W2N4X7Z8Y9A0B1C2D3E4"])]
     event: str
@@ -39,6 +41,7 @@ class BookingView(msgspec.Struct):
     hold_expires_at: Time | None = None
     confirmed_at: Time | None = None
     checkout: CheckoutView | None = None
+    lines: list[PriceLineView] = []
 
 
 class RefundView(msgspec.Struct):
@@ -69,11 +72,16 @@ class CardMistyped(Refused):
 
 async def seat_ids(platform: Platform, event_id: str, seats: tuple[int, ...]) -> list[str]:
     """The public ids of seats of an event, also of one that is not sold on this server."""
-    try:
-        names = platform.box_office.sales.get(event_id).plan.seat_ids
-    except NotFound:
-        names = await platform.box_office.desk.seat_names(await platform.ledger.catalogue.event(event_id))
+    names = await all_seat_ids(platform, event_id)
     return [names[seat] for seat in seats if seat < len(names)]
+
+
+async def all_seat_ids(platform: Platform, event_id: str) -> tuple[str, ...]:
+    """The public ids of all seats of an event, by index."""
+    try:
+        return platform.box_office.sales.get(event_id).plan.seat_ids
+    except NotFound:
+        return await platform.box_office.desk.seat_names(await platform.ledger.catalogue.event(event_id))
 
 
 async def indexes(platform: Platform, booking: Booking, seats: list[str]) -> list[int] | None:
@@ -88,20 +96,26 @@ async def indexes(platform: Platform, booking: Booking, seats: list[str]) -> lis
     return sorted({indexes[seat] for seat in seats})
 
 
-async def booking_view(platform: Platform, booking: Booking, outcome: CheckoutResult | None = None) -> BookingView:
+async def booking_view(
+    platform: Platform, booking: Booking, outcome: CheckoutResult | None = None, *, tax: bool = False
+) -> BookingView:
+    """The booking. With `tax` its price has a line for the tax too."""
     live = booking.state in (BookingState.HELD, BookingState.PAYING)
     over = live and not booking.live(platform.clock())
+    names = await all_seat_ids(platform, booking.event_id)
+    taxes = await platform.box_office.receipts.tax_lines(booking) if tax else ()
     return BookingView(
         booking.id,
         booking.event_id,
         "expired" if over else booking.state.value,
-        await seat_ids(platform, booking.event_id, booking.seats),
+        [names[seat] for seat in booking.seats if seat < len(names)],
         MoneyView(booking.amount_minor, booking.currency),
         booking.fence,
         time_text(booking.created_at_us),
         time_text(booking.hold_expires_at_us) if live else None,
         time_text(booking.confirmed_at_us) if booking.confirmed_at_us else None,
         checkout_view(outcome) if outcome is not None else None,
+        line_views((*decode_lines(booking.price_lines), *taxes), names, booking.currency),
     )
 
 
@@ -120,12 +134,12 @@ def checkout_view(outcome: CheckoutResult) -> CheckoutView:
 async def read_booking_view(platform: Platform, booking: Booking) -> BookingView:
     """The booking with the state of its payment, if there is one."""
     if booking.state is not BookingState.PAYING:
-        return await booking_view(platform, booking)
+        return await booking_view(platform, booking, tax=True)
     try:
         outcome = await platform.box_office.checkout.check(booking.id, booking.fence)
     except HoldEnded:
-        return await booking_view(platform, booking)
-    return await booking_view(platform, outcome.booking, outcome)
+        return await booking_view(platform, booking, tax=True)
+    return await booking_view(platform, outcome.booking, outcome, tax=True)
 
 
 def declined(outcome: CheckoutResult, *, tried: bool = True) -> Refused | None:

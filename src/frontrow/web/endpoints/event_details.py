@@ -13,6 +13,7 @@ import msgspec
 
 from frontrow.boxoffice.catalogue.event_listing import EventBrowser, FreeSeats, Listing
 from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
+from frontrow.boxoffice.model.prices import PriceList, cheapest_minor
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.core.errors import FrontrowError
@@ -51,12 +52,20 @@ class EventSummary(msgspec.Struct):
 
 
 class FreeView(msgspec.Struct):
-    """Free seats of a section or a price tier."""
+    """Free seats of a section or a price tier. A seat costs `price` plus `fee`; 0 if the price includes the fees."""
 
     name: str
     free: int
     seats: int
     price: MoneyView | None = None
+    fee: MoneyView | None = None
+
+
+class BookingFeeView(msgspec.Struct):
+    """A fee that is paid once per booking."""
+
+    name: str
+    amount: MoneyView
 
 
 class EventView(EventSummary):
@@ -71,6 +80,11 @@ class EventView(EventSummary):
     seats: int = 0
     sections: list[FreeView] = []
     tiers: list[FreeView] = []
+    fees_shown: Annotated[
+        str,
+        msgspec.Meta(examples=["included"], description="`included` in every price, or `beside` every price"),
+    ] = "included"
+    booking_fees: list[BookingFeeView] = []
     show: Annotated[str, msgspec.Meta(description="shared by the dates of one show; empty: it has one date")] = ""
 
 
@@ -184,6 +198,11 @@ class EventViews:
             max_per_person=event.max_per_person,
             hold_s=event.hold_ttl_s,
             card_tries=event.card_tries,
+            fees_shown=event.fees_shown.value,
+            booking_fees=[
+                BookingFeeView(fee.name, MoneyView(fee.amount_minor, event.currency))
+                for fee in PriceList(event).booking_fees
+            ],
             show=event.show_id,
         )
 
@@ -201,13 +220,14 @@ def _respond(cached: CachedEvent, request: EndpointRequest) -> EndpointResponse:
 
 
 def _tier(free: FreeSeats, currency: str) -> FreeView:
-    return FreeView(free.name, free.free, free.size, MoneyView(free.price_minor, currency))
+    price, fee = MoneyView(free.price_minor, currency), MoneyView(free.fee_minor, currency)
+    return FreeView(free.name, free.free, free.size, price, fee)
 
 
 def summary(listing: Listing) -> EventSummary:
     """An event as a list shows it."""
     event = listing.event
-    cheapest = min((tier.price.minor for tier in event.tiers), default=None)
+    cheapest = cheapest_minor(event)
     return EventSummary(
         event.id,
         event.name,

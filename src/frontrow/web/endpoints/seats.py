@@ -30,6 +30,7 @@ from frontrow.web.endpoints.messages import (
     problem_answer,
 )
 from frontrow.web.endpoints.passes import Passes
+from frontrow.web.endpoints.price_lines import PriceLineView, line_views
 from frontrow.web.endpoints.room_bodies import check_size, decode_body
 from frontrow.web.endpoints.room_context import Result
 from frontrow.web.lane.pending_replies import Takeover
@@ -89,6 +90,7 @@ class HoldView(msgspec.Struct):
     fence: int
     booking_token: str
     repeated: bool = False
+    lines: list[PriceLineView] = []
 
 
 _decode_hold = msgspec.json.Decoder(HoldBody).decode
@@ -152,6 +154,7 @@ class ShopEndpoints:
             hold.fence,
             self._token_of(hold.booking_id),
             hold.repeated,
+            line_views(hold.lines, dict(zip(hold.indexes, hold.seats, strict=True)), hold.currency),
         )
 
     def _refused(self, refusal: SeatsTaken) -> EndpointResponse:

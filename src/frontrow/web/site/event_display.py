@@ -6,6 +6,7 @@ from typing import Final
 
 from frontrow.boxoffice.catalogue.event_listing import EventAvailability
 from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
+from frontrow.boxoffice.model.prices import PriceList, cheapest_minor
 from frontrow.boxoffice.model.venues import Plan, Section, Venue
 from frontrow.boxoffice.tickets.ticket_sheets import seat_parts as seat_parts
 from frontrow.web.platform.platform import Platform
@@ -56,7 +57,12 @@ class Shown:
 
     @property
     def from_minor(self) -> int | None:
-        return min((tier.price.minor for tier in self.event.tiers), default=None)
+        return cheapest_minor(self.event)
+
+    @property
+    def prices(self) -> PriceList:
+        """What its seats cost, as pages show it."""
+        return PriceList(self.event)
 
 
 def shown(platform: Platform, event: Event, venue: Venue | None) -> Shown:

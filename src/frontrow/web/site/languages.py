@@ -74,6 +74,10 @@ class Words:
         translations: dict[str, str | tuple[str, ...]] = {**self._texts, **self._plurals}
         return {text: translations[text] for text in sorted(texts) if text in translations}
 
+    def rate(self, basis_points: int) -> str:
+        """A number of percent, such as 13 or 7.5."""
+        return str(format_decimal(Decimal(basis_points) / 100, locale=self._locale))
+
     def number(self, value: int) -> str:
         return self._number(value)
 

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from frontrow.boxoffice.model.events import MAX_CARD_TRIES, Event, Fee, PriceTier, RefundPolicy
-from frontrow.boxoffice.model.receipts import MAX_TAX_BASIS_POINTS
+from frontrow.boxoffice.model.events import MAX_CARD_TRIES, Event, Fee, FeesShown, PriceTier, RefundPolicy
 from frontrow.boxoffice.model.room_rules import Lane, RoomRules
+from frontrow.boxoffice.model.taxes import MAX_TAX_BASIS_POINTS
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.organising.events import EventEdit
 from frontrow.core.money import Money
@@ -123,6 +123,7 @@ class EventChange(msgspec.Struct, forbid_unknown_fields=True):
     tax_basis_points: TaxPoints | None = None
     presale_starts_at: Moment | msgspec.UnsetType | None = msgspec.UNSET
     card_tries: CardTries | None = None
+    fees_shown: Literal["included", "beside"] | None = None
 
 
 class NewEvent(EventChange, forbid_unknown_fields=True, kw_only=True):
@@ -176,6 +177,10 @@ class OwnEventView(OwnEventSummary):
     presale_starts_at: Time | None = None
     card_tries: int = 1
     tax_basis_points: int | None = None
+    fees_shown: Annotated[
+        str,
+        msgspec.Meta(examples=["included"], description="`included` in every price, or `beside` every price"),
+    ] = "included"
     show: str = ""
     reentry: bool = False
 
@@ -218,6 +223,7 @@ def edit_of(given: EventChange, currency: str) -> EventEdit:
         presale_starts_at_us=_presale_of(given.presale_starts_at),
         card_tries=given.card_tries,
         tax_basis_points=given.tax_basis_points,
+        fees_shown=None if given.fees_shown is None else FeesShown(given.fees_shown),
     )
 
 
@@ -285,6 +291,7 @@ def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventVie
         time_text(event.presale_starts_at_us) if event.presale_starts_at_us else None,
         event.card_tries,
         event.tax_basis_points,
+        event.fees_shown.value,
         event.show_id,
         event.reentry,
     )

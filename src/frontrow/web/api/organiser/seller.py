@@ -11,11 +11,11 @@ from frontrow.boxoffice.model.event_changes import Change
 from frontrow.boxoffice.model.receipts import (
     MAX_ADDRESS_CHARS,
     MAX_NAME_CHARS,
-    MAX_TAX_BASIS_POINTS,
     MAX_TAX_ID_CHARS,
     Seller,
     checked_seller,
 )
+from frontrow.boxoffice.model.taxes import MAX_TAX_BASIS_POINTS
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller
 from frontrow.web.api.organiser.common import editor_of

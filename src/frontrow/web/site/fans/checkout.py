@@ -170,10 +170,14 @@ async def booking_context(platform: Platform, booking: Booking) -> dict[str, Any
     hold_us = event.hold_ttl_s * US_PER_S
     longest_us = booking.created_at_us + MAX_HOLD_FACTOR * hold_us
     names = await seat_ids(platform, booking.event_id, booking.seats)
+    summary = await platform.box_office.receipts.summary(booking, event)
+    prices = summary.prices()
     return {
         "booking": booking,
         "one": shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id)),
         "seats": [seat_parts(name) for name in names],
+        "priced": [(*seat_parts(name), prices.get(name)) for name in names],
+        "summary": summary,
         "until": time_text(booking.hold_expires_at_us),
         "left_s": max(0, (booking.hold_expires_at_us - platform.clock()) // US_PER_S),
         "total_s": event.hold_ttl_s,

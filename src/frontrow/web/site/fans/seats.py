@@ -7,6 +7,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.model.hold_values import ShopPass
+from frontrow.boxoffice.model.prices import TierPrice
 from frontrow.boxoffice.model.seats import Wish
 from frontrow.boxoffice.model.venues import Plan, SeatFlag, Section, SectionKind
 from frontrow.core.errors import FrontrowError
@@ -105,7 +106,7 @@ async def _seats_page(
     feed = platform.box_office.feeds[event_id]
     feed.use()
     states = feed.ring.states
-    prices = {tier.key: tier for tier in event.tiers}
+    prices = one.prices.tiers
     found = section_of(plan, section_id)
     return render(
         request,
@@ -136,11 +137,12 @@ def _page_data(platform: Platform, one: Shown) -> dict[str, Any]:
         "map": f"/v1/events/{event.id}/map/{platform.box_office.openings.maps[event.id].hash}.json",
         "most": event.max_per_person,
         "currency": event.currency,
+        "bookingFees": one.prices.booking_fees_minor,
         "refusals": [*REFUSALS, ""],
     }
 
 
-def _sections(plan: Plan, one: Shown, prices: dict[str, Any]) -> list[dict[str, Any]]:
+def _sections(plan: Plan, one: Shown, prices: dict[str, TierPrice]) -> list[dict[str, Any]]:
     """The sections with free seats, cheapest first."""
     free = {row.name: row.free for row in one.free.sections} if one.free else {}
     rows = [
@@ -148,11 +150,11 @@ def _sections(plan: Plan, one: Shown, prices: dict[str, Any]) -> list[dict[str, 
             "id": section_id,
             "name": name,
             "free": free.get(section_id, 0),
-            "from_minor": min(prices[tier].price.minor for tier in tiers),
+            "cheapest": min((prices[tier] for tier in tiers), key=lambda tier: tier.shown_minor),
         }
         for section_id, name, tiers in _tiers(plan, one.event.plan_hash)
     ]
-    return sorted((row for row in rows if row["free"]), key=lambda row: (row["from_minor"], -row["free"]))
+    return sorted((row for row in rows if row["free"]), key=lambda row: (row["cheapest"].shown_minor, -row["free"]))
 
 
 def _tiers(plan: Plan, plan_hash: str) -> list[tuple[str, str, frozenset[str]]]:

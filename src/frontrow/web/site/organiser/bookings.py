@@ -173,17 +173,20 @@ async def booking_page(
         back=_amounts(platform, event, booking, prices, chosen) if do == "refund" else None,
         reseat=await choice_of(platform, event, plan, chosen, query) if do in ("reseat", "move") else None,
         ended=booking.state in ENDED,
-        **await _records(platform, booking, plan, prices),
+        **await _records(platform, event, booking, plan),
     )
 
 
-async def _records(platform: Platform, booking: Booking, plan: Plan, prices: dict[int, int]) -> dict[str, Any]:
+async def _records(platform: Platform, event: Event, booking: Booking, plan: Plan) -> dict[str, Any]:
     """Seats with their tickets, payments and refunds, as the page lists them."""
     ledger = platform.ledger
     tickets = {one.seat_index: one for one in await ledger.tickets.tickets_of(booking.id)}
+    summary = await platform.box_office.receipts.summary(booking, event)
+    prices = summary.prices()
     payments, refunds = await ledger.payments.payments_of(booking.id), await ledger.payments.refunds_of(booking.id)
     return {
-        "seats": [(plan.seat_id(one), prices.get(one, 0), tickets.get(one)) for one in booking.seats],
+        "summary": summary,
+        "seats": [(plan.seat_id(one), prices.get(plan.seat_id(one)), tickets.get(one)) for one in booking.seats],
         "gone": [(plan.seat_id(seat), one) for seat, one in sorted(tickets.items()) if seat not in booking.seats],
         "payments": [(one, PAYMENTS.get(one.state, UNDER_WAY)) for one in payments],
         "refunds": [(one, REFUNDS[one.state], [plan.seat_id(seat) for seat in one.seats]) for one in refunds],

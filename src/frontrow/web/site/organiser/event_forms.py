@@ -9,11 +9,12 @@ from frontrow.boxoffice.model.events import (
     Event,
     EventStatus,
     Fee,
+    FeesShown,
     PriceTier,
     RefundPolicy,
 )
-from frontrow.boxoffice.model.receipts import MAX_TAX_BASIS_POINTS, SELLERS_TAX
 from frontrow.boxoffice.model.room_rules import MAX_DEPTH, MAX_WEIGHT, PRESALE_LANE, Lane, RoomRules
+from frontrow.boxoffice.model.taxes import MAX_TAX_BASIS_POINTS, SELLERS_TAX
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.organising.events import MAX_DESCRIPTION_CHARS, EventEdit
 from frontrow.boxoffice.plans.seat_ranges import format_seat_ranges, parse_seat_ranges
@@ -69,7 +70,7 @@ def read_venue(reading: Reading, event: Event, plan: Plan) -> EventEdit:
 
 def prices(event: Event, plan: Plan, zone: str) -> Values:
     rate = event.tax_basis_points
-    found: Values = {"tax": "" if rate is None else percent_text(rate)}
+    found: Values = {"tax": "" if rate is None else percent_text(rate), "fees_shown": event.fees_shown.value}
     current = {tier.key: tier for tier in event.tiers}
     for number, key in enumerate(plan.tiers):
         tier = current.get(key)
@@ -93,7 +94,13 @@ def read_prices(reading: Reading, event: Event, plan: Plan) -> EventEdit:
         price = Money(reading.money(f"price{number}", needed=True), event.currency)
         tiers.append(PriceTier(key, price, reading.text(f"tier{number}", 100, needed=False), colours.get(key, "")))
     fees = [fee for number in range(MOST_FEES) if (fee := _fee(reading, number)) is not None]
-    return EventEdit(tiers=tuple(tiers), fees=tuple(fees), tax_basis_points=_tax(reading))
+    shown = reading.form.one("fees_shown", 20)
+    return EventEdit(
+        tiers=tuple(tiers),
+        fees=tuple(fees),
+        tax_basis_points=_tax(reading),
+        fees_shown=FeesShown(shown) if shown in set(FeesShown) else None,
+    )
 
 
 def _tax(reading: Reading) -> int | None:

@@ -1,12 +1,12 @@
 // @ts-check
 /** The seats page: map and list show the same model; picking is local, going on holds all seats at once or none. */
 import { $, ask, data, h, say } from "./dom.js";
-import { describe } from "./seatmap/element.js";
+import { describe, priceAt, priceRange } from "./seatmap/element.js";
 import { SeatFeed } from "./seatmap/feed.js";
 import { SeatGrid } from "./seatmap/grid.js";
 import { FREE, SeatModel } from "./seatmap/model.js";
 import "./visit.js";
-import { money, number, t, tn } from "./words.js";
+import { money, number, priced, t, tn } from "./words.js";
 
 const page = data("page-data"),
   LIST_MOST = 80,
@@ -75,8 +75,8 @@ function countFree(found) {
 function listSections() {
   const { options } = map.view,
     most = maxPrice();
-  price.setAttribute("aria-valuetext", money(most, page.currency));
-  $("#price-now").textContent = money(most, page.currency);
+  price.setAttribute("aria-valuetext", priceAt(most, model));
+  $("#price-now").textContent = priceAt(most, model);
   if (options.maxPrice !== most || options.stepFree !== stepFree.checked) {
     options.maxPrice = most;
     options.stepFree = stepFree.checked;
@@ -101,7 +101,7 @@ function listSections() {
               h("strong", {}, t("Section {section}", { section: one.name })),
               h("span", { class: "tiny num muted", "data-free": s }, ` · ${t("{n} free", { n: number(one.free) })}`)
             ),
-            h("span", { class: "num" }, money(one.low, page.currency))
+            h("span", { class: "num" }, priceAt(one.low, model))
           )
         )
       )
@@ -123,8 +123,7 @@ function open(s, move = false) {
   $("#sections").hidden = true;
   $("#gridbox").hidden = false;
   $("#grid-title").textContent = t("Section {section}", { section: one.name });
-  $("#grid-sub").textContent =
-    `${tier.name} · ${one.low === one.high ? money(one.low, page.currency) : `${money(one.low, page.currency)}–${money(one.high, page.currency)}`} · ${t("{n} free", { n: number(one.free) })}`;
+  $("#grid-sub").textContent = `${tier.name} · ${priceRange(one, model)} · ${t("{n} free", { n: number(one.free) })}`;
   if (one.area) {
     grid.close();
     $("#grid").replaceChildren(areaForm(one));
@@ -218,7 +217,7 @@ function basket() {
         "li",
         {},
         h("span", { class: "small" }, h("strong", {}, `${seat.section.name} · ${seat.row} · ${seat.number}`)),
-        h("span", { class: "num" }, money(seat.tier.price, page.currency)),
+        h("span", { class: "num" }, priced(seat.tier.price, seat.tier.fee ?? 0, page.currency)),
         h(
           "button",
           {
@@ -233,7 +232,7 @@ function basket() {
     })
   );
   $("#total").textContent = money(
-    mine.reduce((sum, i) => sum + model.seat(i).tier.price, 0),
+    mine.reduce((sum, i) => sum + model.seat(i).tier.price + (model.seat(i).tier.fee ?? 0), page.bookingFees),
     page.currency
   );
   $("#go").textContent = tn("Continue with {n} seat", "Continue with {n} seats", mine.length);

@@ -27,6 +27,12 @@ const numbers = new Intl.NumberFormat(lang, { numberingSystem: "latn" });
 /** @param {number} n */
 export const number = (n) => numbers.format(n);
 
+/** A price, with the fee beside it if it is not included. @param {number} minor @param {number} fee @param {string} currency */
+export const priced = (minor, fee, currency) =>
+  fee
+    ? t("{price} + {fee} fees", { price: money(minor, currency), fee: money(fee, currency) })
+    : money(minor, currency);
+
 /** @param {number} minor the amount in the smallest unit @param {string} currency */
 export function money(minor, currency) {
   const one = new Intl.NumberFormat(lang, { style: "currency", currency, numberingSystem: "latn" });

@@ -36,9 +36,10 @@ from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.messages import Buyer, Endpoint
 from frontrow.boxoffice.model.payments import PaymentChanged, Refund
 from frontrow.boxoffice.model.person_names import LAST
-from frontrow.boxoffice.model.receipts import SELLERS_TAX, Seller
+from frontrow.boxoffice.model.receipts import Seller
 from frontrow.boxoffice.model.reseating import Reseat
 from frontrow.boxoffice.model.show_dates import MAX_DATES
+from frontrow.boxoffice.model.taxes import SELLERS_TAX
 from frontrow.boxoffice.model.tickets import Scan, TicketRevoked, Way
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.model.waitlist import WaitlistEntry

@@ -28,7 +28,7 @@ from frontrow.boxoffice.ports.queries import Query, Row
 
 BOOKING_COLUMNS: Final = (
     "b.id, b.event_id, b.fan, b.state, b.fence, b.seats, b.amount_minor, b.currency, b.session, "
-    "b.created_at_us, b.changed_at_us, b.hold_expires_at_us, b.confirmed_at_us"
+    "b.created_at_us, b.changed_at_us, b.hold_expires_at_us, b.confirmed_at_us, b.price_lines"
 )
 PAYMENT_COLUMNS: Final = (
     "p.id, p.booking_id, p.attempt, p.provider, p.amount_minor, p.currency, p.payment_state, p.provider_ref, p.method, "

@@ -78,7 +78,7 @@ def encode_seats(seats: Sequence[int]) -> str:
 
 def booking_of(row: Row) -> Booking:
     """A booking from the columns of `:booking`."""
-    return Booking(row[0], row[1], row[2], STATES[row[3]], row[4], decode_seats(row[5]), *row[6:13])
+    return Booking(row[0], row[1], row[2], STATES[row[3]], row[4], decode_seats(row[5]), *row[6:14])
 
 
 def make_moves(asks: Sequence[MakeMove], facts: list[Fact]) -> Program[list[Booking | BaseException]]:

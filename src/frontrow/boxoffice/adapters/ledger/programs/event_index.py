@@ -10,6 +10,7 @@ from typing import Final
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.model.event_search import event_words, local_us, venue_words
 from frontrow.boxoffice.model.events import Event, over_at_us
+from frontrow.boxoffice.model.prices import PriceList
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.ports.queries import Query, Row
 
@@ -37,7 +38,7 @@ def index_events(events: Sequence[Event]) -> Program[None]:
 
 
 def _listing(event: Event, venue: Venue) -> Row:
-    prices = [tier.price.minor for tier in event.tiers]
+    prices = [tier.shown_minor for tier in PriceList(event).tiers.values()]
     return (
         event.id,
         event.plan_hash,

@@ -215,6 +215,7 @@ class _Batch:
                 w.session,
                 w.now_us,
                 w.expires_at_us,
+                w.price_lines,
             )
             for w in (self.wishes[at] for at in won)
         ]

@@ -26,6 +26,7 @@ from frontrow.boxoffice.model.bookings import (
 from frontrow.boxoffice.model.event_changes import ReseatRefused
 from frontrow.boxoffice.model.facts import BookingReseated, Fact
 from frontrow.boxoffice.model.holds import SeatsTaken
+from frontrow.boxoffice.model.prices import move_lines
 from frontrow.boxoffice.model.reseating import Reseat
 from frontrow.boxoffice.model.tickets import TicketScanned
 from frontrow.boxoffice.ports.queries import Query
@@ -53,6 +54,7 @@ def reseat(ask: Reseat, note: Query, facts: list[Fact]) -> Program[Booking | Bas
     yield from _move(ask, booking, facts)
     left = sorted((set(booking.seats) - leaving) | coming)
     row = (booking.id, len(left), encode_seats(left), booking.amount_minor, ask.now_us)
+    yield Query("set_price_lines", [(booking.id, move_lines(booking.price_lines, ask.pairs))])
     moved = yield Query("shrink_bookings", [row])
     yield from resell_moved(booking.event_id, sorted(coming), booking.id, ask.now_us, facts)
     yield note

@@ -35,22 +35,22 @@ RETURNING booking_id, seat_index
 DELETE FROM booking_seats
 WHERE (booking_id, seat_index) IN (SELECT r.booking_id, r.seat_index FROM :rows)
 
--- name: add_new_bookings(id text, event_id text, fan text, seat_count int, seats text, amount_minor int, currency text, session text, now_us int, expires_at_us int) row by row
+-- name: add_new_bookings(id text, event_id text, fan text, seat_count int, seats text, amount_minor int, currency text, session text, now_us int, expires_at_us int, price_lines text) row by row
 -- The hopeful way. After the seats are taken, never before: so of two holds of one seat the later one has the greater
 -- fence.
 INSERT INTO bookings (id, event_id, fan, state, seat_count, seats, amount_minor, currency, session, created_at_us,
-  changed_at_us, hold_expires_at_us)
+  changed_at_us, hold_expires_at_us, price_lines)
 SELECT r.id, r.event_id, r.fan, 'held', r.seat_count, r.seats, r.amount_minor, r.currency, r.session, r.now_us,
-  r.now_us, r.expires_at_us
+  r.now_us, r.expires_at_us, r.price_lines
 FROM :rows WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.id = r.event_id AND e.event_state = 'cancelled')
 RETURNING id, fence
 
--- name: add_bookings(id text, event_id text, fan text, seat_count int, seats text, amount_minor int, currency text, session text, now_us int, expires_at_us int)
+-- name: add_bookings(id text, event_id text, fan text, seat_count int, seats text, amount_minor int, currency text, session text, now_us int, expires_at_us int, price_lines text)
 -- The same, leaving out existing bookings. In both, a cancelled event takes no hold.
 INSERT INTO bookings (id, event_id, fan, state, seat_count, seats, amount_minor, currency, session, created_at_us,
-  changed_at_us, hold_expires_at_us)
+  changed_at_us, hold_expires_at_us, price_lines)
 SELECT r.id, r.event_id, r.fan, 'held', r.seat_count, r.seats, r.amount_minor, r.currency, r.session, r.now_us,
-  r.now_us, r.expires_at_us
+  r.now_us, r.expires_at_us, r.price_lines
 FROM :rows WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.id = r.event_id AND e.event_state = 'cancelled')
 ON CONFLICT DO NOTHING
 RETURNING id, fence

@@ -81,6 +81,10 @@ UPDATE bookings AS b SET seat_count = r.seat_count, seats = r.seats, amount_mino
 FROM :rows WHERE b.id = r.booking_id
 RETURNING :booking
 
+-- name: set_price_lines(booking_id text, price_lines text)
+-- The lines of the price after seats were moved. The caller has locked the row.
+UPDATE bookings AS b SET price_lines = r.price_lines FROM :rows WHERE b.id = r.booking_id
+
 -- name: free_some_seats(booking_id text, seat_index int)
 UPDATE booking_seats SET active = 0
 WHERE (booking_id, seat_index) IN (SELECT r.booking_id, r.seat_index FROM :rows)

@@ -2,7 +2,7 @@
 /** <fr-seatmap>: pointer, wheel, pinch and keyboard over SeatView. Fires "seat-pick", "section-pick", "tip" and speaks.
  * Whatever can be dragged can be clicked too (zoom buttons), and no target smaller than 22 px is acted upon by touch. */
 import { say } from "../dom.js";
-import { money, number, t } from "../words.js";
+import { number, priced, t } from "../words.js";
 import { COMPANION, FREE, HELD, RESTRICTED, STEP_FREE } from "./model.js";
 import { SeatView } from "./view.js";
 
@@ -28,17 +28,25 @@ export function describe(seat) {
   ].filter(Boolean);
   return [
     t("Section {section}, row {row}, seat {seat}", { section: seat.section.name, row: seat.row, seat: seat.number }),
-    money(seat.tier.price, seat.tier.cur),
+    priced(seat.tier.price, seat.tier.fee ?? 0, seat.tier.cur),
     state,
     ...extras
   ].join(", ");
 }
 
 /** @param {import("./model.js").Section} one @param {import("./model.js").SeatModel} model */
+export function priceRange(one, model) {
+  const low = priceAt(one.low, model);
+  return one.low === one.high ? low : `${low}–${priceAt(one.high, model)}`;
+}
+/** A price that a tier of this map has. @param {number} price @param {import("./model.js").SeatModel} model */
+export function priceAt(price, model) {
+  const tier = model.doc.tiers.find((/** @type {import("./model.js").Tier} */ one) => one.price === price);
+  return priced(price, tier?.fee ?? 0, model.doc.tiers[0].cur);
+}
+/** @param {import("./model.js").Section} one @param {import("./model.js").SeatModel} model */
 export function describeSection(one, model) {
-  const currency = model.doc.tiers[one.tier].cur,
-    price =
-      one.low === one.high ? money(one.low, currency) : `${money(one.low, currency)}–${money(one.high, currency)}`;
+  const price = priceRange(one, model);
   return t("Section {section}, {free} of {n} seats free, {price}", {
     section: one.name,
     free: number(one.free),

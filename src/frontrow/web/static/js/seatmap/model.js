@@ -14,7 +14,7 @@ const MAGIC = 0x31535346,
   EDGE = 6,
   ARC_STEPS = 10;
 
-/** @typedef {{id: number, key: string, name: string, price: number, cur: string}} Tier */
+/** A seat costs `price` plus `fee`, if there is one. @typedef {{id: number, key: string, name: string, price: number, fee?: number, cur: string}} Tier */
 /** @typedef {{t: string, x: number, y: number, w: number, h: number, label: string}} Decor */
 /** @typedef {{v: string, name: string, w: number, h: number, seats: number, tiers: Tier[], decor: Decor[], sections: any[][], detail: Record<string, any>[]}} MapDoc */
 /** @typedef {[number, number, number, number]} Box left, top, right, bottom */

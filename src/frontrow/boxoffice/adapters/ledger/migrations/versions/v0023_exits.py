@@ -3,7 +3,7 @@
 from frontrow.boxoffice.adapters.ledger.migrations import ddl
 
 revision = "0023"
-down_revision = "0021"
+down_revision = "0022"
 
 EXITS = """
 ALTER TABLE scans ADD COLUMN way text NOT NULL DEFAULT 'in';
