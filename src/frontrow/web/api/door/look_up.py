@@ -78,7 +78,7 @@ async def find_at_door(
     platform: FromPlatform,
     caller: FromCaller,
     event_id: FromPath[str],
-    q: Annotated[str, QueryParameter(min_length=1, max_length=MAX_SEARCH_CHARS)],
+    q: Annotated[str, QueryParameter(max_length=MAX_SEARCH_CHARS)] = "",
     limit: Annotated[int, QueryParameter(ge=1, le=50)] = 10,
 ) -> DoorBookings:
     event = await own_event(platform, caller, event_id)
