@@ -51,6 +51,7 @@ class Ticket(msgspec.Struct, frozen=True):
     issued_at_us: int
     changed_at_us: int
     scanned_at_us: int | None = None  # first admitted
+    transfer_id: str = ""  # the transfer by which its holder got it; empty: the holder is the buyer
     left_at_us: int | None = None  # outside since then, with the right to come back
 
     @property

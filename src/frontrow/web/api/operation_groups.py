@@ -31,6 +31,9 @@ GROUPS: Final = (
     OperationGroup("Bookings", "Pay, cancel, return and refund.", ("/v1/bookings",)),
     OperationGroup("Tickets", "The tickets of a booking: codes, PDF, calendar entry.", (f"{_BOOKING}/tickets",)),
     OperationGroup(
+        "Transfers", "Send a ticket to somebody else, accept one.", (f"{_BOOKING}/transfers", "/v1/transfers")
+    ),
+    OperationGroup(
         "Waitlist",
         "Wait for seats of a sold-out event.",
         (f"{_EVENT}/waitlist", f"{_EVENT}/offers", "/v1/offers"),

@@ -120,6 +120,7 @@ class EventChange(msgspec.Struct, forbid_unknown_fields=True):
     room: RoomRulesGiven | None = None
     rotating_codes: bool | None = None
     reentry: bool | None = None
+    transfers_allowed: bool | None = None
     tax_basis_points: TaxPoints | None = None
     presale_starts_at: Moment | msgspec.UnsetType | None = msgspec.UNSET
     card_tries: CardTries | None = None
@@ -183,6 +184,7 @@ class OwnEventView(OwnEventSummary):
     ] = "included"
     show: str = ""
     reentry: bool = False
+    transfers_allowed: bool = True
 
 
 class OwnEventPage(msgspec.Struct):
@@ -220,6 +222,7 @@ def edit_of(given: EventChange, currency: str) -> EventEdit:
         room=_room_of(given.room),
         rotating_codes=given.rotating_codes,
         reentry=given.reentry,
+        transfers_allowed=given.transfers_allowed,
         presale_starts_at_us=_presale_of(given.presale_starts_at),
         card_tries=given.card_tries,
         tax_basis_points=given.tax_basis_points,
@@ -294,4 +297,5 @@ def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventVie
         event.fees_shown.value,
         event.show_id,
         event.reentry,
+        event.transfers_allowed,
     )

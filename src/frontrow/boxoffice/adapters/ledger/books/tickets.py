@@ -77,7 +77,7 @@ class SqlTicketBook:
 
 
 def _ticket_of(row: Row) -> Ticket:
-    return Ticket(row[0], row[1], row[2], row[3], TicketState(row[4]), *row[5:10])
+    return Ticket(row[0], row[1], row[2], row[3], TicketState(row[4]), *row[5:11])
 
 
 def scan_row(scan: Scan) -> tuple[str, str, str, str, int, str]:

@@ -1,9 +1,9 @@
-"""Version 23: tickets are scanned at the exit too, where an event lets people come back."""
+"""Version 24: tickets are scanned at the exit too, where an event lets people come back."""
 
 from frontrow.boxoffice.adapters.ledger.migrations import ddl
 
-revision = "0023"
-down_revision = "0022"
+revision = "0024"
+down_revision = "0023"
 
 EXITS = """
 ALTER TABLE scans ADD COLUMN way text NOT NULL DEFAULT 'in';
