@@ -238,4 +238,5 @@ FROM scans WHERE event_id = :event_id
 GROUP BY gate ORDER BY gate LIMIT 1000
 
 -- name: door_totals() :event_id text
-SELECT count(*), count(scanned_at_us), count(left_at_us) FROM tickets WHERE event_id = :event_id AND ticket_state = 'valid'
+SELECT count(*), count(scanned_at_us), count(left_at_us)
+FROM tickets WHERE event_id = :event_id AND ticket_state = 'valid'
