@@ -1,9 +1,9 @@
-"""Version 26: what bookings use of codes, stocks and shared limits (ADR 0149)."""
+"""Version 29: what bookings use of codes, stocks and shared limits (ADR 0149)."""
 
 from frontrow.boxoffice.adapters.ledger.migrations import ddl
 
-revision = "0026"
-down_revision = "0025"
+revision = "0029"
+down_revision = "0026"
 
 CHOICES = """
 CREATE TABLE use_counters (counter text PRIMARY KEY, taken bigint NOT NULL);
