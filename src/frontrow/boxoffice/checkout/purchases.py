@@ -11,13 +11,14 @@ from typing import Final
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutResult
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.hold_service import HoldService
+from frontrow.boxoffice.model.booking_choices import BookingChoice
 from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, BookingState, HoldEnded, StaleFence
 from frontrow.boxoffice.model.hold_values import Hold, ShopPass
 from frontrow.boxoffice.model.holds import IdempotencyMismatch
 from frontrow.boxoffice.model.seats import Wish
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.errors import Overloaded, Refused, Unauthorised
+from frontrow.core.errors import NotFound, Overloaded, Refused, Unauthorised
 
 MAX_HOLD_FACTOR: Final = 2  # extensions included, a hold lasts at most this many times the event's hold time
 MAX_CHANGES: Final = 4  # tries when other tabs of the same fan are faster
@@ -115,6 +116,7 @@ class Purchases:
     async def begin(self, booking: Booking, visit: ShopPass | None, fence: int | None = None) -> CheckoutResult:
         """Open a payment for the provider's own form."""
         self.need_visit(booking, visit, fence)
+        booking = await self._count_limits(booking)
         return await self._checkout.begin(booking.id, booking.fence, loaded=booking)
 
     async def step_back(self, booking: Booking, visit: ShopPass | None, fence: int | None = None) -> Booking:
@@ -127,7 +129,26 @@ class Purchases:
     ) -> CheckoutResult:
         """Pay with this method. A booking that costs nothing needs none."""
         self.need_visit(booking, visit, fence)
+        booking = await self._count_limits(booking)
         return await self._checkout.pay(booking.id, booking.fence, method or "none", loaded=booking)
+
+    async def choose(
+        self, booking: Booking, visit: ShopPass | None, choice: BookingChoice, fence: int | None = None
+    ) -> Booking:
+        """Change ticket types, add-ons and the discount code of held seats."""
+        self.need_visit(booking, visit, fence)
+        sale = self._sales.get(booking.event_id)
+        return await self._checkout.choose(booking, choice, sale.event, sale.plan)
+
+    async def _count_limits(self, booking: Booking) -> Booking:
+        """Count a hold in the event's shared limits, also if its fan has chosen nothing. Its price stays."""
+        try:
+            sale = self._sales.get(booking.event_id)
+        except NotFound:  # not sold here any more; it may still be paid
+            return booking
+        if not sale.event.limits or booking.state is not BookingState.HELD:
+            return booking
+        return await self._checkout.count_limits(booking, sale.event, sale.plan)
 
     async def cancel(self, booking: Booking) -> Booking:
         """Give everything back: a held booking is released, a sold one refunded by the event's policy."""

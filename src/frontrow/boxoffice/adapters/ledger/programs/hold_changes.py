@@ -1,7 +1,8 @@
 """Changes the seats of a live hold in one transaction.
 
 Seats in both choices are kept, new ones are taken under the unique index, the others are free; or nothing changes. The
-hold's end stays as it is, so that changing a hold never keeps seats from others for longer.
+hold's end stays as it is, so that changing a hold never keeps seats from others for longer. Its price is that of the new
+seats; ticket types, add-ons and codes are chosen again.
 """
 
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program, booking_of, encode_seats
@@ -41,6 +42,11 @@ def change_hold(wish: NewHold, fence: int, facts: list[Fact]) -> Program[Changed
         return SeatsTaken(wish.event_id, taken)
     if leaving:
         yield Query("drop_seats", [(booking.id, seat) for seat in leaving])
+    prices = _prices(wish)
+    kept = [(booking.id, seat, prices[seat]) for seat in sorted(before & after)]
+    if kept:
+        yield Query("set_seat_prices", kept)
+    yield Query("drop_uses_of_bookings", [(booking.id,)])  # types, add-ons and codes are chosen again at checkout
     yield Query("set_price_lines", [(booking.id, wish.price_lines)])
     row = (booking.id, len(after), encode_seats(sorted(after)), wish.amount_minor, wish.now_us)
     changed = booking_of((yield Query("shrink_bookings", [row]))[0])
@@ -72,9 +78,13 @@ def _over_cap(wish: NewHold, own: int) -> Program[CapExceeded | None]:
     return CapExceeded(wish.event_id, wish.fan, wish.cap, others, len(wish.seats))
 
 
+def _prices(wish: NewHold) -> dict[int, int]:
+    return dict(zip(wish.seats, wish.prices_minor or (0,) * len(wish.seats), strict=True))
+
+
 def _take(wish: NewHold, coming: list[int]) -> Program[list[int]]:
     """Take the new seats. Returns those that somebody else has; then none is taken."""
-    prices = dict(zip(wish.seats, wish.prices_minor or (0,) * len(wish.seats), strict=True))
+    prices = _prices(wish)
     rows = [(wish.event_id, seat, wish.booking_id, prices[seat]) for seat in coming]
     got = {int(row[1]) for row in (yield Query("take_seats", rows))} if rows else set()
     missing = [seat for seat in coming if seat not in got]
