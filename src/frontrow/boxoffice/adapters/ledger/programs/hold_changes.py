@@ -1,8 +1,8 @@
 """Changes the seats of a live hold in one transaction.
 
 Seats in both choices are kept, new ones are taken under the unique index, the others are free; or nothing changes. The
-hold's end stays as it is, so that changing a hold never keeps seats from others for longer. Its price is that of the new
-seats; ticket types, add-ons and codes are chosen again.
+hold's end stays as it is, so that changing a hold never keeps seats from others for longer. Its price is that of the
+new seats; ticket types, add-ons and codes are chosen again.
 """
 
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program, booking_of, encode_seats
@@ -29,7 +29,7 @@ def change_hold(wish: NewHold, fence: int, facts: list[Fact]) -> Program[Changed
     if refused is not None or booking is None:
         return refused or BookingNotFound(wish.booking_id)
     before, after = set(booking.seats), set(wish.seats)
-    if before == after and booking.amount_minor == wish.amount_minor:
+    if before == after:
         return ChangedHold(booking)
     over = yield from _over_cap(wish, len(before))
     if over is not None:
