@@ -248,6 +248,9 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             endpoint_secrets=endpoint_secrets,
             speeds=telemetry.speeds,
             recent_speeds=telemetry.recent_speeds,
+            mail=open_mail(settings.mail_url),
+            vault=people.vault,
+            public_url=settings.public_url,
             point_log=point_log,
         )
         stack.push_async_callback(organiser.live.aclose)

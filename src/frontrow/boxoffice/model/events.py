@@ -9,6 +9,7 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 
 from frontrow.boxoffice.model.room_rules import NO_RULES, RoomRules, check_rules
+from frontrow.boxoffice.model.sale_options import AddOn, Discount, SharedLimit, TicketType, check_options
 from frontrow.boxoffice.model.taxes import check_tax
 from frontrow.boxoffice.model.venues import MAX_SEATS_NAMED, Plan
 from frontrow.core.errors import InvalidInput, NotFound, Refused
@@ -147,8 +148,13 @@ class Event:
     transfers_allowed: bool = True  # fans may transfer tickets to other people
     rotating_codes: bool = False  # tickets show a code that changes every 30 seconds
     presale_starts_at_us: int = 0  # from then until the sale starts, only people with a code may buy; 0: no presale
+    reentry: bool = False  # people may leave and come back: gates scan tickets at the exit too
     fees_shown: FeesShown = FeesShown.INCLUDED
     show_id: str = ""  # shared by the dates of one show (model.show_dates); empty: it has one date
+    ticket_types: tuple[TicketType, ...] = ()  # these four: model.sale_options
+    add_ons: tuple[AddOn, ...] = ()
+    discounts: tuple[Discount, ...] = ()
+    limits: tuple[SharedLimit, ...] = ()
 
     @property
     def opens_at_us(self) -> int:
@@ -221,6 +227,7 @@ def check_event(event: Event, plan: Plan) -> Event:
     check_rules(event.room)
     _check_words(event)
     _check_prices(event, plan)
+    check_options(event.ticket_types, event.add_ons, event.discounts, event.limits, plan.tiers)
     return event
 
 
