@@ -7,9 +7,9 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.messaging.locale_formats import Moment, formats_of
-from frontrow.boxoffice.messaging.message_texts import MessageWriter, words_of
-from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
+from frontrow.boxoffice.messaging.locale_formats import Moment
+from frontrow.boxoffice.messaging.message_texts import MessageWriter
+from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.payments import RefundState
 from frontrow.boxoffice.model.tickets import TicketNotFound, TicketScanned
 from frontrow.core.clock import US_PER_S
@@ -129,29 +129,6 @@ async def tickets_pdf(
     body = await platform.box_office.desk.pdf(booking.id, locale=words_for(request).language)
     headers = PRIVATE | {"content-disposition": f'attachment; filename="{booking.id}.pdf"'}
     return Response(body, headers=headers, media_type="application/pdf")
-
-
-@page("/bookings/{booking_id:str}/receipt", "receipt", Access.OWNER)
-async def receipt_page(
-    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
-) -> Response[bytes]:
-    """The receipt: seller, payments, included tax and refunds."""
-    booking = await seen_booking(platform, caller, booking_id)
-    receipt = await platform.box_office.receipts.of(booking.id)
-    if receipt is None:
-        raise BookingNotFound(booking_id)
-    language = words_for(request).language
-    formats = formats_of(language)
-    context = await booking_context(platform, booking)
-    return render(
-        request,
-        "receipt.html",
-        one=context["one"],
-        receipt=receipt,
-        labels=words_of(language),
-        money=formats.money,
-        percent=formats.percent,
-    )
 
 
 @page("/bookings/{booking_id:str}/tickets.ics", "tickets_ics", Access.OWNER)
@@ -279,7 +256,6 @@ ROUTES: list[HTTPRouteHandler] = [
     ticket_qr,
     tickets_pdf,
     tickets_ics,
-    receipt_page,
     return_page,
     give_back,
     priority,
