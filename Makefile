@@ -87,7 +87,9 @@ soak: setup      ## a million recorded operations, checked for exclusivity; 1,50
 	$(BIN)/python -m bench.fault_runs
 	FRONTROW_SCHEMATHESIS_EXAMPLES=50 $(BIN)/python -m pytest -o timeout=3600 tests/web/api/test_openapi_document.py
 	FRONTROW_ARRIVALS=50000 FRONTROW_STORM_ROUNDS=200 $(BIN)/python -m pytest tests/waitingroom/faults/test_arrival_order.py tests/faults/test_same_seat_storm.py
-	FRONTROW_WALKS=room,platform $(BIN)/python -m pytest tests/test_packaging.py
+	FRONTROW_ISOLATED_WALKS=1 $(BIN)/python -m pytest -o timeout=3600 tests/test_packaging.py
+	FRONTROW_LONG_COMMANDS=1 $(BIN)/python -m pytest -o timeout=3600 tests/docs/test_commands.py
+	$(MAKE) demo FOR=20s
 	FRONTROW_SEEDS=1500 $(BIN)/python -m pytest -n $(JOBS) tests/boxoffice/checkout/test_histories.py tests/simulation/test_money_simulation.py
 	FRONTROW_SEEDS=20000 $(BIN)/python -m pytest -o timeout=3600 tests/security/test_raw_sockets.py
 	$(BIN)/python -m bench.unfriendly

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import time
 import zipfile
@@ -18,6 +19,7 @@ import httpx
 import pytest
 
 from tests.deploy.test_extras import required
+from tests.docs.test_commands import LINES
 
 ROOT = Path(__file__).parents[1]
 UV = [sys.executable, "-m", "uv"]
@@ -63,11 +65,20 @@ def built(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def install(home: Path, wheel: str) -> None:
+def install(home: Path, wheel: str, *options: str) -> None:
     """An empty environment with the wheel, in the versions that were tested."""
     subprocess.run([*UV, "venv", "--quiet", "--python", sys.executable, home], check=True)
-    words = ["--quiet", "--python", home, "--constraint", ROOT / "requirements" / "dev.txt", wheel]
+    words = ["--quiet", "--python", home, "--constraint", ROOT / "requirements" / "dev.txt", *options, wheel]
     subprocess.run([*UV, "pip", "install", *words], check=True, cwd=home)
+
+
+def install_borrowing(home: Path, wheel: Path) -> None:
+    """An environment with the wheel alone, which takes every library from the one that runs the tests: seconds instead
+    of a minute. A path in a .pth file only adds a place to import from, so this repository's own installation there
+    (a .pth file, too) is not followed, and `frontrow` is the wheel's."""
+    install(home, str(wheel), "--no-deps")
+    [packages] = (home / "lib").glob("python*/site-packages")
+    (packages / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
 
 
 def test_a_source_distribution_and_its_wheel_install_without_a_compiler(built: Path, tmp_path: Path) -> None:
@@ -151,6 +162,8 @@ def served(home: Path, *words: str) -> Iterator[str]:
 def walk_platform(install_extra: Callable[[str], Path]) -> None:
     """[platform] serves an example event, [client] buys from it, and the doctor finds nothing that would fail."""
     home, client = install_extra("platform"), install_extra("client")
+    where = run(home / "bin" / "python", "-I", "-c", "import frontrow; print(frontrow.__file__)").stdout
+    assert where.startswith(str(home)), "the wheel is tried, not this repository"
     with served(home, "serve", "--demo") as url:
         page = httpx.get(f"{url}/events/evt_example")
         assert (page.status_code, "Aurora" in page.text) == (200, True)
@@ -159,8 +172,9 @@ def walk_platform(install_extra: Callable[[str], Path]) -> None:
         told = run(home / "bin" / "frontrow", "doctor", "--demo")
         assert (told.returncode, "FAIL" in told.stdout) == (0, False), told.stdout + told.stderr
     assert {"frontrow-data", "server.log"} <= {path.name for path in home.iterdir()}
-    missing = run(client / "bin" / "frontrow", "doctor")
-    assert (missing.returncode, "pip install 'frontrow[cli]'" in missing.stderr) == (1, True)
+    if ISOLATED:
+        missing = run(client / "bin" / "frontrow", "doctor")
+        assert (missing.returncode, "pip install 'frontrow[cli]'" in missing.stderr) == (1, True)
 
 
 def walk_room(install_extra: Callable[[str], Path]) -> None:
@@ -178,18 +192,35 @@ def walk_room(install_extra: Callable[[str], Path]) -> None:
     assert (missing.returncode, "pip install 'frontrow[platform]'" in missing.stderr) == (1, True)
 
 
-WALKS = {"room": walk_room, "platform": walk_platform}
-CHOSEN = os.environ.get("FRONTROW_WALKS", "room").split(",")  # `make soak` walks them all: 15 s more
+def walk_docs(install_extra: Callable[[str], Path]) -> None:
+    """The installations of the pages as they are written, by pip, with the wheel in place of the registry's."""
+    home = install_extra("client")
+    [wheel] = home.parent.parent.glob("dist*/*.whl")
+    env = os.environ | {"PIP_FIND_LINKS": str(wheel.parent), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    lines = [line for line in LINES if line.page == "docs/tutorial.md" and "/bin/frontrow " not in line.text]
+    assert [line.text.split()[0] for line in lines] == ["python3", "frontrow-tutorial/bin/pip"]
+    others = {line.plain for line in LINES if line.plain.startswith("pip install")} - {line.plain for line in lines}
+    for text in [*(line.text for line in lines), *(f"frontrow-tutorial/bin/{text}" for text in others)]:
+        subprocess.run(["sh", "-c", text], cwd=home, env=env, check=True)
+    told = run(home / "frontrow-tutorial" / "bin" / "frontrow", "--version")
+    assert told.stdout.startswith("frontrow "), told.stderr
 
 
-@pytest.mark.parametrize("extra", CHOSEN)
+ISOLATED = os.environ.get("FRONTROW_ISOLATED_WALKS") == "1"  # `make soak`: every library from the registry, a minute
+WALKS = {"room": walk_room, "platform": walk_platform} | ({"docs": walk_docs} if ISOLATED else {})
+
+
+@pytest.mark.parametrize("extra", WALKS)
 def test_from_the_wheel_in_an_empty_environment_to_what_the_extra_promises(
     built: Path, tmp_path: Path, extra: str
 ) -> None:
     [wheel] = built.glob("*.whl")
 
     def install_extra(name: str) -> Path:
-        install(tmp_path / name, f"{wheel}[{name}]")
+        if ISOLATED or name == "room":  # one extra is always installed as a stranger does
+            install(tmp_path / name, f"{wheel}[{name}]")
+        else:
+            install_borrowing(tmp_path / name, wheel)
         return tmp_path / name
 
     WALKS[extra](install_extra)

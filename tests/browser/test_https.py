@@ -1,13 +1,15 @@
 """The shop behind deploy/'s nginx with TLS: a purchase by https, where every cookie is bound to this host."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 from playwright.sync_api import Page
 
 from tests.browser.served import Site, put_hall
-from tests.browser.steps import choose, pay, walk_in
+from tests.browser.steps import EVENT_ID, choose, pay, walk_in
 from tests.support.nginx import DeployedNginx
 
 
@@ -38,3 +40,27 @@ def test_a_purchase_by_https_keeps_only_cookies_of_this_host(profile: Any, secur
     assert fan.evaluate("document.cookie") == ""
     fan.goto(f"{secure_site.url}/tickets")
     assert fan.locator("a[href*='/bookings/']").count() >= 1, "the browser remembers what it bought"
+
+
+def test_guests_share_the_pages_of_an_event_and_nobody_gets_anothers(secure_site: Site) -> None:
+    """N1: through deploy/'s nginx a crowd of guests costs the servers one page per second. A page that could be
+    somebody's is never kept, and nothing that was counted for one caller is passed on."""
+    paths = (f"/events/{EVENT_ID}", "/", f"/v1/events/{EVENT_ID}", f"/v1/events/{EVENT_ID}/room/now-serving")
+    for path in paths:
+        seen: set[str] = set()
+        for number in range(30):  # each from another browser
+            answer = httpx.get(
+                secure_site.url + path, verify=False, trust_env=False, headers={"user-agent": str(number)}
+            )
+            assert (answer.status_code, answer.headers.get("set-cookie")) == (200, None)
+            assert not {"ratelimit", "ratelimit-policy", "x-request-id"} & answer.headers.keys()
+            if path in ("/", f"/events/{EVENT_ID}"):
+                seen |= set(re.findall(r'data-now="(\d+)"', answer.text))
+        assert len(seen) < 15, "each guest was given a page of their own"
+    with httpx.Client(base_url=secure_site.url, verify=False, trust_env=False) as known:
+        known.cookies.set("__Host-frontrow-lang", "de")
+        pages = [known.get(f"/events/{EVENT_ID}") for _ in range(2)]
+    assert {page.headers["cache-control"] for page in pages} == {"private, no-store"}
+    assert all('lang="de"' in page.text for page in pages)
+    guest = httpx.get(f"{secure_site.url}/events/{EVENT_ID}", verify=False, trust_env=False)
+    assert 'lang="en"' in guest.text

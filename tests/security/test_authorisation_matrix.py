@@ -32,6 +32,7 @@ ROWS = {
     "readyz": "public",
     "jwks": "public",
     "metrics": "public",
+    "accept_transfer": "public",  # the link in the body is checked
     "stripe_webhook": "public",  # signed by the provider
     # -- the waiting room: places and passes are checked by its own endpoints
     "room_join": "own:public",
@@ -59,6 +60,9 @@ ROWS = {
     "pay": "own:owner",
     "cancel_booking": "owner",
     "quote_refund": "owner",
+    "send_transfer": "owner",
+    "list_transfers": "owner",
+    "withdraw_transfer": "owner",
     "ask_refund": "owner",
     "list_refunds": "owner",
     "return_tickets": "owner",

@@ -25,6 +25,11 @@ ROWS = {
     "page_join_waitlist": "public",
     "page_answer_offer": "public",  # whose the offer is, the service asks
     "page_offer": "public",  # by its link, the session or the pass; the handler asks
+    **dict.fromkeys(
+        ("page_transfer", "page_accept_transfer", "page_send_received", "page_transfer_qr", "page_transfer_pdf"),
+        "public",
+    ),  # by the link of the mail or the proven address; the handler asks
+    "page_transfer_ics": "public",
     "page_open_link": "public",  # what is behind `#` no server sees
     "page_redeem_mail_link": "public",  # the capability is checked
     "page_ask_notice": "public",  # the address is proven by a mailed link or the session
@@ -63,6 +68,8 @@ ROWS = {
     "page_tickets_ics": "owner",
     "page_receipt": "owner",
     "page_return_tickets": "owner",
+    "page_send_transfer": "owner",
+    "page_withdraw_transfer": "owner",
     "page_give_back": "owner",
     "page_priority": "owner",
     # -- signed-in fans and guests

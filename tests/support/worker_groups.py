@@ -14,6 +14,8 @@ SHARED: Final = {
     "tests/app/test_settings_used.py": "settings",
     "tests/boxoffice/checkout/test_providers.py": "providers",
     "tests/contracts/test_seat_claims.py": "claims",
+    "tests/docs/test_commands.py": "commands",
+    "tests/test_packaging.py": "packaging",
     "tests/web/room/test_browser.py": "room",
     "tests/web/room/test_serve.py": "room",
     "tests/web/room/test_several.py": "room",

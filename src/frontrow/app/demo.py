@@ -224,13 +224,14 @@ def with_patience(server: "subprocess.Popen[str]") -> None:
 
 
 def _stop(server: "subprocess.Popen[str]") -> int:
-    if server.poll() is None:
-        server.send_signal(signal.SIGTERM)
-    try:
-        return server.wait(30)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        return server.wait(10)
+    with server:  # closes the pipes
+        if server.poll() is None:
+            server.send_signal(signal.SIGTERM)
+        try:
+            return server.wait(30)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            return server.wait(10)
 
 
 @dataclass(frozen=True, slots=True)

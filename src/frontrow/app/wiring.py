@@ -65,6 +65,7 @@ from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
+from frontrow.boxoffice.tickets.ticket_transfers import TicketTransfers
 from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
 from frontrow.core.clock import Clock, SystemClock
@@ -439,6 +440,7 @@ def _make_box_office(
         waitlist=WaitlistService(sales, ledger, claims, holds, clock, ids=ids),
         offering=OfferWorker(sales, ledger, claims, holds, clock, on_change=show_changes),
         resale=TicketReturns(sales, ledger, holds, ReturnRefunds(ledger), clock),
+        transfers=TicketTransfers(ledger, issuer, clock, ids),
         desk=desk,
         receipts=(receipts := Receipts(ledger, desk)),
         invoices=Invoices(ledger, receipts, desk, clock, adapters.work),

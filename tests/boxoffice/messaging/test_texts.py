@@ -19,6 +19,8 @@ from frontrow.web.site.languages import LANGUAGES as PAGE_LANGUAGES
 SHOW = Moment(1_780_680_600 * US_PER_S, "Europe/Vienna")  # Friday 5 June 2026, 19:30 in Vienna
 ABOUT = {
     "reason": "lost_or_stolen_card",
+    "sender": "Ada",
+    "recipient": "grace@example.org",
     "event_name": "Aurora",
     "booking_id": "bkg_1",
     "when": SHOW,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from frontrow.boxoffice.model.roles import Role
 from frontrow.web.api.access import booking_token
-from tests.boxoffice.organising.http import EVENTS, an_event_body
+from tests.boxoffice.organising.http import EVENTS, a_venue_body, an_event_body
 from tests.support.pdf_letters import core_texts
 from tests.web.site.test_organiser_desk_pages import BROWSER, a_site
 from tests.web.site.test_pages import FORM
@@ -82,8 +82,9 @@ async def test_new_events_begin_with_the_sellers_fees(tmp_path: Path) -> None:
         page = await site.get("/organiser/seller")
         assert 'value="2.50"' in page
         assert 'value="2026-"' in page
-        venue = (await site.desk.get(f"{EVENTS}/{site.desk.event}"))["venue"]
+        venue = (await site.desk.post("/v1/organiser/venues", 201, json=a_venue_body()))["venue"]
         made = await site.desk.ask("POST", EVENTS, json=an_event_body(venue))
+        assert made.status_code == 201, made.text
         assert [(one["name"], one["per_seat_minor"], one["basis_points"]) for one in made.json()["fees"]] == [
             ("Service", 250, 0),
             ("Levy", 0, 300),
@@ -132,16 +133,7 @@ async def test_an_invoice_is_issued_once_and_a_refund_gets_its_credit_note(tmp_p
         assert again.json()["invoices"] == listed
         assert [one["number"] for one in (await site.desk.get("/v1/organiser/invoices"))["invoices"]] == [2, 1]
         table = (await site.desk.ask("GET", "/v1/organiser/invoices.csv")).text.splitlines()
-        assert table[2].split(",")[4:] == [
-            '"Analytical Engines',
-            ' 1 Main Street"',
-            "EUR",
-            "8850",
-            "1150",
-            "10000",
-            "1300",
-            "",
-        ]
+        assert table[2].endswith(',"Analytical Engines, 1 Main Street",EUR,8850,1150,10000,1300,')
         assert "Credit note for 2026-000001" in await site.get("/organiser/invoices")
         assert (await site.desk.ask("GET", "/organiser/invoices/2")).content[:4] == b"%PDF"
         other = await site.as_(Role.OWNER, "org_other")

@@ -27,6 +27,16 @@ class LinkPurpose(StrEnum):
     BOOKING = "booking"  # view one booking: its tickets, its receipt
     PRIORITY = "priority"  # choose seats without waiting, after the payment provider failed
     OFFER = "offer"  # claim or decline one offer of the waitlist
+    TRANSFER = "transfer"  # accept one ticket that somebody sent, and show it
+
+
+# where the page of a link's subject is
+FOLDERS: Final = {
+    LinkPurpose.BOOKING: "bookings",
+    LinkPurpose.PRIORITY: "bookings",
+    LinkPurpose.OFFER: "offers",
+    LinkPurpose.TRANSFER: "transfers",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +64,7 @@ class MailLinks:
     def url(self, purpose: LinkPurpose, subject: str, expires_at_us: int) -> str:
         """A link that opens the subject until it expires."""
         if not self._key:
-            folder = "offers" if purpose is LinkPurpose.OFFER else "bookings"
-            return self.page(f"/{folder}/{subject}")
+            return self.page(f"/{FOLDERS[purpose]}/{subject}")
         return f"{self._public_url}{OPEN_PATH}#{self.capability(purpose, subject, expires_at_us)}"
 
     def capability(self, purpose: LinkPurpose, subject: str, expires_at_us: int) -> str:

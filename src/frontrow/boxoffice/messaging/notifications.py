@@ -23,11 +23,13 @@ from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import BookingConfirmed, Fact, decode_fact, encode_fact
 from frontrow.boxoffice.model.messages import Attachment, Contact, Delivery, Message, NewDelivery, Outcome, not_tried
 from frontrow.boxoffice.model.roles import ROLES
+from frontrow.boxoffice.model.ticket_transfers import TransferState
 from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.messages import Channel, MessageBook
 from frontrow.boxoffice.ports.payments import PaymentBook
 from frontrow.boxoffice.ports.people import PeopleBook
 from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.ports.transfers import TransferBook
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
 from frontrow.boxoffice.tickets.door_bundle import seat_name
@@ -58,14 +60,20 @@ KIND_OF_FACT: Final = {
     "WaitlistEnded": "waitlist_ended",
     "TicketReturned": "returned",
     "TicketResold": "resold",
+    "TransferAccepted": "transfer_accepted",
 }
+# fact -> kind of message to the recipient of the transfer that the fact names
+KIND_FOR_RECIPIENT: Final = {"TransferSent": "transfer_sent", "TransferAccepted": "transfer_ticket"}
+# facts that revoke tickets; who got one of them by a transfer is told
+REVOKING_FACTS: Final = frozenset({"BookingCancelled", "BookingRefunded", "BookingPartlyRefunded", "BookingReseated"})
+REVOKED_KIND: Final = "transfer_ended"
 # kinds whose link does not open the booking
 EVENT_KINDS: Final = frozenset({"declined", "expired", "waitlist_ended"})
 PURPOSES: Final = {"priority": LinkPurpose.PRIORITY, "offer": LinkPurpose.OFFER}
 LINK_LIFE_US: Final = 30 * 86_400 * US_PER_S  # of a booking's link, after the show
 ENDED_LINK_US: Final = 86_400 * US_PER_S  # for this long after its end, a link still says that the offer is over
 QUIET: Final = frozenset({"expired"})  # not worth a mail or an SMS
-WITH_TICKETS: Final = frozenset({"confirmed", "reseated"})
+WITH_TICKETS: Final = frozenset({"confirmed", "reseated", "transfer_ticket"})
 WITH_RECEIPT: Final = frozenset({"confirmed", "refund_paid"})
 WITHOUT_HTML: Final = frozenset({"in_app", "push", "sms"})
 QUIET_CHANNELS: Final = frozenset({"in_app", "push"})
@@ -91,6 +99,9 @@ class NotifyLedger(Protocol):
     @property
     def payments(self) -> PaymentBook: ...
 
+    @property
+    def transfers(self) -> TransferBook: ...
+
 
 class _NotificationBody(msgspec.Struct, frozen=True):
     """The stored body of a delivery."""
@@ -100,6 +111,7 @@ class _NotificationBody(msgspec.Struct, frozen=True):
     fact: str
     message_id: str
     staff: str = ""  # the member of the organiser's team who gets it; empty: the fan
+    transfer: str = ""  # the transfer whose recipient gets it
 
 
 class Notifier:
@@ -121,13 +133,14 @@ class Notifier:
     async def plan(self, number: int, fact: Fact) -> Sequence[Query]:
         """One delivery per channel that the person wants and that is configured. The in-app page gets everything."""
         kind = KIND_OF_FACT.get(type(fact).__name__)
+        deliveries = await self._plan_for_recipients(number, fact)
         if kind is None:
-            return []
+            return self._ledger.messages.make_delivery_queries(deliveries, self._clock()) if deliveries else []
         contact = await self._ledger.messages.contact(fact.fan) or Contact(fact.fan, channels=("in_app",))
         wanted = dict.fromkeys((*contact.channels, "in_app"))
         chosen = [name for name in wanted if name in self._channels and (kind not in QUIET or name in QUIET_CHANNELS)]
         message_id = f"{kind}-{fact.booking_id or fact.event_id}-{number}"
-        deliveries = [
+        deliveries += [
             NewDelivery(
                 KIND,
                 f"{name}/{zlib.crc32(fact.fan.encode()) % LANES}",
@@ -138,6 +151,28 @@ class Notifier:
         ]
         deliveries += await self._plan_for_staff(number, fact)
         return self._ledger.messages.make_delivery_queries(deliveries, self._clock())
+
+    async def _plan_for_recipients(self, number: int, fact: Fact) -> list[NewDelivery]:
+        """A mail to the recipient of a transfer, and to those whose transferred tickets this fact revoked."""
+        name = type(fact).__name__
+        if "email" not in self._channels or (name not in KIND_FOR_RECIPIENT and name not in REVOKING_FACTS):
+            return []
+        if name in KIND_FOR_RECIPIENT:
+            return [
+                self._delivery_to_recipient(number, fact, KIND_FOR_RECIPIENT[name], getattr(fact, "transfer_id", ""))
+            ]
+        revoked = set(getattr(fact, "left", ()) or fact.seats)
+        holders: dict[int, str] = {}
+        for one in await self._ledger.transfers.transfers_of(fact.booking_id):  # the last one has the ticket
+            if one.state is TransferState.ACCEPTED and one.seat_index in revoked:
+                holders[one.seat_index] = one.id
+        return [self._delivery_to_recipient(number, fact, REVOKED_KIND, one) for one in holders.values()]
+
+    def _delivery_to_recipient(self, number: int, fact: Fact, kind: str, transfer_id: str) -> NewDelivery:
+        message_id = f"{kind}-{transfer_id}-{number}"
+        body = _NotificationBody("email", kind, encode_fact(fact), message_id, transfer=transfer_id)
+        lane = f"email/{zlib.crc32(transfer_id.encode()) % LANES}"
+        return NewDelivery(KIND, lane, f"{message_id}:email", msgspec.json.encode(body).decode())
 
     async def _plan_for_staff(self, number: int, fact: Fact) -> list[NewDelivery]:
         """A mail to each member of the organiser's team who has the permission."""
@@ -204,11 +239,23 @@ class Notifier:
         if body.staff:
             return await self._render_for_staff(body, fact)
         contact = await self._ledger.messages.contact(fact.fan) or Contact(fact.fan)
-        sheets = await self._desk.sheets(fact.booking_id) if body.kind in WITH_TICKETS else []
+        transfer_id = getattr(fact, "transfer_id", "") or body.transfer
+        transfer = await self._ledger.transfers.transfer(transfer_id) if transfer_id else None
+        sender = contact.name or contact.email
+        if body.transfer:
+            if transfer is None or not transfer.email:
+                return None  # the recipient asked to be forgotten
+            fact = msgspec.structs.replace(fact, seats=(transfer.seat_index,))
+            contact = Contact(transfer.id, transfer.email, locale=transfer.locale, name=transfer.name)
+        holder = transfer if body.transfer else None
+        sheets = await self._desk.sheets(fact.booking_id, holder) if body.kind in WITH_TICKETS else []
         if body.kind in WITH_TICKETS and not sheets:
             return None  # refunded before the mail was sent: do not send invalid tickets
         event = await self._ledger.catalogue.event(fact.event_id)
         about = await self._describe(fact, event, sheets) | {"buyer": contact.name}
+        if transfer is not None:
+            zone = about["when"].time_zone
+            about |= {"sender": sender, "recipient": transfer.email, "until": Moment(transfer.expires_at_us, zone)}
         if body.kind in WITH_RECEIPT:
             about["receipt"] = await self._receipts.of(fact.booking_id)
         url = self._url(body, fact, event)
@@ -253,6 +300,9 @@ class Notifier:
         """The message's link. In-app messages are stored in the ledger, so their links carry no capability."""
         if body.kind in EVENT_KINDS:
             return self._links.page(f"/events/{event.id}")
+        if body.transfer:
+            ends_us = max(event.ends_at_us, event.starts_at_us, fact.at_us) + LINK_LIFE_US
+            return self._links.url(LinkPurpose.TRANSFER, body.transfer, ends_us)
         purpose = PURPOSES.get(body.kind, LinkPurpose.BOOKING)
         subject = getattr(fact, "offer_id", "") if purpose is LinkPurpose.OFFER else fact.booking_id
         if body.channel == "in_app":

@@ -131,6 +131,7 @@ class Event:
     card_tries: int = 1  # after this many declined cards the seats are free again
     organiser_id: str = "org_default"  # see model.people.DEFAULT_ORGANISER
     room: RoomRules = NO_RULES  # how its waiting room is run
+    transfers_allowed: bool = True  # fans may transfer tickets to other people
     rotating_codes: bool = False  # tickets show a code that changes every 30 seconds
     presale_starts_at_us: int = 0  # from then until the sale starts, only people with a code may buy; 0: no presale
     fees_shown: FeesShown = FeesShown.INCLUDED

@@ -157,6 +157,25 @@ class TicketResold(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
     currency: str = ""
 
 
+# --- Transfers: `seats` is the one seat, `fan` the buyer
+
+
+class _TransferFact(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    transfer_id: str = ""
+
+
+class TransferSent(_TransferFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """A ticket is offered to somebody by e-mail. The sender's ticket is still valid."""
+
+
+class TransferAccepted(_TransferFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The recipient has the ticket. The sender's code is revoked."""
+
+
+class TransferWithdrawn(_TransferFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The sender keeps the ticket."""
+
+
 # --- The event itself: no booking (`booking_id` is empty, `fence` 0, no seats) and no fan
 
 
@@ -198,6 +217,9 @@ Fact: TypeAlias = (
     | OfferLapsed
     | TicketReturned
     | TicketResold
+    | TransferSent
+    | TransferAccepted
+    | TransferWithdrawn
     | EventSoldOut
     | EventReopened
     | EventCompleted

@@ -22,6 +22,8 @@ from msgspec.structs import replace
 
 from frontrow.core.errors import NotFound, Refused
 
+BY_FAN: Final = "fan"  # the reason of a refund that its fan asked for
+
 
 class PaymentState(StrEnum):
     """Where one attempt to collect the money stands."""

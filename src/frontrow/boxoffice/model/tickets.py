@@ -43,6 +43,7 @@ class Ticket(msgspec.Struct, frozen=True):
     issued_at_us: int
     changed_at_us: int
     scanned_at_us: int | None = None
+    transfer_id: str = ""  # the transfer by which its holder got it; empty: the holder is the buyer
 
 
 class Scan(msgspec.Struct, frozen=True):

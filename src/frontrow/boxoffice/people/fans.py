@@ -19,11 +19,13 @@ from frontrow.boxoffice.model.people import (
     secret_hash,
 )
 from frontrow.boxoffice.model.person_names import clean_name
+from frontrow.boxoffice.model.ticket_transfers import Transfer
 from frontrow.boxoffice.people.account_mail import AccountMail
 from frontrow.boxoffice.people.sessions import Sessions, SignedIn, is_secret, new_secret
 from frontrow.boxoffice.people.sign_in_limits import SignInLimits
 from frontrow.boxoffice.ports.messages import MessageBook
 from frontrow.boxoffice.ports.people import PeopleBook
+from frontrow.boxoffice.ports.transfers import TransferBook
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.ids import Ids
 
@@ -38,6 +40,9 @@ class FanLedger(Protocol):
 
     @property
     def messages(self) -> MessageBook: ...
+
+    @property
+    def transfers(self) -> TransferBook: ...
 
     async def booking(self, booking_id: str) -> Booking | None: ...
 
@@ -150,6 +155,10 @@ class FanDesk:
         found += await self._ledger.people.purchases_of_address(fan.email if fan is not None else "")
         return sorted(found, key=lambda one: (one.created_at_us, one.id), reverse=True)
 
+    async def received(self, fan_id: str) -> list[Transfer]:
+        """The tickets that others transferred to the address that this fan has proven."""
+        return await self._ledger.transfers.received(await self.proven_address(fan_id))
+
     async def messages(self, fan_id: str, limit: int = 50) -> list[InAppMessage]:
         found: list[InAppMessage] = []
         for name in await self.ids_of(fan_id):
@@ -168,6 +177,7 @@ class FanDesk:
             "waitlist": await self._ledger.people.entries_of(names),
             "messages": await self.messages(fan_id, 500),
             "sessions": await self._sessions.of(fan_id),
+            "tickets_received": await self._ledger.transfers.received(fan.email),
         }
 
     async def erase(self, fan_id: str) -> None:

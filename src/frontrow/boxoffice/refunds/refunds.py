@@ -18,7 +18,7 @@ from frontrow.boxoffice.checkout.payment_records import PaymentRecords, SaleLedg
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, MoveRefused, StaleFence
 from frontrow.boxoffice.model.event_changes import Change
 from frontrow.boxoffice.model.events import Event, EventMove, EventStatus
-from frontrow.boxoffice.model.payments import UNFINISHED_REFUNDS, PaymentChanged, Refund, RefundState
+from frontrow.boxoffice.model.payments import BY_FAN, UNFINISHED_REFUNDS, PaymentChanged, Refund, RefundState
 from frontrow.boxoffice.model.refund_rules import RefundNotFound, RefundRefused, check_window, refund_amount
 from frontrow.boxoffice.model.ticket_returns import Return, ReturnState
 from frontrow.boxoffice.ports.payments import PaymentProvider
@@ -90,7 +90,7 @@ class Refunds:
             raise StaleFence(booking_id, fence)
         event = await self._ledger.catalogue.event(booking.event_id)
         check_window(event, self._clock())
-        return await self._request(event, booking, seats, free_of_fee=False, reason="fan")
+        return await self._request(event, booking, seats, free_of_fee=False, reason=BY_FAN)
 
     async def quote(self, booking: Booking, seats: Sequence[int] | None = None) -> tuple[int, int]:
         """What `refund` would pay now for these seats (None: all), and what the organiser would keep."""

@@ -13,7 +13,7 @@ import hashlib
 from typing import Final, NamedTuple
 
 from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.tickets import NewTicket, ticket_id, ticket_id_bytes
+from frontrow.boxoffice.model.tickets import NewTicket, Ticket, ticket_id, ticket_id_bytes
 from frontrow.boxoffice.tickets.rotating_codes import MAC_CHARS, rotating_code, ticket_secret
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 
@@ -129,6 +129,14 @@ class Issuer:
             body = head + short + seat.to_bytes(3) + fence
             tickets.append(NewTicket(ticket_id(short), seat, write_code(body, self._keys.sign(signed_text(body)))))
         return tuple(tickets)
+
+    def issue_again(self, booking: Booking, old: Ticket, short_id: bytes) -> NewTicket:
+        """Another ticket for the seat of `old`, newer than it, with an id that the caller draws by chance."""
+        was = read_code(old.code)
+        fence = (was.fence + 1).to_bytes(6)
+        head = bytes([was.kind]) + self._keys.kid + event_hash(booking.event_id)
+        body = head + short_id + old.seat_index.to_bytes(3) + fence
+        return NewTicket(ticket_id(short_id), old.seat_index, write_code(body, self._keys.sign(signed_text(body))))
 
 
 def shown_code(code: str, event_secret: bytes, now_us: int) -> str:

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from frontrow.boxoffice.model.bookings import BookingNotFound
 from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.ticket_transfers import Transfer
 from frontrow.boxoffice.model.tickets import Ticket, TicketNotFound, TicketState
 from frontrow.boxoffice.model.venues import Plan, Venue
 from frontrow.boxoffice.plans.plan_reader import decode_plan
@@ -48,28 +49,32 @@ class TicketDesk:
         self._names_by_plan: dict[str, tuple[str, ...]] = {}
         self._reading = asyncio.Lock()
 
-    async def sheets(self, booking_id: str) -> list[Sheet]:
-        """The valid tickets of a booking, ready to print."""
+    async def sheets(self, booking_id: str, transfer: Transfer | None = None) -> list[Sheet]:
+        """The valid tickets of a booking that its buyer has, or the one that this transfer brought, ready to print."""
+        transfer_id = transfer.id if transfer is not None else ""
         tickets = [
-            ticket for ticket in await self._ledger.tickets.tickets_of(booking_id) if ticket.state is TicketState.VALID
+            ticket
+            for ticket in await self._ledger.tickets.tickets_of(booking_id)
+            if ticket.state is TicketState.VALID and ticket.transfer_id == transfer_id
         ]
         if not tickets:
             return []
         event = await self._ledger.catalogue.event(tickets[0].event_id)
         venue = await self._ledger.catalogue.venue(event.venue_id)
         seats = await self.seat_names(event)
-        name = await self._ledger.tickets.name_of_buyer(booking_id)
+        buyer = await self._ledger.tickets.name_of_buyer(booking_id) if transfer is None else ""
+        name = buyer if transfer is None else transfer.name
         return [_sheet(ticket, event, venue, seat_name(seats, ticket.seat_index), name) for ticket in tickets]
 
-    async def pdf(self, booking_id: str, *, locale: str = "en") -> bytes:
-        return await self._drawings.draw(await self._need_sheets(booking_id), locale, Urgency.SOMEBODY_WAITS)
+    async def pdf(self, booking_id: str, *, locale: str = "en", transfer: Transfer | None = None) -> bytes:
+        return await self._drawings.draw(await self._need_sheets(booking_id, transfer), locale, Urgency.SOMEBODY_WAITS)
 
     async def pdf_for_mail(self, sheets: list[Sheet], locale: str) -> bytes:
         """The PDF of these tickets as a mail brings it. Whoever waits for a download goes first."""
         return await self._drawings.draw(sheets, locale, Urgency.MAIL)
 
-    async def calendar(self, booking_id: str) -> bytes:
-        return calendar_entry(await self._need_sheets(booking_id))
+    async def calendar(self, booking_id: str, transfer: Transfer | None = None) -> bytes:
+        return calendar_entry(await self._need_sheets(booking_id, transfer))
 
     async def qr_svg(self, ticket_id: str, now_us: int) -> str:
         """The QR to show now, with the rotating part if the ticket has one."""
@@ -124,8 +129,8 @@ class TicketDesk:
             after = (page[-1][1], page[-1][0])
         raise Overloaded(f"more than {MAX_PAGES * PAGE:,} tickets of {event_id} are revoked")
 
-    async def _need_sheets(self, booking_id: str) -> list[Sheet]:
-        sheets = await self.sheets(booking_id)
+    async def _need_sheets(self, booking_id: str, transfer: Transfer | None = None) -> list[Sheet]:
+        sheets = await self.sheets(booking_id, transfer)
         if not sheets:
             raise BookingNotFound(booking_id)
         return sheets

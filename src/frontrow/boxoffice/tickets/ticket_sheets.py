@@ -34,9 +34,14 @@ class Sheet:
     def place(self) -> str:
         return ", ".join(part for part in (self.venue_name, self.city) if part)
 
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """Section, row and number of the seat."""
+        return seat_parts(self.seat)
+
     def seat_words(self, words: Mapping[str, str]) -> list[tuple[str, str]]:
         """Section, row and seat with their labels. Parts that the seat name does not have are left out."""
-        section, row, number = seat_parts(self.seat)
+        section, row, number = self.parts
         if row == "GA":  # general admission: a count, no seats
             return [(words["section"], section), (words["standing_place"], number)]
         parts = zip(("section", "row", "seat"), (section, row, number), strict=True)

@@ -32,6 +32,9 @@ GROUPS: Final = (
     OperationGroup("Invoices", "Invoices and credit notes of a booking, as PDF.", (f"{_BOOKING}/invoices",)),
     OperationGroup("Tickets", "The tickets of a booking: codes, PDF, calendar entry.", (f"{_BOOKING}/tickets",)),
     OperationGroup(
+        "Transfers", "Send a ticket to somebody else, accept one.", (f"{_BOOKING}/transfers", "/v1/transfers")
+    ),
+    OperationGroup(
         "Waitlist",
         "Wait for seats of a sold-out event.",
         (f"{_EVENT}/waitlist", f"{_EVENT}/offers", "/v1/offers"),

@@ -19,7 +19,14 @@ from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.door.door_limits import DoorLimits
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
-from frontrow.web.endpoints.messages import JSON, EndpointRequest, EndpointResponse, encode_json, problem_answer
+from frontrow.web.endpoints.messages import (
+    JSON,
+    SHARED_CACHE,
+    EndpointRequest,
+    EndpointResponse,
+    encode_json,
+    problem_answer,
+)
 from frontrow.web.endpoints.room_context import Result
 from frontrow.web.platform.event_openings import Openings
 
@@ -163,7 +170,7 @@ class EventViews:
         position = self._position(event_id)
         body = encode_json(self._view(event, venue))
         tag = b'"' + hashlib.blake2s(body, digest_size=9).hexdigest().encode() + b'"'
-        answer = EndpointResponse(200, JSON + b"etag: " + tag + b"\r\n", body)
+        answer = EndpointResponse(200, JSON + SHARED_CACHE + b"etag: " + tag + b"\r\n", body)
         cached = CachedEvent(event, position, time.monotonic() + CACHE_S, tag, answer)
         self.built += 1
         if sold_here:  # other events are too many to cache, and rarely requested
@@ -215,7 +222,7 @@ class EventViews:
 def _respond(cached: CachedEvent, request: EndpointRequest) -> EndpointResponse:
     given = request.header(b"if-none-match")
     if given is not None and cached.tag in given:
-        return EndpointResponse(304, b"etag: " + cached.tag + b"\r\n")
+        return EndpointResponse(304, SHARED_CACHE + b"etag: " + cached.tag + b"\r\n")
     return cached.answer
 
 

@@ -18,7 +18,7 @@ from frontrow.boxoffice.catalogue.event_listing import EventBrowser
 from frontrow.boxoffice.model.event_search import EventSearch
 from frontrow.core.errors import InvalidInput
 from frontrow.web.endpoints.event_details import EventSummary, summary
-from frontrow.web.endpoints.messages import JSON, EndpointRequest, EndpointResponse, encode_json
+from frontrow.web.endpoints.messages import JSON, SHARED_CACHE, EndpointRequest, EndpointResponse, encode_json
 
 CACHE_S: Final = 0.5
 MAX_CACHED: Final = 200
@@ -80,7 +80,7 @@ class EventLists:
         after = None if page.after is None else f"{page.after[0]}.{page.after[1]}"
         body = encode_json(EventPage([summary(one) for one in page.listings], after))
         tag = b'"' + hashlib.blake2s(body, digest_size=9).hexdigest().encode() + b'"'
-        answer = EndpointResponse(200, JSON + b"etag: " + tag + b"\r\n", body)
+        answer = EndpointResponse(200, JSON + SHARED_CACHE + b"etag: " + tag + b"\r\n", body)
         cached = CachedPage(version, time.monotonic() + CACHE_S, tag, answer)
         self.built += 1
         if len(self._cached) >= MAX_CACHED:
@@ -92,7 +92,7 @@ class EventLists:
 def _respond(cached: CachedPage, request: EndpointRequest) -> EndpointResponse:
     given = request.header(b"if-none-match")
     if given is not None and cached.tag in given:
-        return EndpointResponse(304, b"etag: " + cached.tag + b"\r\n")
+        return EndpointResponse(304, SHARED_CACHE + b"etag: " + cached.tag + b"\r\n")
     return cached.answer
 
 

@@ -21,6 +21,7 @@ JSON = b"content-type: application/json\r\n"
 PROBLEM = b"content-type: application/problem+json\r\n"
 HTML = b"content-type: text/html; charset=utf-8\r\n"
 NO_STORE = b"cache-control: no-store\r\n"
+SHARED_CACHE = b"cache-control: public, max-age=0, s-maxage=1\r\n"  # the same for everybody: one request per second
 
 encode_json = msgspec.json.Encoder().encode
 

@@ -31,6 +31,7 @@ from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
+from frontrow.boxoffice.tickets.ticket_transfers import TicketTransfers
 from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
 from frontrow.core.clock import Clock
@@ -76,6 +77,7 @@ class BoxOfficeServices:
     waitlist: WaitlistService
     offering: OfferWorker
     resale: TicketReturns
+    transfers: TicketTransfers
     desk: TicketDesk
     receipts: Receipts
     invoices: Invoices

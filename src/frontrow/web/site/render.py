@@ -26,6 +26,7 @@ from frontrow.web.site.security_headers import PLAIN, PagePolicy
 MIN_GZIP_BYTES: Final = 1_000
 PRIVATE: Final = "private, no-store"
 PUBLIC: Final = "public, max-age=0, must-revalidate"
+GUESTS: Final = "public, max-age=0, s-maxage=1"  # the same for all who bring nothing; else private
 Asked = Request[Any, Any, Any]
 
 
@@ -92,6 +93,8 @@ def render(
             visit_room=_visit_room(caller, visit_of),
         )
     )
+    if cache == GUESTS and not _is_guest(request):
+        cache = PRIVATE
     body = text.encode()
     found = policy.headers(platform.settings) | {
         "cache-control": cache,
@@ -103,6 +106,11 @@ def render(
         body = gzip.compress(body, 5, mtime=0)
         found["content-encoding"] = "gzip"
     return Response(body, status_code=status, headers=found, media_type="text/html")
+
+
+def _is_guest(request: Asked) -> bool:
+    """Whether nothing in the request could make the page personal."""
+    return not ({"cookie", "authorization", "frontrow-pass", "frontrow-booking"} & request.headers.keys())
 
 
 def _theme_url(platform: Platform) -> str:

@@ -21,6 +21,7 @@ from frontrow.boxoffice.adapters.ledger.books.platform_keys import KeyBook
 from frontrow.boxoffice.adapters.ledger.books.sales_figures import SqlFiguresBook
 from frontrow.boxoffice.adapters.ledger.books.signups import SqlSignupBook
 from frontrow.boxoffice.adapters.ledger.books.ticket_returns import SqlReturnsBook
+from frontrow.boxoffice.adapters.ledger.books.ticket_transfers import SqlTransferBook
 from frontrow.boxoffice.adapters.ledger.books.tickets import SqlTicketBook
 from frontrow.boxoffice.adapters.ledger.books.waitlist import SqlWaitlistBook
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import BatchedReads
@@ -44,6 +45,7 @@ from frontrow.boxoffice.ports.people import PeopleBook
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.ports.returns import ReturnsBook
 from frontrow.boxoffice.ports.signups import SignupBook
+from frontrow.boxoffice.ports.transfers import TransferBook
 from frontrow.boxoffice.ports.waitlist import WaitlistBook
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import InvalidInput
@@ -96,6 +98,7 @@ class SqlLedger:
         self.messages = SqlMessageBook(store, line, reads, due)
         self.waitlist = SqlWaitlistBook(store, line, reads)
         self.returns = SqlReturnsBook(store, line)
+        self.transfers = SqlTransferBook(store, line)
         self.people = SqlPeopleBook(store, line, reads)
         self.organiser = OrganiserBook(store, line, reads, self.catalogue, due)
         self.figures = SqlFiguresBook(store)
@@ -214,7 +217,16 @@ if TYPE_CHECKING:  # mypy proves that the ledger and its books have the shape of
     def _fulfils_ports(
         ledger: SqlLedger,
     ) -> tuple[
-        Ledger, Catalogue, PaymentBook, TicketBook, MessageBook, WaitlistBook, ReturnsBook, PeopleBook, SignupBook
+        Ledger,
+        Catalogue,
+        PaymentBook,
+        TicketBook,
+        MessageBook,
+        WaitlistBook,
+        ReturnsBook,
+        TransferBook,
+        PeopleBook,
+        SignupBook,
     ]:
         return (
             ledger,
@@ -224,6 +236,7 @@ if TYPE_CHECKING:  # mypy proves that the ledger and its books have the shape of
             ledger.messages,
             ledger.waitlist,
             ledger.returns,
+            ledger.transfers,
             ledger.people,
             ledger.signups,
         )

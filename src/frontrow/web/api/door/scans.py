@@ -56,8 +56,8 @@ class FirstScan(msgspec.Struct):
 
 
 class ScanView(msgspec.Struct):
-    """`verdict`: ok, duplicate (with `first`), revoked (`reason`: refunded, or empty), wrong_event, forged, unreadable
-    or old_code. `scan` identifies the admission, for undoing it."""
+    """`verdict`: ok, duplicate (with `first`), revoked (`reason`: refunded, transferred, or empty), wrong_event,
+    forged, unreadable or old_code. `scan` identifies the admission, for undoing it."""
 
     verdict: Annotated[str, msgspec.Meta(examples=["ok"])]
     says: str
@@ -177,7 +177,9 @@ def _read(platform: Platform, event: Event, code: str, now_us: int) -> tuple[Doo
 
 
 async def _reason(platform: Platform, ticket: Ticket) -> str:
-    """`refunded` if the ticket was refunded. Otherwise empty: it was moved, returned to the pool or cancelled."""
+    """`refunded` or `transferred`. Otherwise empty: it was moved, returned to the pool or cancelled."""
+    if ticket.booking_id.startswith("trf_"):
+        return "transferred"
     refunds = await platform.ledger.payments.refunds_of(ticket.booking_id)
     return "refunded" if any(ticket.seat_index in one.seats for one in refunds) else ""
 

@@ -7,10 +7,12 @@ from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, QueryParameter
 
+from frontrow.boxoffice.model.ticket_transfers import Transfer
 from frontrow.boxoffice.model.tickets import TicketNotFound
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_booking
 from frontrow.web.endpoints.json_values import Time, time_text
+from frontrow.web.platform.platform import Platform
 
 PRIVATE = {"cache-control": "private, no-store"}
 
@@ -39,8 +41,13 @@ class TicketList(msgspec.Struct):
 )
 async def list_tickets(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> Response[TicketList]:
     booking = await own_booking(platform, caller, booking_id)
+    return Response(TicketList(await ticket_views(platform, booking.id)), headers=PRIVATE)
+
+
+async def ticket_views(platform: Platform, booking_id: str, transfer: Transfer | None = None) -> list[TicketView]:
+    """The valid tickets of the buyer, or the one that a transfer brought, with their codes of now."""
     now_us = platform.clock()
-    views = [
+    return [
         TicketView(
             sheet.ticket_id,
             sheet.seat,
@@ -50,9 +57,8 @@ async def list_tickets(platform: FromPlatform, caller: FromCaller, booking_id: F
             time_text(sheet.starts_at_us),
             sheet.rotating,
         )
-        for sheet in await platform.box_office.desk.sheets(booking.id)
+        for sheet in await platform.box_office.desk.sheets(booking_id, transfer)
     ]
-    return Response(TicketList(views), headers=PRIVATE)
 
 
 @get(
@@ -98,7 +104,7 @@ async def ticket_qr(
 ) -> Response[bytes]:
     booking = await own_booking(platform, caller, booking_id)
     ticket = await platform.ledger.tickets.ticket(ticket_id)
-    if ticket is None or ticket.booking_id != booking.id:
+    if ticket is None or ticket.booking_id != booking.id or ticket.transfer_id:
         raise TicketNotFound(f"this booking has no ticket {ticket_id[:60]}", ticket=ticket_id[:60])
     body = await platform.box_office.desk.qr_png(ticket.id, platform.clock())
     return Response(body, headers=PRIVATE, media_type="image/png")

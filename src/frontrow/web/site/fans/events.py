@@ -27,7 +27,7 @@ from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import Shown, shown, shown_event
 from frontrow.web.site.fans.signups import before_sale
 from frontrow.web.site.languages import N_
-from frontrow.web.site.render import render
+from frontrow.web.site.render import GUESTS, render
 from frontrow.web.site.routes import page
 
 Asked = Request[Any, Any, Any]
@@ -129,6 +129,7 @@ async def events(request: Asked, platform: FromPlatform) -> Response[bytes]:
     return render(
         request,
         "events.html",
+        cache=GUESTS,
         found=listed,
         wanted=wanted,
         before=wanted.params(wanted.page - 1) if wanted.page > 1 else None,
@@ -192,6 +193,7 @@ async def event(request: Asked, platform: FromPlatform, caller: FromCaller, even
         request,
         "event.html",
         script="js/event.js",
+        cache=GUESTS,
         one=one,
         inside=inside,
         tiers=tiers,

@@ -11,7 +11,7 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.messaging.mail_links import MAX_CHARS, LinkPurpose, OpenedLink
+from frontrow.boxoffice.messaging.mail_links import FOLDERS, MAX_CHARS, LinkPurpose, OpenedLink
 from frontrow.boxoffice.model.waitlist import Offer, OfferNotFound, OfferState
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Caller
@@ -54,8 +54,7 @@ async def redeem_mail_link(request: Asked, platform: FromPlatform, form: FromFor
 
 
 def _path(link: OpenedLink) -> str:
-    folder = "offers" if link.purpose is LinkPurpose.OFFER else "bookings"
-    return f"/{folder}/{link.subject}"
+    return f"/{FOLDERS[link.purpose]}/{link.subject}"
 
 
 def with_priority(caller: Caller, booking_id: str) -> Caller:

@@ -8,19 +8,23 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.messaging.locale_formats import Moment
+from frontrow.boxoffice.messaging.mail_links import LinkPurpose
 from frontrow.boxoffice.messaging.message_texts import MessageWriter
 from frontrow.boxoffice.model.bookings import Booking, BookingState
+from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.payments import RefundState
+from frontrow.boxoffice.model.ticket_transfers import Transfer, TransferState
 from frontrow.boxoffice.model.tickets import TicketNotFound, TicketScanned
+from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, is_own, own_booking, seen_booking
-from frontrow.web.api.booking_bodies import indexes
+from frontrow.web.api.booking_bodies import indexes, seat_ids
 from frontrow.web.endpoints.bookings import make_priority_pass
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookies import pass_cookie, remember_booking
-from frontrow.web.site.event_display import seat_parts, shown
+from frontrow.web.site.event_display import Shown, seat_parts, shown
 from frontrow.web.site.fans.checkout import booking_context
 from frontrow.web.site.fans.mail_links import with_priority
 from frontrow.web.site.languages import N_
@@ -49,12 +53,20 @@ async def booking_page(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
 ) -> Response[bytes]:
     """The tickets of a booking, each with its code."""
-    return await _tickets(request, platform, caller, booking_id)
+    return await tickets_page(request, platform, caller, booking_id)
 
 
-async def _tickets(
-    request: Asked, platform: Platform, caller: Caller, booking_id: str, refusal: str = ""
+async def tickets_page(
+    request: Asked,
+    platform: Platform,
+    caller: Caller,
+    booking_id: str,
+    refusal: str = "",
+    *,
+    transfer_problem: str = "",
+    transfer_to: str = "",
 ) -> Response[bytes]:
+    """The page of a booking, after a form that was refused with the reason."""
     booking = await seen_booking(platform, caller, booking_id)
     if booking.state in (BookingState.HELD, BookingState.PAYING):
         return go_to(f"/checkout/{booking.id}")
@@ -68,6 +80,8 @@ async def _tickets(
     returns = await platform.ledger.returns.returns_of(booking.id)
     ends_us = event.starts_at_us - event.refunds.window_s * US_PER_S
     contact = await platform.ledger.messages.contact(booking.fan) if own else None
+    now_us = platform.clock()
+    transfers = await _shown_transfers(platform, booking, now_us) if own else []
     return render(
         request,
         "booking.html",
@@ -75,22 +89,58 @@ async def _tickets(
         own=own,
         headers=await remember(platform, request, booking) if own else {},
         goes_first=await goes_first(platform, booking),
-        status=409 if refusal else 200,
+        status=409 if refusal or transfer_problem else 200,
         refusal=refusal,
+        transfers=await _named_transfers(platform, booking, transfers),
+        sendable=_sendable(event, sheets, transfers, now_us),
+        transfer_problem=transfer_problem,
+        transfer_to=transfer_to,
         state=STATES[booking.state],
         refunds=refunds,
         returns=returns,
-        refundable=event.refunds.allowed and platform.clock() < ends_us,
+        refundable=event.refunds.allowed and now_us < ends_us,
         refund_ends_us=ends_us,
         sheets=[(sheet, *seat_parts(sheet.seat)) for sheet in sheets],
         unused=[(sheet, *seat_parts(sheet.seat)) for sheet in sheets if sheet.scanned_at_us is None],
-        starts=_in_words(request, event.starts_at_us, context["one"].zone),
+        starts=in_words(request, event.starts_at_us, context["one"].zone),
         sent_to=contact.email if contact is not None else "",
         **context,
     )
 
 
-def _in_words(request: Asked, at_us: int, zone: str) -> str:
+async def _shown_transfers(platform: Platform, booking: Booking, now_us: int) -> list[Transfer]:
+    """The buyer's own transfers that can be accepted or were."""
+    if booking.state is not BookingState.CONFIRMED:
+        return []
+    found = await platform.ledger.transfers.transfers_of(booking.id)
+    return [
+        one
+        for one in found
+        if not one.from_transfer
+        and (one.state is TransferState.ACCEPTED or one.open(now_us))
+        and one.seat_index in booking.seats
+    ]
+
+
+async def _named_transfers(
+    platform: Platform, booking: Booking, transfers: Sequence[Transfer]
+) -> list[tuple[Transfer, str]]:
+    names = await seat_ids(platform, booking.event_id, tuple(one.seat_index for one in transfers))
+    return list(zip(transfers, names, strict=True))
+
+
+def _sendable(
+    event: Event, sheets: Sequence[Sheet], transfers: Sequence[Transfer], now_us: int
+) -> list[tuple[Sheet, str, str, str]]:
+    """The tickets that can be transferred now: unused and not on their way already."""
+    if not event.transfers_allowed or now_us >= event.starts_at_us:
+        return []
+    on_their_way = {one.ticket_id for one in transfers}
+    free = [one for one in sheets if one.scanned_at_us is None and one.ticket_id not in on_their_way]
+    return [(sheet, *seat_parts(sheet.seat)) for sheet in free]
+
+
+def in_words(request: Asked, at_us: int, zone: str) -> str:
     """Weekday, date, time and time zone, as the mail writes them."""
     return MessageWriter(words_for(request).language).moment(Moment(at_us, zone))
 
@@ -114,7 +164,7 @@ async def ticket_qr(
     """The QR of one ticket as a picture."""
     booking = await seen_booking(platform, caller, booking_id)
     ticket = await platform.ledger.tickets.ticket(ticket_id)
-    if ticket is None or ticket.booking_id != booking.id:
+    if ticket is None or ticket.booking_id != booking.id or ticket.transfer_id:
         raise TicketNotFound("this booking has no such ticket", ticket=ticket_id[:60])
     body = await platform.box_office.desk.qr_png(ticket.id, platform.clock())
     return Response(body, headers=PRIVATE, media_type="image/png")
@@ -147,14 +197,14 @@ async def return_page(
     booking = await own_booking(platform, caller, booking_id)
     wanted = request.query_params.getall("seat", [])[:MAX_LISTED]
     if not wanted:
-        return await _tickets(request, platform, caller, booking_id, NOT_CHOSEN)
+        return await tickets_page(request, platform, caller, booking_id, NOT_CHOSEN)
     resale = request.query_params.get("how") == "pool"
     try:
         return await _return_page(request, platform, booking, wanted, resale)
     except Unavailable:
         raise
     except FrontrowError:
-        return await _tickets(request, platform, caller, booking_id, TOO_LATE)
+        return await tickets_page(request, platform, caller, booking_id, TOO_LATE)
 
 
 async def _return_page(
@@ -195,7 +245,7 @@ async def give_back(
     booking = await own_booking(platform, caller, booking_id)
     wanted, resale = form.all("seat")[:MAX_LISTED], form.one("how") == "pool"
     if not wanted:
-        return await _tickets(request, platform, caller, booking_id, NOT_CHOSEN)
+        return await tickets_page(request, platform, caller, booking_id, NOT_CHOSEN)
     try:
         some = await indexes(platform, booking, wanted)
         amount_minor, _ = await _amount_back(platform, booking, some or (), resale)
@@ -208,9 +258,9 @@ async def give_back(
     except Unavailable:
         raise
     except TicketScanned:
-        return await _tickets(request, platform, caller, booking_id, INSIDE)
+        return await tickets_page(request, platform, caller, booking_id, INSIDE)
     except FrontrowError:
-        return await _tickets(request, platform, caller, booking_id, TOO_LATE)
+        return await tickets_page(request, platform, caller, booking_id, TOO_LATE)
     return go_to(f"/bookings/{booking.id}")
 
 
@@ -236,7 +286,7 @@ async def tickets(request: Asked, platform: FromPlatform, caller: FromCaller) ->
         if booking is not None:
             found[booking.id] = booking
     now_us = platform.clock()
-    rows = []
+    rows: list[tuple[Shown, str, int, tuple[str, str], bool]] = []
     for booking in found.values():
         if booking.state in (BookingState.EXPIRED, BookingState.CANCELLED):
             continue
@@ -246,9 +296,25 @@ async def tickets(request: Asked, platform: FromPlatform, caller: FromCaller) ->
             booking.event_id
         )
         one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
-        rows.append((one, booking, STATES[booking.state], event.starts_at_us < now_us))
-    rows.sort(key=lambda row: (row[3], row[0].event.starts_at_us))
+        past = event.starts_at_us < now_us
+        rows.append((one, f"/bookings/{booking.id}", len(booking.seats), STATES[booking.state], past))
+    for transfer in await _received(platform, caller):
+        event = await platform.ledger.catalogue.event(transfer.event_id)
+        one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
+        rows.append((one, f"/transfers/{transfer.id}", 1, STATES[BookingState.CONFIRMED], event.starts_at_us < now_us))
+    rows.sort(key=lambda row: (row[4], row[0].event.starts_at_us))
     return render(request, "tickets.html", rows=rows)
+
+
+async def _received(platform: Platform, caller: Caller) -> list[Transfer]:
+    """The tickets that others transferred to this person, by their address or by links opened in this browser."""
+    found = {one.id: one for one in await platform.people.fans.received(caller.id)} if caller.kind == "fan" else {}
+    for purpose, subject in sorted(caller.links):
+        if purpose == LinkPurpose.TRANSFER and subject not in found:
+            transfer = await platform.ledger.transfers.transfer(subject)
+            if transfer is not None and transfer.state is TransferState.ACCEPTED:
+                found[transfer.id] = transfer
+    return list(found.values())[:MAX_LISTED]
 
 
 ROUTES: list[HTTPRouteHandler] = [

@@ -134,6 +134,7 @@ def sale(event: Event, plan: Plan, zone: str) -> Values:
         "hold_min": str(max(1, -(-event.hold_ttl_s // 60))),
         "lonely": str(event.lonely_rule_until_percent),
         "card_tries": str(event.card_tries),
+        "transfers": "yes" if event.transfers_allowed else "",
         "refunds": "yes" if policy.allowed else "",
         "refund_hours": str(policy.window_s // 3600),
         "refund_fee": money_text(policy.fee_per_seat_minor, event.currency) if policy.fee_per_seat_minor else "",
@@ -157,6 +158,7 @@ def read_sale(reading: Reading, event: Event, plan: Plan) -> EventEdit:
         hold_ttl_s=None if str(hold_min) == shown["hold_min"] else hold_min * 60,  # 90 s stay 90 s
         lonely_rule_until_percent=reading.whole("lonely", 0, 100),
         card_tries=reading.whole("card_tries", 1, MAX_CARD_TRIES),
+        transfers_allowed=bool(reading.form.one("transfers")),
         refunds=policy,
     )
 

@@ -323,6 +323,7 @@ def _erase(fan_id: str, now_us: int, facts: list[Fact]) -> Program[bool]:
     if email:
         yield Query("drop_links_to", [(email,)])
         yield Query("drop_signups_of", [(email,)])
+        yield Query("forget_transfers_to", [(email, now_us)])
         known_as |= {(str(row[0]),) for row in (yield Query("names_of_address", params=(email, MAX_ERASED)))}
     names = sorted(known_as)
     for query in ("drop_contacts", "drop_name_tails", "drop_push", "drop_in_app"):

@@ -74,4 +74,4 @@ class SqlTicketBook:
 
 
 def _ticket_of(row: Row) -> Ticket:
-    return Ticket(row[0], row[1], row[2], row[3], TicketState(row[4]), *row[5:9])
+    return Ticket(row[0], row[1], row[2], row[3], TicketState(row[4]), *row[5:10])

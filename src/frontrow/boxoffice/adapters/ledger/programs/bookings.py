@@ -167,6 +167,15 @@ def scanned_seats(booking_ids: Sequence[str]) -> Program[dict[str, set[int]]]:
     return inside
 
 
+def transferred_seats(booking_ids: Sequence[str]) -> Program[dict[str, set[int]]]:
+    """The seats per booking whose valid tickets belong to somebody else than the buyer, locked as `scanned_seats`."""
+    given: dict[str, set[int]] = {}
+    for row in (yield Query("lock_tickets", [(one,) for one in sorted(set(booking_ids))])):
+        if row[3]:
+            given.setdefault(row[0], set()).add(row[1])
+    return given
+
+
 def move_tickets(moves: Sequence[MakeMove], seen: Mapping[str, Booking]) -> Program[None]:
     """Revoke the tickets of bookings that these moves ended; write those of bookings that they confirmed."""
     gone = sorted((ask.booking_id, ask.now_us) for ask in moves if ask.move in (Move.CANCEL, Move.REFUND))

@@ -21,6 +21,7 @@ from frontrow.boxoffice.adapters.ledger.programs.bookings import (
     encode_seats,
     make_moves,
     scanned_seats,
+    transferred_seats,
 )
 from frontrow.boxoffice.model.bookings import (
     ACTIVE_STATES,
@@ -33,7 +34,8 @@ from frontrow.boxoffice.model.bookings import (
     StaleFence,
 )
 from frontrow.boxoffice.model.facts import BookingPartlyRefunded, Fact
-from frontrow.boxoffice.model.payments import Payment, PaymentChanged, PaymentState, Refund, RefundState
+from frontrow.boxoffice.model.payments import BY_FAN, Payment, PaymentChanged, PaymentState, Refund, RefundState
+from frontrow.boxoffice.model.ticket_transfers import TicketTransferred
 from frontrow.boxoffice.model.tickets import TicketScanned
 from frontrow.boxoffice.ports.queries import Query, Row
 
@@ -251,10 +253,12 @@ def request_refunds(asks: Sequence[RequestRefund], facts: list[Fact]) -> Program
 
 
 class RefundObstacles(msgspec.Struct, frozen=True):
-    """What can prevent refunds besides the booking's state: the newest payment and the scanned seats per booking."""
+    """What can prevent refunds besides the booking's state: the newest payment, and the scanned and transferred
+    seats per booking."""
 
     newest: dict[str, str] = {}
     inside: dict[str, set[int]] = {}
+    transferred: dict[str, set[int]] = {}
 
 
 def _find_obstacles(asks: Sequence[RequestRefund], bookings: dict[str, Booking]) -> Program[RefundObstacles]:
@@ -268,7 +272,7 @@ def _find_obstacles(asks: Sequence[RequestRefund], bookings: dict[str, Booking])
         events = {bookings[one].event_id for one in inside}
         gone = {row[0] for row in (yield Query("cancelled_events", [(one,) for one in sorted(events)]))}
         inside = {one: seats for one, seats in inside.items() if bookings[one].event_id not in gone}
-    return RefundObstacles(newest, inside)
+    return RefundObstacles(newest, inside, (yield from transferred_seats(ids)))
 
 
 def _add_refunds(
@@ -305,6 +309,8 @@ def refund_refusal(ask: RequestRefund, booking: Booking | None, obstacles: Refun
     inside = obstacles.inside.get(booking.id, set()) & set(refund.seats)
     if inside:
         return TicketScanned(booking.id, sorted(inside))
+    if refund.reason == BY_FAN and obstacles.transferred.get(booking.id, set()) & set(refund.seats):
+        return TicketTransferred(booking.id)
     if refund.payment_id != obstacles.newest.get(
         booking.id, ""
     ):  # a lapsed payment was replaced: the caller counts again

@@ -11,10 +11,12 @@ from frontrow.boxoffice.adapters.ledger.programs.bookings import (
     encode_seats,
     make_moves,
     scanned_seats,
+    transferred_seats,
 )
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState, Move, StaleFence
 from frontrow.boxoffice.model.facts import Fact, TicketResold, TicketReturned
 from frontrow.boxoffice.model.ticket_returns import NotReturnable, Return, ReturnState, return_id
+from frontrow.boxoffice.model.ticket_transfers import TicketTransferred
 from frontrow.boxoffice.model.tickets import TicketScanned
 from frontrow.boxoffice.ports.queries import Query, Row
 
@@ -61,6 +63,8 @@ def _why_not(booking: Booking, seats: set[int]) -> Program[BaseException | None]
     inside = (yield from scanned_seats([booking.id])).get(booking.id, set())
     if inside & seats:
         return TicketScanned(booking.id, sorted(inside & seats))
+    if (yield from transferred_seats([booking.id])).get(booking.id, set()) & seats:
+        return TicketTransferred(booking.id)
     payments = yield Query("payments_of_bookings", [(booking.id,)])
     if payments and payments[-1][6] != "captured":
         return NotReturnable("your payment is not through yet; try again in a few minutes", booking=booking.id)
@@ -75,7 +79,7 @@ def _read_returns(booking_id: str) -> Program[dict[int, Return]]:
 def list_returned(booking_id: str, seats: Sequence[int], now_us: int, facts: list[Fact]) -> Program[list[Return]]:
     """Free the seats that are being given back and list them for resale.
 
-    A return is void if the booking has ended or the ticket was scanned in the meantime.
+    A return is void if the booking has ended, or the ticket was scanned or transferred in the meantime.
     """
     rows = yield Query("lock_bookings", [(booking_id,)])
     returns = yield from _read_returns(booking_id)
@@ -84,6 +88,7 @@ def list_returned(booking_id: str, seats: Sequence[int], now_us: int, facts: lis
         return []
     booking = booking_of(rows[0])
     inside = (yield from scanned_seats([booking_id])).get(booking_id, set())
+    inside |= (yield from transferred_seats([booking_id])).get(booking_id, set())
     own = set(booking.seats) - inside if booking.state is BookingState.CONFIRMED else set[int]()
     given = [g for g in giving if g.seat_index in own]
     freed = (yield from _free(booking, given, now_us, facts)) if given else True

@@ -21,17 +21,18 @@ RETURNING t.id
 -- name: lock_tickets(booking_id text)
 -- The valid tickets of bookings and whether they were let in, kept so until this transaction ends. In the order of
 -- their ids: no deadlock.
-SELECT t.booking_id, t.seat_index, t.scanned_at_us FROM tickets AS t
+SELECT t.booking_id, t.seat_index, t.scanned_at_us, t.transfer_id FROM tickets AS t
 WHERE t.booking_id IN (SELECT r.booking_id FROM :rows) AND coalesce(t.ticket_state, '') = 'valid'
   ORDER BY t.id :for_update
 
 -- name: ticket_by_id() :id text
-SELECT id, booking_id, event_id, seat_index, ticket_state, code, issued_at_us, changed_at_us, scanned_at_us
+SELECT id, booking_id, event_id, seat_index, ticket_state, code, issued_at_us, changed_at_us, scanned_at_us,
+  transfer_id
 FROM tickets WHERE id = :id
 
 -- name: tickets_of_bookings(id text)
 SELECT t.id, t.booking_id, t.event_id, t.seat_index, t.ticket_state, t.code, t.issued_at_us, t.changed_at_us,
-  t.scanned_at_us
+  t.scanned_at_us, t.transfer_id
 FROM :rows CROSS JOIN tickets AS t WHERE t.booking_id = r.id ORDER BY t.seat_index
 
 -- name: revoked_tickets() :event_id text :after_us int :after_id text :limit int
