@@ -99,7 +99,7 @@ def targets_on_redis(redis: dict[str, Any]) -> list[Target]:
         theirs = [each[figure] for name, each in redis[group].items() if name != "Frontrow"]
         return float(min(theirs) / ours if figure == "cpu_us" else ours / max(theirs))
 
-    log = redis["long_log"]
+    log, server = redis["long_log"], redis["server_us"]
     return [
         Target("Redis, one task, one rule: CPU per check × the best peer", ratio("one_task_1"), 1.5),
         Target("Redis, one task, one rule: checks per second × the best peer", ratio("one_task_1", "per_s"), 1),
@@ -108,13 +108,10 @@ def targets_on_redis(redis: dict[str, Any]) -> list[Target]:
         Target("Redis, blocking, three rules: CPU per check × the best peer", ratio("sequential_3"), 2),
         Target("Redis, 200 tasks, one rule: CPU per check × the best peer", ratio("tasks_1"), 7),
         Target("Redis, 200 tasks, three rules: CPU per check × the best peer", ratio("tasks_3"), 12),
-        Target("Redis, the server's time per check at batch size 1, µs", redis["server_us"], 12, False),
-        Target(
-            "Redis, the server's time per check: × a script of TIME, GET and SETRANGE",
-            redis["server_us"] / redis["floor_us"],
-            2,
-            False,
-        ),
+        Target("Redis, the server's time per check at batch size 1, µs", server["Frontrow, busy"], 12, False),
+        Target("Redis, the same × the floor", server["Frontrow, busy"] / server["floor, busy"], 2, False),
+        Target("Redis, the same if the server sleeps between checks, µs", server["Frontrow"], 12, False),
+        Target("Redis, the same if it sleeps × the floor", server["Frontrow"] / server["floor"], 2, False),
         Target("Redis, log of 100,000 requests: the server's time per check, µs", log["check_us"], 30, False),
         Target("Redis, log of 100,000 requests: per check of cost 100, µs", log["cost_100_us"], 60, False),
         Target("Redis, log of 100,000 requests: per refusal, µs", log["refusal_us"], 60, False),
@@ -141,6 +138,8 @@ def show(console: Console, results: dict[str, Any]) -> None:
         told = [redis[group][name] for group in GROUPS.values()]
         rows.append((name, *(f"{each['per_s']:,.0f} ({each['cpu_us']:,.1f})" for each in told)))
     _print(console, "Redis: checks/s and client CPU µs per check", ("", *GROUPS), rows)
+    rows = [(name, f"{cost:,.1f}") for name, cost in redis["server_us"].items()]
+    _print(console, "Redis: the server's time per check, one check per call", ("", "µs"), rows)
     rows = [(name, f"{cost:,.2f}") for name, cost in results["middleware"].items()]
     _print(console, "middleware: CPU µs added per request", ("", "µs"), rows)
 

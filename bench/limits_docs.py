@@ -91,14 +91,19 @@ def sentences(memory: dict[str, Any], redis: dict[str, Any]) -> str:
     slowest_us = max(told["p999_us"] for told in ours)
     flood, stalled_ms = memory["flood"], redis["stalled"]["asyncio_200_tasks_ms"]
     rate, log = redis["one_task_1"]["Frontrow"]["per_s"], redis["long_log"]
+    server = redis["server_us"]
+    peers_us = min(cost for name, cost in server.items() if not name.startswith(("Frontrow", "floor")))
     peers_rate = max(told["per_s"] for name, told in redis["one_task_1"].items() if name != "Frontrow")
     return f"""\
 - A key takes {max(sizes):.0f} bytes beside its name, a remembered request of the log
   {memory["log_bytes_per_request"]:.1f}. With a million keys, one check in a thousand takes {slowest_us:.0f} µs or more.
 - At `max_keys` a newcomer's check takes {flood["cpu_us"]:.1f} µs. Refused newcomers: {flood["refused"]:.0f}.
-- Redis, one task, one rule: {rate:,.0f} checks per second, the fastest peer {peers_rate:,.0f}. The server spends
-  {redis["server_us"]:.0f} µs on a check that comes alone, {log["check_us"]:.0f} µs if it is of a log that holds 100,000
-  requests ({log["bytes_per_request"]:.0f} bytes each).
+- Redis, one task, one rule: {rate:,.0f} checks per second, the fastest peer {peers_rate:,.0f}.
+- A busy Redis spends {server["Frontrow, busy"]:.1f} µs of its own on a check that comes alone; a script of nothing but
+  TIME, GET and SETRANGE takes {server["floor, busy"]:.1f}. A Redis that sleeps between two checks wakes with cold
+  caches and needs {server["Frontrow"]:.0f} µs (that script {server["floor"]:.0f}, the best peer's {peers_us:.0f}), or
+  {log["check_us"]:.0f} if the check is of a log that holds 100,000 requests, and {log["refusal_us"]:.0f} if that log
+  refuses it. A request takes {log["bytes_per_request"]:.0f} bytes there.
 - A client known to be refused costs {redis["denied_us"]:.1f} µs and no round trip. With Redis stopped in mid-flight
   (SIGSTOP) the slowest of 200 answers came after {stalled_ms:.0f} ms; the deadline is 25."""
 

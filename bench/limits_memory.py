@@ -355,9 +355,9 @@ def log_bytes() -> float:
     return (_rss_bytes() - before) / 3_000_000
 
 
-def in_child(call: str) -> Any:
+def in_child(call: str, module: str = "bench.limits_memory") -> Any:
     """Evaluate `call` in a fresh interpreter, so that one measurement's memory does not touch the next."""
-    code = f"import json; from bench.limits_memory import *; print(json.dumps({call}))"
+    code = f"import json; from {module} import *; print(json.dumps({call}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -1,19 +1,25 @@
 """Limiters over one Redis-protocol server: blocking, one task, 200 tasks, one rule and three, known refusals, a stall.
 
 throttled-py's limiter is called directly, without its `Throttled` wrapper. The server's time per check is what the
-server reports for the scripts it ran.
+server reports for the scripts it ran: once while it is busy, and once when it sleeps between two checks and wakes with
+cold caches.
 """
 
 import asyncio
 import itertools
+import socket
+import statistics
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import hiredis
 from redis import Redis
 
+from bench.limits_memory import in_child
 from bench.measure import cpu_us, cpu_us_async
 from frontrow.limits import Limiter, Quota, Rule
+from frontrow.limits.stores.protocol import StoreRequest
 from tests.support.servers import Valkey
 
 LIMIT = 100_000_000
@@ -21,7 +27,11 @@ TASKS = 200
 CLIENTS = 1000
 LOGGED = 100_000
 TURNS = 3
-FLOOR = "redis.call('TIME') redis.call('GET', KEYS[1]) redis.call('SETRANGE', KEYS[1], 16, '12345678') return 1"
+FLOOR = (
+    "redis.call('TIME') redis.call('GET', KEYS[1]) redis.call('SETRANGE', KEYS[1], '16', '12345678')"
+    " return '0123456789abcdef'"
+)
+CALLS, PIPELINE, STALLS = 500, 50, 5
 Ask = Callable[[str], object]
 AsyncAsk = Callable[[str], Awaitable[object]]
 
@@ -117,29 +127,64 @@ async def _in_tasks(ask: AsyncAsk, tasks: int, batch: int) -> dict[str, float]:
     return {"cpu_us": cpu, "per_s": rate}
 
 
-def server_us(server: Valkey) -> float:
-    """The server's own time per check at batch size 1: what it spent on scripts and functions."""
-    with Limiter(rules(1), store=server.url, deadline_s=5.0) as limiter:
-        return _server_time_us(server, 500, lambda n: limiter.check(f"user:{n % CLIENTS}"))
+def server_us(server: Valkey) -> dict[str, float]:
+    """The server's own time per check, one check per call: ours, a floor's and the peers'.
 
-
-def floor_us(server: Valkey) -> float:
-    """The server's time for a script that does the same three commands and no arithmetic."""
+    The floor is a script of the same three commands and no arithmetic, called by the same code at the same pace.
+    """
+    figures: dict[str, float] = {}
+    for name, ask in sequential(server, 1).items():
+        if name != "Frontrow":
+            figures[name] = _server_time_us(server, CALLS, lambda n, ask=ask: ask(f"user:{n % CLIENTS}"))  # type: ignore[misc]
     with Redis.from_url(server.url) as client:
-        client.set("floor", bytes(32))
-        script = client.script_load(FLOOR)
-        return _server_time_us(server, 500, lambda _: client.evalsha(script, 1, "floor"))
+        floor = client.script_load(FLOOR)
+    for name in ("Frontrow", "floor"):
+        with Limiter(rules(1), store=server.url, prefix=name, deadline_s=5.0) as limiter:
+            store = limiter._store._remote  # type: ignore[attr-defined]
+            if name == "floor":
+                store._script.frame_check = lambda asked: hiredis.pack_command(("EVALSHA", floor, 1, *asked[0].keys))
+            figures[name] = _server_time_us(server, CALLS, lambda n: limiter.check(f"user:{n}"))
+            requests = [StoreRequest((0,), (f"user:{n}",)) for n in range(CALLS)]
+            frames = [store.frame((request,), with_source=False) for request in requests]
+            figures[f"{name}, busy"] = _busy_server_time_us(server, frames)
+    return figures
 
 
 def _server_time_us(server: Valkey, calls: int, ask: Callable[[int], object]) -> float:
     """The server's time per call of a script: the best of several rounds."""
+
+    def ask_all() -> None:
+        for n in range(calls):
+            ask(n)
+
     ask(0)
+    return _script_time_us(server, calls, ask_all)
+
+
+def _busy_server_time_us(server: Valkey, frames: list[bytes]) -> float:
+    """The server's time per call when the next ones already wait for it, as those of many clients do."""
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        reader: Any = hiredis.Reader()
+
+        def ask_all() -> None:
+            for first in range(0, len(frames), PIPELINE):
+                connection.sendall(b"".join(frames[first : first + PIPELINE]))
+                answered = 0
+                while answered < PIPELINE:
+                    reader.feed(connection.recv(65536))
+                    while (reply := reader.gets()) is not False:
+                        assert isinstance(reply, bytes), reply
+                        answered += 1
+
+        return _script_time_us(server, len(frames), ask_all)
+
+
+def _script_time_us(server: Valkey, calls: int, ask_all: Callable[[], None]) -> float:
     best = float("inf")
     with Redis.from_url(server.url) as client:
         for _ in range(5):
             client.config_resetstat()
-            for n in range(calls):
-                ask(n)
+            ask_all()
             commands = client.info("commandstats")
             scripts = [told for name, told in commands.items() if name.startswith(("cmdstat_eval", "cmdstat_fcall"))]
             assert sum(told["calls"] for told in scripts) == calls
@@ -159,6 +204,7 @@ def long_log(server: Valkey) -> dict[str, float]:
                 await asyncio.gather(*(limiter.acheck("user:42", now_us=at_us) for at_us in times_us))
 
     asyncio.run(fill())
+    costs = itertools.cycle((1, 2))
     full = Rule("long-log", Quota(LOGGED // 2, quota.period_us, "sliding_log"))  # the same log under half the limit
     with (
         Limiter(Rule("long-log", quota), store=server.url, deadline_s=5.0) as limiter,
@@ -170,7 +216,8 @@ def long_log(server: Valkey) -> dict[str, float]:
             "bytes_per_request": client.memory_usage(key, samples=0) / LOGGED,
             "check_us": _server_time_us(server, 200, lambda n: limiter.check("user:42")),
             "cost_100_us": _server_time_us(server, 200, lambda n: limiter.check("user:42", cost=100)),
-            "refusal_us": _server_time_us(server, 200, lambda n: refusing.peek("user:42")),
+            # another cost each time, because a refusal of the same cost is remembered and not asked for again
+            "refusal_us": _server_time_us(server, 200, lambda _: refusing.check("user:42", cost=next(costs))),
         }
 
 
@@ -215,6 +262,13 @@ async def stalled(server: Valkey) -> dict[str, float]:
     return {"blocking_ms": max(waits) * 1000, "asyncio_200_tasks_ms": max(waits_async) * 1000}
 
 
+def stalls() -> dict[str, float]:
+    """The middle one of several stalls. Run it in a process of its own: a large one stops to collect its garbage."""
+    with Valkey() as server:
+        runs = [asyncio.run(stalled(server)) for _ in range(STALLS)]
+    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+
+
 def _keep_better(results: dict[str, Any], what: str, name: str, fresh: dict[str, float]) -> None:
     """The best of several turns. Contenders take turns, so that a slow moment of the machine hits all of them."""
     old = results.setdefault(what, {}).setdefault(name, fresh)
@@ -243,11 +297,11 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
         asyncio.run(all_tasks())
         progress("Redis: the server's time")
-        results["server_us"], results["floor_us"] = server_us(server), floor_us(server)
+        results["server_us"] = server_us(server)
         progress("Redis: a long log")
         results["long_log"] = long_log(server)
         progress("Redis: a known refusal")
         results["denied_us"] = denied(server)
-        progress("Redis: stalled")
-        results["stalled"] = asyncio.run(stalled(server))
+    progress("Redis: stalled")
+    results["stalled"] = in_child("stalls()", "bench.limits_redis")
     return results

@@ -132,8 +132,8 @@ async def cpu_us(app: App) -> float:
 
     scopes = [scope(index % CLIENTS) for index in range(REQUESTS)]
     began = time.process_time_ns()
-    for each in scopes:
-        await app(each, receive, send)
+    while scopes:
+        await app(scopes.pop(), receive, send)  # as in a server, a scope ends with its request
     return (time.process_time_ns() - began) / REQUESTS / 1000
 
 

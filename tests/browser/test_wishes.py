@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import CDPSession, Page, expect
+from playwright.sync_api import Page, expect
 
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.adapters.payments.simulated import Fault
 from frontrow.boxoffice.model.hold_values import ShopPass
 from tests.browser.mails import mail_with, mails_of, sign_in
 from tests.browser.served import Site, put_hall
-from tests.browser.steps import EVENT_ID, enter, landed, pay, until
+from tests.browser.steps import EVENT_ID, enter, pay, until
 from tests.browser.tour import instead
 from tests.web.api.support import one_row
 
@@ -45,80 +45,6 @@ def test_b4_places_to_stand_are_bought_by_their_number(fan: Page, site: Site) ->
     expect(fan.locator(".ticket")).to_have_count(3)
 
 
-def test_two_fingers_zoom_and_one_moves_the_map(profile: Any, site: Site) -> None:
-    page = profile(390, 844, has_touch=True, is_mobile=True).new_page()
-    enter(page, site)
-    box = page.locator("fr-seatmap").bounding_box()
-    assert box is not None
-    middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    fingers = page.context.new_cdp_session(page)
-    before = camera(page)
-    drag(fingers, [(middle[0] - 20, middle[1]), (middle[0] + 20, middle[1])], [(-8, 0), (8, 0)])
-    until(page, "(k) => window.frontrow.map.view.camera.k > k * 2", before["k"])
-    zoomed = camera(page)
-    assert sum(camera_shows(page, middle, before)) == pytest.approx(sum(camera_shows(page, middle, zoomed)), rel=0.1)
-    drag(fingers, [middle], [(6, 4)])
-    until(page, "(x) => window.frontrow.map.view.camera.x > x + 20", zoomed["x"])
-    assert camera(page)["k"] == zoomed["k"]
-    assert not mine(page), "neither gesture picked a seat"
-
-
-def camera(page: Page) -> dict[str, float]:
-    found: dict[str, float] = page.evaluate("({ ...window.frontrow.map.view.camera })")
-    return found
-
-
-def camera_shows(page: Page, at: tuple[float, float], seen: dict[str, float]) -> tuple[float, float]:
-    """The spot of the venue under a point of the screen."""
-    left, top = page.evaluate("(({ left, top }) => [left, top])(window.frontrow.map.getBoundingClientRect())")
-    return ((at[0] - left - seen["x"]) / seen["k"], (at[1] - top - seen["y"]) / seen["k"])
-
-
-def drag(fingers: CDPSession, at: list[tuple[float, float]], by: list[tuple[float, float]], steps: int = 12) -> None:
-    """Fingers come down, move a little `steps` times, and leave."""
-    for step in range(steps + 1):
-        points = [
-            {"x": x + dx * step, "y": y + dy * step, "id": n}
-            for n, ((x, y), (dx, dy)) in enumerate(zip(at, by, strict=True))
-        ]
-        kind = "touchMove" if step else "touchStart"
-        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-    fingers.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-
-
-def test_a_panned_map_shows_what_a_fresh_one_shows(fan: Page, site: Site) -> None:
-    """The picture is moved, shifted and filled up at its edges: pixel for pixel what is painted from nothing."""
-    enter(fan, site)
-    fan.evaluate("window.frontrow.feed.stop()")
-    fan.evaluate("window.frontrow.map.flyTo(1)")
-    landed(fan)
-    different = fan.evaluate(PANNED)
-    assert different == [], "pans after which the map was not what it should be"
-
-
-PANNED = """async () => {
-  const { map } = window.frontrow, { view } = map, wrong = [];
-  const frame = () => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)));
-  const seen = () => {
-    const shot = document.createElement("canvas"), g = shot.getContext("2d"), box = map.getBoundingClientRect();
-    shot.width = box.width * view.dpr; shot.height = box.height * view.dpr;
-    for (const canvas of [view.base, view.over]) { const at = canvas.getBoundingClientRect(); g.drawImage(canvas, Math.round((at.left - box.left) * view.dpr), Math.round((at.top - box.top) * view.dpr)); }
-    return g.getImageData(0, 0, shot.width, shot.height).data;
-  };
-  const alike = (a, b) => { let apart = 0; for (let i = 0; i < a.length; i += 4) apart += Number(Math.abs(a[i] - b[i]) + Math.abs(a[i + 1] - b[i + 1]) + Math.abs(a[i + 2] - b[i + 2]) > 60); return apart / (a.length / 4) < 0.004; };
-  view.resize(); view.draw();
-  const moves = [[30, 20], [150, 0], [90, 90], [-40, 260], [-400, -30], [7, -180], [-90, 0], [-90, 0], [-90, 0], [600, 900], [-600, -900]];
-  for (const [dx, dy] of moves) {
-    map.pan(dx, dy); await frame();
-    const moved = seen();
-    view.readTheme(); view.resize(); view.draw();
-    if (!alike(moved, seen())) wrong.push([dx, dy]);
-    await frame();
-  }
-  return wrong;
-}"""  # noqa: E501
-
-
 def test_step_free_seats_are_found_with_the_companions_seat_beside_them(fan: Page, site: Site) -> None:
     enter(fan, site)
     before = fan.locator("#list button").count()
@@ -145,7 +71,7 @@ def test_the_price_filter_leaves_what_is_cheap_enough_in_list_map_and_best(fan: 
     fan.locator("#price").focus()
     fan.keyboard.press("Home")
     cheapest = fan.evaluate("Math.min(...window.frontrow.model.doc.tiers.map((tier) => tier.price))")
-    assert fan.evaluate("window.frontrow.map.view.options.maxPrice") == cheapest
+    assert fan.evaluate("window.frontrow.model.maxPrice") == cheapest
     assert fan.locator("#price").get_attribute("aria-valuetext") == f"€{cheapest // 100}"
     assert 0 < fan.locator("#list button").count() < before
     fan.get_by_role("button", name="Find best seats").click()

@@ -63,3 +63,23 @@ def test_a_check_reads_few_records_of_a_long_log(redis_url: str) -> None:
         half_us = T0_US + quota.period_us + held // 2
         assert commands(held // 4, half_us) <= 32, "half of the log has left"
     store.close()
+
+
+def test_refusals_of_a_log_of_any_costs_are_exact_and_read_few_records(redis_url: str) -> None:
+    loose, tight = Quota(10_000, 3600 * S, "sliding_log"), Quota(300, 3600 * S, "sliding_log")
+    rng, now_us, times = random.Random(5), T0_US, []
+    store, refusing = open_log(redis_url, loose), open_log(redis_url, tight)
+    for _ in range(700):
+        now_us += rng.randrange(1, S)
+        cost = rng.choice((1, 1, 2, 5))
+        ask(store, cost, now_us)
+        times += [now_us] * cost
+    with redis.Redis.from_url(redis_url) as client:
+        for cost in (1, 2, 3, 10, 57, 100, 211, 299, 300):
+            client.config_resetstat()
+            verdict, _ = sliding_log(tight, times, now_us, cost)
+            assert not verdict.allowed
+            assert ask(refusing, cost, now_us)[3:6] == (0, *verdict[2:4])  # type: ignore[index]
+            assert client.info("commandstats")["cmdstat_getrange"]["calls"] <= 6
+    store.close()
+    refusing.close()

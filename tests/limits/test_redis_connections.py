@@ -9,15 +9,21 @@ import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import hiredis
 import pytest
 import redis
 import redis.asyncio
 
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
-from frontrow.limits import Decision, Limiter, Quota
+from frontrow.limits import Decision, Limiter, Quota, Rule
+from frontrow.limits.stats import Stats
+from frontrow.limits.stores import redis_blocking
+from frontrow.limits.stores.protocol import QuotaSlot, StoreRequest
+from frontrow.limits.stores.redis import RedisStore
 from frontrow.limits.stores.redis_source import RedisSource
 from tests.support.servers import Cluster, Sentinel, Valkey, free_port
 from tests.support.tls_proxy import TlsProxy
@@ -126,6 +132,36 @@ def test_a_starved_process_is_not_a_store_that_is_down(
     assert limiter.stats.store_errors == 0
     assert sum(answer.allowed for answer in answers) == 100
     assert {answer.source for answer in answers} == {"store"}
+
+
+@pytest.mark.parametrize(("stretch", "bounds_s"), [(1.5, (0.025, 0.028)), (20.0, (0.5, 0.51))])
+def test_waking_a_little_late_does_not_prolong_a_wait(
+    monkeypatch: pytest.MonkeyPatch, stretch: float, bounds_s: tuple[float, float]
+) -> None:
+    """A timer is always a little late. Only a thread that was kept from running for longer has waited less."""
+    now_s = 100.0
+
+    def wait(seconds: float) -> bool:
+        nonlocal now_s
+        now_s += stretch * seconds
+        return False
+
+    monkeypatch.setattr(redis_blocking, "time", SimpleNamespace(monotonic=lambda: now_s))
+    assert not redis_blocking.wait_running_time(wait, 0.025)
+    assert bounds_s[0] <= now_s - 100.0 <= bounds_s[1]
+
+
+@pytest.mark.parametrize("key", ["user:42", "a b", "Zoë", "", "x" * 300, b"=\x00"])
+@pytest.mark.parametrize("algorithm", ["sliding_counter", "token_bucket", "sliding_log"])
+def test_the_written_frame_is_the_command(redis_url: str, key: str | bytes, algorithm: str) -> None:
+    quotas = [Quota(5, 60_000_000, algorithm), Quota(7, 3_600_000_000, algorithm)]
+    slots = [QuotaSlot(Rule(f"r{at}", quota), "", quota) for at, quota in enumerate(quotas)]
+    store = RedisStore(redis_url, slots, Stats([]))
+    plain = StoreRequest((1,), (key,))
+    for requests in ([plain], [plain._replace(cost=2)], [plain, plain], [StoreRequest((0, 1), (key, key))]):
+        for with_source in (False, True):
+            words = store.command(requests, with_source=with_source)
+            assert store.frame(requests, with_source=with_source) == hiredis.pack_command(words)
 
 
 async def test_limiters_at_one_url_share_their_connections(own_valkey: Valkey) -> None:

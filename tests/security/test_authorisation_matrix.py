@@ -136,6 +136,7 @@ ROWS = {
     "resume_sale": "staff:sales:control",
     "cancel_event": "staff:sales:control",
     "get_cancellation": "staff:events:read",
+    "get_report": "staff:figures:read",
     "get_figures": "staff:figures:read",
     "get_figures_csv": "staff:figures:read",
     "get_series": "staff:figures:read",

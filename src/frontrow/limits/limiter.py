@@ -70,10 +70,9 @@ class Limiter:
             else open_store(store, self._slots, self._clock, self.stats, on_store_down, deadline_s, store_options)
         )
         self._tag_parts = self._store.tag_parts
-        self._refusal_cache: RefusalCache | None = (
-            getattr(self._store, "refusal_cache", None) if self._uses_whole_key else None
-        )
-        self._cached_refusals = self._refusal_cache.by_key if self._refusal_cache is not None else None
+        cache: RefusalCache | None = getattr(self._store, "refusal_cache", None) if self._uses_whole_key else None
+        self._cached_refusals = cache.by_key if cache is not None else None
+        self._find_refusal = cache.find if cache is not None else _find_nothing
         self._lines = WaitingLines()
         self._install_fast_path()
 
@@ -81,14 +80,20 @@ class Limiter:
 
     def check(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
         """Charge `cost` to every rule, or to none if one of them refuses."""
-        if self._cached_refusals and now_us is None and (refusal := self._find_cached_refusal(key, cost)) is not None:
-            return refusal
+        if self._cached_refusals and now_us is None and type(key) is str:
+            refusal = self._find_refusal(key, cost)
+            if refusal is not None:
+                self.stats.count(refusal)
+                return refusal
         return self._count(self._store.decide(self._request(key, cost, now_us, CHECK)))
 
     async def acheck(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
         """`check` for asyncio."""
-        if self._cached_refusals and now_us is None and (refusal := self._find_cached_refusal(key, cost)) is not None:
-            return refusal
+        if self._cached_refusals and now_us is None and type(key) is str:
+            refusal = self._find_refusal(key, cost)
+            if refusal is not None:
+                self.stats.count(refusal)
+                return refusal
         return self._count(await self._store.adecide(self._request(key, cost, now_us, CHECK)))
 
     def peek(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
@@ -192,15 +197,6 @@ class Limiter:
             tag = pack_parts(key, self._tag_parts, self.rules[0].name)
         return _new(StoreRequest, (slots, keys, cost, now_us, op, tag))  # type: ignore[no-any-return]
 
-    def _find_cached_refusal(self, key: Key, cost: int) -> Decision | None:
-        """A refusal of this key that still holds."""
-        if type(key) is not str or self._refusal_cache is None:
-            return None
-        decision = self._refusal_cache.find(key, cost)
-        if decision is not None:
-            self.stats.count(decision)
-        return decision
-
     def _reservation(self, request: StoreRequest, decision: Decision, charged_us: int) -> Reservation:
         slots = [self._slots[at] for at in request.slots]
         return Reservation(self._store, request, decision, slots, charged_us, self._clock)
@@ -230,6 +226,11 @@ class Limiter:
         prepared = prepare(self._default_slots, self.rules, functools.partial(Limiter.check, self))
         if prepared is not None:
             vars(self).update(check=prepared.check, acheck=prepared.acheck)
+
+
+def _find_nothing(_key: str, _cost: int) -> Decision | None:
+    """In place of a cache of refusals."""
+    return None
 
 
 def _wrong_tier(rule: Rule, tier: Any) -> InvalidKey:

@@ -55,13 +55,14 @@ class Stats:
         self._followed.append(counts)
 
     def count(self, decision: Decision, shadowed: Sequence[str] = ()) -> None:
-        of_rule = self._own.get(decision.rule)
+        allowed, rule, _, _, _, _, _, source = decision
+        of_rule = self._own.get(rule)
         if of_rule is not None:
-            if decision.allowed:
+            if allowed:
                 of_rule.allowed += 1
             else:
                 of_rule.refused += 1
         for name in shadowed:
             self._own[name].shadow_refused += 1
-        if decision.source != "store":
-            self.degraded[decision.source] += 1
+        if source != "store":
+            self.degraded[source] += 1

@@ -32,6 +32,7 @@ NS_PER_S = 1_000_000_000
 QUOTA_EXCEEDED = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 REDUCED_CAPACITY = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 _INTS = tuple(b"%d" % number for number in range(4096))
+_UNTIL = tuple(b";t=" + number for number in _INTS)
 _KNOWN = len(_INTS)
 
 
@@ -80,7 +81,7 @@ class HeaderBuilder:
             raise ConfigError(f"reset must be one of {', '.join(RESETS)}, not {reset!r}", param="reset")
         self._wall_ns = wall_ns if reset == "epoch" else None
         self._ready = {policy.rule: _ready(policy) for policy in (*unannounced, *policies)}
-        self._cached_reset: tuple[int, Field] = (-1, (b"", b""))
+        self._cached_reset: tuple[int, int, Field] = (0, 0, (b"", b""))  # from, to (ns), and the header of that second
         self._policy = (b"ratelimit-policy", b", ".join(_policy(policy, dialect) for policy in policies))
         self.of: Callable[[Decision], list[Field]] = {
             "draft-11": self._of_11,
@@ -95,16 +96,18 @@ class HeaderBuilder:
         remaining = _INTS[left] if left < _KNOWN else b"%d" % left
         # the draft forbids a Retry-After before the end of t, so a refusal gives the same time in both
         until_s = -(-(retry_us or reset_us) // US_PER_S)
-        until = _INTS[until_s] if until_s < _KNOWN else b"%d" % until_s
-        reset_s = -(-(reset_us * 1000 + (self._wall_ns() if self._wall_ns is not None else 0)) // NS_PER_S)
-        cached_reset = self._cached_reset
-        if cached_reset[0] != reset_s:  # many requests of one second share the same reset time
-            cached_reset = self._cached_reset = (reset_s, (b"x-ratelimit-reset", b"%d" % reset_s))
+        until = _UNTIL[until_s] if until_s < _KNOWN else b";t=%d" % until_s
+        reset_ns = reset_us * 1000 if self._wall_ns is None else reset_us * 1000 + self._wall_ns()
+        from_ns, to_ns, reset = self._cached_reset
+        if not from_ns < reset_ns <= to_ns:  # many requests of one second share the same reset time
+            reset_s = -(-reset_ns // NS_PER_S)
+            reset = (b"x-ratelimit-reset", b"%d" % reset_s)
+            self._cached_reset = ((reset_s - 1) * NS_PER_S, reset_s * NS_PER_S, reset)
         return [
             limit,
             (b"x-ratelimit-remaining", remaining),
-            cached_reset[1],
-            (b"ratelimit", start + remaining + b";t=" + until),
+            reset,
+            (b"ratelimit", start + remaining + until),
             self._policy,
         ]
 

@@ -109,6 +109,7 @@ DEF COUNTER = 2
 DEF QUEUE = 5
 
 cdef int64_t DAY = 86_400_000_000
+cdef int64_t LOW_HALF = 0xFFFFFFFF  # as a literal it would be a Python object
 
 cdef struct Ring:  # times of one key's log, oldest first from head
     int64_t* times
@@ -117,7 +118,7 @@ cdef struct Ring:  # times of one key's log, oldest first from head
     int64_t count
 
 cdef struct Entry:
-    PyObject* key
+    uint64_t marked  # the key's address, with bits of its hash in the three lowest, which no address of an object uses
     int64_t a
     int64_t b
 
@@ -182,16 +183,26 @@ cdef inline int64_t home_of(Table* table, Py_hash_t hashed) noexcept nogil:
     return <int64_t>((<uint64_t>hashed * <uint64_t>0x9E3779B97F4A7C15) >> 20) & table.mask
 
 
+cdef inline uint64_t mark(PyObject* key, Py_hash_t hashed) noexcept nogil:
+    """The key's address with bits of its hash. Two keys whose bits differ need not be read to be told apart."""
+    return <uint64_t>key | (<uint64_t>hashed >> 61)
+
+
+cdef inline PyObject* key_of(Entry* entry) noexcept nogil:
+    return <PyObject*>(entry.marked & ~<uint64_t>7)
+
+
 cdef inline Entry* entry_of(Table* table, PyObject* key, Py_hash_t hashed) except NULL:
     """The entry of `key`, or the empty entry where it would go."""
     cdef int64_t at = home_of(table, hashed)
+    cdef uint64_t marked = mark(key, hashed)
     cdef Entry* entry
     while True:  # ends: tables are never more than two thirds full
         entry = &table.entries[at]
-        if entry.key == NULL or entry.key == key:
+        if entry.marked == 0 or entry.marked == marked:
             return entry
-        if Py_TYPE(entry.key) == Py_TYPE(key) and PyObject_Hash(<object>entry.key) == hashed:
-            if PyObject_RichCompareBool(entry.key, key, Py_EQ):
+        if (entry.marked ^ marked) & 7 == 0 and Py_TYPE(key_of(entry)) == Py_TYPE(key):
+            if PyObject_Hash(<object>key_of(entry)) == hashed and PyObject_RichCompareBool(key_of(entry), key, Py_EQ):
                 return entry
         at = (at + 1) & table.mask
 
@@ -200,20 +211,22 @@ cdef inline Entry* find(Table* table, PyObject* key, Py_hash_t hashed) except? N
     if table.used == 0:
         return NULL
     cdef Entry* entry = entry_of(table, key, hashed)
-    return NULL if entry.key == NULL else entry
+    return NULL if entry.marked == 0 else entry
 
 
 cdef int grow(Table* table) except -1:
     cdef int64_t size = 64 if table.mask < 0 else 2 * (table.mask + 1)
     cdef Table bigger
+    cdef PyObject* key
     cdef int64_t at
     bigger.entries = <Entry*>frontrow_zeroed(size * sizeof(Entry))
     if bigger.entries == NULL:
         raise MemoryError()
     bigger.mask = size - 1
     for at in range(table.mask + 1):
-        if table.entries[at].key != NULL:
-            entry_of(&bigger, table.entries[at].key, PyObject_Hash(<object>table.entries[at].key))[0] = table.entries[at]
+        if table.entries[at].marked:
+            key = key_of(&table.entries[at])
+            entry_of(&bigger, key, PyObject_Hash(<object>key))[0] = table.entries[at]
     frontrow_free(table.entries, (table.mask + 1) * sizeof(Entry))
     table.entries = bigger.entries
     table.mask = bigger.mask
@@ -225,14 +238,14 @@ cdef int remove(Table* table, Entry* entry) except -1:
     cdef int64_t gap = entry - table.entries
     cdef int64_t at = (gap + 1) & table.mask
     cdef int64_t home
-    cdef PyObject* key = entry.key
-    while table.entries[at].key != NULL:
-        home = home_of(table, PyObject_Hash(<object>table.entries[at].key))
+    cdef PyObject* key = key_of(entry)
+    while table.entries[at].marked:
+        home = home_of(table, PyObject_Hash(<object>key_of(&table.entries[at])))
         if ((at - home) & table.mask) >= ((at - gap) & table.mask):
             table.entries[gap] = table.entries[at]
             gap = at
         at = (at + 1) & table.mask
-    table.entries[gap].key = NULL
+    table.entries[gap].marked = 0
     table.used -= 1
     Py_XDECREF(key)
     return 0
@@ -241,10 +254,11 @@ cdef int remove(Table* table, Entry* entry) except -1:
 cdef Entry* insert(Table* table, object key) except NULL:
     if 3 * (table.used + 1) > 2 * (table.mask + 1):
         grow(table)
-    cdef Entry* entry = entry_of(table, <PyObject*>key, PyObject_Hash(key))
-    if entry.key == NULL:
+    cdef Py_hash_t hashed = PyObject_Hash(key)
+    cdef Entry* entry = entry_of(table, <PyObject*>key, hashed)
+    if entry.marked == 0:
         Py_INCREF(key)
-        entry.key = <PyObject*>key
+        entry.marked = mark(<PyObject*>key, hashed)
         table.used += 1
     return entry
 
@@ -264,11 +278,11 @@ cdef void free_doomed(QuotaSlot* slot, int64_t keys, int64_t scan) noexcept:
         entry = &table.entries[table.cursor]
         table.cursor += 1
         scan -= 1
-        if entry.key != NULL:
+        if entry.marked:
             if slot.algorithm == LOG:
                 release_ring(entry.a)
-            Py_XDECREF(entry.key)
-            entry.key = NULL
+            Py_XDECREF(key_of(entry))
+            entry.marked = 0
             table.used -= 1
             keys -= 1
     if table.cursor > table.mask:
@@ -365,7 +379,7 @@ cdef void judge_counter(QuotaSlot* q, bint seen, int64_t now, int64_t cost, Verd
     cdef int64_t start = window_start(q, seen, now, v)
     cdef int64_t then = v.a if seen else start
     cdef int64_t prev = v.b >> 32 if seen else 0
-    cdef int64_t cur = v.b & 0xFFFFFFFF if seen else 0
+    cdef int64_t cur = v.b & LOW_HALF if seen else 0
     cdef int64_t width = q.width, left, room, opens
     v.moved = then - start > 2 * q.period
     if then > start and not v.moved:
@@ -551,7 +565,7 @@ cdef void sample(QuotaSlot* slot, Table* table, int64_t now, Candidate* best) no
         table.cursor = (table.cursor + 1) & table.mask
         entry = &table.entries[table.cursor]
         scanned += 1
-        if entry.key == NULL:
+        if entry.marked == 0:
             continue
         looked += 1
         v.a, v.b = entry.a, entry.b
@@ -580,6 +594,7 @@ cdef int make_room(QuotaSlot* slot, int64_t now) except -1:
 
 # -- the store ---------------------------------------------------------------------------------------------------------
 
+@cython.final
 cdef class CompiledStore:
     """Exact under any number of threads. Holds at most `max_keys` keys per quota."""
 
@@ -648,12 +663,16 @@ cdef class CompiledStore:
         """The check of `rules`, whose quotas are in `slots`. `fallback` decides what is unusual."""
         return CompiledCheck(self, slots, rules, fallback)
 
-    cdef int fetch_early(self, int which, PyObject* key) except -1:
-        """Let the processor fetch the entry of `key` while the clock is read."""
+    cdef Py_hash_t fetch_early(self, int which, PyObject* key) except -1:
+        """Let the processor fetch the entry of `key` while the clock is read. Returns the key's hash."""
         cdef Table* young = &self.slots[which].young
+        cdef Py_hash_t hashed = PyObject_Hash(<object>key)
+        cdef Entry* entry
         if young.mask >= 0:
-            frontrow_prefetch(&young.entries[home_of(young, PyObject_Hash(<object>key))])
-        return 0
+            entry = &young.entries[home_of(young, hashed)]
+            frontrow_prefetch(entry)
+            frontrow_prefetch(&entry.b)  # an entry may lie across two lines of the cache
+        return hashed
 
     cdef int64_t read_clock(self) except? -1:
         if self.system_clock:
@@ -663,6 +682,7 @@ cdef class CompiledStore:
     def decide(self, request):
         """Charge every rule of `request` or none, in one step."""
         cdef PyObject* keys[MAX_RULES]
+        cdef Py_hash_t hashes[MAX_RULES]
         cdef int which[MAX_RULES]
         cdef int64_t mask = 0
         cdef int at, count = len(request.slots)
@@ -671,8 +691,9 @@ cdef class CompiledStore:
         request_slots = request.slots
         for at in range(count):
             keys[at] = PyTuple_GET_ITEM(request_keys, at)
+            hashes[at] = PyObject_Hash(<object>keys[at])
             which[at] = request_slots[at]
-        decision = self.decide_slots(count, which, keys, request.cost, now, request.op, &mask, False)
+        decision = self.decide_slots(count, which, keys, hashes, request.cost, now, request.op, &mask, False)
         shadowed = tuple([at for at in range(count) if mask >> at & 1]) if mask else ()
         return StoreResult(decision, shadowed)
 
@@ -685,9 +706,8 @@ cdef class CompiledStore:
     async def aclose(self):
         """Nothing to close."""
 
-    cdef int find_state(self, QuotaSlot* slot, PyObject* key, Verdict* v) except -1:
+    cdef int find_state(self, QuotaSlot* slot, PyObject* key, Py_hash_t hashed, Verdict* v) except -1:
         """Fill in v.found, v.in_old, v.a and v.b."""
-        cdef Py_hash_t hashed = PyObject_Hash(<object>key)
         v.in_old = False
         v.found = find(&slot.young, key, hashed)
         if v.found == NULL:
@@ -711,7 +731,16 @@ cdef class CompiledStore:
         return 0
 
     cdef object decide_slots(
-        self, int count, int* which, PyObject** keys, int64_t cost, int64_t now, int op, int64_t* mask, bint counting
+        self,
+        int count,
+        int* which,
+        PyObject** keys,
+        Py_hash_t* hashes,
+        int64_t cost,
+        int64_t now,
+        int op,
+        int64_t* mask,
+        bint counting,
     ):
         cdef Verdict verdicts[MAX_RULES]
         cdef int64_t before_a[MAX_RULES]
@@ -727,7 +756,7 @@ cdef class CompiledStore:
             if op != PEEK_OP:  # a look ahead must not age the other keys
                 advance_generation(slot, now)
             v.a = v.b = 0
-            self.find_state(slot, keys[at], v)
+            self.find_state(slot, keys[at], hashes[at], v)
             if op > PEEK_OP:
                 if op == REFUND_OP:
                     self.return_units(slot, keys[at], v, now, cost)
@@ -736,7 +765,7 @@ cdef class CompiledStore:
                 elif op == RESET_OP:
                     self.forget_state(slot, v)
                 v.a = v.b = 0
-                self.find_state(slot, keys[at], v)
+                self.find_state(slot, keys[at], hashes[at], v)
             before_a[at], before_b[at] = v.a, v.b
             judge(slot, v.found != NULL, now, 1 if op > PEEK_OP else cost, v)
             if not v.allowed:
@@ -766,7 +795,7 @@ cdef class CompiledStore:
         if slot.algorithm == FIXED:
             v.b = v.b - cost if v.b > cost else 0
         elif slot.algorithm == COUNTER:
-            prev, cur = v.b >> 32, v.b & 0xFFFFFFFF
+            prev, cur = v.b >> 32, v.b & LOW_HALF
             if cost > cur:
                 prev = prev - (cost - cur) if prev > cost - cur else 0
             cur = cur - cost if cur > cost else 0
@@ -837,23 +866,25 @@ cdef class CompiledStore:
         _set(decision, 2, <object>PyTuple_GET_ITEM(self.limits, which[chosen]))
         _set(decision, 3, PyLong_FromLongLong(verdicts[chosen].remaining))
         _set(decision, 4, PyLong_FromLongLong(verdicts[chosen].reset))
-        _set(decision, 5, PyLong_FromLongLong(retry))
-        _set(decision, 6, PyLong_FromLongLong(delay))
+        _set(decision, 5, PyLong_FromLongLong(retry) if retry else ZERO)
+        _set(decision, 6, PyLong_FromLongLong(delay) if delay else ZERO)
         _set(decision, 7, STORE)
         return decision
 
 
 cdef object STORE = "store"
+cdef object ZERO = 0
 cdef object ONE = 1
 
 
-cdef inline void _set(object decision, Py_ssize_t at, object value):
+cdef inline void _set(object decision, Py_ssize_t at, object value) noexcept:
     Py_INCREF(value)  # SET_ITEM takes over a reference
     PyTuple_SET_ITEM(decision, at, value)
 
 
 # -- prepared checks ----------------------------------------------------------------------------------------------------
 
+@cython.final
 cdef class CompiledCheck:
     """`Limiter.check` for rules that are known beforehand. Packs the parts of a mapping as keys.pack_parts does.
 
@@ -898,6 +929,7 @@ cdef class CompiledCheck:
 
     cdef object decide(self, key, cost, now_us):
         cdef PyObject* keys[MAX_RULES]
+        cdef Py_hash_t hashes[MAX_RULES]
         cdef int64_t units, now, mask = 0
         cdef int at, made = 0
         if <PyObject*>cost == <PyObject*>ONE:
@@ -916,9 +948,9 @@ cdef class CompiledCheck:
                     keys[at] = <PyObject*>key
                 else:
                     keys[at] = <PyObject*>self.everybody
-                self.store.fetch_early(self.which[at], keys[at])
+                hashes[at] = self.store.fetch_early(self.which[at], keys[at])
             now = self.store.read_clock() if now_us is None else now_us
-            return self.store.decide_slots(self.count, self.which, keys, units, now, CHECK_OP, &mask, True)
+            return self.store.decide_slots(self.count, self.which, keys, hashes, units, now, CHECK_OP, &mask, True)
         if not PyDict_CheckExact(key) or not self.takes_parts:
             return self.fallback(key, cost, now_us)
         try:
@@ -927,9 +959,9 @@ cdef class CompiledCheck:
                 made += 1
                 if keys[at] == NULL:
                     return self.fallback(key, cost, now_us)
-                self.store.fetch_early(self.which[at], keys[at])
+                hashes[at] = self.store.fetch_early(self.which[at], keys[at])
             now = self.store.read_clock() if now_us is None else now_us
-            return self.store.decide_slots(self.count, self.which, keys, units, now, CHECK_OP, &mask, True)
+            return self.store.decide_slots(self.count, self.which, keys, hashes, units, now, CHECK_OP, &mask, True)
         finally:
             for at in range(made):
                 Py_XDECREF(keys[at])

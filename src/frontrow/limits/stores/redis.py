@@ -52,10 +52,10 @@ class RedisStore:
 
     def send(self, connection: Any, requests: Sequence[StoreRequest], left_s: float) -> Sequence[StoreResult]:
         """Decide requests over a blocking connection that has `left_s` for each command."""
-        groups = self.split(requests)
-        if len(groups) == 1:
-            reply = connection.call(left_s, self.command(requests, with_source=False))
+        if connection.takes_frames:
+            reply = connection.call(left_s, self.frame(requests, with_source=False))
             return self._read_or_resend(connection, requests, reply, left_s)
+        groups = self.split(requests)
         parts = [[requests[at] for at in ats] for ats in groups]
         commands = [self.command(part, with_source=False) for part in parts]
         replies = connection.call_all(left_s, commands)
@@ -70,10 +70,11 @@ class RedisStore:
     ) -> Sequence[StoreResult]:
         """The results of one command. It is sent again with the script's source if the server does not know it."""
         if isinstance(reply, hiredis.ReplyError) and str(reply).startswith("NOSCRIPT"):
-            reply = connection.call(left_s, self.command(requests, with_source=True))
+            write = self.frame if connection.takes_frames else self.command
+            reply = connection.call(left_s, write(requests, with_source=True))
         if isinstance(reply, hiredis.ReplyError):
             raise ConnectionLost(str(reply))
-        return self.read_reply(requests, reply)
+        return self._script.read_reply(requests, reply)
 
     # -- the script ----------------------------------------------------------------------------------------------
 
@@ -81,6 +82,11 @@ class RedisStore:
         """The words of the call that decides `requests`."""
         script, arguments = self._script.call(requests)
         return ("EVAL", script.source, *arguments) if with_source else ("EVALSHA", script.sha, *arguments)
+
+    def frame(self, requests: Sequence[StoreRequest], *, with_source: bool) -> bytes:
+        """The call that decides `requests`, as it goes over the wire."""
+        framed = None if with_source else self._script.frame_check(requests)
+        return framed or hiredis.pack_command(self.command(requests, with_source=with_source))
 
     def split(self, requests: Sequence[StoreRequest]) -> Sequence[Sequence[int]]:
         """The positions of requests that one command can decide: all, or on a Cluster those of one hash tag."""

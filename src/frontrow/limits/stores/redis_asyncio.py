@@ -35,6 +35,7 @@ from frontrow.limits.stores.redis_blocking import (
     SLICES,
     TURN_DEADLINES,
     Asker,
+    running_time_s,
 )
 from frontrow.limits.stores.redis_source import RedisSource
 
@@ -61,7 +62,8 @@ class LoopCalls:
         self._turn_s = max(MIN_TURN_S, TURN_DEADLINES * deadline_s)
         self._connection: _Connection | _ClientConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
-        self._slices_left = 0  # of the deadline for connecting
+        self._slice_s = deadline_s / SLICES  # how often to look at an attempt to connect
+        self._slice_began_s = self._connect_left_s = 0.0  # what is left of the deadline for connecting
         self._told_late: set[Asker] = set()  # who was told that connecting takes too long
         self._waiting: deque[Pending] = deque()
         self._sent: Sequence[Pending] = ()  # the requests of the call in flight
@@ -168,14 +170,15 @@ class LoopCalls:
 
     def _connect(self) -> None:
         if self._fails_at_s is None:
-            self._slices_left = SLICES
+            self._connect_left_s = self._deadline_s
             self._watch_connecting()
         if self._connecting is None:
             self._connecting = self.loop.create_task(self._open())
 
     def _watch_connecting(self) -> None:
-        """Look again after a slice of the deadline. A turn of the loop that takes longer counts as one slice."""
-        self._fails_at_s = self.loop.time() + self._deadline_s / SLICES
+        """Look again after a slice of the deadline. A turn of the loop that takes much longer counts as one slice."""
+        self._slice_began_s = self.loop.time()
+        self._fails_at_s = self._slice_began_s + self._slice_s
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self.loop.call_at(self._fails_at_s, self._watch)
@@ -231,12 +234,13 @@ class LoopCalls:
         )
 
     def _look_at_late(self) -> None:
-        """The store has missed its deadline, unless it is still connecting and has slices of it left."""
+        """The store has missed its deadline, unless it is still connecting and has some of it left."""
         self._fails_at_s = None
-        if self._connecting is not None and self._slices_left > 1:
-            self._slices_left -= 1
-            self._watch_connecting()
-            return
+        if self._connecting is not None:
+            self._connect_left_s -= running_time_s(self._slice_s, self.loop.time() - self._slice_began_s)
+            if self._connect_left_s > 0:
+                self._watch_connecting()
+                return
         late = "no connection within the deadline" if self._connecting is not None else "no answer within the deadline"
         pending, self._sent, self._waiting = [*self._sent, *self._waiting], (), deque()
         if self._connecting is not None:  # the attempt goes on; each deadline without a connection is a failure
@@ -310,8 +314,7 @@ class _Connection(asyncio.BufferedProtocol):
 
     def _send_command(self, command: "_Command", *, with_source: bool) -> None:
         self._expected.append(command)
-        words = command.asker.command(command.requests, with_source=with_source)
-        self._write(hiredis.pack_command(words))
+        self._write(command.asker.frame(command.requests, with_source=with_source))
 
     def get_buffer(self, _sizehint: int) -> bytearray:
         return self._buffer

@@ -38,7 +38,7 @@ MAX_WAITING = 10_000
 RETRYABLE = frozenset((CHECK, PEEK))
 READ_BYTES = 65_536
 CLUSTER_THREADS = 8
-SLICES = 16  # of a wait; a slice that took longer than planned counts as long as it was planned
+SLICES = 16  # of a wait
 MAX_STARVED_S = 10.0  # of a wait, however little of it counts
 MIN_TURN_S, TURN_DEADLINES = 1.0, 4  # how long a thread waits for the calls of others before the store counts as down
 NOTHING = object()  # the reader has no whole reply yet
@@ -67,25 +67,37 @@ class Asker(Protocol):
     def command(self, requests: Sequence[StoreRequest], *, with_source: bool) -> tuple[Any, ...]:
         """The words of a call that decides `requests`. With its source, if the server has forgotten the script."""
 
+    def frame(self, requests: Sequence[StoreRequest], *, with_source: bool) -> bytes:
+        """The same call as it goes over the wire."""
+
     def read_reply(self, requests: Sequence[StoreRequest], reply: Any) -> Sequence[StoreResult]: ...
 
     def split(self, requests: Sequence[StoreRequest]) -> Sequence[Sequence[int]]:
         """The positions of requests that one command can decide, command by command."""
 
 
+def running_time_s(planned_s: float, took_s: float) -> float:
+    """What counts of a slice of a wait. If it took twice as long as planned, this thread was not given its turn."""
+    return took_s if took_s < 2 * planned_s else planned_s
+
+
 def wait_running_time(wait: Callable[[float], Any], seconds: float) -> bool:
     """Whether `wait(seconds)` ended in time. Time in which this thread was not given the interpreter does not count."""
-    gives_up_s = time.monotonic() + max(seconds, MAX_STARVED_S)
-    for _ in range(SLICES):
-        if wait(seconds / SLICES):
+    slice_s, left_s = seconds / SLICES, seconds
+    now_s = time.monotonic()
+    gives_up_s = now_s + max(seconds, MAX_STARVED_S)
+    while left_s > 0 and now_s < gives_up_s:
+        if wait(slice_s):
             return True
-        if time.monotonic() >= gives_up_s:
-            break
+        began_s, now_s = now_s, time.monotonic()
+        left_s -= running_time_s(slice_s, now_s - began_s)
     return bool(wait(0.0))
 
 
 class Connection:
     """One connected socket. The kernel bounds its waits where it can, which spares Python a system call each time."""
+
+    takes_frames = True
 
     def __init__(self, sock: Any) -> None:
         self._socket = sock
@@ -97,13 +109,13 @@ class Connection:
         self._wait_s = 0.0
         self._worked = False
 
-    def call(self, left_s: float, words: tuple[Any, ...]) -> Any:
+    def call(self, left_s: float, frame: bytes) -> Any:
         """The reply to one command within `left_s`. An error reply is returned as `hiredis.ReplyError`."""
         if not 0 <= self._wait_s - left_s < 0.001:
             self._limit_wait(left_s)
         answered = False
         try:
-            self._socket.sendall(hiredis.pack_command(words))
+            self._socket.sendall(frame)
             while True:
                 count = self._receive()
                 if not count:
@@ -150,6 +162,8 @@ class Connection:
 
 class ClientConnection:
     """A client that calls by itself, for a Cluster. Threads of its own call it, so that nobody waits too long."""
+
+    takes_frames = False
 
     def __init__(self, client: Any, owned: bool) -> None:
         self._client = client

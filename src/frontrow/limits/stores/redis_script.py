@@ -18,6 +18,8 @@ from hashlib import blake2b, sha1
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+import hiredis
+
 from frontrow.core.clock import US_PER_S
 from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import Decision, Quota
@@ -36,6 +38,7 @@ HASH_TAGS = 64  # hash tags on a Cluster: few enough to share calls, enough to s
 SPARE_MS = 1000  # a state lives this much longer than it matters
 STATES = ("fixed_window", "sliding_log", "sliding_counter", "bucket", "calendar_month")  # each is a file in `lua`
 REPLY = struct.Struct("<7q")  # per request: allowed, rule, remaining, reset, retry, delay, shadow bit mask
+ALLOWED = struct.Struct("<2q")  # the short reply to one check that is allowed without delay: remaining, reset
 TIME = struct.Struct("<q")
 _new: Any = tuple.__new__  # builds a named tuple at half the cost of calling its class
 _SAFE = re.compile(r"[A-Za-z0-9_.:@/-]{1,128}").fullmatch
@@ -67,6 +70,7 @@ class LimitScript:
         self._names_and_limits = [(slot.rule.name, slot.quota.capacity) for slot in slots]
         self._packed_slots = [_pack_slot(slot) for slot in slots]
         self._check_scripts = [_check_script(state_of(slot.quota)) for slot in slots]
+        self._frames = [_frame(*each) for each in zip(self._check_scripts, self._packed_slots, strict=True)]
         self._spec = (
             "".join(str(STATES.index(state_of(slot.quota)) + 1) for slot in slots),
             b"".join(self._packed_slots),
@@ -77,10 +81,12 @@ class LimitScript:
         first = requests[0]
         if len(requests) == 1 and len(first.slots) == 1 and first.op == CHECK:
             [slot], [key] = first.slots, self._keys(first)
-            arguments = [1, key, self._packed_slots[slot], first.cost]
-            return ScriptCall(
-                self._check_scripts[slot], arguments if first.now_us is None else [*arguments, first.now_us]
-            )
+            arguments = [1, key, self._packed_slots[slot]]
+            if first.now_us is not None:
+                arguments += (first.cost, first.now_us)
+            elif first.cost != 1:
+                arguments.append(first.cost)
+            return ScriptCall(self._check_scripts[slot], arguments)
         keys = [key for request in requests for key in self._keys(request)]
         leading = tuple(range(len(first.slots)))
         if all(request.slots == leading and _is_plain(request) for request in requests):
@@ -89,6 +95,15 @@ class LimitScript:
         packed = struct.pack(f"<{len(numbers)}d", *numbers)
         return ScriptCall(decide_script(), [len(keys), *keys, *self._spec, 0, packed])
 
+    def frame_check(self, requests: Sequence[StoreRequest]) -> bytes | None:
+        """The call as it goes over the wire, if it is the most common: one unit of one rule, by the server's clock."""
+        slots, keys, cost, now_us, op, _ = requests[0]
+        if len(requests) > 1 or len(slots) > 1 or cost != 1 or now_us is not None or op != CHECK or self._cluster:
+            return None
+        key = (self._key_starts[slots[0]] + redis_key(keys[0])).encode()
+        before, after = self._frames[slots[0]]
+        return b"%b%d\r\n%b%b" % (before, len(key), key, after)
+
     def _keys(self, request: StoreRequest) -> list[str]:
         tag = "{" + hash_tag(request.tag) + "}" if self._cluster else ""
         starts = self._key_starts
@@ -96,8 +111,12 @@ class LimitScript:
 
     def read_reply(self, requests: Sequence[StoreRequest], reply: bytes) -> list[Any]:
         """The results of `requests`, in their order: a `StoreResult`, or a `ReserveResult` for a RESERVE."""
-        results: list[Any] = []
         names_and_limits = self._names_and_limits
+        if len(reply) == ALLOWED.size:
+            name, capacity = names_and_limits[requests[0].slots[0]]
+            remaining, reset = ALLOWED.unpack(reply)
+            return [_new(StoreResult, (_new(Decision, (True, name, capacity, remaining, reset, 0, 0, "store")), ()))]
+        results: list[Any] = []
         fields = REPLY.iter_unpack(reply[: len(requests) * REPLY.size])  # the server's time may follow
         for request, (allowed, rule, remaining, reset, retry, delay, mask) in zip(requests, fields, strict=True):
             name, capacity = names_and_limits[request.slots[rule - 1]]
@@ -106,6 +125,14 @@ class LimitScript:
             result = _new(StoreResult, (decision, shadowed))
             results.append(result if request.op != RESERVE else ReserveResult(result, TIME.unpack(reply[-8:])[0]))
         return results
+
+
+def _frame(script: Script, packed_slot: bytes) -> tuple[bytes, bytes]:
+    """What comes before the length of the key in a call of `script`, and what comes after the key."""
+    words: Any = ("EVALSHA", script.sha, 1, "", packed_slot)
+    framed: bytes = hiredis.pack_command(words)
+    before, empty_key, after = framed.partition(b"$0\r\n")
+    return before + empty_key[:1], after
 
 
 def _is_plain(request: StoreRequest) -> bool:
@@ -138,15 +165,16 @@ def decide_script() -> Script:
     members = ("slot", "read", "judge", "write", "refund", "charge", "take_back", "header")
     table = f"return {{ {', '.join(f'{name} = {name}' for name in members)} }}"
     algorithms = [f"(function()\nlocal header, charge\n{_lua(state)}{table}\nend)()" for state in STATES]
-    return _script(_lua("arithmetic"), f"local algorithms = {{\n{', '.join(algorithms)}\n}}\n", _lua("decide"))
+    known = f"local algorithms = {{\n{', '.join(algorithms)}\n}}\n"
+    return _script(_lua("division"), _lua("arithmetic"), known, _lua("decide"))
 
 
 @cache
 def _check_script(state: str) -> Script:
     """The script that decides one check of one rule whose state is of this kind."""
     algorithm = _lua(state).partition(GIVING_BACK)[0]
-    parts = (_lua("arithmetic"), _lua("check_time"), _lua(f"fast/{state}"), algorithm, _lua("check_one"))
-    return _script(*parts)
+    before = map(_lua, ("check_time", "division", f"fast/{state}", "arithmetic"))
+    return _script(*before, algorithm, _lua("check_one"))
 
 
 def _lua(name: str) -> str:

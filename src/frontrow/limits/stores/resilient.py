@@ -37,9 +37,10 @@ class SharedStore:
         self.refusal_cache = RefusalCache(clock, stats)
 
     def decide(self, request: StoreRequest) -> StoreResult:
-        cached = self._find_cached(request)
-        if cached is not None:
-            return cached
+        if self.refusal_cache.by_key:
+            cached = self._find_cached(request)
+            if cached is not None:
+                return cached
         if not self.breaker.permits():
             return self._apply_down_policy(request)
         sent_at_us = self._clock()
@@ -47,6 +48,8 @@ class SharedStore:
             result = self._remote.decide(request)
         except StoreDown:
             return self._apply_down_policy(request)
+        if request.op == CHECK and result.decision.allowed:  # nearly always: nothing to remember
+            return result
         return self._remember(request, result, sent_at_us)
 
     async def adecide(self, request: StoreRequest) -> StoreResult:
@@ -66,7 +69,7 @@ class SharedStore:
         return self._remember(request, result, sent_at_us)
 
     def _find_cached(self, request: StoreRequest) -> StoreResult | None:
-        if not self.refusal_cache.by_key or request.op != CHECK or request.now_us is not None:
+        if request.op != CHECK or request.now_us is not None:
             return None
         cached = self.refusal_cache.find(self._cache_key(request), request.cost)
         return None if cached is None else StoreResult(cached)

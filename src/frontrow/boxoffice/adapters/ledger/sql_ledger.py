@@ -18,6 +18,7 @@ from frontrow.boxoffice.adapters.ledger.books.organiser_changes import Organiser
 from frontrow.boxoffice.adapters.ledger.books.payments import SqlPaymentBook
 from frontrow.boxoffice.adapters.ledger.books.people import SqlPeopleBook
 from frontrow.boxoffice.adapters.ledger.books.platform_keys import KeyBook
+from frontrow.boxoffice.adapters.ledger.books.reports import SqlReportBook
 from frontrow.boxoffice.adapters.ledger.books.sales_figures import SqlFiguresBook
 from frontrow.boxoffice.adapters.ledger.books.signups import SqlSignupBook
 from frontrow.boxoffice.adapters.ledger.books.ticket_returns import SqlReturnsBook
@@ -103,6 +104,7 @@ class SqlLedger:
         self.organiser = OrganiserBook(store, line, reads, self.catalogue, due)
         self.figures = SqlFiguresBook(store)
         self.invoices = SqlInvoiceBook(store, line)
+        self.reports = SqlReportBook(store, line)
         self.signups = SqlSignupBook(store, line, self.messages)
         self.dead_letters = DeadLetterBook(store, line)
         self.keys = KeyBook(store, line)

@@ -2,9 +2,9 @@
 --
 -- KEYS[1]    the state
 -- ARGV[1]    the quota slot, packed
--- ARGV[2]    the cost
+-- ARGV[2]    the cost, or nothing: 1
 -- ARGV[3]    now_us, or nothing: the server's clock
--- Reply: as in decide.lua
+-- Reply: as in decide.lua, or only `remaining` and `reset_us` of a check that is allowed without delay (lua/fast)
 
 local q = slot(ARGV[1], 1)
 local a, b, c = read(q, key, packed)

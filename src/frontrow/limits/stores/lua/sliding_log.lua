@@ -9,7 +9,7 @@
 -- State: a = a table of the header's numbers, `stored` (records in the string), `added` (records of this call, flat), and
 -- a charge (`cost` units at `time`) that becomes a record when the state is used next.
 
-local header, RECORD, DROP_FROM, LOOK_BACK = 56, 16, 64, 256
+local header, RECORD, DROP_FROM, LOOK_BACK, BLOCK = 56, 16, 64, 256, 128
 
 local function slot(packed, at)
   local ttl, shadow, limit, period = unpack_('<dddd', packed, at)
@@ -27,11 +27,17 @@ local function read(_, key, packed)
   }
 end
 
--- The time of record `at`, and the units charged before it
-local function log_record(log, at)
+-- The time of record `at`, and the units charged before it. A search from `low` to `high` reads its last steps at once.
+local function log_record(log, at, low, high)
   if at >= log.stored then
     local i = 2 * (at - log.stored)
     return log.added[i + 1], log.added[i + 2]
+  end
+  if low and high - low < BLOCK then
+    if not log.block then
+      log.block, log.block_at = call('GETRANGE', log.key, header + low * RECORD, header + (high + 1) * RECORD - 1), low
+    end
+    return unpack_('<dd', log.block, 1 + (at - log.block_at) * RECORD)
   end
   local from = header + at * RECORD
   return unpack_('<dd', call('GETRANGE', log.key, from, from + RECORD - 1))
@@ -69,13 +75,15 @@ local function first_after(log, bound)
   return found, time, before
 end
 
--- The time of the nth unit counted from record `low`
+-- The time of the nth unit counted from record `low`. If every record is of one unit, it is the first that is looked at
 local function time_of_unit(log, low, time, before, n)
   local high = min(log.tail - 1, low + n - 1)
+  local middle = high
+  log.block = nil
   while low < high do
-    local middle = ceil((low + high) / 2)
-    local at, units = log_record(log, middle)
+    local at, units = log_record(log, middle, low, high)
     if units - before < n then low, time = middle, at else high = middle - 1 end
+    middle = ceil((low + high) / 2)
   end
   return time
 end

@@ -44,6 +44,7 @@ ACTS: Final = {
     "redeliver": N_("Delivery sent again"),
     "test_webhook": N_("Webhook tested"),
     "export": N_("Table exported"),
+    "choose_report_mail": N_("Report by email chosen"),
     "change_seller": N_("Seller changed"),
 }
 ROLE_WORDS: Final = {

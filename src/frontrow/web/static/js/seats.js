@@ -24,9 +24,13 @@ const [doc, states] = await Promise.all([
   fetch(page.map).then((r) => r.json()),
   fetch(`${page.base}/seats.bin`).then((r) => r.arrayBuffer())
 ]);
+/** Let the browser answer and paint before the next piece of work. */
+const breathe = () => new Promise((go) => setTimeout(go));
 const model = new SeatModel(doc);
 model.applySnapshot(states);
+await breathe();
 map.start(model);
+await breathe();
 const grid = new SeatGrid(
   $("#grid"),
   model,
@@ -61,33 +65,36 @@ function note(text, kind = "warn", ...more) {
 const unnote = () => $("#notes").replaceChildren();
 
 /** The sections that have what is asked for. */
-const fitting = () =>
-  model.sections
-    .map((one, s) => ({ one, s }))
-    .filter(({ one }) => one.free && one.low <= maxPrice() && (!stepFree.checked || hasStepFree(one)));
+const fitting = () => model.sections.map((one, s) => ({ one, s })).filter(({ one }) => one.fit);
 /** @param {ReturnType<typeof fitting>} found */
 function countFree(found) {
   $("#count-free").textContent = t("{n} seats in {sections} sections", {
-    n: number(found.reduce((sum, { one }) => sum + one.free, 0)),
+    n: number(found.reduce((sum, { one }) => sum + one.fit, 0)),
     sections: number(found.length)
   });
 }
+/** The lowest price among a section's seats that match. @param {import("./seatmap/model.js").Section} one */
+const lowest = (one) =>
+  Math.min(...doc.tiers.flatMap((/** @type {any} */ tier, /** @type {number} */ n) => (one.fits[n] ? tier.price : [])));
+/** @param {import("./seatmap/model.js").Section} one */
+const freeOf = (one) => ` · ${t("{n} free", { n: number(one.fit) })}`;
+
 function listSections() {
-  const { options } = map.view,
-    most = maxPrice();
+  const most = maxPrice();
   price.setAttribute("aria-valuetext", priceAt(most, model));
   $("#price-now").textContent = priceAt(most, model);
-  if (options.maxPrice !== most || options.stepFree !== stepFree.checked) {
-    options.maxPrice = most;
-    options.stepFree = stepFree.checked;
+  if (model.maxPrice !== most || model.stepFree !== stepFree.checked) {
+    model.filter(most, stepFree.checked);
     map.view.invalidate();
   }
-  const found = fitting().sort((a, b) => a.one.low - b.one.low || b.one.free - a.one.free);
+  const found = fitting()
+    .map((row) => ({ ...row, low: lowest(row.one) }))
+    .sort((a, b) => a.low - b.low || b.one.fit - a.one.fit);
   countFree(found);
   $("#list").replaceChildren(
     ...found
       .slice(0, LIST_MOST)
-      .map(({ one, s }) =>
+      .map(({ one, s, low }) =>
         h(
           "li",
           {},
@@ -99,27 +106,21 @@ function listSections() {
               "span",
               {},
               h("strong", {}, t("Section {section}", { section: one.name })),
-              h("span", { class: "tiny num muted", "data-free": s }, ` · ${t("{n} free", { n: number(one.free) })}`)
+              h("span", { class: "tiny num muted", "data-free": s }, freeOf(one))
             ),
-            h("span", { class: "num" }, priceAt(one.low, model))
+            h("span", { class: "num" }, priceAt(low, model))
           )
         )
       )
   );
 }
-/** @param {import("./seatmap/model.js").Section} one */
-function hasStepFree(one) {
-  for (let i = one.base; i < one.base + one.n; i++)
-    if (model.state[i] === FREE && model.fits(i, Infinity, true)) return true;
-  return false;
-}
 
-/** @param {number} s @param {boolean} [move] take the keyboard there */
-function open(s, move = false) {
+/** @param {number} s @param {boolean} [move] take the keyboard there @param {boolean} [fly] take the map there */
+function open(s, move = false, fly = true) {
   const one = model.sections[s],
     tier = doc.tiers[one.tier];
   opened = s;
-  map.flyTo(s);
+  if (fly) map.flyTo(s);
   $("#sections").hidden = true;
   $("#gridbox").hidden = false;
   $("#grid-title").textContent = t("Section {section}", { section: one.name });
@@ -157,6 +158,7 @@ function areaForm(one) {
 }
 function back() {
   opened = -1;
+  sheet("half");
   grid.close();
   $("#sections").hidden = false;
   $("#gridbox").hidden = true;
@@ -189,7 +191,7 @@ function pick(i) {
 
 /** Show again what changed. @param {number[]} changed */
 function refresh(changed) {
-  map.view.touch(changed);
+  map.update(changed);
   grid.refresh(changed);
   basket();
   if (!counting) counting = window.setTimeout(counts, COUNTS_MS);
@@ -198,7 +200,7 @@ function counts() {
   counting = 0;
   countFree(fitting());
   for (const box of document.querySelectorAll("[data-free]")) {
-    const text = ` · ${t("{n} free", { n: number(model.sections[Number(/** @type {HTMLElement} */ (box).dataset.free)].free) })}`;
+    const text = freeOf(model.sections[Number(/** @type {HTMLElement} */ (box).dataset.free)]);
     if (box.textContent !== text) box.textContent = text;
   }
 }
@@ -325,7 +327,9 @@ function offer(text, wanted) {
 map.addEventListener("seat-pick", (e) => pick(/** @type {CustomEvent} */ (e).detail));
 map.addEventListener("section-pick", (e) => {
   const s = /** @type {CustomEvent} */ (e).detail;
-  if (s !== opened) open(s);
+  if (s !== opened) open(s, false, false);
+  // who picks on the map gets more of it; once it rests, because another size costs a moment
+  if (!model.sections[s].area) map.addEventListener("landed", () => sheet("low"), { once: true });
 });
 map.addEventListener("tip", (e) => {
   const about = /** @type {CustomEvent} */ (e).detail,
@@ -366,6 +370,30 @@ $("#view").addEventListener("click", () => {
     /* private mode */
   }
 });
+const SHEETS = ["low", "half", "high"],
+  SWIPED_PX = 24;
+/** On a phone the list is a sheet over the map's lower part. @param {string} how low, half or high */
+function sheet(how) {
+  $("#seats").dataset.sheet = how;
+  $("#grip").setAttribute("aria-expanded", String(how !== "low"));
+}
+const sheetNow = () => SHEETS.indexOf($("#seats").dataset.sheet ?? "half");
+let swipe = NaN;
+$("#grip").addEventListener("pointerdown", (e) => {
+  swipe = e.clientY;
+  $("#grip").setPointerCapture(e.pointerId);
+});
+$("#grip").addEventListener("pointerup", (e) => {
+  const by = swipe - e.clientY;
+  swipe = NaN;
+  if (Math.abs(by) < SWIPED_PX) return;
+  swipe = by;
+  sheet(SHEETS[Math.min(2, Math.max(0, sheetNow() + Math.sign(by)))]);
+});
+$("#grip").addEventListener("click", () => {
+  if (Number.isNaN(swipe)) sheet(sheetNow() > 0 ? "low" : "half");
+  swipe = NaN;
+});
 for (const button of document.querySelectorAll("[data-zoom]"))
   button.addEventListener("click", () => {
     const how = /** @type {HTMLElement} */ (button).dataset.zoom;
@@ -396,6 +424,7 @@ const feed = new SeatFeed(model, page.base, {
   }
 });
 feed.start();
+await breathe();
 listSections();
 // what tests and the benchmark look at
 Object.assign(window, { frontrow: { model, map, feed, pick, open } });

@@ -33,17 +33,24 @@ export const priced = (minor, fee, currency) =>
     ? t("{price} + {fee} fees", { price: money(minor, currency), fee: money(fee, currency) })
     : money(minor, currency);
 
+/** Making one takes as long as formatting a hundred amounts, so they are kept.
+ * @type {Map<string, {whole: Intl.NumberFormat, exact: Intl.NumberFormat, unit: number}>} */
+const currencies = new Map();
+/** @param {string} currency */
+function formatsOf(currency) {
+  let found = currencies.get(currency);
+  if (!found) {
+    const how = /** @type {const} */ ({ style: "currency", currency, numberingSystem: "latn" }),
+      exact = new Intl.NumberFormat(lang, how),
+      whole = new Intl.NumberFormat(lang, { ...how, maximumFractionDigits: 0 });
+    found = { whole, exact, unit: 10 ** (exact.resolvedOptions().maximumFractionDigits ?? 2) };
+    currencies.set(currency, found);
+  }
+  return found;
+}
+
 /** @param {number} minor the amount in the smallest unit @param {string} currency */
 export function money(minor, currency) {
-  const one = new Intl.NumberFormat(lang, { style: "currency", currency, numberingSystem: "latn" });
-  const digits = one.resolvedOptions().maximumFractionDigits ?? 2,
-    amount = minor / 10 ** digits;
-  return Number.isInteger(amount)
-    ? new Intl.NumberFormat(lang, {
-        style: "currency",
-        currency,
-        numberingSystem: "latn",
-        maximumFractionDigits: 0
-      }).format(amount)
-    : one.format(amount);
+  const { whole, exact, unit } = formatsOf(currency);
+  return (minor % unit ? exact : whole).format(minor / unit);
 }

@@ -1,15 +1,15 @@
 -- The most common case: the bucket was counted under the same quota, time went on, and there is room.
 local packed = call('GET', key)
 if packed and #packed == 32 then
-  local before, debt, counted_unit, counted_capacity = unpack_('<dddd', packed)
-  local ttl, shadow, capacity, life, leak, unit, queue = unpack_('<ddddddd', ARGV[1])
+  local before, debt, counted_unit, counted_capacity = struct.unpack('<dddd', packed)
+  local ttl, shadow, capacity, life, leak, unit, queue = struct.unpack('<ddddddd', ARGV[1])
   if counted_unit == unit and counted_capacity == capacity and before <= now and now - before < life then
-    debt = max(0, debt - (now - before) * leak)
+    debt = debt - (now - before) * leak
+    if debt < 0 then debt = 0 end
     local owed = debt + cost * unit
-    if owed <= capacity * unit then
-      call('PSETEX', key, ttl, pack('<dddd', now, owed, unit, capacity))
-      local delay = queue == 1 and shadow == 0 and -div(-debt, leak) or 0
-      return pack(REPLY, 1, 1, div(capacity * unit - owed, unit), -div(-owed, leak), 0, delay, 0)
+    if owed <= capacity * unit and (queue == 0 or shadow == 1 or debt == 0) then
+      call('PSETEX', key, ttl, struct.pack('<dddd', now, owed, unit, capacity))
+      return struct.pack('<ll', div(capacity * unit - owed, unit), -div(-owed, leak))
     end
   end
 end

@@ -2,22 +2,16 @@
 /** Shows a plan with the fans' own seat map: geometry and prices as they get them, seats kept back greyed. */
 import { $, ask, h } from "../dom.js";
 import "../seatmap/element.js";
-import { BLOCKED, FREE, SOLD, SeatModel } from "../seatmap/model.js";
+import { BLOCKED, SOLD, SeatModel } from "../seatmap/model.js";
 
 /** @param {import("../seatmap/element.js").FrSeatmap} map @param {import("../seatmap/model.js").MapDoc} doc @param {number[]} kept @param {number[]} [taken] */
 export function showPlan(map, doc, kept, taken = []) {
   const model = new SeatModel(doc);
   for (const seat of kept) model.state[seat] = BLOCKED;
   for (const seat of taken) model.state[seat] = SOLD;
-  countFree(model);
+  model.recount();
   map.start(model);
   return model;
-}
-
-/** Count the free seats of every section again. @param {SeatModel} model */
-export function countFree(model) {
-  for (const one of model.sections) one.free = 0;
-  for (let i = 0; i < model.n; i++) if (model.state[i] === FREE) model.sections[model.section[i]].free++;
 }
 
 /** The map of an event with its seats as they are now; null when it cannot be loaded.

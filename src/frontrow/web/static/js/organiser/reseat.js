@@ -5,7 +5,7 @@ import { describe } from "../seatmap/element.js";
 import { BLOCKED, FREE, HELD } from "../seatmap/model.js";
 import { t } from "../words.js";
 import "./desk.js";
-import { countFree, mapOfPage, showSeating } from "./plan.js";
+import { mapOfPage, showSeating } from "./plan.js";
 
 const map = mapOfPage(),
   wanted = Number(map.dataset.count),
@@ -18,7 +18,7 @@ if (seating) {
     if (model.state[i] === FREE && !tiers.has(model.doc.tiers[model.tier[i]].key)) model.state[i] = BLOCKED;
     else if (own.has(model.seat(i).id)) model.state[i] = HELD;
   }
-  countFree(model);
+  model.recount();
   map.view.invalidate();
   map.view.request();
 
@@ -41,7 +41,7 @@ if (seating) {
       model.mine.delete(first);
       changed.push(first);
     }
-    map.view.touch(changed);
+    map.update(changed);
     say(model.mine.has(i) ? describe(model.seat(i)) : t("Removed."));
     show();
   };

@@ -4,7 +4,7 @@ import { $, say } from "../dom.js";
 import { describe } from "../seatmap/element.js";
 import { FREE, SOLD } from "../seatmap/model.js";
 import { tn } from "../words.js";
-import { countFree, mapOfPage, showSeating } from "./plan.js";
+import { mapOfPage, showSeating } from "./plan.js";
 import { rangesOf, seatsOf } from "./ranges.js";
 import "./wizard.js";
 
@@ -18,8 +18,8 @@ if (seating) {
 
   const count = () => tn("{n} seat is withheld.", "{n} seats are withheld.", model.mine.size);
   const show = (/** @type {number[]} */ changed) => {
-    countFree(model);
-    map.view.touch(changed);
+    model.recount();
+    map.update(changed);
     $("#withheld-count").textContent = count();
   };
   const read = () => {

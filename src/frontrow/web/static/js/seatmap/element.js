@@ -1,19 +1,29 @@
 // @ts-check
-/** <fr-seatmap>: pointer, wheel, pinch and keyboard over SeatView. Fires "seat-pick", "section-pick", "tip" and speaks.
+/** <fr-seatmap>: pointer, wheel, pinch and keyboard over SeatView. Fires "seat-pick", "section-pick", "landed",
+ * "tip" and speaks.
  * Whatever can be dragged can be clicked too (zoom buttons), and no target smaller than 22 px is acted upon by touch. */
 import { say } from "../dom.js";
 import { number, priced, t } from "../words.js";
 import { COMPANION, FREE, HELD, RESTRICTED, STEP_FREE } from "./model.js";
-import { SeatView } from "./view.js";
+import { PITCH, SeatView } from "./view.js";
 
 const FLY_MS = 320,
   MAX_ZOOM = 8,
-  MOVED_PX = 6;
+  MOVED_PX = 6,
+  TOUCH_MOVED_PX = 12,
+  TOUCH_SEAT_PX = 22,
+  TOUCH_LANDS_PX = 26,
+  MOUSE_SEAT_PX = 9,
+  MOUSE_LANDS_PX = 20;
 /** @type {Record<string, [number, number]>} */
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
-/** What a seat is like, in words: section, row, seat, price, state. @param {import("./model.js").SeatInfo} seat */
-export function describe(seat) {
+/** Where a seat is, in words. @param {import("./model.js").SeatInfo} seat */
+const whereIs = (seat) =>
+  t("Section {section}, row {row}, seat {seat}", { section: seat.section.name, row: seat.row, seat: seat.number });
+
+/** What a seat costs and is like, in words. @param {import("./model.js").SeatInfo} seat */
+function traits(seat) {
   const state = seat.mine
     ? t("chosen by you")
     : seat.state === FREE
@@ -21,18 +31,19 @@ export function describe(seat) {
       : seat.state === HELD
         ? t("held by someone")
         : t("taken");
-  const extras = [
+  return [
+    priced(seat.tier.price, seat.tier.fee ?? 0, seat.tier.cur),
+    state,
     seat.flags & STEP_FREE ? t("step-free") : "",
     seat.flags & COMPANION ? t("companion seat") : "",
     seat.flags & RESTRICTED ? t("restricted view") : ""
-  ].filter(Boolean);
-  return [
-    t("Section {section}, row {row}, seat {seat}", { section: seat.section.name, row: seat.row, seat: seat.number }),
-    priced(seat.tier.price, seat.tier.fee ?? 0, seat.tier.cur),
-    state,
-    ...extras
-  ].join(", ");
+  ]
+    .filter(Boolean)
+    .join(", ");
 }
+
+/** What a seat is like, in words: section, row, seat, price, state. @param {import("./model.js").SeatInfo} seat */
+export const describe = (seat) => `${whereIs(seat)}, ${traits(seat)}`;
 
 /** @param {import("./model.js").Section} one @param {import("./model.js").SeatModel} model */
 export function priceRange(one, model) {
@@ -59,25 +70,25 @@ export class FrSeatmap extends HTMLElement {
   /** @type {import("./model.js").SeatModel} */ model = /** @type {any} */ (null);
   /** @type {SeatView} */ view = /** @type {any} */ (null);
   /** @type {Map<number, {x: number, y: number}>} */ #pointers = new Map();
-  #moved = 0;
+  #began = { x: 0, y: 0 };
+  #moved = false;
   #pinch = 0;
   #flight = 0;
 
-  /** @param {import("./model.js").SeatModel} model @param {boolean} [heat] */
-  start(model, heat = false) {
+  /** @param {import("./model.js").SeatModel} model */
+  start(model) {
     this.model = model;
     const [base, over] = [document.createElement("canvas"), document.createElement("canvas")];
     for (const canvas of [base, over]) canvas.setAttribute("aria-hidden", "true");
     this.replaceChildren(base, over);
     const view = (this.view = new SeatView(base, over, model));
-    view.options.heat = heat;
-    view.resize();
+    this.#resize();
     view.camera = view.fit();
     view.draw();
     new ResizeObserver(() => {
       const fits = Math.abs(view.camera.k - view.fit().k) < 1e-3;
-      view.resize();
-      if (fits) view.camera = view.fit();
+      this.#resize();
+      view.camera = fits ? view.fit() : view.keepInSight(view.camera);
       view.draw();
     }).observe(this);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
@@ -87,10 +98,28 @@ export class FrSeatmap extends HTMLElement {
     this.#listen();
   }
 
+  /** Measure the map, and what lies over it (siblings with `data-over`): a tall one takes a side, a wide one top or bottom. */
+  #resize() {
+    const { view } = this,
+      box = this.getBoundingClientRect(),
+      inset = { top: 0, right: 0, bottom: 0, left: 0 };
+    view.resize();
+    for (const other of this.parentElement?.querySelectorAll(":scope > [data-over]") ?? []) {
+      const b = other.getBoundingClientRect();
+      if (!b.width || !b.height) continue;
+      if (b.height > b.width && (b.left + b.right) / 2 < (box.left + box.right) / 2) inset.left = b.right - box.left;
+      else if (b.height > b.width) inset.right = box.right - b.left;
+      else if ((b.top + b.bottom) / 2 < (box.top + box.bottom) / 2) inset.top = b.bottom - box.top;
+      else inset.bottom = box.bottom - b.top;
+    }
+    view.inset = inset;
+  }
+
   #listen() {
     this.addEventListener(
       "wheel",
       (e) => {
+        if (e.deltaY > 0 && !e.ctrlKey && this.#wholeShown) return; // nothing to zoom out of: the page may scroll
         e.preventDefault();
         const box = this.getBoundingClientRect();
         this.#zoomAt(Math.exp(-e.deltaY * (e.ctrlKey ? 0.01 : 0.0018)), e.clientX - box.left, e.clientY - box.top);
@@ -100,7 +129,8 @@ export class FrSeatmap extends HTMLElement {
     this.addEventListener("pointerdown", (e) => {
       this.setPointerCapture(e.pointerId);
       this.#pointers.set(e.pointerId, { x: e.clientX, y: e.clientY });
-      this.#moved = 0;
+      this.#moved = this.#pointers.size > 1;
+      this.#began = { x: e.clientX, y: e.clientY };
       this.#land();
     });
     this.addEventListener("pointermove", (e) => {
@@ -112,32 +142,54 @@ export class FrSeatmap extends HTMLElement {
       this.#pointers.delete(e.pointerId);
       this.#pinch = 0;
     });
-    this.addEventListener("pointerleave", () => {
-      this.view.options.hover = -1;
-      this.#tip(null);
-      this.view.request();
-    });
+    this.addEventListener("pointerleave", () => this.#unmark());
     this.addEventListener("keydown", (e) => {
       if (this.#key(e)) e.preventDefault();
     });
-    this.addEventListener("focus", () => {
-      if (this.view.options.focusSection < 0 && this.view.options.focus < 0)
-        say(t("Arrow keys move, Enter opens or picks, Escape shows the whole venue."));
-    });
+    this.addEventListener("focus", () => this.#focused());
+  }
+
+  /** Somebody came with the keyboard: show where they are. */
+  #focused() {
+    const { options } = this.view;
+    if (options.focusSection >= 0 || options.focus >= 0 || !this.matches(":focus-visible")) return;
+    options.focusSection = this.model.sections.findIndex((one) => one.fit > 0);
+    this.view.request();
+    say(t("Arrow keys move, Enter opens or picks, Escape shows the whole venue."));
+  }
+
+  /** Whether the camera shows the whole venue, so that there is nothing to move. */
+  get #wholeShown() {
+    return this.view.camera.k <= this.view.fit().k * 1.001;
+  }
+
+  /** @param {import("./view.js").Camera} camera */
+  #aim(camera) {
+    const { view } = this;
+    view.camera = view.keepInSight(camera);
+    this.#unmark();
+    this.#shareScrolling();
+    view.request();
+  }
+  /** One finger scrolls the page while the map shows everything, if there is a page to scroll. */
+  #shareScrolling() {
+    const root = document.documentElement,
+      page = root.scrollHeight > root.clientHeight + 1 && this.#wholeShown;
+    this.style.touchAction = page ? "pan-y" : "none";
   }
 
   /** @param {number} factor @param {number} sx @param {number} sy */
   #zoomAt(factor, sx, sy) {
-    const { view } = this,
-      k = Math.min(MAX_ZOOM, Math.max(view.fit().k * 0.9, view.camera.k * factor)),
-      q = k / view.camera.k;
-    view.camera = { k, x: sx - (sx - view.camera.x) * q, y: sy - (sy - view.camera.y) * q };
-    this.#tip(null);
-    view.request();
+    const { camera } = this.view,
+      k = Math.min(MAX_ZOOM, Math.max(this.view.fit().k, camera.k * factor)),
+      q = k / camera.k;
+    this.#aim({ k, x: sx - (sx - camera.x) * q, y: sy - (sy - camera.y) * q });
   }
   /** @param {number} factor */
   zoom(factor) {
-    this.#zoomAt(factor, this.view.w / 2, this.view.h / 2);
+    const [x, y] = this.view.middle;
+    this.#land();
+    this.#zoomAt(factor, x, y);
   }
   fit() {
     this.#fly(this.view.fit());
@@ -148,47 +200,75 @@ export class FrSeatmap extends HTMLElement {
   }
   /** @param {number} dx @param {number} dy */
   pan(dx, dy) {
-    const { view } = this;
-    view.camera = { ...view.camera, x: view.camera.x + dx, y: view.camera.y + dy };
-    view.request();
+    const { camera } = this.view;
+    this.#aim({ ...camera, x: camera.x + dx, y: camera.y + dy });
   }
 
   #land() {
     cancelAnimationFrame(this.#flight);
     this.#flight = 0;
   }
-  /** @param {import("./view.js").Camera} to */
-  #fly(to) {
+  /** @param {import("./view.js").Camera} goal */
+  #fly(goal) {
     const { view } = this,
-      from = { ...view.camera },
-      began = performance.now(),
-      long = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : FLY_MS;
+      to = view.keepInSight(goal),
+      from = { ...view.camera };
     this.#land();
-    const middle = (/** @type {import("./view.js").Camera} */ c) => [
-        (view.w / 2 - c.x) / c.k,
-        (view.h / 2 - c.y) / c.k
-      ],
+    this.#unmark();
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
+      this.#aim(to);
+      this.dispatchEvent(new CustomEvent("landed"));
+      return;
+    }
+    const [mx, my] = view.middle,
+      middle = (/** @type {import("./view.js").Camera} */ c) => [(mx - c.x) / c.k, (my - c.y) / c.k],
       [ax, ay] = middle(from),
       [bx, by] = middle(to);
+    let began = 0;
     const step = (/** @type {number} */ now) => {
-      const part = long ? Math.min(1, (now - began) / long) : 1,
+      began ||= now;
+      const part = Math.min(1, (now - began) / FLY_MS),
         eased = 1 - (1 - part) ** 3,
         k = from.k * (to.k / from.k) ** eased;
-      view.camera = { k, x: view.w / 2 - (ax + (bx - ax) * eased) * k, y: view.h / 2 - (ay + (by - ay) * eased) * k };
+      view.camera = part < 1 ? { k, x: mx - (ax + (bx - ax) * eased) * k, y: my - (ay + (by - ay) * eased) * k } : to;
       view.draw();
       this.#flight = part < 1 ? requestAnimationFrame(step) : 0;
+      if (this.#flight) return;
+      this.#shareScrolling();
+      this.dispatchEvent(new CustomEvent("landed"));
     };
-    step(performance.now());
+    this.#flight = requestAnimationFrame(step);
   }
 
-  /** @param {number} s */
-  flyTo(s) {
+  /** Show a section; seats become at least so large that one can be picked, around the spot that was touched.
+   * @param {number} s @param {{wx: number, wy: number}} [at] @param {number} [seatPx] */
+  flyTo(s, at, seatPx = 0) {
     const { view } = this,
-      b = this.model.sections[s].box,
-      pad = 24;
-    const k = Math.min(4.5, (view.w - 2 * pad) / (b[2] - b[0] + 20), (view.h - 2 * pad) / (b[3] - b[1] + 20));
+      one = this.model.sections[s],
+      b = one.box,
+      pad = 28,
+      { top, right, bottom, left } = view.inset,
+      whole = Math.min(
+        4.5,
+        (view.w - left - right - 2 * pad) / (b[2] - b[0] + 20),
+        (view.h - top - bottom - 2 * pad) / (b[3] - b[1] + 20)
+      ),
+      k = Math.max(view.fit().k, whole, one.area ? 0 : seatPx / PITCH),
+      near = k > whole && at,
+      [mx, my] = view.middle;
     view.options.focusSection = s;
-    this.#fly({ k, x: view.w / 2 - ((b[0] + b[2]) / 2) * k, y: view.h / 2 - ((b[1] + b[3]) / 2) * k });
+    this.#fly({
+      k,
+      x: mx - (near ? at.wx : (b[0] + b[2]) / 2) * k,
+      y: my - (near ? at.wy : (b[1] + b[3]) / 2) * k
+    });
+  }
+
+  /** Seats changed: paint them again, and say the new state of the one that is described. @param {number[]} changed */
+  update(changed) {
+    this.view.touch(changed);
+    const { hover, hoverSection } = this.view.options;
+    if (hover >= 0 ? changed.includes(hover) : hoverSection >= 0) this.#describe();
   }
 
   /** @param {PointerEvent} e */
@@ -203,21 +283,29 @@ export class FrSeatmap extends HTMLElement {
   /** @param {PointerEvent} e */
   #hover(e) {
     const { view, model } = this,
+      { options } = view,
       { wx, wy } = this.#world(e),
       seat = view.showsSeats ? model.hit(wx, wy, 6) : -1,
       section = seat < 0 ? model.hitSection(wx, wy) : -1;
-    if (seat === view.options.hover && section === view.options.focusSection) return;
-    view.options.hover = seat;
-    view.options.focusSection = section;
-    if (seat >= 0)
+    if (this.flying || (seat === options.hover && section === options.hoverSection)) return;
+    options.hover = seat;
+    options.hoverSection = section;
+    this.#describe();
+    view.request();
+  }
+  /** The tip beside what the mouse is over; none where that is gone. */
+  #describe() {
+    const { view, model } = this,
+      { hover, hoverSection } = view.options;
+    if (hover >= 0)
       this.#tip({
-        x: model.x[seat],
-        y: model.y[seat],
-        title: this.#seatTitle(seat),
-        text: describe(model.seat(seat)).split(", ").slice(3).join(", ")
+        x: model.x[hover],
+        y: model.y[hover],
+        title: this.#seatTitle(hover),
+        text: traits(model.seat(hover))
       });
-    else if (section >= 0 && (!view.showsSeats || model.sections[section].area)) {
-      const one = model.sections[section];
+    else if (hoverSection >= 0 && (!view.showsSeats || model.sections[hoverSection].area)) {
+      const one = model.sections[hoverSection];
       this.#tip({
         x: one.cx,
         y: one.cy,
@@ -225,7 +313,14 @@ export class FrSeatmap extends HTMLElement {
         text: describeSection(one, model).split(", ").slice(1).join(", ")
       });
     } else this.#tip(null);
-    view.request();
+  }
+  /** Nothing is under the mouse any more. */
+  #unmark() {
+    const { options } = this.view;
+    if (options.hover < 0 && options.hoverSection < 0) return;
+    options.hover = options.hoverSection = -1;
+    this.#tip(null);
+    this.view.request();
   }
   /** @param {number} i */
   #seatTitle(i) {
@@ -247,8 +342,8 @@ export class FrSeatmap extends HTMLElement {
   #drag(e) {
     const at = /** @type {{x: number, y: number}} */ (this.#pointers.get(e.pointerId)),
       dx = e.clientX - at.x,
-      dy = e.clientY - at.y;
-    this.#moved += Math.abs(dx) + Math.abs(dy);
+      dy = e.clientY - at.y,
+      slop = e.pointerType === "mouse" ? MOVED_PX : TOUCH_MOVED_PX;
     at.x = e.clientX;
     at.y = e.clientY;
     if (this.#pointers.size === 2) {
@@ -257,36 +352,28 @@ export class FrSeatmap extends HTMLElement {
         box = this.getBoundingClientRect();
       if (this.#pinch) this.#zoomAt(apart / this.#pinch, (a.x + b.x) / 2 - box.left, (a.y + b.y) / 2 - box.top);
       this.#pinch = apart;
-    } else if (this.#moved > 4) {
-      this.#tip(null);
-      this.pan(dx, dy);
+    } else if (this.#moved) this.pan(dx, dy);
+    else if (Math.hypot(e.clientX - this.#began.x, e.clientY - this.#began.y) > slop) {
+      this.#moved = true;
+      this.pan(e.clientX - this.#began.x, e.clientY - this.#began.y);
     }
   }
 
   /** @param {PointerEvent} e */
   #up(e) {
-    this.#pointers.delete(e.pointerId);
+    if (!this.#pointers.delete(e.pointerId)) return;
     this.#pinch = 0;
-    if (this.#moved > MOVED_PX) return;
+    if (this.#moved) return;
     const { view, model } = this,
-      { wx, wy } = this.#world(e),
-      section = model.hitSection(wx, wy),
-      coarse = e.pointerType !== "mouse";
-    if (section >= 0 && (!view.showsSeats || model.sections[section].area)) {
-      this.flyTo(section);
+      at = this.#world(e),
+      coarse = e.pointerType !== "mouse",
+      section = model.hitSection(at.wx, at.wy),
+      seat = view.seatPx >= (coarse ? TOUCH_SEAT_PX : MOUSE_SEAT_PX) ? model.hit(at.wx, at.wy, 6) : -1;
+    if (seat >= 0) this.#pick(seat);
+    else if (section >= 0 && (model.sections[section].area || view.seatPx < MOUSE_LANDS_PX)) {
       this.#open(section);
-      return;
+      this.flyTo(section, at, coarse ? TOUCH_LANDS_PX : view.showsSeats ? MOUSE_LANDS_PX : MOUSE_SEAT_PX);
     }
-    if (view.seatPx < (coarse ? 22 : 9)) {
-      const k = (coarse ? 26 : 20) / 9;
-      if (section >= 0) {
-        this.#fly({ k, x: view.w / 2 - wx * k, y: view.h / 2 - wy * k });
-        this.#open(section);
-      }
-      return;
-    }
-    const i = model.hit(wx, wy, 6);
-    if (i >= 0) this.#pick(i);
   }
   /** @param {number} i */
   #pick(i) {
@@ -306,6 +393,7 @@ export class FrSeatmap extends HTMLElement {
     if (e.ctrlKey || e.metaKey || e.altKey) return false;
     if (e.key === "+" || e.key === "=") this.zoom(1.5);
     else if (e.key === "-") this.zoom(1 / 1.5);
+    else if (e.key === "Escape" && (view.options.hover >= 0 || view.options.hoverSection >= 0)) this.#unmark();
     else if (e.key === "0" || e.key === "Escape") {
       this.fit();
       view.options.focus = -1;
@@ -338,7 +426,8 @@ export class FrSeatmap extends HTMLElement {
     });
     if (best < 0) return;
     view.options.focusSection = best;
-    view.request();
+    const one = model.sections[best];
+    this.#reveal(one.cx, one.cy);
     say(`${describeSection(model.sections[best], model)}. ${t("Press Enter to open.")}`);
   }
 
@@ -348,7 +437,7 @@ export class FrSeatmap extends HTMLElement {
       next = model.step(view.options.focus, dx, dy),
       i = next >= 0 ? next : view.options.focus;
     view.options.focus = i;
-    this.#reveal(i);
+    this.#reveal(model.x[i], model.y[i]);
     say(describe(model.seat(i)));
   }
 
@@ -361,24 +450,27 @@ export class FrSeatmap extends HTMLElement {
     }
     if (s < 0) return;
     const one = model.sections[s];
-    this.flyTo(s);
-    this.#open(s);
-    if (one.area) return;
     let first = one.base;
     while (first < one.base + one.n - 1 && model.state[first] !== FREE) first++;
+    this.#open(s);
+    this.flyTo(s, { wx: model.x[first], wy: model.y[first] }, MOUSE_SEAT_PX);
+    if (one.area) return;
     view.options.focus = first;
     say(describe(model.seat(first)));
   }
 
-  /** @param {number} i */
-  #reveal(i) {
-    const { view, model } = this,
+  /** Move the map so that a spot is in sight. @param {number} wx @param {number} wy */
+  #reveal(wx, wy) {
+    const { view } = this,
+      { top, right, bottom, left } = view.inset,
       edge = 60,
-      sx = model.x[i] * view.camera.k + view.camera.x,
-      sy = model.y[i] * view.camera.k + view.camera.y;
-    const move = (/** @type {number} */ at, /** @type {number} */ size) =>
-      at < edge ? edge - at : at > size - edge ? size - edge - at : 0;
-    this.pan(move(sx, view.w), move(sy, view.h));
+      move = (/** @type {number} */ at, /** @type {number} */ from, /** @type {number} */ to) =>
+        at < from + edge ? from + edge - at : at > to - edge ? to - edge - at : 0;
+    this.pan(
+      move(wx * view.camera.k + view.camera.x, left, view.w - right),
+      move(wy * view.camera.k + view.camera.y, top, view.h - bottom)
+    );
+    view.request();
   }
 }
 customElements.define("fr-seatmap", FrSeatmap);

@@ -1,13 +1,17 @@
 // @ts-check
 /** One section as a grid of buttons: every seat says section, row, seat, price and state. One of them is in the tab
- * order; arrow keys, Home and End move within the grid. */
+ * order; arrow keys, Home and End move within the grid. A large section is built a few rows at a time, so that the map
+ * moves and the page answers meanwhile. */
 import { h } from "../dom.js";
 import { t } from "../words.js";
 import { describe } from "./element.js";
 import { COMPANION, FREE, GAP_AFTER, STEP_FREE } from "./model.js";
 
+const AT_ONCE_MS = 6;
+
 export class SeatGrid {
   #section = -1;
+  #building = 0;
   /** @type {Map<number, HTMLElement>} */ #buttons = new Map();
   /** @param {HTMLElement} box @param {import("./model.js").SeatModel} model @param {(i: number) => void} pick @param {(i: number) => void} focus */
   constructor(box, model, pick, focus) {
@@ -27,6 +31,7 @@ export class SeatGrid {
     return /** @type {HTMLElement | null} */ (/** @type {HTMLElement} */ (e.target).closest("[data-seat]"));
   }
   close() {
+    clearTimeout(this.#building);
     this.#section = -1;
     this.#buttons.clear();
     this.box.replaceChildren();
@@ -34,39 +39,56 @@ export class SeatGrid {
 
   /** @param {number} s */
   open(s) {
-    const { model } = this,
-      one = model.sections[s];
+    const one = this.model.sections[s];
+    this.close();
     this.#section = s;
-    this.#buttons.clear();
-    const rows = one.rowNames.map((name, r) => {
-      const [from, to] = model.rowEnds(one, r),
-        cells = [];
-      for (let i = from; i < to; i++) {
-        const button = h(
-          "button",
-          {
-            type: "button",
-            role: "gridcell",
-            "data-seat": i,
-            tabindex: -1,
-            class: `t${model.tier[i] % 6}`,
-            "data-flag": (model.flags[i] & (STEP_FREE | COMPANION)) > 0
-          },
-          model.seat(i).number
-        );
-        if (model.flags[i] & GAP_AFTER) button.classList.add("gap");
-        this.#buttons.set(i, button);
-        this.#paint(i);
-        cells.push(button);
-      }
-      return h("div", { role: "row" }, h("span", { role: "rowheader" }, name), ...cells);
-    });
     this.box.setAttribute("aria-label", t("Seats of section {section}", { section: one.name }));
-    this.box.replaceChildren(...rows);
-    const first =
-      [...this.#buttons.values()].find((button) => button.getAttribute("aria-disabled") !== "true") ??
-      this.#buttons.values().next().value;
-    if (first) first.tabIndex = 0;
+    this.#build(one, 0);
+  }
+
+  /** Add rows until it takes too long; the others in a later task. @param {import("./model.js").Section} one @param {number} r */
+  #build(one, r) {
+    this.#building = window.setTimeout(() => {
+      const began = performance.now(),
+        rows = [];
+      while (r < one.rows.length && performance.now() - began < AT_ONCE_MS) rows.push(this.#row(one, r++));
+      this.box.append(...rows);
+      if (!this.box.querySelector("[tabindex='0']")) {
+        const first = this.box.querySelector("[data-seat]:not([aria-disabled=true])");
+        if (first || r === one.rows.length)
+          /** @type {HTMLElement | null} */ (first ?? this.box.querySelector("[data-seat]"))?.setAttribute(
+            "tabindex",
+            "0"
+          );
+      }
+      if (r < one.rows.length) this.#build(one, r);
+    });
+  }
+
+  /** @param {import("./model.js").Section} one @param {number} r */
+  #row(one, r) {
+    const { model } = this,
+      [from, to] = model.rowEnds(one, r),
+      cells = [];
+    for (let i = from; i < to; i++) {
+      const button = h(
+        "button",
+        {
+          type: "button",
+          role: "gridcell",
+          "data-seat": i,
+          tabindex: -1,
+          class: `t${model.tier[i] % 6}`,
+          "data-flag": (model.flags[i] & (STEP_FREE | COMPANION)) > 0
+        },
+        model.numberOf(i)
+      );
+      if (model.flags[i] & GAP_AFTER) button.classList.add("gap");
+      this.#buttons.set(i, button);
+      this.#paint(i);
+      cells.push(button);
+    }
+    return h("div", { role: "row" }, h("span", { role: "rowheader" }, one.rowNames[r]), ...cells);
   }
 
   /** @param {number[]} changed */

@@ -18,7 +18,7 @@ const MAGIC = 0x31535346,
 /** @typedef {{t: string, x: number, y: number, w: number, h: number, label: string}} Decor */
 /** @typedef {{v: string, name: string, w: number, h: number, seats: number, tiers: Tier[], decor: Decor[], sections: any[][], detail: Record<string, any>[]}} MapDoc */
 /** @typedef {[number, number, number, number]} Box left, top, right, bottom */
-/** @typedef {{id: string, name: string, tier: number, base: number, n: number, rows: Uint32Array, rowNames: string[], area: boolean, box: Box, outline: Float32Array, cx: number, cy: number, free: number, low: number, high: number}} Section */
+/** @typedef {{id: string, name: string, tier: number, base: number, n: number, rows: Uint32Array, rowNames: string[], area: boolean, box: Box, outline: Float32Array, cx: number, cy: number, free: number, fit: number, fits: Uint32Array, low: number, high: number}} Section `free` counts every free seat, `fit` those that match the filter, `fits` the same by tier */
 /** @typedef {{i: number, id: string, section: Section, row: string, number: string, tier: Tier, state: number, flags: number, mine: boolean}} SeatInfo */
 
 /** A … Z, AA …: the usual name of a row. @param {number} position */
@@ -46,6 +46,8 @@ export class SeatModel {
     this.sections = [];
     this.epoch = 0;
     this.seq = 0;
+    this.maxPrice = Infinity;
+    this.stepFree = false;
     /** @type {Map<number, string[]>} rows whose seats are not numbered 1, 2, … by the row's first seat */
     this.odd = new Map();
     let base = 0;
@@ -111,6 +113,8 @@ export class SeatModel {
       area,
       box,
       free: 0,
+      fit: 0,
+      fits: new Uint32Array(this.doc.tiers.length),
       rowNames: names ?? (area ? ["GA"] : counts.map((_, r) => rowLabel(r))),
       low: Math.min(...prices),
       high: Math.max(...prices),
@@ -211,15 +215,14 @@ export class SeatModel {
       throw new Error("a snapshot of another map");
     const packed = new Uint8Array(body, HEADER_BYTES),
       changed = [];
-    for (const one of this.sections) one.free = 0;
     for (let i = 0; i < this.n; i++) {
       const state = (packed[i >> 2] >> ((i & 3) * 2)) & 3;
       if (state !== this.state[i]) {
         this.state[i] = state;
         changed.push(i);
       }
-      if (state === FREE) this.sections[this.section[i]].free++;
     }
+    this.recount();
     this.seq = Number(view.getBigUint64(8, true));
     this.epoch = Number(view.getBigUint64(16, true));
     return changed;
@@ -257,10 +260,38 @@ export class SeatModel {
   #set(i, state) {
     const before = this.state[i];
     if (before === state) return false;
-    const section = this.sections[this.section[i]];
-    section.free += Number(state === FREE) - Number(before === FREE);
+    const section = this.sections[this.section[i]],
+      by = Number(state === FREE) - Number(before === FREE);
+    section.free += by;
+    if (by && this.matches(i)) {
+      section.fit += by;
+      section.fits[this.tier[i]] += by;
+    }
     this.state[i] = state;
     return true;
+  }
+
+  /** Ask for seats up to a price, or only for step-free ones: the sections count anew what matches. @param {number} maxPrice @param {boolean} stepFree */
+  filter(maxPrice, stepFree) {
+    this.maxPrice = maxPrice;
+    this.stepFree = stepFree;
+    this.recount();
+  }
+
+  /** Count each section's free seats, and those that match the filter, from nothing. */
+  recount() {
+    for (const one of this.sections) {
+      one.free = one.fit = 0;
+      one.fits.fill(0);
+      for (let i = one.base; i < one.base + one.n; i++)
+        if (this.state[i] === FREE) {
+          one.free++;
+          if (this.matches(i)) {
+            one.fit++;
+            one.fits[this.tier[i]]++;
+          }
+        }
+    }
   }
 
   /** Which row of its section a seat is in. @param {number} i */
@@ -281,12 +312,17 @@ export class SeatModel {
     return [section.rows[r], r + 1 < section.rows.length ? section.rows[r + 1] : section.base + section.n];
   }
 
+  /** A seat's number within its row. @param {number} i */
+  numberOf(i) {
+    const first = this.sections[this.section[i]].rows[this.rowOf(i)];
+    return this.odd.get(first)?.[i - first] ?? String(i - first + 1);
+  }
+
   /** @param {number} i @returns {SeatInfo} */
   seat(i) {
     const section = this.sections[this.section[i]],
       r = this.rowOf(i),
-      first = section.rows[r];
-    const number = this.odd.get(first)?.[i - first] ?? String(i - first + 1),
+      number = this.numberOf(i),
       rowId = this.doc.detail?.[this.section[i]]?.rows?.[r] ?? (section.area ? "GA" : rowLabel(r));
     return {
       i,
@@ -301,9 +337,9 @@ export class SeatModel {
     };
   }
 
-  /** Whether somebody who asks for this can be offered the seat. @param {number} i @param {number} maxPrice @param {boolean} stepFree */
-  fits(i, maxPrice, stepFree) {
-    return this.doc.tiers[this.tier[i]].price <= maxPrice && (!stepFree || (this.flags[i] & STEP_FREE) > 0);
+  /** Whether a seat is what was asked for, free or not. @param {number} i */
+  matches(i) {
+    return this.doc.tiers[this.tier[i]].price <= this.maxPrice && (!this.stepFree || (this.flags[i] & STEP_FREE) > 0);
   }
 
   /** The free seats nearest to where those seats are: side by side in one row if possible. @param {number[]} wanted @returns {number[]} */
@@ -355,14 +391,17 @@ export class SeatModel {
 
   /** The section under a point; -1 for none. @param {number} wx @param {number} wy */
   hitSection(wx, wy) {
-    return this.sections.findIndex(({ box: b, outline: p }) => {
-      if (wx < b[0] - 8 || wx > b[2] + 8 || wy < b[1] - 8 || wy > b[3] + 8) return false;
-      let inside = false;
-      for (let i = 0, j = p.length - 2; i < p.length; j = i, i += 2)
-        if (p[i + 1] > wy !== p[j + 1] > wy && wx < ((p[j] - p[i]) * (wy - p[i + 1])) / (p[j + 1] - p[i + 1]) + p[i])
-          inside = !inside;
-      return inside;
-    });
+    return this.sections.findIndex((one) => this.contains(one, wx, wy));
+  }
+
+  /** Whether a point lies inside a section's outline. @param {Section} one @param {number} wx @param {number} wy */
+  contains({ box: b, outline: p }, wx, wy) {
+    if (wx < b[0] - 10 || wx > b[2] + 10 || wy < b[1] - 10 || wy > b[3] + 10) return false;
+    let inside = false;
+    for (let i = 0, j = p.length - 2; i < p.length; j = i, i += 2)
+      if (p[i + 1] > wy !== p[j + 1] > wy && wx < ((p[j] - p[i]) * (wy - p[i + 1])) / (p[j + 1] - p[i + 1]) + p[i])
+        inside = !inside;
+    return inside;
   }
 
   /** The next seat from `i` in a direction, for arrow keys; -1 for none. @param {number} i @param {number} dx @param {number} dy */

@@ -1,63 +1,61 @@
 // @ts-check
-/** Draws the map on two canvases, sections first, seats once they are large enough to tell apart.
+/** Draws the map: sections, seats once they are large enough to tell apart, names; on a second canvas the rings around
+ * what is pointed at.
  *
- * `base` holds sections or seats, `over` names, focus and hover. Both reach beyond what is seen on every side, so a pan
- * only moves them (no pixel is painted) until it comes to an edge; then the picture is shifted inside the canvas and
- * the strips that are new are painted. A zoom that is dear stretches them and paints crisply once it rests; a live
- * change repaints single seats. What is seen is painted first, the rest when the page has nothing else to do. */
+ * Every frame of a pan, a zoom or a flight is painted anew at the size it is shown in: nothing is stretched, and no part
+ * is blank while another is painted. Seats are pixels that are copied (sprites.js), so a frame costs a few milliseconds
+ * however many there are. Once the camera rests, seats get their numbers and sections the best spot for their name. */
 import { FREE, HELD, STEP_FREE } from "./model.js";
-import { sprites } from "./sprites.js";
+import { Labels } from "./labels.js";
+import { clearSquare, copySprite, Sprites } from "./sprites.js";
 
 export const PITCH = 9;
 const SEATS_FROM_PX = 5,
+  ROWS_FROM_PX = 12,
+  NUMBERS_FROM_PX = 20,
   TIERS = 6,
   RESTS_MS = 90,
-  SLOW_PAINT_MS = 10,
   MAX_DPR = 2,
-  BEYOND = 192,
-  LEAD = 0.75;
+  MAX_PIXELS = 3_000_000,
+  NAME_PX = 13,
+  SMALLEST_NAME_PX = 8,
+  PAD = 16;
 const LOOK_HELD = TIERS,
   LOOK_SOLD = TIERS + 1,
   LOOK_MINE = TIERS + 2;
 /** @typedef {{k: number, x: number, y: number}} Camera css pixels = world * k + (x, y) */
-/** @typedef {{maxPrice: number, stepFree: boolean, heat: boolean, focus: number, focusSection: number, hover: number}} Options */
+/** @typedef {{focus: number, focusSection: number, hover: number, hoverSection: number}} Options what is marked; -1 for nothing */
+/** @typedef {{top: number, right: number, bottom: number, left: number}} Inset css pixels that something else covers */
 
 export class SeatView {
   #frame = 0;
   #rest = 0;
-  #later = 0;
-  #valid = false;
-  #cost_ms = 0;
-  #k = 0;
-  #ox = 0;
-  #oy = 0;
-  #spriteKey = "";
-  #named = "";
-  /** @type {HTMLCanvasElement[]} */ #sprites = [];
-  /** @type {[number, number, number, number]} what of the canvas is painted: left, top, right, bottom */ #done = [
-    0, 0, 0, 0
-  ];
+  #painted = "";
+  #marked = "";
+  #ringed = false;
+  #numbersAt = 0;
+  /** @type {number[]} seats to paint again */ #changed = [];
+  /** @type {ImageData} */ #image = new ImageData(1, 1);
+  /** @type {Uint32Array} */ #pixels = new Uint32Array(1);
+  /** @type {Sprites} */ #sprites = /** @type {any} */ (null);
   /** @type {import("./sprites.js").Theme} */ theme = /** @type {any} */ ({});
 
   /** @param {HTMLCanvasElement} base @param {HTMLCanvasElement} over @param {import("./model.js").SeatModel} model */
   constructor(base, over, model) {
     this.base = base;
     this.over = over;
+    this.dots = document.createElement("canvas");
     this.model = model;
-    this.g = /** @type {CanvasRenderingContext2D} */ (base.getContext("2d", { alpha: false }));
-    this.og = /** @type {CanvasRenderingContext2D} */ (over.getContext("2d"));
+    this.labels = new Labels(model);
+    this.g = /** @type {CanvasRenderingContext2D} */ (this.base.getContext("2d", { alpha: false }));
+    this.dg = /** @type {CanvasRenderingContext2D} */ (this.dots.getContext("2d", { willReadFrequently: true }));
+    this.og = /** @type {CanvasRenderingContext2D} */ (this.over.getContext("2d"));
     this.w = this.h = 0;
     this.dpr = 1;
     this.paint_ms = 0;
     /** @type {Camera} */ this.camera = { k: 1, x: 0, y: 0 };
-    /** @type {Options} */ this.options = {
-      maxPrice: Infinity,
-      stepFree: false,
-      heat: false,
-      focus: -1,
-      focusSection: -1,
-      hover: -1
-    };
+    /** @type {Options} */ this.options = { focus: -1, focusSection: -1, hover: -1, hoverSection: -1 };
+    /** @type {Inset} */ this.inset = { top: 0, right: 0, bottom: 0, left: 0 };
     this.outlines = model.sections.map(({ outline }) => {
       const path = new Path2D();
       for (let i = 0; i < outline.length; i += 2)
@@ -83,40 +81,61 @@ export class SeatView {
       tiers: Array.from({ length: TIERS }, (_, n) => token(`--tier-${n}`)),
       font: token("--font-sans") || "sans-serif"
     };
-    this.#spriteKey = this.#named = "";
-    this.#valid = false;
+    this.#sprites = new Sprites(this.theme);
+    this.#painted = "";
   }
 
   resize() {
     const box = /** @type {HTMLElement} */ (this.base.parentElement).getBoundingClientRect();
-    this.dpr = Math.min(devicePixelRatio || 1, MAX_DPR);
     this.w = box.width;
     this.h = box.height;
-    for (const canvas of [this.base, this.over]) {
-      canvas.width = Math.max(1, Math.round((box.width + 2 * BEYOND) * this.dpr));
-      canvas.height = Math.max(1, Math.round((box.height + 2 * BEYOND) * this.dpr));
-      canvas.style.left = canvas.style.top = `${-BEYOND}px`;
+    this.dpr = Math.min(devicePixelRatio || 1, MAX_DPR, Math.sqrt(MAX_PIXELS / Math.max(1, box.width * box.height)));
+    for (const canvas of [this.base, this.dots, this.over]) {
+      canvas.width = Math.max(1, Math.round(box.width * this.dpr));
+      canvas.height = Math.max(1, Math.round(box.height * this.dpr));
+      if (canvas === this.dots) continue;
       canvas.style.width = `${canvas.width / this.dpr}px`;
       canvas.style.height = `${canvas.height / this.dpr}px`;
     }
-    this.#valid = false;
-    this.#k = 0;
-    this.#named = "";
+    this.#image = new ImageData(this.dots.width, this.dots.height);
+    this.#pixels = new Uint32Array(this.#image.data.buffer);
+    this.#painted = "";
   }
 
-  /** The camera that shows everything beside the legend and the buttons. @returns {Camera} */
-  fit(
-    pad = 16,
-    bottom = this.w > 700 && !this.options.heat ? 72 : pad,
-    right = this.w <= 700 && !this.options.heat ? 68 : pad
-  ) {
+  /** The camera that shows everything beside what covers the map. @returns {Camera} */
+  fit() {
     const [x0, y0, x1, y1] = this.#extent(),
-      k = Math.min((this.w - pad - right) / (x1 - x0), (this.h - pad - bottom) / (y1 - y0));
+      left = PAD + this.inset.left,
+      top = PAD + this.inset.top,
+      w = Math.max(40, this.w - left - PAD - this.inset.right),
+      h = Math.max(40, this.h - top - PAD - this.inset.bottom),
+      k = Math.min(w / (x1 - x0), h / (y1 - y0));
+    return { k, x: left + (w - (x1 - x0) * k) / 2 - x0 * k, y: top + (h - (y1 - y0) * k) / 2 - y0 * k };
+  }
+
+  /** The nearest camera that keeps the venue in sight: all of it, or its part around the middle. @param {Camera} camera @returns {Camera} */
+  keepInSight(camera) {
+    const fit = this.fit(),
+      k = Math.max(fit.k, camera.k),
+      [x0, y0, x1, y1] = this.#extent();
+    if (k <= fit.k * 1.001) return fit;
+    const within = (/** @type {number} */ at, /** @type {number} */ from, /** @type {number} */ to) => {
+      const edge = Math.min(from, to),
+        far = Math.max(from, to);
+      return Math.min(far, Math.max(edge, at));
+    };
+    const [mx, my] = this.middle;
     return {
       k,
-      x: pad + (this.w - pad - right - (x1 - x0) * k) / 2 - x0 * k,
-      y: pad + (this.h - pad - bottom - (y1 - y0) * k) / 2 - y0 * k
+      x: within(camera.x, mx - x1 * k, mx - x0 * k),
+      y: within(camera.y, my - y1 * k, my - y0 * k)
     };
+  }
+
+  /** The middle of what is not covered, in css pixels. */
+  get middle() {
+    const { top, right, bottom, left } = this.inset;
+    return [(left + this.w - right) / 2, (top + this.h - bottom) / 2];
   }
 
   #extent() {
@@ -135,7 +154,7 @@ export class SeatView {
     return PITCH * this.camera.k;
   }
   get showsSeats() {
-    return this.seatPx >= SEATS_FROM_PX && !this.options.heat;
+    return this.seatPx >= SEATS_FROM_PX;
   }
   request() {
     this.#frame ||= requestAnimationFrame(() => {
@@ -144,177 +163,106 @@ export class SeatView {
     });
   }
   invalidate() {
-    this.#valid = false;
+    this.#painted = "";
     this.request();
   }
 
   draw() {
     const began = performance.now(),
-      { camera, dpr } = this,
-      k = camera.k * dpr;
-    if (this.#valid && k === this.#k) this.#follow();
-    else if (this.#k && this.#cost_ms > SLOW_PAINT_MS) this.#stretch(k);
-    else this.#all();
-    const { hover, focus, focusSection } = this.options;
-    if (this.#named !== `${hover} ${focus} ${focusSection} ${this.#k} ${this.#ox} ${this.#oy}`) this.#names();
+      { camera, options } = this,
+      at = `${camera.k} ${camera.x} ${camera.y}`,
+      marks = `${options.hover} ${options.hoverSection} ${options.focus} ${options.focusSection}`;
+    if (at !== this.#painted) {
+      this.#painted = at;
+      this.#paint();
+      this.#marked = "";
+      clearTimeout(this.#rest);
+      this.#rest = window.setTimeout(() => this.#settle(), RESTS_MS);
+    } else if (this.#changed.length) this.#paint(this.#changed);
+    this.#changed = [];
+    if (marks !== this.#marked) this.#paintRings();
+    this.#marked = marks;
     this.paint_ms = performance.now() - began;
   }
 
-  /** Paint what is seen, in the middle of the canvas; what lies beyond comes later. */
-  #all() {
-    const began = performance.now(),
-      { base, dpr, camera } = this,
-      edge = Math.round(BEYOND * dpr);
-    clearTimeout(this.#rest);
-    this.#k = camera.k * dpr;
-    this.#ox = Math.round((camera.x + BEYOND) * dpr);
-    this.#oy = Math.round((camera.y + BEYOND) * dpr);
-    this.#place("");
-    this.#done = [edge, edge, base.width - edge, base.height - edge];
-    this.#paint(edge, edge, base.width - 2 * edge, base.height - 2 * edge);
-    this.#cost_ms = performance.now() - began;
-    this.#valid = true;
-    clearTimeout(this.#later);
-    this.#later = window.setTimeout(() => {
-      if (this.#valid) this.#fill();
-    }, RESTS_MS);
-  }
-
-  /** Paint what of the canvas is not painted yet: up to four strips around what is. */
-  #fill() {
-    const { width, height } = this.base,
-      [x0, y0, x1, y1] = this.#done;
-    this.#done = [0, 0, width, height];
-    for (const [x, y, w, h] of [
-      [0, 0, x0, height],
-      [x1, 0, width - x1, height],
-      [x0, 0, x1 - x0, y0],
-      [x0, y1, x1 - x0, height - y1]
-    ])
-      if (w > 0 && h > 0) this.#paint(x, y, w, h);
-  }
-
-  /** Where the camera is from where the picture was painted, in device pixels. */
-  get #far() {
-    return [
-      Math.round((this.camera.x + BEYOND) * this.dpr) - this.#ox,
-      Math.round((this.camera.y + BEYOND) * this.dpr) - this.#oy
-    ];
-  }
-
-  /** @param {string} how */
-  #place(how) {
-    this.base.style.transform = this.over.style.transform = how;
-  }
-
-  /** A pan: move the picture; at an edge of what is painted, shift it inside the canvas with room ahead. */
-  #follow() {
-    const { base, dpr } = this,
-      edge = Math.round(BEYOND * dpr),
-      [dx, dy] = this.#far,
-      [x0, y0, x1, y1] = this.#done;
-    const fits = edge - dx >= x0 && edge - dy >= y0 && base.width - edge - dx <= x1 && base.height - edge - dy <= y1;
-    if (fits) {
-      this.#place(dx || dy ? `translate(${dx / dpr}px, ${dy / dpr}px)` : "");
-      return;
+  /** Paint the picture; with `changed`, the seats that are painted already are kept and only those painted again. @param {number[]} [changed] */
+  #paint(changed) {
+    const { g } = this,
+      shown = this.#shown(),
+      seats = this.showsSeats;
+    this.#paintSections(shown);
+    if (seats) {
+      if (changed) this.#repaintSeats(changed);
+      else this.#paintSeats(shown);
+      g.setTransform(1, 0, 0, 1, 0, 0);
+      g.drawImage(this.dots, 0, 0);
     }
-    const inside = Math.abs(dx) <= edge && Math.abs(dy) <= edge;
-    if (inside) this.#fill();
-    else if (!this.#shift(dx, dy, edge)) {
-      this.#all();
-      return;
-    }
-    const [fx, fy] = this.#far;
-    this.#place(`translate(${fx / dpr}px, ${fy / dpr}px)`);
+    g.setTransform(this.dpr, 0, 0, this.dpr, 0, 0);
+    g.textAlign = "center";
+    g.textBaseline = "middle";
+    this.#namesInside(g, seats ? shown.filter((s) => this.model.sections[s].area) : shown);
+    if (!seats) return;
+    if (this.seatPx >= ROWS_FROM_PX) this.#rowNames(g, shown);
+    this.#namesBeside(g, shown);
   }
 
-  /** @param {number} dx @param {number} dy @param {number} edge @returns {boolean} whether anything of the picture could be kept */
-  #shift(dx, dy, edge) {
-    const { g, base } = this,
-      { width, height } = base,
-      ahead = (/** @type {number} */ by) =>
-        Math.abs(by) > edge / 4 ? by + Math.sign(by) * Math.round(edge * LEAD) : by;
-    const sx = ahead(dx),
-      sy = ahead(dy),
-      [x0, y0, x1, y1] = this.#done;
-    if (Math.abs(sx) >= width || Math.abs(sy) >= height) return false;
-    g.setTransform(1, 0, 0, 1, 0, 0);
-    g.globalCompositeOperation = "copy";
-    g.drawImage(base, sx, sy);
-    g.globalCompositeOperation = "source-over";
-    this.#ox += sx;
-    this.#oy += sy;
-    this.#done = [Math.max(0, x0 + sx), Math.max(0, y0 + sy), Math.min(width, x1 + sx), Math.min(height, y1 + sy)];
-    this.#fill();
-    return true;
+  /** The camera rests: number the seats, and choose where the sections' names go. */
+  #settle() {
+    const { k, x, y } = this.camera,
+      { top, right, bottom, left } = this.inset,
+      shown = this.#shown();
+    if (this.showsSeats)
+      this.labels.choose(
+        shown,
+        NAME_PX / k,
+        [(left - x) / k, (top - y) / k, (this.w - right - x) / k, (this.h - bottom - y) / k],
+        this.seatPx >= ROWS_FROM_PX
+      );
+    this.#numbersAt = k;
+    if (this.showsSeats) this.#paint();
   }
 
-  /** A zoom that would take too long to paint each time: stretch the picture, paint when it rests. @param {number} k */
-  #stretch(k) {
-    const { camera, dpr } = this,
-      q = k / this.#k;
-    this.#place(
-      `translate(${camera.x + BEYOND - (this.#ox / dpr) * q}px, ${camera.y + BEYOND - (this.#oy / dpr) * q}px) scale(${q})`
-    );
-    clearTimeout(this.#rest);
-    clearTimeout(this.#later);
-    this.#rest = window.setTimeout(() => {
-      this.#all();
-      this.#names();
-    }, RESTS_MS);
-  }
-
-  /** @param {number} z diameter in device pixels */
-  #pictures(z) {
-    const key = `${z} ${this.theme.bg}`;
-    if (key !== this.#spriteKey) {
-      this.#spriteKey = key;
-      this.#sprites = sprites(z, this.theme);
-    }
-    return this.#sprites;
-  }
-
-  /** @param {number} i */
-  #look(i) {
-    const { model, options } = this,
-      state = model.state[i];
-    if (model.mine.has(i)) return LOOK_MINE;
-    if (state === HELD) return LOOK_HELD;
-    return state === FREE && model.fits(i, options.maxPrice, options.stepFree) ? model.tier[i] % TIERS : LOOK_SOLD;
-  }
-
-  /** Paint one rectangle (device pixels) of the base. @param {number} rx @param {number} ry @param {number} rw @param {number} rh */
-  #paint(rx, ry, rw, rh) {
-    const { g, model, theme, dpr } = this,
-      k = this.#k,
-      ox = this.#ox,
-      oy = this.#oy;
-    g.save();
-    g.setTransform(1, 0, 0, 1, 0, 0);
-    g.beginPath();
-    g.rect(rx, ry, rw, rh);
-    g.clip();
-    g.fillStyle = theme.bg;
-    g.fillRect(rx, ry, rw, rh);
-    g.setTransform(k, 0, 0, k, ox, oy);
-    this.#decor(g);
-    const x0 = (rx - ox) / k - 6,
-      y0 = (ry - oy) / k - 6,
-      x1 = (rx + rw - ox) / k + 6,
-      y1 = (ry + rh - oy) / k + 6;
-    const seats = (PITCH * k) / dpr >= SEATS_FROM_PX && !this.options.heat,
+  /** The sections that are in sight. */
+  #shown() {
+    const { k, x, y } = this.camera,
+      [x0, y0, x1, y1] = [-x / k - 14, -y / k - 14, (this.w - x) / k + 14, (this.h - y) / k + 14],
       shown = [];
-    for (let i = 0; i < model.sections.length; i++) {
-      const b = model.sections[i].box;
-      if (b[2] > x0 - 8 && b[0] < x1 + 8 && b[3] > y0 - 8 && b[1] < y1 + 8) shown.push(i);
+    for (let s = 0; s < this.model.sections.length; s++) {
+      const b = this.model.sections[s].box;
+      if (b[2] > x0 && b[0] < x1 && b[3] > y0 && b[1] < y1) shown.push(s);
     }
-    for (const i of shown) this.#sectionShape(i, seats);
-    if (seats) this.#seats(shown, x0, y0, x1, y1);
-    g.restore();
+    return shown;
   }
 
   /** @param {CanvasRenderingContext2D} g */
-  #decor(g) {
+  #aim(g) {
+    const { camera, dpr } = this;
+    g.setTransform(camera.k * dpr, 0, 0, camera.k * dpr, camera.x * dpr, camera.y * dpr);
+  }
+
+  /** @param {number[]} shown */
+  #paintSections(shown) {
+    const { g, base, theme } = this,
+      seats = this.showsSeats;
+    g.setTransform(1, 0, 0, 1, 0, 0);
+    g.fillStyle = theme.bg;
+    g.fillRect(0, 0, base.width, base.height);
+    this.#aim(g);
+    this.#paintDecor(g);
+    g.fillStyle = theme.floor;
+    for (const s of shown) g.fill(this.outlines[s]);
+    for (const s of shown) {
+      const one = this.model.sections[s];
+      if ((seats && !one.area) || !one.fit) continue;
+      g.globalAlpha = 0.25 + 0.7 * Math.sqrt(one.fit / Math.max(1, one.n));
+      g.fillStyle = theme.tiers[mostOf(one.fits) % TIERS];
+      g.fill(this.outlines[s]);
+    }
+    g.globalAlpha = 1;
+  }
+
+  /** @param {CanvasRenderingContext2D} g */
+  #paintDecor(g) {
     const { theme } = this;
     for (const d of this.model.doc.decor) {
       g.fillStyle = d.t === "ellipse" ? theme.floor : theme.ink;
@@ -337,161 +285,166 @@ export class SeatView {
     }
   }
 
-  /** @param {number} i @param {boolean} seats */
-  #sectionShape(i, seats) {
-    const { g, theme, options } = this,
-      one = this.model.sections[i],
-      share = one.free / Math.max(1, one.n);
-    g.fillStyle = theme.floor;
-    g.fill(this.outlines[i]);
-    if (options.heat) {
-      g.globalAlpha = 0.1 + 0.9 * (1 - share);
-      g.fillStyle = theme.tiers[1];
-      g.fill(this.outlines[i]);
-    } else if ((!seats || one.area) && one.free && one.low <= options.maxPrice) {
-      g.globalAlpha = 0.25 + 0.7 * Math.sqrt(share);
-      g.fillStyle = theme.tiers[one.tier % TIERS];
-      g.fill(this.outlines[i]);
-    }
-    g.globalAlpha = 1;
+  /** @param {number} i */
+  #look(i) {
+    const { model } = this,
+      state = model.state[i];
+    if (model.mine.size && model.mine.has(i)) return LOOK_MINE;
+    if (state === HELD) return LOOK_HELD;
+    return state === FREE && model.matches(i) ? model.tier[i] % TIERS : LOOK_SOLD;
   }
 
-  /** @param {number[]} shown @param {number} x0 @param {number} y0 @param {number} x1 @param {number} y1 */
-  #seats(shown, x0, y0, x1, y1) {
-    const { g, model } = this,
-      k = this.#k,
-      z = Math.max(3, Math.round(7.4 * k)),
-      pictures = this.#pictures(z),
-      half = z / 2 + 1;
-    g.setTransform(1, 0, 0, 1, 0, 0);
+  /** The picture of a seat: with its number if it is free, large enough and the camera is not zooming.
+   * @param {number} i @param {number} z @param {import("./sprites.js").Sprite[]} plain @param {boolean} numbers */
+  #picture(i, z, plain, numbers) {
+    const look = this.#look(i);
+    return numbers && look < TIERS ? this.#sprites.numbered(z, look, this.#mark(i)) : plain[look];
+  }
+  /** @param {number} i */
+  #mark(i) {
+    return this.model.flags[i] & STEP_FREE ? "♿" : this.model.numberOf(i);
+  }
+
+  /** How the seats are drawn now. */
+  #drawing() {
+    const { camera, dpr } = this,
+      k = camera.k * dpr,
+      z = Math.max(3, Math.round(7.4 * k));
+    return {
+      k,
+      z,
+      ox: camera.x * dpr - z / 2 - 1,
+      oy: camera.y * dpr - z / 2 - 1,
+      plain: this.#sprites.plain(z),
+      numbers: this.seatPx >= NUMBERS_FROM_PX && this.#numbersAt === camera.k
+    };
+  }
+
+  /** @param {number[]} shown */
+  #paintSeats(shown) {
+    const { model, dots } = this,
+      { width, height } = dots,
+      pixels = this.#pixels;
+    pixels.fill(0);
+    const { k, z, ox, oy, plain, numbers } = this.#drawing();
     for (const s of shown) {
       const one = model.sections[s];
       if (one.area) continue;
       for (let i = one.base; i < one.base + one.n; i++) {
-        const x = model.x[i],
-          y = model.y[i];
-        if (x > x0 && y > y0 && x < x1 && y < y1)
-          g.drawImage(
-            pictures[this.#look(i)],
-            Math.floor(x * k + this.#ox - half),
-            Math.floor(y * k + this.#oy - half)
-          );
+        const x = Math.floor(model.x[i] * k + ox),
+          y = Math.floor(model.y[i] * k + oy);
+        if (x > -z - 2 && y > -z - 2 && x < width && y < height)
+          copySprite(pixels, width, height, this.#picture(i, z, plain, numbers), x, y);
       }
     }
+    this.dg.putImageData(this.#image, 0, 0);
   }
 
-  /** Repaint seats whose state changed; the overview as a whole (cheap). @param {number[]} changed */
+  /** @param {number[]} changed */
+  #repaintSeats(changed) {
+    const { model, dots } = this,
+      { width, height } = dots,
+      { k, z, ox, oy, plain, numbers } = this.#drawing();
+    let [left, top, right, bottom] = [width, height, 0, 0];
+    for (const i of changed) {
+      const x = Math.floor(model.x[i] * k + ox),
+        y = Math.floor(model.y[i] * k + oy);
+      if (x <= -z - 2 || y <= -z - 2 || x >= width || y >= height || model.sections[model.section[i]].area) continue;
+      clearSquare(this.#pixels, width, height, z, x + 1, y + 1);
+      copySprite(this.#pixels, width, height, this.#picture(i, z, plain, numbers), x, y);
+      left = Math.min(left, x);
+      top = Math.min(top, y);
+      right = Math.max(right, x + z + 2);
+      bottom = Math.max(bottom, y + z + 2);
+    }
+    if (right > left) this.dg.putImageData(this.#image, 0, 0, left, top, right - left, bottom - top);
+  }
+
+  /** Seats whose state changed are painted again with the next frame. @param {number[]} changed */
   touch(changed) {
     if (!changed.length) return;
-    if (!this.#valid || !this.showsSeats || this.camera.k * this.dpr !== this.#k) {
-      this.invalidate();
-      return;
-    }
-    const { g, model, base, theme } = this,
-      k = this.#k,
-      z = Math.max(3, Math.round(7.4 * k)),
-      pictures = this.#pictures(z),
-      half = z / 2 + 1;
-    g.setTransform(1, 0, 0, 1, 0, 0);
-    g.fillStyle = theme.floor;
-    for (const i of changed) {
-      const x = Math.floor(model.x[i] * k + this.#ox - half),
-        y = Math.floor(model.y[i] * k + this.#oy - half);
-      if (x < -z - 2 || y < -z - 2 || x > base.width || y > base.height || model.sections[model.section[i]].area)
-        continue;
-      g.fillRect(x, y, z + 2, z + 2);
-      g.drawImage(pictures[this.#look(i)], x, y);
-    }
-    this.#names();
+    for (const i of changed) this.#changed.push(i);
+    this.request();
   }
 
-  #names() {
-    const { og: g, dpr, model, options, theme, over } = this,
-      k = this.#k / dpr,
-      ox = this.#ox,
-      oy = this.#oy;
-    this.#named = `${options.hover} ${options.focus} ${options.focusSection} ${this.#k} ${ox} ${oy}`;
+  /** Rings around what the mouse and the keyboard are at. */
+  #paintRings() {
+    const { og: g, model, options, over } = this,
+      seats = this.showsSeats,
+      paths = [];
+    for (const s of new Set([options.hoverSection, options.focusSection]))
+      if (s >= 0 && (!seats || (options.focus < 0 && s === options.focusSection) || model.sections[s].area))
+        paths.push(this.outlines[s]);
+    for (const i of new Set([options.hover, options.focus]))
+      if (seats && i >= 0) {
+        const ring = new Path2D();
+        ring.arc(model.x[i], model.y[i], 5.6, 0, 7);
+        paths.push(ring);
+      }
+    if (!paths.length && !this.#ringed) return;
+    this.#ringed = paths.length > 0;
     g.setTransform(1, 0, 0, 1, 0, 0);
     g.clearRect(0, 0, over.width, over.height);
-    g.setTransform(this.#k, 0, 0, this.#k, ox, oy);
-    g.textAlign = "center";
-    g.textBaseline = "middle";
-    const x0 = -ox / this.#k,
-      y0 = -oy / this.#k,
-      x1 = (over.width - ox) / this.#k,
-      y1 = (over.height - oy) / this.#k,
-      seats = PITCH * k >= SEATS_FROM_PX && !options.heat;
-    const shown = model.sections.filter(({ box: b }) => b[2] > x0 && b[0] < x1 && b[3] > y0 && b[1] < y1);
-    if (!seats) this.#sectionNames(g, shown);
-    else if (PITCH * k < 14) this.#sectionNames(g, shown, 16 / k);
-    else if (PITCH * k >= 20) this.#numbers(g, shown, x0, y0, x1, y1);
-    if (options.focusSection >= 0 && (!seats || options.focus < 0 || model.sections[options.focusSection].area))
-      this.#ring(g, this.outlines[options.focusSection]);
-    if (seats)
-      for (const i of [options.hover, options.focus])
-        if (i >= 0) {
-          const ring = new Path2D();
-          ring.arc(model.x[i], model.y[i], 5.6, 0, 7);
-          this.#ring(g, ring);
-        }
-    g.fillStyle = theme.ink;
+    this.#aim(g);
+    for (const path of paths) this.#ring(g, path);
   }
 
   /** @param {CanvasRenderingContext2D} g @param {Path2D} path */
   #ring(g, path) {
     for (const [width, colour] of /** @type {[number, string][]} */ ([
-      [5, this.theme.bg],
-      [2.5, this.theme.ink]
+      [6, this.theme.bg],
+      [3, this.theme.ink]
     ])) {
-      g.lineWidth = (width * this.dpr) / this.#k;
+      g.lineWidth = width / this.camera.k;
       g.strokeStyle = colour;
       g.stroke(path);
     }
   }
 
-  /** @param {CanvasRenderingContext2D} g @param {import("./model.js").Section[]} shown @param {number} [halo] size of names over seats */
-  #sectionNames(g, shown, halo = 0) {
-    const { theme, options } = this,
-      k = this.#k / this.dpr;
-    for (const one of shown) {
-      const room =
-        one.area || one.outline.length === 8
-          ? Math.min((one.box[2] - one.box[0]) / Math.max(2, one.id.length * 0.62), one.box[3] - one.box[1])
-          : 62;
-      const size = halo || Math.min(Math.max(30, 11 / k), room);
-      if (size * k < 7.5) continue;
-      g.font = `${halo ? 700 : 650} ${size}px ${theme.font}`;
-      if (halo) {
-        g.lineWidth = 5 / k;
-        g.strokeStyle = theme.bg;
-        g.strokeText(one.id, one.cx, one.cy);
-      }
-      const share = one.free / Math.max(1, one.n),
-        solid = options.heat ? share < 0.35 : share > 0.36 && one.low <= options.maxPrice;
-      g.fillStyle = halo || !solid ? theme.ink : theme.bg;
-      g.fillText(one.id, one.cx, one.cy);
+  /** The names of sections that are shown as a whole. @param {CanvasRenderingContext2D} g @param {number[]} shown */
+  #namesInside(g, shown) {
+    const { theme, camera } = this,
+      { k } = camera;
+    for (const s of shown) {
+      const one = this.model.sections[s],
+        size = Math.floor(Math.min(this.labels.nameSize(s) * k, Math.max(30 * k, 11)));
+      if (size < SMALLEST_NAME_PX) continue;
+      g.font = `650 ${size}px ${theme.font}`;
+      g.fillStyle = one.fit / Math.max(1, one.n) > 0.36 ? theme.bg : theme.ink;
+      g.fillText(one.id, one.cx * k + camera.x, one.cy * k + camera.y);
     }
   }
 
-  /** @param {CanvasRenderingContext2D} g @param {import("./model.js").Section[]} shown @param {number} x0 @param {number} y0 @param {number} x1 @param {number} y1 */
-  #numbers(g, shown, x0, y0, x1, y1) {
-    const { model, theme } = this;
-    g.font = `600 3.2px ${theme.font}`;
-    g.fillStyle = theme.bg;
-    for (const one of shown)
-      for (let r = 0; !one.area && r < one.rows.length; r++) {
-        const [from, to] = model.rowEnds(one, r),
-          odd = model.odd.get(from);
-        for (let i = from; i < to; i++) {
-          const x = model.x[i],
-            y = model.y[i];
-          if (x < x0 || x > x1 || y < y0 || y > y1 || model.state[i] !== FREE || model.mine.has(i)) continue;
-          g.fillText(
-            (model.flags[i] & STEP_FREE ? "♿" : "") || (odd?.[i - from] ?? String(i - from + 1)),
-            x,
-            y + 0.15
-          );
-        }
+  /** @param {CanvasRenderingContext2D} g @param {number[]} shown */
+  #namesBeside(g, shown) {
+    const { theme, camera, labels } = this,
+      { k } = camera;
+    g.font = `700 ${NAME_PX}px ${theme.font}`;
+    g.fillStyle = theme.ink;
+    for (const s of shown) {
+      const spot = labels.spots[s];
+      if (spot) g.fillText(spot.text, spot.x * k + camera.x, spot.y * k + camera.y);
+    }
+  }
+
+  /** @param {CanvasRenderingContext2D} g @param {number[]} shown */
+  #rowNames(g, shown) {
+    const { theme, camera, labels } = this,
+      { k } = camera;
+    g.font = `600 ${Math.floor(Math.min(12, this.seatPx * 0.72))}px ${theme.font}`;
+    g.fillStyle = theme.ink;
+    for (const s of shown)
+      for (const label of labels.rows(s)) {
+        const x = label.x * k + camera.x,
+          y = label.y * k + camera.y;
+        if (x > 0 && y > 0 && x < this.w && y < this.h) g.fillText(label.text, x, y, this.seatPx * 1.4);
       }
   }
+}
+
+/** The position of the largest count. @param {Uint32Array} counts */
+function mostOf(counts) {
+  let best = 0;
+  for (let n = 1; n < counts.length; n++) if (counts[n] > counts[best]) best = n;
+  return best;
 }

@@ -1,0 +1,256 @@
+"""The seat map under a mouse, fingers and a keyboard: no frame is blank or stretched, nothing is lost or in the way."""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, CDPSession, Page, expect
+
+from frontrow.app.wiring import Platform
+from frontrow.boxoffice.model.hold_values import ShopPass
+from tests.browser.served import Site
+from tests.browser.steps import EVENT_ID, enter, landed, until
+
+# Composes what the canvases show and looks at the middle of each seat in sight, after every frame of a movement.
+WATCH = """async ([move, frames]) => {
+  const { map, model } = window.frontrow, { view } = map, canvases = [...map.querySelectorAll("canvas")];
+  const box = map.getBoundingClientRect(), shot = document.createElement("canvas");
+  shot.width = box.width; shot.height = box.height;
+  const g = shot.getContext("2d", { willReadFrequently: true });
+  g.fillStyle = view.theme.bg; g.fillRect(0, 0, 1, 1);
+  const [r0, g0, b0] = g.getImageData(0, 0, 1, 1).data, seen = [];
+  const look = () => {
+    g.fillStyle = view.theme.bg; g.fillRect(0, 0, shot.width, shot.height);
+    let stretched = 0, blank = 0, looked = 0;
+    for (const canvas of canvases) {
+      const at = canvas.getBoundingClientRect();
+      stretched = Math.max(stretched, Math.abs(at.width * view.dpr - canvas.width));
+      g.drawImage(canvas, at.left - box.left, at.top - box.top, at.width, at.height);
+    }
+    const { data } = g.getImageData(0, 0, shot.width, shot.height), { k, x, y } = view.camera;
+    for (let i = 0; i < model.n; i++) {
+      const sx = Math.round(model.x[i] * k + x), sy = Math.round(model.y[i] * k + y);
+      if (sx < 20 || sy < 20 || sx > box.width - 20 || sy > box.height - 20) continue;
+      const r = Math.round(2.2 * k), around = [[0, 0], [r, 0], [-r, 0], [0, r], [0, -r]];
+      const empty = around.every(([dx, dy]) => {
+        const p = 4 * ((sy + dy) * shot.width + sx + dx);
+        return data[p] === r0 && data[p + 1] === g0 && data[p + 2] === b0;
+      });
+      looked++; blank += Number(empty);
+    }
+    seen.push({ stretched, blank: looked ? blank / looked : 0, looked });
+  };
+  const frame = () => new Promise((go) => requestAnimationFrame(() => setTimeout(go)));
+  const go = { fly: () => map.flyTo(2), back: () => map.fit(), zoom: () => {}, pan: () => {} }[move];
+  go();
+  for (let n = 0; n < frames && (map.flying || move === "zoom" || move === "pan"); n++) {
+    if (move === "zoom") map.zoom(n < frames / 2 ? 1.25 : 0.8);
+    if (move === "pan") map.pan(n < frames / 2 ? 140 : -170, n < frames / 2 ? 90 : -60);
+    await frame(); look();
+  }
+  return seen;
+}"""
+# How far the middle of the view is inside the venue's four sides.
+INSIDE = """() => {
+  const { map, model } = window.frontrow, { k, x, y } = map.view.camera, [mx, my] = map.view.middle;
+  const [x0, y0, x1, y1] = model.box, wx = (mx - x) / k, wy = (my - y) / k;
+  return [wx - x0, x1 - wx, wy - y0, y1 - wy];
+}"""
+ON_SCREEN = """(i) => {
+  const { map, model } = window.frontrow, { k, x, y } = map.view.camera, box = map.getBoundingClientRect();
+  return [model.x[i] * k + x + box.left, model.y[i] * k + y + box.top];
+}"""
+COVERED = """() => {
+  const legend = document.querySelector(".legend").getBoundingClientRect(), { map, model } = window.frontrow;
+  return model.box[1] * map.view.camera.k + map.view.camera.y + map.getBoundingClientRect().top < legend.bottom;
+}"""
+IN_THE_MIDDLE = """() => {
+  const { map, model } = window.frontrow, { k, x, y } = map.view.camera, [mx, my] = map.view.middle;
+  return model.hit((mx - x) / k, (my - y) / k, 200);
+}"""
+NAMES = """(s) => {
+  const { map, model } = window.frontrow, { labels } = map.view;
+  let least = Infinity;
+  for (const { x, y } of [...labels.spots.filter(Boolean), ...labels.rows(s)])
+    for (let i = 0; i < model.n; i++) least = Math.min(least, Math.hypot(model.x[i] - x, model.y[i] - y));
+  return { least, rows: labels.rows(s).map((one) => one.text) };
+}"""
+
+
+@pytest.fixture(scope="module")
+def let_in(browser: Browser, site: Site) -> Any:
+    """What the browser of somebody who was let in keeps."""
+    context = browser.new_context()
+    enter(context.new_page(), site)
+    kept = context.storage_state()
+    context.close()
+    return kept
+
+
+@pytest.fixture
+def open_map(profile: Any, site: Site, let_in: Any) -> Any:
+    def make(width: int = 1280, height: int = 800, **more: Any) -> Page:
+        page: Page = profile(width, height, storage_state=let_in, **more).new_page()
+        page.goto(f"{site.url}/events/{EVENT_ID}/seats")
+        until(page, "window.frontrow")
+        return page
+
+    return make
+
+
+@pytest.fixture
+def phone(open_map: Any) -> Page:
+    page: Page = open_map(390, 844, has_touch=True, is_mobile=True)
+    return page
+
+
+def camera(page: Page) -> dict[str, float]:
+    found: dict[str, float] = page.evaluate("({ ...window.frontrow.map.view.camera })")
+    return found
+
+
+def mine(page: Page) -> list[int]:
+    found: list[int] = page.evaluate("[...window.frontrow.model.mine]")
+    return found
+
+
+def middle_of(page: Page) -> tuple[float, float]:
+    box = page.locator("fr-seatmap").bounding_box()
+    assert box is not None
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def on_screen(page: Page, seat: int) -> tuple[float, float]:
+    x, y = page.evaluate(ON_SCREEN, seat)
+    return x, y
+
+
+def drag(fingers: CDPSession, at: list[tuple[float, float]], by: list[tuple[float, float]], steps: int = 12) -> None:
+    """Fingers come down, move a little `steps` times, and leave."""
+    for step in range(steps + 1):
+        points = [
+            {"x": x + dx * step, "y": y + dy * step, "id": n}
+            for n, ((x, y), (dx, dy)) in enumerate(zip(at, by, strict=True))
+        ]
+        kind = "touchMove" if step else "touchStart"
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    fingers.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+def test_no_frame_of_a_movement_is_blank_or_stretched(open_map: Any) -> None:
+    """On a slow computer: into a section, across it, back to everything, and through the zooms between."""
+    page = open_map()
+    page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": 6})
+    page.evaluate("window.frontrow.feed.stop()")
+    for move, frames in (("fly", 200), ("pan", 8), ("back", 200), ("zoom", 16)):
+        seen = page.evaluate(WATCH, [move, frames])
+        assert seen
+        assert any(one["looked"] > 50 for one in seen), move
+        assert max(one["stretched"] for one in seen) < 2, f"{move}: a picture was stretched"
+        assert max(one["blank"] for one in seen) < 0.06, f"{move}: seats were missing (names cover a few)"
+
+
+def test_names_stand_beside_seats_and_rows_have_theirs(open_map: Any) -> None:
+    page = open_map()
+    for section in (2, 5):
+        page.evaluate("(s) => window.frontrow.map.flyTo(s)", section)
+        landed(page)
+        until(page, "window.frontrow.map.view.labels.spots.length > 0")
+        found = page.evaluate(NAMES, section)
+        assert found["least"] > 5, "no name lies over a seat"
+        assert {"A", "B"} <= set(found["rows"])
+
+
+def test_two_fingers_zoom_and_one_moves_the_map(phone: Page) -> None:
+    x, y = middle_of(phone)
+    fingers = phone.context.new_cdp_session(phone)
+    before = camera(phone)
+    drag(fingers, [(x - 20, y), (x + 20, y)], [(-8, 0), (8, 0)])
+    until(phone, "(k) => window.frontrow.map.view.camera.k > k * 2", before["k"])
+    zoomed = camera(phone)
+    assert sum(camera_shows(phone, (x, y), before)) == pytest.approx(sum(camera_shows(phone, (x, y), zoomed)), rel=0.1)
+    drag(fingers, [(x, y)], [(6, 4)])
+    until(phone, "(x) => window.frontrow.map.view.camera.x > x + 20", zoomed["x"])
+    assert camera(phone)["k"] == zoomed["k"]
+    assert not mine(phone), "neither gesture picked a seat"
+    for _ in range(3):
+        drag(fingers, [(x, y)], [(30, 30)])
+    assert min(phone.evaluate(INSIDE)) > -40, "however far it is dragged, the venue stays in sight"
+
+
+def camera_shows(page: Page, at: tuple[float, float], seen: dict[str, float]) -> tuple[float, float]:
+    """The spot of the venue under a point of the screen."""
+    left, top = page.evaluate("(({ left, top }) => [left, top])(window.frontrow.map.getBoundingClientRect())")
+    return ((at[0] - left - seen["x"]) / seen["k"], (at[1] - top - seen["y"]) / seen["k"])
+
+
+def test_on_a_phone_a_tap_opens_a_section_and_the_next_one_picks_a_seat(phone: Page) -> None:
+    legend = phone.locator(".legend")
+    expect(legend).to_be_visible()
+    expect(legend).to_contain_text("€45")
+    assert not phone.evaluate(COVERED), "the prices do not cover the venue"
+    first = phone.evaluate("window.frontrow.model.sections[2].base + 40")
+    phone.touchscreen.tap(*on_screen(phone, first))
+    landed(phone)
+    until(phone, "!document.querySelector('#gridbox').hidden")
+    expect(phone.locator("#scroll")).to_be_hidden()
+    assert phone.evaluate("window.frontrow.map.view.seatPx") >= 22
+    seat = phone.evaluate(IN_THE_MIDDLE)
+    phone.touchscreen.tap(*on_screen(phone, seat))
+    assert mine(phone) == [seat], "the first tap on a seat of that size picks it"
+    expect(phone.get_by_role("button", name="Continue with 1 seat")).to_be_visible()
+    grip = phone.get_by_role("button", name="List of seats")
+    expect(grip).to_have_attribute("aria-expanded", "false")
+    grip.click()
+    expect(phone.locator("#scroll")).to_be_visible()
+    phone.get_by_role("button", name="Remove").click()
+    phone.set_viewport_size({"width": 844, "height": 390})
+    assert phone.evaluate("document.documentElement.scrollHeight <= innerHeight"), (
+        "sideways there is nothing to scroll past"
+    )
+
+
+def test_the_keyboard_shows_where_it_is(open_map: Any) -> None:
+    page = open_map()
+    box = page.locator("fr-seatmap").bounding_box()
+    assert box is not None
+    edge = {"x": box["x"], "y": box["y"] + 40, "width": 4, "height": 200}
+    before = page.screenshot(clip=edge)
+    page.keyboard.press("Tab")
+    while not page.evaluate("document.activeElement?.localName === 'fr-seatmap'"):
+        page.keyboard.press("Tab")
+    assert page.screenshot(clip=edge) != before, "a ring around the map"
+    assert page.evaluate("window.frontrow.map.view.options.focusSection") >= 0, "and around a section of it"
+
+
+def test_a_tip_goes_with_what_it_describes(open_map: Any, site: Site) -> None:
+    page = open_map()
+    tip = page.locator("#tip")
+    seat = page.evaluate("window.frontrow.model.sections[2].base + 3")
+    page.mouse.move(*on_screen(page, seat))
+    expect(tip).to_be_visible()
+    page.evaluate("window.frontrow.map.flyTo(2)")
+    expect(tip).to_be_hidden()
+    landed(page)
+    page.mouse.move(*on_screen(page, seat + 1))
+    page.mouse.move(*on_screen(page, seat))
+    expect(tip).to_contain_text("free")
+    page.mouse.click(*on_screen(page, seat))
+    expect(tip).to_contain_text("chosen by you")
+    page.mouse.click(*on_screen(page, seat))
+    expect(tip).to_contain_text("free")
+    site.call(lambda platform: take(platform, seat))
+    expect(tip).to_contain_text("held by someone")
+    page.keyboard.press("Tab")
+    page.locator("fr-seatmap").focus()
+    page.keyboard.press("Escape")
+    expect(tip).to_be_hidden()
+    page.mouse.move(*on_screen(page, seat + 1))
+    expect(tip).to_be_visible()
+    page.mouse.wheel(0, -200)
+    expect(tip).to_be_hidden()
+
+
+async def take(platform: Platform, seat: int) -> None:
+    visit = ShopPass(EVENT_ID, "place:faster", platform.clock() + 600_000_000, "faster")
+    name = platform.box_office.sales.get(EVENT_ID).plan.seat_ids[seat]
+    await platform.box_office.holds.place(EVENT_ID, visit, [name])
