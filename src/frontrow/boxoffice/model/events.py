@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from frontrow.boxoffice.model.room_rules import NO_RULES, RoomRules, check_rules
+from frontrow.boxoffice.model.sale_options import AddOn, Discount, SharedLimit, TicketType, check_options
 from frontrow.boxoffice.model.taxes import check_tax
 from frontrow.boxoffice.model.venues import MAX_SEATS_NAMED, Plan
 from frontrow.core.errors import InvalidInput, NotFound, Refused
@@ -137,6 +138,10 @@ class Event:
     reentry: bool = False  # people may leave and come back: gates scan tickets at the exit too
     fees_shown: FeesShown = FeesShown.INCLUDED
     show_id: str = ""  # shared by the dates of one show (model.show_dates); empty: it has one date
+    ticket_types: tuple[TicketType, ...] = ()  # these four: model.sale_options
+    add_ons: tuple[AddOn, ...] = ()
+    discounts: tuple[Discount, ...] = ()
+    limits: tuple[SharedLimit, ...] = ()
 
     @property
     def opens_at_us(self) -> int:
@@ -208,6 +213,7 @@ def check_event(event: Event, plan: Plan) -> Event:
         )
     check_rules(event.room)
     _check_prices(event, plan)
+    check_options(event.ticket_types, event.add_ons, event.discounts, event.limits, plan.tiers)
     return event
 
 

@@ -34,6 +34,7 @@ from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.model.people import checked_name
 from frontrow.boxoffice.model.receipts import Seller
 from frontrow.boxoffice.model.room_rules import HUMAN_CHECKS, FixedOncePublished, RoomRules, check_change, check_rules
+from frontrow.boxoffice.model.sale_options import AddOn, Discount, SharedLimit, TicketType
 from frontrow.boxoffice.model.taxes import SELLERS_TAX
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
 from frontrow.boxoffice.organising.venues import VenueBook, Venues
@@ -76,6 +77,10 @@ class EventEdit(msgspec.Struct, frozen=True, kw_only=True):
     transfers_allowed: bool | None = None
     tax_basis_points: int | None = None  # SELLERS_TAX: the seller's own rate
     presale_starts_at_us: int | None = None  # 0: no presale
+    ticket_types: tuple[TicketType, ...] | None = None
+    add_ons: tuple[AddOn, ...] | None = None
+    discounts: tuple[Discount, ...] | None = None
+    limits: tuple[SharedLimit, ...] | None = None
     fees_shown: FeesShown | None = None
 
     def fields(self) -> list[str]:

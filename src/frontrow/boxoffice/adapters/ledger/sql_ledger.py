@@ -34,7 +34,9 @@ from frontrow.boxoffice.adapters.ledger.engine.group_commit import (
     RunProgram,
     RunStatements,
 )
+from frontrow.boxoffice.adapters.ledger.programs.booking_choices import confirm_free, reprice
 from frontrow.boxoffice.adapters.ledger.programs.bookings import ExpireHolds, MakeMove, Program, booking_of
+from frontrow.boxoffice.model.booking_choices import Reprice
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, StaleFence
 from frontrow.boxoffice.model.facts import Fact, OutboxFact
 from frontrow.boxoffice.model.holds import ActiveSeat, ExpiredHold, NewHold, PlacedHold
@@ -135,6 +137,21 @@ class SqlLedger:
 
     async def confirm(self, booking_id: str, fence: int, now_us: int, tickets: Sequence[NewTicket] = ()) -> Booking:
         return await self._submit(MakeMove(booking_id, Move.CONFIRM, fence, now_us, tickets=tuple(tickets)))
+
+    async def confirm_free(
+        self, booking_id: str, fence: int, now_us: int, tickets: Sequence[NewTicket] = ()
+    ) -> Booking:
+        ask = MakeMove(booking_id, Move.CONFIRM, fence, now_us, tickets=tuple(tickets))
+        return cast(Booking, await self.line.submit(RunProgram(lambda facts: confirm_free(ask, facts), now_us)))
+
+    async def reprice(self, ask: Reprice) -> Booking:
+        return cast(Booking, await self.line.submit(RunProgram(lambda facts: reprice(ask, facts), ask.now_us)))
+
+    async def live_uses(self, counters: Sequence[str], now_us: int) -> dict[str, int]:
+        if not counters:
+            return {}
+        rows = await self.store.read(Query("live_uses", [(one,) for one in counters], (now_us,)))
+        return {row[0]: int(row[1]) for row in rows}
 
     async def cancel(self, booking_id: str, fence: int, now_us: int) -> Booking:
         return await self._move(Move.CANCEL, booking_id, fence, now_us)
