@@ -1,9 +1,9 @@
-"""Version 27: invoices and credit notes, numbered without gaps per organiser; a seller's prefix and fees (ADR 0147)."""
+"""Version 30: invoices and credit notes, numbered without gaps per organiser; a seller's prefix and fees (ADR 0147)."""
 
 from frontrow.boxoffice.adapters.ledger.migrations import ddl
 
-revision = "0027"
-down_revision = "0026"
+revision = "0030"
+down_revision = "0029"
 
 INVOICES = """
 CREATE TABLE invoices (
