@@ -4,6 +4,7 @@ Its status moves only along STATUS_MOVES. Whether seats can be bought at an inst
 inside the sale window (half-open). A sold-out event goes back on sale when a seat returns.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from urllib.parse import urlsplit
@@ -261,7 +262,12 @@ def _check_prices(event: Event, plan: Plan) -> None:
     policy = event.refunds
     if min(policy.window_s, policy.fee_per_seat_minor, policy.fee_basis_points) < 0 or policy.fee_basis_points > 10_000:
         raise InvalidInput("refunds: window and fees must be 0 or more, the fee at most 10000 points", param="refunds")
-    for fee in event.fees:
+    check_fees(event.fees)
+
+
+def check_fees(fees: Sequence[Fee]) -> None:
+    """Raise `InvalidInput` for a fee below zero."""
+    for fee in fees:
         if min(fee.per_seat_minor, fee.per_booking_minor, fee.basis_points) < 0:
             raise InvalidInput(f"fee {fee.name}: amounts must be 0 or more", param="fees")
 
