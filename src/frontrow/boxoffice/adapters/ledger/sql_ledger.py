@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
 from frontrow.boxoffice.adapters.ledger.books.dead_letters import DeadLetterBook
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore
+from frontrow.boxoffice.adapters.ledger.books.invoices import SqlInvoiceBook
 from frontrow.boxoffice.adapters.ledger.books.messages import SqlMessageBook
 from frontrow.boxoffice.adapters.ledger.books.organiser_changes import OrganiserBook
 from frontrow.boxoffice.adapters.ledger.books.payments import SqlPaymentBook
@@ -105,6 +106,7 @@ class SqlLedger:
         self.people = SqlPeopleBook(store, line, reads)
         self.organiser = OrganiserBook(store, line, reads, self.catalogue, due)
         self.figures = SqlFiguresBook(store)
+        self.invoices = SqlInvoiceBook(store, line)
         self.reports = SqlReportBook(store, line)
         self.signups = SqlSignupBook(store, line, self.messages)
         self.dead_letters = DeadLetterBook(store, line)
