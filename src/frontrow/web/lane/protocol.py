@@ -548,6 +548,7 @@ class LaneProtocol(HttpToolsProtocol):
         self.server_state.total_requests += 1
         lines = default_lines(self.server_state) + self._id_line
         self.transport.set_protocol(takeover.take(self.transport, self.connections, lines))
+        self.parser = self.cycle = None  # type: ignore[assignment]  # they refer to this object, and would keep it
 
     def timeout_keep_alive_handler(self) -> None:
         """Close when nothing came for the whole time; otherwise look again when that could be true."""
