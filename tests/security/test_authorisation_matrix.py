@@ -108,6 +108,9 @@ ROWS = {
     # -- organisers: their events, venues, sales, figures, webhooks, codes; and the door
     "get_bundle": "staff:door:scan",
     "scan_ticket": "staff:door:scan",
+    "scan_exit": "staff:door:scan",
+    "find_at_door": "staff:door:scan",
+    "check_in_booking": "staff:door:scan",
     "sync_scans": "staff:door:scan",
     "list_duplicates": "staff:door:scan",
     "count_scans": "staff:door:scan",
@@ -136,6 +139,7 @@ ROWS = {
     "resume_sale": "staff:sales:control",
     "cancel_event": "staff:sales:control",
     "get_cancellation": "staff:events:read",
+    "get_report": "staff:figures:read",
     "get_figures": "staff:figures:read",
     "get_figures_csv": "staff:figures:read",
     "get_series": "staff:figures:read",

@@ -107,6 +107,7 @@ from frontrow.web.platform.platform import (
     Stores,
 )
 from frontrow.web.platform.platform_keys import open_keys
+from frontrow.web.platform.sitemaps import Sitemaps
 from frontrow.web.platform.visits import RoomVisits
 from frontrow.web.room.page import PageSettings, RoomPages
 from frontrow.web.server.address_caps import AddressCaps
@@ -247,6 +248,9 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             endpoint_secrets=endpoint_secrets,
             speeds=telemetry.speeds,
             recent_speeds=telemetry.recent_speeds,
+            mail=open_mail(settings.mail_url),
+            vault=people.vault,
+            public_url=settings.public_url,
             point_log=point_log,
         )
         stack.push_async_callback(organiser.live.aclose)
@@ -278,6 +282,8 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
                 hot=live.table,
                 shown=views,
                 listed=EventLists(browse, lambda: ledger.catalogue.version + openings.follower.changes),
+                sitemaps=Sitemaps(ledger.catalogue, settings.public_url, now),
+                work=adapters.work,
                 telemetry=telemetry,
                 rules=api_rules,
             ),

@@ -15,7 +15,7 @@ from tests.boxoffice.organising.http import Desk, a_desk
 from tests.web.site.test_pages import BROWSER, FORM
 
 LIVE_SCRIPT_BYTES = 80 * 1024
-ABOUT_EVENT = ("live", "bookings", "waitlist", "exports", "exports/bookings.csv")
+ABOUT_EVENT = ("live", "reports", "reports/report.xlsx", "bookings", "waitlist", "exports", "exports/bookings.csv")
 ABOUT_ORGANISER = ("/organiser/team", "/organiser/audit", "/organiser/webhooks")
 RUBBISH = (
     "after=%00",

@@ -35,6 +35,7 @@ from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
 from frontrow.core.clock import Clock
 from frontrow.core.derived_keys import Secrets as Secrets
+from frontrow.core.heavy_work import HeavyWork
 from frontrow.core.ids import Ids
 from frontrow.settings.platform import PlatformSettings
 from frontrow.waitingroom.door.door_limits import DoorLimits
@@ -48,6 +49,7 @@ from frontrow.web.lane.route_table import HotTable
 from frontrow.web.observability.telemetry import Telemetry
 from frontrow.web.platform.event_openings import Openings
 from frontrow.web.platform.organiser_services import OrganiserServices
+from frontrow.web.platform.sitemaps import Sitemaps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +125,8 @@ class ServerServices:
     hot: HotTable
     shown: EventViews
     listed: EventLists
+    sitemaps: Sitemaps
+    work: HeavyWork = field(repr=False)  # for what takes the CPU for long
     telemetry: Telemetry = field(repr=False)
     rules: RequestRules | None = None  # those of [limits]
     draining: asyncio.Event = field(default_factory=asyncio.Event, repr=False)  # set once this server is to stop

@@ -1,6 +1,5 @@
 """Events and seats as pages show them: what state a sale is in, and seats by their names."""
 
-import zlib
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +12,6 @@ from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
 
 FEW_PERCENT: Final = 5
-HUES: Final = 5  # of the tiers' colours, for an event's picture
 
 # state of a sale -> (kind of chip, label)
 CHIPS: Final = {
@@ -50,10 +48,6 @@ class Shown:
     @property
     def chip(self) -> tuple[str, str]:
         return CHIPS[self.state]
-
-    @property
-    def hue(self) -> int:
-        return zlib.crc32(self.event.id.encode()) % HUES
 
     @property
     def from_minor(self) -> int | None:

@@ -17,6 +17,7 @@ from frontrow.boxoffice.adapters.ledger.books.organiser_changes import Organiser
 from frontrow.boxoffice.adapters.ledger.books.payments import SqlPaymentBook
 from frontrow.boxoffice.adapters.ledger.books.people import SqlPeopleBook
 from frontrow.boxoffice.adapters.ledger.books.platform_keys import KeyBook
+from frontrow.boxoffice.adapters.ledger.books.reports import SqlReportBook
 from frontrow.boxoffice.adapters.ledger.books.sales_figures import SqlFiguresBook
 from frontrow.boxoffice.adapters.ledger.books.signups import SqlSignupBook
 from frontrow.boxoffice.adapters.ledger.books.ticket_returns import SqlReturnsBook
@@ -101,6 +102,7 @@ class SqlLedger:
         self.people = SqlPeopleBook(store, line, reads)
         self.organiser = OrganiserBook(store, line, reads, self.catalogue, due)
         self.figures = SqlFiguresBook(store)
+        self.reports = SqlReportBook(store, line)
         self.signups = SqlSignupBook(store, line, self.messages)
         self.dead_letters = DeadLetterBook(store, line)
         self.keys = KeyBook(store, line)

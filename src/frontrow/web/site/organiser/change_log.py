@@ -33,6 +33,8 @@ ACTS: Final = {
     "resend": N_("Email sent again"),
     "change_email": N_("Email address corrected"),
     "reseat": N_("Moved to other seats"),
+    "check_in": N_("Checked in by name"),
+    "undo_scan": N_("Admission undone"),
     "waitlist_rules": N_("Waitlist rules set"),
     "import_codes": N_("Codes imported"),
     "make_codes": N_("Codes generated"),
@@ -44,6 +46,7 @@ ACTS: Final = {
     "redeliver": N_("Delivery sent again"),
     "test_webhook": N_("Webhook tested"),
     "export": N_("Table exported"),
+    "choose_report_mail": N_("Report by email chosen"),
     "change_seller": N_("Seller changed"),
 }
 ROLE_WORDS: Final = {
