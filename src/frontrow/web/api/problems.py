@@ -99,6 +99,8 @@ PROBLEMS: Final[dict[str, Advice]] = {
     "pass_ended": Advice(409, "Join again; the visit was ended."),
     "payment_changed": Advice(409, "Load the booking again."),
     "presale_fixed": Advice(409, "Keep the order and the lane: people registered under them, and a draw is final."),
+    "nothing_to_invoice": Advice(409, "Nothing was paid for this booking, so there is nothing to invoice."),
+    "invoice_not_found": Advice(404, "Check the number; the list of invoices has them all."),
     "refund_refused": Advice(409, "Ask the organiser; the event's refund policy does not allow it."),
     "refused": Advice(409, "Read the detail; repeating the request changes nothing."),
     "registration_closed": Advice(409, "Check the presale's times; `reason` says why."),

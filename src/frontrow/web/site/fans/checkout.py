@@ -291,6 +291,8 @@ async def pay(
         visit = need_visit(platform, caller, booking)
     except Unauthorised:
         return await outcome_page(request, platform, booking, "visit_over", 401)
+    if form.one("seats", 8_000) not in ("", ",".join(map(str, booking.seats))):  # changed in another tab meanwhile
+        return go_to(f"/checkout/{booking.id}")
     filled = Ready(form.one("name", 120), form.one("email", 254))
     proven = await platform.people.fans.proven_address(booking.fan)
     free = booking.amount_minor == 0
