@@ -108,6 +108,9 @@ ROWS = {
     # -- organisers: their events, venues, sales, figures, webhooks, codes; and the door
     "get_bundle": "staff:door:scan",
     "scan_ticket": "staff:door:scan",
+    "scan_exit": "staff:door:scan",
+    "find_at_door": "staff:door:scan",
+    "check_in_booking": "staff:door:scan",
     "sync_scans": "staff:door:scan",
     "list_duplicates": "staff:door:scan",
     "count_scans": "staff:door:scan",

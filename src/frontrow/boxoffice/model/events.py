@@ -133,6 +133,7 @@ class Event:
     transfers_allowed: bool = True  # fans may transfer tickets to other people
     rotating_codes: bool = False  # tickets show a code that changes every 30 seconds
     presale_starts_at_us: int = 0  # from then until the sale starts, only people with a code may buy; 0: no presale
+    reentry: bool = False  # people may leave and come back: gates scan tickets at the exit too
     fees_shown: FeesShown = FeesShown.INCLUDED
     show_id: str = ""  # shared by the dates of one show (model.show_dates); empty: it has one date
 

@@ -72,6 +72,7 @@ class EventEdit(msgspec.Struct, frozen=True, kw_only=True):
     card_tries: int | None = None
     room: RoomRules | None = None  # only its fields that are not None
     rotating_codes: bool | None = None
+    reentry: bool | None = None
     transfers_allowed: bool | None = None
     tax_basis_points: int | None = None  # SELLERS_TAX: the seller's own rate
     presale_starts_at_us: int | None = None  # 0: no presale

@@ -101,6 +101,7 @@ PROBLEMS: Final[dict[str, Advice]] = {
     "refused": Advice(409, "Read the detail; repeating the request changes nothing."),
     "registration_closed": Advice(409, "Check the presale's times; `reason` says why."),
     "email_change_refused": Advice(409, "Ask the buyer to change it in their account, or to contact support."),
+    "reentry_not_allowed": Advice(409, "Allow re-entry in the event's settings, or scan nobody at the exit."),
     "reseat_refused": Advice(409, "Choose free seats of the same price."),
     "room_closed": Advice(409, "Ask the organiser; the room is closed."),
     "rules_are_set": Advice(409, "Use the existing rules; a waitlist's rules are set once."),

@@ -119,6 +119,7 @@ class EventChange(msgspec.Struct, forbid_unknown_fields=True):
     withheld: Withheld | None = None
     room: RoomRulesGiven | None = None
     rotating_codes: bool | None = None
+    reentry: bool | None = None
     transfers_allowed: bool | None = None
     tax_basis_points: TaxPoints | None = None
     presale_starts_at: Moment | msgspec.UnsetType | None = msgspec.UNSET
@@ -182,6 +183,7 @@ class OwnEventView(OwnEventSummary):
         msgspec.Meta(examples=["included"], description="`included` in every price, or `beside` every price"),
     ] = "included"
     show: str = ""
+    reentry: bool = False
     transfers_allowed: bool = True
 
 
@@ -219,6 +221,7 @@ def edit_of(given: EventChange, currency: str) -> EventEdit:
         withheld=None if given.withheld is None else tuple(given.withheld),
         room=_room_of(given.room),
         rotating_codes=given.rotating_codes,
+        reentry=given.reentry,
         transfers_allowed=given.transfers_allowed,
         presale_starts_at_us=_presale_of(given.presale_starts_at),
         card_tries=given.card_tries,
@@ -293,5 +296,6 @@ def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventVie
         event.tax_basis_points,
         event.fees_shown.value,
         event.show_id,
+        event.reentry,
         event.transfers_allowed,
     )

@@ -33,6 +33,8 @@ ACTS: Final = {
     "resend": N_("Email sent again"),
     "change_email": N_("Email address corrected"),
     "reseat": N_("Moved to other seats"),
+    "check_in": N_("Checked in by name"),
+    "undo_scan": N_("Admission undone"),
     "waitlist_rules": N_("Waitlist rules set"),
     "import_codes": N_("Codes imported"),
     "make_codes": N_("Codes generated"),

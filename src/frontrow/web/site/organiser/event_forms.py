@@ -172,6 +172,7 @@ def room(event: Event, plan: Plan, zone: str) -> Values:
         "human": event.room.human or "none",
         "one_place": "yes" if event.room.one_place_per_person else "",
         "rotating": "yes" if event.rotating_codes else "",
+        "reentry": "yes" if event.reentry else "",
     }
 
 
@@ -192,7 +193,12 @@ def read_room(reading: Reading, event: Event, plan: Plan) -> EventEdit:
     )
     rotating = bool(reading.form.one("rotating")) if is_draft else None
     fixed = not is_draft and not reading.form.one("presale")  # disabled once it has begun, and while there is none
-    return EventEdit(room=rules, rotating_codes=rotating, presale_starts_at_us=None if fixed else presale_us)
+    return EventEdit(
+        room=rules,
+        rotating_codes=rotating,
+        reentry=bool(reading.form.one("reentry")),
+        presale_starts_at_us=None if fixed else presale_us,
+    )
 
 
 def seats(event: Event, plan: Plan, zone: str) -> Values:
