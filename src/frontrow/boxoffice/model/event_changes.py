@@ -66,10 +66,10 @@ def _short_value(value: Any) -> Any:
             text = ", ".join(str(_short_value(each)) for each in value)
         case _ if is_dataclass(value):
             parts = {each.name: getattr(value, each.name) for each in dataclass_fields(value)}
-            text = " ".join(str(_short_value(part)) for part in parts.values() if part not in (None, "", ()))
+            text = " ".join(str(_short_value(part)) for part in parts.values() if part)
         case msgspec.Struct():
             parts = {name: getattr(value, name) for name in value.__struct_fields__}
-            text = " ".join(str(_short_value(part)) for part in parts.values() if part not in (None, "", ()))
+            text = " ".join(str(_short_value(part)) for part in parts.values() if part)
         case _:
             text = str(value)
     return text if len(text) <= MAX_SHOWN_CHARS else f"{text[: MAX_SHOWN_CHARS - 1]}…"
