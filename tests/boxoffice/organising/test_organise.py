@@ -116,7 +116,7 @@ async def test_b13_an_event_goes_from_draft_to_published_with_everything_changed
     assert detail["changes"]["name"] == ["Aurora", "Aurora II"]
     assert detail["changes"]["withheld"] == [0, 2]
     assert detail["changes"]["fees"] == ["", "service 150"]
-    assert "tiers" not in detail["changes"]  # given, but the same
+    assert detail["changes"]["tiers"] == ["", "front 50.00 EUR, back 20.00 EUR, standing 30.00 EUR"]
 
 
 @pytest.mark.parametrize(
