@@ -170,6 +170,8 @@ def other_pages(site: Site) -> list[tuple[str, str, str]]:
         ("audit", "/organiser/audit", ""),
         ("webhooks", "/organiser/webhooks", ""),
         ("exports", f"{BASE}/exports", ""),
+        ("reports", f"{BASE}/reports", ""),
+        ("feeds", "/organiser/feeds", ""),
     ]
 
 
