@@ -68,7 +68,7 @@ class Words:
             index = PLURAL_CATEGORIES.index(category)
         else:
             index = 0 if category == "one" else -1
-        return _fill(forms[index], {"n": self.number(n)} | self._isolated(values))
+        return _fill(forms[index], {"n": self.number(n), **self._isolated(values)})
 
     def _isolated(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """In a right-to-left language, values keep their own order: a seat "A-1-12" and a date stay as they are."""
