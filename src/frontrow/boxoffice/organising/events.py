@@ -17,6 +17,7 @@ from frontrow.boxoffice.model.event_changes import (
     ChangedMeanwhile,
     Editor,
     check_tag,
+    describe_changes,
     tag_of,
 )
 from frontrow.boxoffice.model.events import (
@@ -203,7 +204,9 @@ class OrganiserEvents:
             changed = await self._apply_edit(editor, event, edit)
             if event.status is not EventStatus.DRAFT:
                 check_change(event, changed, self.room_defaults, self._clock())
-            change = Change(editor, "change_event", event_id, self._clock(), {"fields": edit.fields()})
+            fields = edit.fields()
+            detail = {"fields": fields, "changes": describe_changes(event, changed, fields)}
+            change = Change(editor, "change_event", event_id, self._clock(), detail)
             tax_history = _tax_history(event, changed, change.at_us)
             if changed == event or await self._ledger.organiser.swap_event(document, changed, change, tax_history):
                 return await self.get(editor, event_id)
