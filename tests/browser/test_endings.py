@@ -22,7 +22,7 @@ def at_checkout(page: Page, site: Site, event_id: str = EVENT_ID) -> str:
 def test_b9_a_declined_card_says_so_and_frees_the_seats(fan: Page, site: Site) -> None:
     at_checkout(fan, site)
     pay(fan, "4000000000000002")
-    expect(fan.get_by_role("heading", name="The card was declined")).to_be_visible()
+    expect(fan.get_by_role("heading", name="Your card was declined")).to_be_visible()
     expect(fan.get_by_text("Nothing was charged")).to_be_visible()
     fan.get_by_role("link", name="Choose seats again").click()
     fan.wait_for_url("**/seats")
