@@ -19,7 +19,7 @@ from tests.browser.steps import until
 
 SHOW = "evt_show"
 TOMORROW = "evt_tomorrow"  # the same show, a day later
-OTHER = "evt_other"
+OTHER = "evt_other"  # people may leave and come back
 DAY_US = 86_400 * US_PER_S
 WIDE, HIGH = 480, 360  # of the camera's picture
 CAMERA = ["--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"]
@@ -36,7 +36,8 @@ async def put_shows(platform: Platform) -> None:
     plan = generate("arena", 400)
     for number, (event_id, name) in enumerate(((SHOW, "Aurora"), (TOMORROW, "Aurora"), (OTHER, "Late Night Comedy"))):
         starts_us = now_us + 3600 * US_PER_S + number * DAY_US
-        await put_hall(platform, plan, id=event_id, name=name, starts_at_us=starts_us, sale_ends_at_us=starts_us)
+        times = {"starts_at_us": starts_us, "sale_ends_at_us": starts_us}
+        await put_hall(platform, plan, id=event_id, name=name, reentry=event_id == OTHER, **times)
 
 
 def buy(site: Site, count: int = 1, event_id: str = SHOW) -> list[Ticket]:

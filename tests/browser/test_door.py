@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from frontrow.app.wiring import Platform
+from frontrow.boxoffice.model.messages import Contact
 from tests.browser.doors import (
     CAMERA,
     OTHER,
@@ -73,6 +75,20 @@ def test_b10_the_camera_reads_a_ticket_once_and_lets_it_in(browser: Browser, sit
         page.reload()  # page, worker and WebAssembly come from this device
         expect(page.locator("#verdict")).to_have_attribute("data-verdict", "duplicate")
         expect(page.locator("#state")).to_contain_text("Offline since")
+        context.set_offline(False)
+        expect(page.locator("#state")).to_have_text("Online")
+        page.on("dialog", lambda dialog: dialog.accept())
+        page.get_by_role("button", name="Undo").click()
+        expect(page.locator("#recent")).to_contain_text("Undone")
+        context.set_offline(True)
+        page.reload()  # the same code again, now admitted by the gate alone
+        expect(page.locator("#verdict")).to_have_attribute("data-verdict", "ok")
+        expect(page.locator("#verdict-detail")).to_have_text("Checked offline.")
+        assert inside(site) == before
+        context.set_offline(False)
+        expect(page.locator("#waiting")).to_be_hidden()
+        until(page, "async () => !(await window.frontrow.door.sync._store.countWaiting('evt_show'))")
+        assert inside(site) == before + 1
     finally:
         watching.close()
 
@@ -142,6 +158,41 @@ def test_b10_a_mistaken_admission_is_taken_back(door: Page, site: Site) -> None:
     door.get_by_role("button", name="Undo").click()
     expect(door.locator("#verdict-detail")).to_have_text("This needs a connection.")
     assert inside(site) == before + 1
+
+
+def test_b10_a_group_is_found_by_name_and_let_in_together(door: Page, site: Site) -> None:
+    tickets = buy(site, 3)
+
+    async def named(platform: Platform) -> None:
+        booking = await platform.ledger.booking(tickets[0].booking_id)
+        assert booking is not None
+        buyer = Contact(booking.fan, "ada@example.org", name="Ada Lovelace")
+        await platform.ledger.messages.keep_buyer(buyer, SHOW, platform.clock())
+
+    site.call(named)
+    open_gate(door, site)
+    before = inside(site)
+    door.get_by_text("Find a booking").click()
+    who = door.get_by_label("Name, email, booking number or seat")
+    who.fill("nobody at all")
+    who.press("Enter")
+    expect(door.locator("#found-none")).to_have_text("No booking matches.")
+    who.fill("lovel")
+    who.press("Enter")
+    expect(door.locator("#found")).to_contain_text("Ada Lovelace")
+    expect(door.locator("#found")).to_contain_text("a…@example.org")
+    door.locator("#found input").nth(2).uncheck()
+    door.get_by_role("button", name="Check in 2 people").click()
+    expect(door.locator("#found-none")).to_have_text("2 people admitted.")
+    expect(door.locator("#found")).to_contain_text("Inside since")
+    expect(door.get_by_role("button", name="Check in 1 person")).to_be_visible()
+    assert inside(site) == before + 2
+    scan(door, tickets[0].code, "duplicate")
+    goes_offline(door)
+    scan(door, tickets[1].code, "duplicate")  # the gate remembers whom it let in by name
+    door.get_by_role("button", name="Check in 1 person").click()
+    expect(door.locator("#found-none")).to_have_text("This needs a connection.")
+    scan(door, tickets[2].code, "ok")
 
 
 def test_the_door_is_for_who_may_scan_and_for_their_own_events(profile: Any, site: Site) -> None:
@@ -222,7 +273,11 @@ def test_the_door_is_for_everybody_axe_finds_nothing_and_it_fits_320_pixels(prof
     expect(page.locator("#state")).to_have_text("Online")
     read_booking_view("setup", widths=(390,))
     open_gate(page, site)
-    page.locator("summary").click()
+    for summary in page.locator("summary").all():
+        summary.click()
+    page.locator("#who").fill(tickets[0].booking_id)
+    page.locator("#who").press("Enter")
+    expect(page.locator("#found")).to_contain_text("Check in 2 people")
     for code, verdict in ((tickets[0].code, "ok"), (tickets[0].code, "duplicate"), ("x", "unreadable")):
         scan(page, code, verdict)
         read_booking_view(verdict, widths=(390,))

@@ -10,6 +10,7 @@ from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.event_changes import Change, Editor
 from frontrow.boxoffice.model.tickets import Scan
 from tests.browser.doors import (
+    OTHER,
     SHOW,
     TOMORROW,
     TWO_ROUNDS,
@@ -58,6 +59,40 @@ def test_b10_what_another_gate_took_back_may_come_in_here_without_a_network(door
     door.evaluate(TWO_ROUNDS)
     goes_offline(door)
     scan(door, ticket.code, "ok")
+
+
+def test_b10_people_leave_and_come_back_with_and_without_a_network(door: Page, site: Site) -> None:
+    first, second = buy(site, 2, OTHER)
+    open_gate(door, site, event_id=OTHER)
+    before = inside(site, OTHER)
+
+    def way(name: str) -> None:
+        door.get_by_label(name, exact=True).check()
+
+    scan(door, first.code, "ok")
+    way("Exit")
+    scan(door, first.code, "left")
+    scan(door, second.code, "not_inside")
+    assert inside(site, OTHER) == before
+    goes_offline(door)
+    way("Entry")
+    scan(door, first.code, "ok")  # left with a network, comes back without one
+    expect(door.locator("#verdict-detail")).to_have_text("Welcome back.")
+    scan(door, first.code, "duplicate")
+    scan(door, second.code, "ok")
+    way("Exit")
+    scan(door, second.code, "left")
+    scan(door, second.code, "not_inside")
+    way("Entry")
+    scan(door, second.code, "ok")
+    expect(door.locator("#waiting")).to_have_text("Waiting to be sent: 4")
+    door.context.set_offline(False)
+    expect(door.locator("#waiting")).to_be_hidden()
+    door.evaluate(TWO_ROUNDS)
+    assert inside(site, OTHER) == before + 2
+    expect(door.locator("#conflicts li")).to_have_count(0)
+    scan(door, second.code, "duplicate")
+    expect(door.locator("#inside")).to_have_text(str(before + 2))
 
 
 def test_b10_without_a_network_the_gate_decides_alone_and_hands_in_later(door: Page, site: Site) -> None:

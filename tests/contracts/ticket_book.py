@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from frontrow.boxoffice.model.payments import PaymentState
-from frontrow.boxoffice.model.tickets import NewTicket, Scan, TicketState
+from frontrow.boxoffice.model.tickets import NewTicket, Scan, TicketState, Way
 from frontrow.core.errors import FrontrowError
 from tests.contracts.ledger_contract import CALLERS, Bench, outcomes, refusal
 from tests.contracts.payment_book import owed, sold
@@ -127,6 +127,33 @@ async def scans_of_many_gates_are_taken_in_once_and_duplicates_flagged(bench: Be
     assert (await refusal(bench.one.tickets.record_scans(scans * 400), FrontrowError)).param == "scans"
 
 
+async def a_ticket_leaves_once_and_comes_back_once_however_many_gates_ask(bench: Bench) -> None:
+    booking, _ = await confirmed(bench, 1)
+    (ticket,) = (one.id for one in await bench.one.tickets.tickets_of(booking))
+
+    def scan(name: str, after_us: int, way: Way = Way.IN) -> Scan:
+        return Scan(f"{name}:{ticket}", bench.event, ticket, name, bench.now_us + after_us, way=way)
+
+    assert not await bench.one.organiser.let_out(scan("early", 0, Way.OUT)), "who is not inside cannot leave"
+    assert await bench.one.organiser.admit(scan("in", 1)) == []
+    outs = [bench.either(n).organiser.let_out(scan(f"out{n}", 2, Way.OUT)) for n in range(CALLERS)]
+    assert sum(await asyncio.gather(*outs)) == 1
+    assert len(await bench.two.organiser.admit(scan("never", 3))) == 1, "without re-entry it was used"
+    backs = [bench.either(n).organiser.admit(scan(f"back{n}", 4), again=True) for n in range(CALLERS)]
+    assert sum(before == [] for before in await asyncio.gather(*backs)) == 1
+    kept = await bench.two.tickets.ticket(ticket)
+    assert kept is not None
+    assert (kept.scanned_at_us, kept.inside) == (bench.now_us + 1, True)
+    assert await bench.one.tickets.duplicate_scans(bench.event) == []
+    assert await bench.one.organiser.door_totals(bench.event) == (1, 1, 0)
+    late = scan("late", 9, Way.OUT)  # of a gate that was offline
+    assert await bench.one.tickets.record_scans([late]) == []
+    assert await bench.two.organiser.door_totals(bench.event) == (1, 0, 1)
+    (twice,) = await bench.one.tickets.record_scans([scan("meanwhile", 5)])
+    assert [one.gate for one in twice.scans if one.gate in ("in", "meanwhile")] == ["in", "meanwhile"]
+    assert [one.ticket_id for one in await bench.two.tickets.duplicate_scans(bench.event)] == [ticket]
+
+
 CHECKS: list[Check] = [
     tickets_are_written_by_the_confirm_that_wins_and_by_no_other,
     a_booking_that_ends_revokes_its_tickets_and_the_seat_gets_a_new_one,
@@ -134,4 +161,5 @@ CHECKS: list[Check] = [
     a_returned_ticket_is_dead_from_the_moment_it_is_given_back,
     the_revocation_list_is_read_in_pages,
     scans_of_many_gates_are_taken_in_once_and_duplicates_flagged,
+    a_ticket_leaves_once_and_comes_back_once_however_many_gates_ask,
 ]

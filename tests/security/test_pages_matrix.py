@@ -20,6 +20,7 @@ ROWS = {
     "page_events": "public",
     "page_event": "public",
     "page_seats": "public",
+    "page_feed": "public",  # the secret is in its address; whose it is and what they may see, the service asks
     "page_hold": "public",  # the pass is in its cookie; the form is checked like every other
     "page_waitlist": "public",
     "page_join_waitlist": "public",
@@ -30,6 +31,8 @@ ROWS = {
         "public",
     ),  # by the link of the mail or the proven address; the handler asks
     "page_transfer_ics": "public",
+    **dict.fromkeys(("page_robots", "page_sitemap", "page_sitemap_part", "page_poster"), "public"),
+    "page_picture": "public",
     "page_open_link": "public",  # what is behind `#` no server sees
     "page_redeem_mail_link": "public",  # the capability is checked
     "page_ask_notice": "public",  # the address is proven by a mailed link or the session
@@ -67,6 +70,8 @@ ROWS = {
     "page_tickets_pdf": "owner",
     "page_tickets_ics": "owner",
     "page_receipt": "owner",
+    "page_invoice": "owner",
+    "page_issue_invoice": "owner",
     "page_return_tickets": "owner",
     "page_send_transfer": "owner",
     "page_withdraw_transfer": "owner",

@@ -12,12 +12,16 @@ from frontrow.boxoffice.model.sales_figures import RoomFigures
 from frontrow.boxoffice.organising.bookings import OrganiserBookings
 from frontrow.boxoffice.organising.events import OrganiserEvents
 from frontrow.boxoffice.organising.exports import Exports
+from frontrow.boxoffice.organising.feeds import Feeds
+from frontrow.boxoffice.organising.report_mails import ReportMails
+from frontrow.boxoffice.organising.reports import Reports
 from frontrow.boxoffice.organising.reseating import Reseater
 from frontrow.boxoffice.organising.sales_figures import SalesFigures, SpeedsOf
 from frontrow.boxoffice.organising.show_dates import ShowDates
 from frontrow.boxoffice.organising.waitlists import OrganiserWaitlists
 from frontrow.boxoffice.organising.webhooks import ManagedWebhooks
 from frontrow.boxoffice.ports.ledger import TicketIssuer
+from frontrow.boxoffice.ports.messages import Channel
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
@@ -27,6 +31,7 @@ from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.heavy_work import HeavyWork
 from frontrow.core.ids import Ids
+from frontrow.core.vault import Vault
 from frontrow.waitingroom.model.admission import admitted_per_s
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.platform.event_openings import Openings
@@ -56,6 +61,9 @@ def make_organiser_services(
     endpoint_secrets: EndpointSecrets,
     speeds: SpeedsOf,
     recent_speeds: SpeedsOf,
+    mail: Channel,
+    vault: Vault,
+    public_url: str,
     point_log: PointLog | None = None,
 ) -> OrganiserServices:
     """Build the services. `speeds` and `recent_speeds` say how quickly this process answers."""
@@ -68,10 +76,15 @@ def make_organiser_services(
     async def event_of(event_id: str) -> Event:
         return openings.events.get(event_id) or await ledger.catalogue.event(event_id)
 
+    async def zone_of(event: Event) -> str:
+        venue = await ledger.catalogue.venue(event.venue_id)
+        return (venue.time_zone if venue else "") or "UTC"
+
     def room_of(event_id: str) -> RoomFigures | None:
         return room_figures(room, event_id)
 
     figures = SalesFigures(ledger.figures, clock, organise.venues.plan, states_of, room_of, speeds)
+    reports = Reports(ledger.figures, figures, clock)
     live = LiveFiguresStreams(figures, event_of, speeds=recent_speeds)
     return OrganiserServices(
         organise=organise,
@@ -93,6 +106,20 @@ def make_organiser_services(
         history=SalesHistory(clock, lambda: openings.events, states_of, room_of, lambda: live.speeds(), point_log),
         chain=ChainCheck(lambda: verify(ledger.store), clock),
         exports=Exports(ledger),
+        reports=reports,
+        report_mails=ReportMails(
+            ledger.reports,
+            reports,
+            ledger.messages,
+            mail,
+            vault,
+            clock,
+            public_url,
+            event_of=ledger.catalogue.event,
+            zone_of=zone_of,
+            member_of=ledger.people.staff,
+        ),
+        feeds=Feeds(ledger.reports, ledger.catalogue, figures.of, clock),
     )
 
 

@@ -31,6 +31,7 @@ from frontrow.boxoffice.adapters.payments.from_url import open_provider
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
 from frontrow.boxoffice.catalogue.event_listing import EventBrowser
 from frontrow.boxoffice.checkout.checkout import Checkout
+from frontrow.boxoffice.checkout.invoices import Invoices
 from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.checkout.visit_keeper import VisitKeeper
@@ -107,6 +108,7 @@ from frontrow.web.platform.platform import (
     Stores,
 )
 from frontrow.web.platform.platform_keys import open_keys
+from frontrow.web.platform.sitemaps import Sitemaps
 from frontrow.web.platform.visits import RoomVisits
 from frontrow.web.room.page import PageSettings, RoomPages
 from frontrow.web.server.address_caps import AddressCaps
@@ -205,6 +207,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         live = LiveSeats(
             endpoints,
             box_office.holds,
+            box_office.purchases,
             box_office.feeds,
             passes,
             views,
@@ -247,6 +250,9 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             endpoint_secrets=endpoint_secrets,
             speeds=telemetry.speeds,
             recent_speeds=telemetry.recent_speeds,
+            mail=open_mail(settings.mail_url),
+            vault=people.vault,
+            public_url=settings.public_url,
             point_log=point_log,
         )
         stack.push_async_callback(organiser.live.aclose)
@@ -278,6 +284,8 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
                 hot=live.table,
                 shown=views,
                 listed=EventLists(browse, lambda: ledger.catalogue.version + openings.follower.changes),
+                sitemaps=Sitemaps(ledger.catalogue, settings.public_url, now),
+                work=adapters.work,
                 telemetry=telemetry,
                 rules=api_rules,
             ),
@@ -441,7 +449,8 @@ def _make_box_office(
         resale=TicketReturns(sales, ledger, holds, ReturnRefunds(ledger), clock),
         transfers=TicketTransfers(ledger, issuer, clock, ids),
         desk=desk,
-        receipts=Receipts(ledger, desk),
+        receipts=(receipts := Receipts(ledger, desk)),
+        invoices=Invoices(ledger, receipts, desk, clock, adapters.work),
     )
 
 

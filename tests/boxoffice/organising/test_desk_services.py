@@ -65,7 +65,7 @@ async def test_b13_tables_tell_what_was_sold_and_are_safe_in_a_spreadsheet(tmp_p
         assert (guest["seat"], guest["booking"], guest["scanned_at"]) == ("S-A-2", first.id, "")
         assert guest["name"] == "'=1+1 Ada"
         (row,) = await table(desk, "revenue")
-        assert (row["captured_minor"], row["refunded_minor"], row["net_minor"]) == ("10000", "5000", "5000")
+        assert (row["captured"], row["refunded"], row["net"]) == ("100.00", "50.00", "50.00")
         with pytest.raises(NotFound):
             checked_kind("people")
 

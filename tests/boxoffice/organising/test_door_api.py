@@ -31,7 +31,18 @@ async def test_b10_a_scan_is_answered_ok_duplicate_revoked_wrong_event_or_forged
         assert (await scan(codes[1]))["verdict"] == "revoked"
         other = await on_sale(desk.platform, id="evt_other")
         wrong = await desk.post(f"/v1/door/events/{other}/scan", json={"code": codes[2], "gate": "n"})
-        assert wrong["verdict"] == "wrong_event"
+        assert (wrong["verdict"], wrong["other"]["event"], wrong["other"]["name"]) == (
+            "wrong_event",
+            desk.event,
+            "Aurora",
+        )
+        (typed,) = [one.id for one in await desk.platform.ledger.tickets.tickets_of(booking.id) if one.code == codes[2]]
+        wrong = await desk.post(f"/v1/door/events/{other}/scan", json={"code": typed, "gate": "n"})
+        assert (wrong["verdict"], wrong["other"]["event"]) == ("wrong_event", desk.event), "a typed number too"
+        strangers = await on_sale(desk.platform, "org_other", id="evt_strangers")
+        stranger = await desk.as_(Role.DOOR, "org_other", "stranger")
+        wrong = await stranger.post(f"/v1/door/events/{strangers}/scan", json={"code": codes[2], "gate": "n"})
+        assert (wrong["verdict"], wrong["other"]) == ("wrong_event", None), "another organiser's events are not told"
         forged = Issuer(TicketKeys.fresh()).issue(booking)[2].code
         assert (await scan(forged))["verdict"] == "forged"
         flipped = codes[2][:-1] + ("A" if codes[2][-1] != "A" else "B")
@@ -43,6 +54,84 @@ async def test_b10_a_scan_is_answered_ok_duplicate_revoked_wrong_event_or_forged
         counts = await desk.get(f"{path}/counts")
         assert (counts["tickets"], counts["inside"]) == (2, 1)
         assert [(one["gate"], one["scans"]) for one in counts["gates"]] == [("north", 1)]
+
+
+async def test_b10_a_group_without_codes_is_found_and_checked_in_together(tmp_path):
+    async with a_desk(tmp_path, Role.DOOR) as desk:
+        path = f"/v1/door/events/{desk.event}"
+        group = await desk.bought("S-A-1", "S-A-2", "S-A-3", fan="fan_ada", email="ada@example.org", name="Ada King")
+        await desk.bought("S-B-1", fan="fan_bob", email="bob@king.example", name="Bob")
+        await desk.bought("S-C-1", fan="fan_hal", email="hal@king.example", pay="")
+
+        async def found(text):
+            return (await desk.get(f"{path}/bookings", params={"q": text}))["bookings"]
+
+        assert [one["name"] for one in await found("king")] == ["Bob", "Ada King"], "held seats have no tickets"
+        for text in ("ada k", "ada@example.org", group.id[-8:], "S-A-2"):
+            (ada,) = await found(text)
+            assert (ada["booking"], ada["email"]) == (group.id, "a…@example.org"), text
+        tickets = [one["ticket"] for one in ada["tickets"]]
+        asked = {"booking": group.id, "gate": "north", "scan": "g-1", "tickets": tickets[:2]}
+        for _ in range(2):  # the answer was lost: asking again changes nothing
+            results = (await desk.post(f"{path}/check-in", json=asked))["results"]
+            assert [(one["verdict"], one["seat"]) for one in results] == [("ok", "S-A-1"), ("ok", "S-A-2")]
+        (code, *_rest) = await desk.codes(group)
+        assert (await desk.post(f"{path}/scan", json={"code": code, "gate": "south"}))["verdict"] == "duplicate"
+        rest = (await desk.post(f"{path}/check-in", json=asked | {"scan": "g-2", "tickets": []}))["results"]
+        assert [one["verdict"] for one in rest] == ["duplicate", "duplicate", "ok"]
+        assert (await desk.get(f"{path}/counts"))["inside"] == 3
+        owner = await desk.as_(Role.OWNER)
+        noted = [one for one in (await owner.get("/v1/organiser/audit"))["changes"] if one["act"] == "check_in"]
+        assert [one["detail"]["booking"] for one in noted] == [group.id] * 2
+        assert (await desk.ask("POST", f"{path}/check-in", json=asked | {"booking": "bkg_x"})).status_code == 404
+
+
+async def test_b10_people_leave_and_come_back_where_the_event_allows_it(tmp_path):
+    async with a_desk(tmp_path, Role.OWNER) as desk:
+        path = f"/v1/door/events/{desk.event}"
+        booking = await desk.bought("S-A-1", "S-A-2")
+        code, other = await desk.codes(booking)
+
+        async def ask(way, code=code, **more):
+            return await desk.ask("POST", f"{path}/{way}", json={"code": code, "gate": "north"} | more)
+
+        refused = await ask("exit")
+        assert (refused.status_code, refused.json()["code"]) == (409, "reentry_not_allowed")
+        changed = await desk.ask("PATCH", f"/v1/organiser/events/{desk.event}", json={"reentry": True})
+        assert changed.json()["reentry"] is True
+        verdicts = [
+            (await ask(way, **more)).json()["verdict"]
+            for way, more in (
+                ("exit", {}),
+                ("scan", {"scan": "in-1"}),
+                ("scan", {}),
+                ("exit", {"scan": "out-1"}),
+                ("exit", {"scan": "out-1"}),  # again, because the answer was lost
+                ("exit", {}),
+            )
+        ]
+        assert verdicts == ["not_inside", "ok", "duplicate", "left", "left", "not_inside"]
+        counts = await desk.get(f"{path}/counts")
+        assert (counts["inside"], counts["outside"], counts["gates"][0]["exits"]) == (0, 1, 1)
+        back = (await ask("scan", scan="in-2")).json()
+        assert (back["verdict"], back["again"]) == ("ok", True)
+        assert (await ask("scan", scan="in-2")).json()["verdict"] == "ok"
+        assert (await ask("scan")).json()["verdict"] == "duplicate"
+        assert (await desk.get(f"{path}/duplicates"))["duplicates"] == []
+        ways = [one["way"] for one in (await desk.get(f"{path}/admissions"))["admissions"]]
+        assert ways == ["in", "out", "in"]
+        # two gates were offline: in and out at one of them, in at the other while the ticket was inside
+        (ticket,) = [one for one in await desk.platform.ledger.tickets.tickets_of(booking.id) if one.code == other]
+        at = [f"2020-01-01T20:0{n}:00Z" for n in range(4)]
+        scans = [
+            {"scan": f"o-{n}", "ticket": ticket.id, "gate": "x", "at": at[n], "way": way}
+            for n, way in ((2, "in"), (0, "in"), (1, "out"))
+        ]
+        assert (await desk.post(f"{path}/sync", json={"scans": scans}))["duplicates"] == []
+        twice = [{"scan": "o-3", "ticket": ticket.id, "gate": "y", "at": at[3]}]
+        (duplicate,) = (await desk.post(f"{path}/sync", json={"scans": twice}))["duplicates"]
+        assert [one["gate"] for one in duplicate["scans"]] == ["x", "x", "y"]
+        assert len((await desk.get(f"{path}/duplicates"))["duplicates"]) == 1
 
 
 async def test_b10_of_fifty_gates_that_scan_one_ticket_at_once_one_lets_it_in(tmp_path, redis_url, postgres_ledger_url):

@@ -146,7 +146,7 @@ async def test_b13_figures_over_http_with_real_money_as_json_and_csv(tmp_path):
         answer = await desk.ask("GET", f"{path}.csv")
         assert answer.headers["content-type"].startswith("text/csv")
         rows = list(csv.DictReader(io.StringIO(answer.text)))
-        assert [row["value"] for row in rows if row["figure"] == "net_minor"] == ["7000"]
+        assert [row["value"] for row in rows if row["figure"] == "net"] == ["70.00"]
         series = await desk.get(f"{path}/series", params={"step_s": 1})
         assert sum(step["sales"] for step in series["steps"]) == 2
         table = list(csv.DictReader(io.StringIO((await desk.ask("GET", f"{path}/series.csv")).text)))

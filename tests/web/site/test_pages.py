@@ -55,7 +55,7 @@ async def test_each_page_has_the_strict_policy_and_the_other_locks(client: httpx
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["cross-origin-opener-policy"] == "same-origin"
         assert "camera=()" in answer.headers["permissions-policy"]
-        assert not re.search(r"<script(?![^>]*(src=|type=\"application/json\"))", answer.text), (
+        assert not re.search(r"<script(?![^>]*(src=|type=\"application/(?:ld\+)?json\"))", answer.text), (
             f"inline script on {path}"
         )
         assert not re.search(r"<style|\sstyle=|\son[a-z]+=", answer.text), f"inline style or handler on {path}"

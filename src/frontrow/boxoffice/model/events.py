@@ -4,10 +4,13 @@ Its status moves only along STATUS_MOVES. Whether seats can be bought at an inst
 inside the sale window (half-open). A sold-out event goes back on sale when a seat returns.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 from frontrow.boxoffice.model.room_rules import NO_RULES, RoomRules, check_rules
+from frontrow.boxoffice.model.sale_options import AddOn, Discount, SharedLimit, TicketType, check_options
 from frontrow.boxoffice.model.taxes import check_tax
 from frontrow.boxoffice.model.venues import MAX_SEATS_NAMED, Plan
 from frontrow.core.errors import InvalidInput, NotFound, Refused
@@ -17,6 +20,9 @@ MAX_PER_PERSON = 100
 MAX_HOLD_TTL_S = 3600
 SHOW_US = 6 * 3600 * 1_000_000  # the assumed length of a show without an end
 MAX_CARD_TRIES = 5
+MAX_LINE_UP = 50
+MAX_LINKS = 10
+MAX_LINE_CHARS = 100
 
 
 class EventStatus(StrEnum):
@@ -104,6 +110,14 @@ class RefundPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class EventLink:
+    """A page elsewhere about the event or who performs."""
+
+    url: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """One show. `withheld` are the indexes of seats that are not sold. Times are in microseconds."""
 
@@ -130,11 +144,19 @@ class Event:
     card_tries: int = 1  # after this many declined cards the seats are free again
     organiser_id: str = "org_default"  # see model.people.DEFAULT_ORGANISER
     room: RoomRules = NO_RULES  # how its waiting room is run
+    picture: str = ""  # the hash of its picture; empty: a drawn poster
+    line_up: tuple[str, ...] = ()  # who performs, in order
+    links: tuple[EventLink, ...] = ()
     transfers_allowed: bool = True  # fans may transfer tickets to other people
     rotating_codes: bool = False  # tickets show a code that changes every 30 seconds
     presale_starts_at_us: int = 0  # from then until the sale starts, only people with a code may buy; 0: no presale
+    reentry: bool = False  # people may leave and come back: gates scan tickets at the exit too
     fees_shown: FeesShown = FeesShown.INCLUDED
     show_id: str = ""  # shared by the dates of one show (model.show_dates); empty: it has one date
+    ticket_types: tuple[TicketType, ...] = ()  # these four: model.sale_options
+    add_ons: tuple[AddOn, ...] = ()
+    discounts: tuple[Discount, ...] = ()
+    limits: tuple[SharedLimit, ...] = ()
 
     @property
     def opens_at_us(self) -> int:
@@ -205,8 +227,25 @@ def check_event(event: Event, plan: Plan) -> Event:
             f"withheld seats {outside[:MAX_SEATS_NAMED]} are not in plan {plan.name!r}", param="withheld"
         )
     check_rules(event.room)
+    _check_words(event)
     _check_prices(event, plan)
+    check_options(event.ticket_types, event.add_ons, event.discounts, event.limits, plan.tiers)
     return event
+
+
+def _check_words(event: Event) -> None:
+    if len(event.line_up) > MAX_LINE_UP or any(not 0 < len(name.strip()) <= MAX_LINE_CHARS for name in event.line_up):
+        raise InvalidInput(
+            f"a line-up has at most {MAX_LINE_UP} names of 1 to {MAX_LINE_CHARS} characters", param="line_up"
+        )
+    for link in event.links:
+        parts = urlsplit(link.url) if link.url.isascii() and link.url.isprintable() else None
+        if parts is None or parts.scheme not in ("https", "http") or not parts.hostname or " " in link.url:
+            raise InvalidInput(f"{link.url[:60]!r} is not a link; it begins with https://", param="links")
+    if len(event.links) > MAX_LINKS or any(
+        len(link.url) > 500 or len(link.name) > MAX_LINE_CHARS for link in event.links
+    ):
+        raise InvalidInput(f"an event has at most {MAX_LINKS} links of up to 500 characters", param="links")
 
 
 def _check_prices(event: Event, plan: Plan) -> None:
@@ -224,7 +263,12 @@ def _check_prices(event: Event, plan: Plan) -> None:
     policy = event.refunds
     if min(policy.window_s, policy.fee_per_seat_minor, policy.fee_basis_points) < 0 or policy.fee_basis_points > 10_000:
         raise InvalidInput("refunds: window and fees must be 0 or more, the fee at most 10000 points", param="refunds")
-    for fee in event.fees:
+    check_fees(event.fees)
+
+
+def check_fees(fees: Sequence[Fee]) -> None:
+    """Raise `InvalidInput` for a fee below zero."""
+    for fee in fees:
         if min(fee.per_seat_minor, fee.per_booking_minor, fee.basis_points) < 0:
             raise InvalidInput(f"fee {fee.name}: amounts must be 0 or more", param="fees")
 

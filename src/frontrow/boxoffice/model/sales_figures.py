@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from frontrow.boxoffice.model.csv_cells import to_csv
+from frontrow.boxoffice.model.csv_cells import amount_cell, to_csv
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.core.clock import US_PER_S
@@ -308,24 +308,41 @@ def percentiles_of_buckets(bounds_s: Sequence[float], cumulative: Sequence[int])
     return Percentiles(total, at(50), at(95), at(99))
 
 
-def figures_csv(figures: EventFigures) -> str:
-    """All figures as one table with rows of (group, name, figure, value)."""
+def figures_csv(figures: EventFigures, currency: str) -> str:
+    """All figures as one table with rows of (group, name, figure, value). Amounts are in units of the currency."""
     rows: list[tuple[Any, ...]] = []
     for kind, parts in (("event", [figures.seats]), ("section", figures.sections), ("tier", figures.tiers)):
         for part in parts:
-            names = ("seats", "free", "held", "sold", "withheld", "sold_minor")
+            names = ("seats", "free", "held", "sold", "withheld")
             rows += [(kind, part.name, name, getattr(part, name)) for name in names]
+            rows += [(kind, part.name, "revenue", amount_cell(part.sold_minor, currency))]
     rows += [("bookings", "", name, getattr(figures.bookings, name)) for name in States.__struct_fields__]
     for amount in figures.money:
-        fields = ("captured_minor", "refunded_minor", "refunds_open_minor", "fees_kept_minor", "net_minor")
-        rows += [("money", amount.currency, name, getattr(amount, name)) for name in fields]
+        rows += [
+            ("money", amount.currency, name, amount_cell(getattr(amount, f"{name}_minor"), amount.currency))
+            for name in ("captured", "refunded", "refunds_open", "fees_kept", "net")
+        ]
     rows += [("funnel", step.name, "count", step.count) for step in figures.funnel]
     rows += [("speed", "", "holds_per_s", figures.holds_per_s), ("speed", "", "sales_per_s", figures.sales_per_s)]
     rows += [("payments", "", "success", "" if figures.payment_success is None else figures.payment_success)]
     return to_csv(("group", "name", "figure", "value"), rows)
 
 
-def series_csv(buckets: Sequence[Bucket]) -> str:
-    fields = ("holds", "seats_held", "sales", "seats_sold", "sold_minor", "refunds", "refunded_minor")
-    rows = [(one.at_us // US_PER_S, *(getattr(one, name) for name in fields)) for one in buckets]
-    return to_csv(("unix_s", *fields), rows)
+def series_csv(buckets: Sequence[Bucket], currency: str) -> str:
+    """The series as a table. Amounts are in units of the currency."""
+    header = ("unix_s", "holds", "seats_held", "sales", "seats_sold", "sold", "refunds", "refunded", "currency")
+    rows = [
+        (
+            one.at_us // US_PER_S,
+            one.holds,
+            one.seats_held,
+            one.sales,
+            one.seats_sold,
+            amount_cell(one.sold_minor, currency),
+            one.refunds,
+            amount_cell(one.refunded_minor, currency),
+            currency,
+        )
+        for one in buckets
+    ]
+    return to_csv(header, rows)

@@ -7,6 +7,7 @@ seat. It never becomes valid again: the next buyer of the seat gets another tick
 import hashlib
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -21,6 +22,13 @@ _ID_CHARS: Final = 26
 class TicketState(StrEnum):
     VALID = "valid"
     REVOKED = "revoked"
+
+
+class Way(StrEnum):
+    """Through a gate: in or out."""
+
+    IN = "in"
+    OUT = "out"
 
 
 class NewTicket(msgspec.Struct, frozen=True, gc=False):
@@ -42,12 +50,17 @@ class Ticket(msgspec.Struct, frozen=True):
     code: str
     issued_at_us: int
     changed_at_us: int
-    scanned_at_us: int | None = None
+    scanned_at_us: int | None = None  # first admitted
     transfer_id: str = ""  # the transfer by which its holder got it; empty: the holder is the buyer
+    left_at_us: int | None = None  # outside since then, with the right to come back
+
+    @property
+    def inside(self) -> bool:
+        return self.scanned_at_us is not None and self.left_at_us is None
 
 
 class Scan(msgspec.Struct, frozen=True):
-    """One admission at one gate. The gate makes the `id`, so submitting a scan twice is harmless.
+    """One admission at one gate, or one exit. The gate makes the `id`, so submitting a scan twice is harmless.
 
     Gates also exchange the seat and its fence, so that an older ticket of the seat is refused.
     """
@@ -59,6 +72,7 @@ class Scan(msgspec.Struct, frozen=True):
     at_us: int
     seat_index: int = -1
     fence: int = 0
+    way: Way = Way.IN
 
 
 class DuplicateScan(msgspec.Struct, frozen=True):
@@ -94,6 +108,12 @@ class TicketRevoked(Refused):
         super().__init__("this ticket was cancelled or returned", ticket=ticket_id)
 
 
+class ReentryNotAllowed(Refused):
+    """The event does not let people come back, so nobody is scanned at the exit."""
+
+    code = "reentry_not_allowed"
+
+
 def ticket_id_bytes(booking_id: str, fence: int, seat_index: int) -> bytes:
     """The short form of a ticket id. The same booking and seat always have the same ticket."""
     return hashlib.blake2b(f"{booking_id}|{fence}|{seat_index}".encode(), digest_size=TICKET_ID_BYTES).digest()
@@ -105,12 +125,13 @@ def ticket_id(short: bytes) -> str:
 
 
 def find_duplicates(scans: Sequence[Scan]) -> list[DuplicateScan]:
-    """The tickets with more than one admission, in any order of the scans. The same scan twice counts once."""
+    """The tickets admitted while they were inside, in any order of the scans. The same scan twice counts once."""
     by_ticket: dict[str, dict[str, Scan]] = {}
     for scan in scans:
         by_ticket.setdefault(scan.ticket_id, {})[scan.id] = scan
-    return [
-        DuplicateScan(ticket, tuple(sorted(found.values(), key=lambda scan: (scan.at_us, scan.id))))
-        for ticket, found in sorted(by_ticket.items())
-        if len(found) > 1
-    ]
+    found = []
+    for ticket, known in sorted(by_ticket.items()):
+        ordered = sorted(known.values(), key=lambda scan: (scan.at_us, scan.id))
+        if any(one.way is Way.IN and after.way is Way.IN for one, after in pairwise(ordered)):
+            found.append(DuplicateScan(ticket, tuple(one for one in ordered if one.way is Way.IN)))
+    return found

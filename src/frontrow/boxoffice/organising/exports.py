@@ -1,20 +1,25 @@
-"""CSV exports (B13): bookings, tickets, attendees, revenue, one page of bookings at a time.
+"""Exports (B13) as CSV or XLSX: bookings, tickets, attendees, revenue, one page of bookings at a time.
 
-Cells that begin like a formula get a quote before them (`model.csv_cells.safe_cell`). Amounts are in the smallest unit,
-times in UTC. The ledger batches the reads of one page, so a page costs a few statements.
+Cells that begin like a formula get a quote before them (`model.csv_cells.safe_cell`); a workbook has no formulas.
+Amounts are in units of the currency (140.00). Times are in UTC in CSV and in the venue's time in a workbook. The ledger
+batches the reads of one page, so a page costs a few statements.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final, Protocol
 
+from frontrow.boxoffice.model.booking_choices import type_names
 from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.csv_cells import to_csv
+from frontrow.boxoffice.model.csv_cells import amount_cell, to_csv
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.messages import NOBODY, Buyer
 from frontrow.boxoffice.model.payments import Payment, PaymentState, Refund, RefundState
+from frontrow.boxoffice.model.prices import LineKind, decode_lines
 from frontrow.boxoffice.model.tickets import Ticket
+from frontrow.boxoffice.organising.workbooks import WorkbookFile
 from frontrow.boxoffice.ports.ledger import TicketBook
 from frontrow.boxoffice.ports.payments import PaymentBook
 from frontrow.core.clock import US_PER_S
@@ -28,22 +33,24 @@ HEADERS: Final = {
         "state",
         "email",
         "seats",
-        "amount_minor",
+        "amount",
         "currency",
         "created_at",
         "confirmed_at",
         "name",
+        "extras",
+        "discount_code",
     ),
-    "tickets": ("ticket", "booking", "seat", "state", "issued_at", "scanned_at"),
-    "attendees": ("email", "seat", "booking", "ticket", "scanned_at", "name"),
+    "tickets": ("ticket", "booking", "seat", "state", "issued_at", "scanned_at", "type"),
+    "attendees": ("email", "seat", "booking", "ticket", "scanned_at", "name", "type"),
     "revenue": (
         "booking",
         "confirmed_at",
         "currency",
-        "captured_minor",
-        "refunded_minor",
-        "fees_kept_minor",
-        "net_minor",
+        "captured",
+        "refunded",
+        "fees_kept",
+        "net",
     ),
 }
 Rows = list[tuple[Any, ...]]
@@ -71,35 +78,52 @@ class ExportLedger(Protocol):
 
 
 class Exports:
-    """Writes CSV tables."""
+    """Writes tables."""
 
     def __init__(self, ledger: ExportLedger) -> None:
         self._ledger = ledger
 
     async def table(self, kind: str, event: Event, names: Sequence[str]) -> AsyncIterator[str]:
-        """The table in pieces, newest bookings first. `names` are the seats' public ids."""
+        """The table as CSV in pieces, newest bookings first. `names` are the seats' public ids."""
         yield to_csv(HEADERS[kind], [])
+        async for rows in self._pages(kind, event, names):
+            yield "".join(to_csv(HEADERS[kind], rows).partition("\r\n")[2:])
+
+    async def workbook(self, kind: str, event: Event, names: Sequence[str], time_zone: str, path: Path) -> None:
+        """The table as a file for spreadsheets; `InvalidInput` if it does not fit."""
+        file = await asyncio.to_thread(WorkbookFile, path, time_zone)
+        try:
+            await asyncio.to_thread(file.begin_sheet, kind, HEADERS[kind])
+            async for rows in self._pages(kind, event, names):
+                await asyncio.to_thread(file.add_rows, rows)
+        finally:
+            await asyncio.to_thread(file.close)
+
+    async def _pages(self, kind: str, event: Event, names: Sequence[str]) -> AsyncIterator[Rows]:
         before = 0
         for _ in range(MAX_PAGES):
             page = await self._ledger.organiser.event_bookings(event.id, "", before, PAGE)
-            rows = await self._rows(kind, page, names)
-            yield "".join(to_csv(HEADERS[kind], rows).partition("\r\n")[2:])
+            yield await self._rows(kind, event, page, names)
             if len(page) < PAGE:
                 return
             before = page[-1].fence
 
-    async def _rows(self, kind: str, page: Sequence[Booking], names: Sequence[str]) -> Rows:
+    async def _rows(self, kind: str, event: Event, page: Sequence[Booking], names: Sequence[str]) -> Rows:
         if kind == "revenue":
             return await self._revenue(page)
         buyers = await self._ledger.organiser.buyers_of([one.fan for one in page]) if kind != "tickets" else {}
         if kind == "bookings":
-            return [_booking(one, buyers, names) for one in page]
+            return [_booking(one, buyers, names, event) for one in page]
         bought = [one for one in page if one.confirmed_at_us]  # including what was returned or cancelled since
         tickets = await asyncio.gather(*(self._ledger.tickets.tickets_of(one.id) for one in bought))
         pairs = [(one, ticket) for one, some in zip(bought, tickets, strict=True) for ticket in some]
         if kind == "tickets":
-            return [_ticket(ticket, names) for _, ticket in pairs]
-        return [_attendee(one, ticket, buyers, names) for one, ticket in pairs if ticket.state == "valid"]
+            return [(*_ticket(ticket, names), _type(event, one, ticket)) for one, ticket in pairs]
+        return [
+            (*_attendee(one, ticket, buyers, names), _type(event, one, ticket))
+            for one, ticket in pairs
+            if ticket.state == "valid"
+        ]
 
     async def _revenue(self, page: Sequence[Booking]) -> Rows:
         """One row per booking that was sold or paid, including refunded ones."""
@@ -116,29 +140,36 @@ def checked_kind(kind: str) -> str:
     return kind
 
 
-def _booking(one: Booking, buyers: Mapping[str, Buyer], names: Sequence[str]) -> tuple[Any, ...]:
+def _type(event: Event, one: Booking, ticket: Ticket) -> str:
+    return type_names(event, one.price_lines, [ticket.seat_index]).get(ticket.seat_index, "")
+
+
+def _booking(one: Booking, buyers: Mapping[str, Buyer], names: Sequence[str], event: Event) -> tuple[Any, ...]:
     seats, buyer = " ".join(names[seat] for seat in one.seats), buyers.get(one.fan, NOBODY)
+    lines = decode_lines(one.price_lines) if event.add_ons or event.discounts else ()
     return (
         one.id,
         one.state.value,
         buyer.email,
         seats,
-        one.amount_minor,
+        amount_cell(one.amount_minor, one.currency),
         one.currency,
-        _utc_text(one.created_at_us),
-        _utc_text(one.confirmed_at_us),
+        _time(one.created_at_us),
+        _time(one.confirmed_at_us),
         buyer.name,
+        ", ".join(f"{line.quantity} {line.name}" for line in lines if line.kind is LineKind.ADD_ON),
+        next((line.name for line in lines if line.kind is LineKind.DISCOUNT), ""),
     )
 
 
 def _ticket(one: Ticket, names: Sequence[str]) -> tuple[Any, ...]:
-    times = _utc_text(one.issued_at_us), _utc_text(one.scanned_at_us)
+    times = _time(one.issued_at_us), _time(one.scanned_at_us)
     return (one.id, one.booking_id, names[one.seat_index], one.state.value, *times)
 
 
 def _attendee(one: Booking, ticket: Ticket, buyers: Mapping[str, Buyer], names: Sequence[str]) -> tuple[Any, ...]:
     buyer = buyers.get(one.fan, NOBODY)
-    return buyer.email, names[ticket.seat_index], one.id, ticket.id, _utc_text(ticket.scanned_at_us), buyer.name
+    return buyer.email, names[ticket.seat_index], one.id, ticket.id, _time(ticket.scanned_at_us), buyer.name
 
 
 def _captured(payments: Sequence[Payment]) -> int:
@@ -149,8 +180,9 @@ def _revenue(one: Booking, payments: Sequence[Payment], refunds: Sequence[Refund
     captured = _captured(payments)
     owed = [refund for refund in refunds if refund.state not in (RefundState.FAILED, RefundState.MOOT)]
     back, kept = sum(refund.amount_minor for refund in owed), sum(refund.fee_minor for refund in owed)
-    return one.id, _utc_text(one.confirmed_at_us), one.currency, captured, back, kept, captured - back
+    amounts = (amount_cell(minor, one.currency) for minor in (captured, back, kept, captured - back))
+    return one.id, _time(one.confirmed_at_us), one.currency, *amounts
 
 
-def _utc_text(at_us: int | None) -> str:
-    return datetime.fromtimestamp(at_us / US_PER_S, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at_us else ""
+def _time(at_us: int | None) -> datetime | str:
+    return datetime.fromtimestamp(at_us / US_PER_S, UTC) if at_us else ""

@@ -10,11 +10,12 @@ from asyncio import Future
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
+from frontrow.boxoffice.model.booking_choices import Reprice
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.event_search import EventSearch
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.facts import OutboxFact
-from frontrow.boxoffice.model.holds import ActiveSeat, ExpiredHold, NewHold, PlacedHold
+from frontrow.boxoffice.model.holds import ActiveSeat, ChangedHold, ExpiredHold, NewHold, PlacedHold
 from frontrow.boxoffice.model.tickets import DuplicateScan, NewTicket, Scan, Ticket
 from frontrow.boxoffice.model.venues import Plan, Venue
 
@@ -41,6 +42,15 @@ class Ledger(Protocol):
 
     def place_hold_soon(self, hold: NewHold) -> "Future[PlacedHold]":
         """`place_hold` without a task: returns a future. Invalid input raises here."""
+        ...
+
+    async def change_hold(self, hold: NewHold, fence: int) -> ChangedHold:
+        """Give a live hold other seats: those in both choices are kept, new ones taken, the others free; or nothing.
+
+        `hold.booking_id` names the hold; its end does not move. `SeatsTaken` names exactly the seats that others have.
+        `CapExceeded` as in `place_hold`. `HoldEnded` after its end, `MoveRefused` while it is being paid or after,
+        `StaleFence`, `BookingNotFound` (also for another fan's). The seats it already has are no change.
+        """
         ...
 
     async def extend_hold(self, booking_id: str, fence: int, now_us: int, expires_at_us: int) -> Booking:
@@ -71,6 +81,24 @@ class Ledger(Protocol):
         Raises `HoldEnded` (410) after the end, `StaleFence`, `MoveRefused` or `BookingNotFound`; then nothing has
         changed. A booking already confirmed with this fence is returned as is.
         """
+        ...
+
+    async def confirm_free(
+        self, booking_id: str, fence: int, now_us: int, tickets: Sequence[NewTicket] = ()
+    ) -> Booking:
+        """held or paying -> confirmed for a booking that costs nothing. `MoveRefused` if it costs something by now."""
+        ...
+
+    async def reprice(self, ask: Reprice) -> Booking:
+        """Write the price of a live hold after a choice, with what the choice uses, all or nothing.
+
+        Raises `DiscountRefused` or `NoneLeft` when a limit is reached; of the last one exactly one caller gets it. A
+        use ends with its booking: released, declined, expired, cancelled or refunded.
+        """
+        ...
+
+    async def live_uses(self, counters: Sequence[str], now_us: int) -> dict[str, int]:
+        """How many of each counter are used by bookings that are sold or held; without those that nobody uses."""
         ...
 
     async def cancel(self, booking_id: str, fence: int, now_us: int) -> Booking:

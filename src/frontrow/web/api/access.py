@@ -262,6 +262,12 @@ async def own_event(platform: Platform, caller: Caller, event_id: str) -> Event:
     return event
 
 
+async def zone_of(platform: Platform, event: Event) -> str:
+    """The time zone of the event's venue."""
+    venue = await platform.ledger.catalogue.venue(event.venue_id)
+    return (venue.time_zone if venue else "") or "UTC"
+
+
 async def own_event_booking(
     platform: Platform, caller: Caller, event_id: str, booking_id: str
 ) -> tuple[Event, Booking]:

@@ -8,6 +8,9 @@ from frontrow.boxoffice.jobs.background_jobs import Job
 from frontrow.boxoffice.organising.bookings import OrganiserBookings
 from frontrow.boxoffice.organising.events import OrganiserEvents
 from frontrow.boxoffice.organising.exports import Exports
+from frontrow.boxoffice.organising.feeds import Feeds
+from frontrow.boxoffice.organising.report_mails import ReportMails
+from frontrow.boxoffice.organising.reports import Reports
 from frontrow.boxoffice.organising.sales_figures import SalesFigures
 from frontrow.boxoffice.organising.show_dates import ShowDates
 from frontrow.boxoffice.organising.waitlists import OrganiserWaitlists
@@ -34,7 +37,10 @@ class OrganiserServices:
     history: SalesHistory
     chain: ChainCheck
     exports: Exports
+    reports: Reports
+    report_mails: ReportMails
+    feeds: Feeds
 
     def jobs(self, *, inside: bool) -> Sequence[Job]:
-        """The background jobs: the history in every server, cancellations only where the jobs run."""
-        return [self.history.job(), *([self.cancelling.job()] if inside else [])]
+        """The background jobs: the history in every server, cancellations and report mails only where the jobs run."""
+        return [self.history.job(), *([self.cancelling.job(), *self.report_mails.jobs()] if inside else [])]

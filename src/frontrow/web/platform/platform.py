@@ -11,6 +11,7 @@ from frontrow.boxoffice.adapters.ledger.books.idempotency_store import Idempoten
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.catalogue.event_listing import EventBrowser
 from frontrow.boxoffice.checkout.checkout import Checkout
+from frontrow.boxoffice.checkout.invoices import Invoices
 from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.holds.claim_recovery import Recovery
@@ -35,6 +36,7 @@ from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
 from frontrow.core.clock import Clock
 from frontrow.core.derived_keys import Secrets as Secrets
+from frontrow.core.heavy_work import HeavyWork
 from frontrow.core.ids import Ids
 from frontrow.settings.platform import PlatformSettings
 from frontrow.waitingroom.door.door_limits import DoorLimits
@@ -48,6 +50,7 @@ from frontrow.web.lane.route_table import HotTable
 from frontrow.web.observability.telemetry import Telemetry
 from frontrow.web.platform.event_openings import Openings
 from frontrow.web.platform.organiser_services import OrganiserServices
+from frontrow.web.platform.sitemaps import Sitemaps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +82,7 @@ class BoxOfficeServices:
     transfers: TicketTransfers
     desk: TicketDesk
     receipts: Receipts
+    invoices: Invoices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +127,8 @@ class ServerServices:
     hot: HotTable
     shown: EventViews
     listed: EventLists
+    sitemaps: Sitemaps
+    work: HeavyWork = field(repr=False)  # for what takes the CPU for long
     telemetry: Telemetry = field(repr=False)
     rules: RequestRules | None = None  # those of [limits]
     draining: asyncio.Event = field(default_factory=asyncio.Event, repr=False)  # set once this server is to stop

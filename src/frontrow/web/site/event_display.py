@@ -1,10 +1,10 @@
 """Events and seats as pages show them: what state a sale is in, and seats by their names."""
 
-import zlib
 from dataclasses import dataclass
 from typing import Final
 
 from frontrow.boxoffice.catalogue.event_listing import EventAvailability
+from frontrow.boxoffice.model.booking_choices import PricedType, priced_types
 from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
 from frontrow.boxoffice.model.prices import PriceList, cheapest_minor
 from frontrow.boxoffice.model.venues import Plan, Section, Venue
@@ -13,7 +13,6 @@ from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
 
 FEW_PERCENT: Final = 5
-HUES: Final = 5  # of the tiers' colours, for an event's picture
 
 # state of a sale -> (kind of chip, label)
 CHIPS: Final = {
@@ -52,12 +51,13 @@ class Shown:
         return CHIPS[self.state]
 
     @property
-    def hue(self) -> int:
-        return zlib.crc32(self.event.id.encode()) % HUES
-
-    @property
     def from_minor(self) -> int | None:
         return cheapest_minor(self.event)
+
+    @property
+    def ticket_types(self) -> list[PricedType]:
+        """Its ticket types with their prices; none before there are prices."""
+        return priced_types(self.event) if self.event.tiers else []
 
     @property
     def prices(self) -> PriceList:

@@ -12,6 +12,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
 from frontrow.boxoffice.model.event_changes import Change, tag_of
+from frontrow.boxoffice.model.tickets import Way
 from frontrow.boxoffice.tickets.door_bundle import Revocations
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import own_event
@@ -23,12 +24,13 @@ MAX_ADMISSIONS: Final = 5_000
 
 
 class Admission(msgspec.Struct):
-    """One scan that admitted somebody."""
+    """One scan that admitted somebody, or (`way` is `out`) let somebody out."""
 
     scan: str
     ticket: str
     gate: str
     at: Time
+    way: Way = Way.IN
 
 
 class AdmissionPage(msgspec.Struct):
@@ -81,7 +83,7 @@ async def list_admissions(
 ) -> AdmissionPage:
     event = await own_event(platform, caller, event_id)
     found = await platform.ledger.organiser.admissions(event.id, after, limit)
-    listed = [Admission(scan.id, scan.ticket_id, scan.gate, time_text(scan.at_us)) for _, scan in found]
+    listed = [Admission(scan.id, scan.ticket_id, scan.gate, time_text(scan.at_us), scan.way) for _, scan in found]
     return AdmissionPage(listed, found[-1][0] if found else after)
 
 

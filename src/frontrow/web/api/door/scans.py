@@ -4,6 +4,7 @@ Offline, a gate checks tickets with its bundle and uploads its admissions later.
 gates scan one ticket at the same moment, exactly one gets `ok`.
 """
 
+import contextlib
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -11,14 +12,23 @@ from litestar import Request, Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
+from frontrow.boxoffice.model.booking_choices import type_names
 from frontrow.boxoffice.model.event_changes import tag_of
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, Ticket, TicketRevoked, TicketState
+from frontrow.boxoffice.model.events import Event, EventNotFound
+from frontrow.boxoffice.model.tickets import (
+    DuplicateScan,
+    ReentryNotAllowed,
+    Scan,
+    Ticket,
+    TicketRevoked,
+    TicketState,
+    Way,
+)
 from frontrow.boxoffice.tickets.door_bundle import Bundle, seat_name
 from frontrow.boxoffice.tickets.door_check import VERDICT_TEXTS, DoorVerdict
 from frontrow.boxoffice.tickets.ticket_codes import read_code
 from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, own_event
+from frontrow.web.api.access import Access, Caller, own_event
 from frontrow.web.api.organiser.common import Moment, moment_us
 from frontrow.web.endpoints.json_values import Time, time_text
 from frontrow.web.platform.platform import Platform
@@ -55,9 +65,19 @@ class FirstScan(msgspec.Struct):
     at: Time
 
 
+class OtherEventView(msgspec.Struct):
+    """The event of the same organiser that a ticket is for."""
+
+    event: str
+    name: str
+    starts_at: Time
+    time_zone: str
+
+
 class ScanView(msgspec.Struct):
-    """`verdict`: ok, duplicate (with `first`), revoked (`reason`: refunded, transferred, or empty), wrong_event,
-    forged, unreadable or old_code. `scan` identifies the admission, for undoing it."""
+    """`verdict`: ok, duplicate (with `first`), revoked (`reason`: refunded, transferred, or empty), wrong_event (with
+    `other`, if it is an event of yours), forged, unreadable or old_code; at the exit also left and not_inside. `scan`
+    identifies the admission, for undoing it. `again`: the ticket came back after leaving."""
 
     verdict: Annotated[str, msgspec.Meta(examples=["ok"])]
     says: str
@@ -66,15 +86,19 @@ class ScanView(msgspec.Struct):
     first: FirstScan | None = None
     reason: str = ""
     scan: str = ""
+    other: OtherEventView | None = None
+    again: bool = False
+    type: Annotated[str, msgspec.Meta(description="the ticket type, if the event has types", examples=["Child"])] = ""
 
 
 class OfflineScan(msgspec.Struct, forbid_unknown_fields=True):
-    """One admission that a gate made offline."""
+    """One admission, or one exit, that a gate made offline."""
 
     scan: ScanId
     ticket: Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
     gate: Gate
     at: Moment
+    way: Way = Way.IN
 
 
 class SyncAsked(msgspec.Struct, forbid_unknown_fields=True):
@@ -112,14 +136,16 @@ class GateCount(msgspec.Struct):
     tickets: int
     first_at: Time
     last_at: Time
+    exits: int = 0
 
 
 class CountsView(msgspec.Struct):
-    """How many tickets there are, how many are in, and through which gates."""
+    """How many tickets there are, how many are in, and through which gates. `outside`: left, and may come back."""
 
     tickets: int
     inside: int
     gates: list[GateCount]
+    outside: int = 0
 
 
 @get(
@@ -144,28 +170,85 @@ async def scan_ticket(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[ScanAsked]
 ) -> ScanView:
     event = await own_event(platform, caller, event_id)
-    now_us = platform.clock()
-    verdict, ticket_id = _read(platform, event, data.code.strip(), now_us)
+    found = await _find(platform, caller, event, data.code.strip())
+    if isinstance(found, ScanView):
+        return found
+    return await admit_ticket(platform, event, found, data.gate, data.scan or platform.ids.new("scn"))
+
+
+@post(
+    f"{PATH}/exit",
+    operation_id="scan_exit",
+    summary="Somebody leaves and may come back, if the event allows it",
+    status_code=200,
+    opt=SCANS,
+)
+async def scan_exit(
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[ScanAsked]
+) -> ScanView:
+    event = await own_event(platform, caller, event_id)
+    if not event.reentry:
+        raise ReentryNotAllowed("this event does not let people come back; change that in its settings", event=event.id)
+    found = await _find(platform, caller, event, data.code.strip())
+    if isinstance(found, ScanView):
+        return found
+    seat = seat_name(await platform.box_office.desk.seat_names(event), found.seat_index)
+    scan_id = data.scan or platform.ids.new("scn")
+    scan = Scan(scan_id, event.id, found.id, data.gate, platform.clock(), way=Way.OUT)
+    if await platform.ledger.organiser.let_out(scan):
+        return ScanView("left", "left; may come back", found.id, seat, scan=scan.id)
+    return ScanView("not_inside", "not inside", found.id, seat)
+
+
+async def admit_ticket(platform: Platform, event: Event, kept: Ticket, gate: str, scan_id: str) -> ScanView:
+    """Admit a valid ticket of the event, or say why not."""
+    seat = seat_name(await platform.box_office.desk.seat_names(event), kept.seat_index)
+    scan = Scan(scan_id, event.id, kept.id, gate, platform.clock())
+    try:
+        before = await platform.ledger.organiser.admit(scan, again=event.reentry)
+    except TicketRevoked:  # returned between the lookup and the scan
+        return _scanned(DoorVerdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
+    if before:
+        return _scanned(DoorVerdict.ALREADY_IN, kept.id, seat, before[-1] if event.reentry else before[0])
+    view = _scanned(DoorVerdict.WELCOME, kept.id, seat, scan=scan.id)
+    view.again = kept.left_at_us is not None
+    if event.ticket_types:
+        booking = await platform.ledger.booking(kept.booking_id)
+        view.type = type_names(event, booking.price_lines if booking else "", [kept.seat_index])[kept.seat_index]
+    return view
+
+
+async def _find(platform: Platform, caller: Caller, event: Event, code: str) -> Ticket | ScanView:
+    """The valid ticket that a code or number means, or why it opens no gate."""
+    verdict, ticket_id = _read(platform, event, code, platform.clock())
+    if verdict is DoorVerdict.OTHER_EVENT:
+        return await _elsewhere(platform, caller, read_code(code).id)
     if verdict is not DoorVerdict.WELCOME:
         return _scanned(verdict)
     kept = await platform.ledger.tickets.ticket(ticket_id)
     if kept is None:
         return _scanned(DoorVerdict.FORGED)
     if kept.event_id != event.id:
-        return _scanned(DoorVerdict.OTHER_EVENT)
-    seat = seat_name(await platform.box_office.desk.seat_names(event), kept.seat_index)
+        return await _elsewhere(platform, caller, kept.id)
     if kept.state is not TicketState.VALID:
+        seat = seat_name(await platform.box_office.desk.seat_names(event), kept.seat_index)
         return _scanned(DoorVerdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
-    if ticket_id == data.code.strip() and read_code(kept.code).rotating:
+    if ticket_id == code and read_code(kept.code).rotating:
         return _scanned(DoorVerdict.OLD_CODE)  # a rotating ticket needs its changing part
-    scan = Scan(data.scan or platform.ids.new("scn"), event.id, kept.id, data.gate, now_us)
-    try:
-        before = await platform.ledger.organiser.admit(scan)
-    except TicketRevoked:  # returned between the lookup and the scan
-        return _scanned(DoorVerdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
-    if before:
-        return _scanned(DoorVerdict.ALREADY_IN, kept.id, seat, before[0])
-    return _scanned(DoorVerdict.WELCOME, kept.id, seat, scan=scan.id)
+    return kept
+
+
+async def _elsewhere(platform: Platform, caller: Caller, ticket_id: str) -> ScanView:
+    """A ticket of another event. Which one is told if it is the same organiser's."""
+    view = _scanned(DoorVerdict.OTHER_EVENT)
+    kept = await platform.ledger.tickets.ticket(ticket_id)
+    if kept is not None:
+        with contextlib.suppress(EventNotFound):
+            other = await own_event(platform, caller, kept.event_id)
+            venue = await platform.ledger.catalogue.venue(other.venue_id)
+            zone = venue.time_zone if venue else "UTC"
+            view.other = OtherEventView(other.id, other.name, time_text(other.starts_at_us), zone)
+    return view
 
 
 def _read(platform: Platform, event: Event, code: str, now_us: int) -> tuple[DoorVerdict, str]:
@@ -193,7 +276,7 @@ async def sync_scans(
     latest_us = platform.clock() + AHEAD_US
     mine = {one.scan: one for one in data.scans if tickets.get(one.ticket, ("", ""))[0] == event.id}
     scans = [
-        Scan(one.scan, event.id, one.ticket, one.gate, min(moment_us(one.at, "at") or 0, latest_us))
+        Scan(one.scan, event.id, one.ticket, one.gate, min(moment_us(one.at, "at") or 0, latest_us), way=one.way)
         for one in mine.values()
     ]
     duplicates = await platform.ledger.tickets.record_scans(scans)
@@ -224,12 +307,12 @@ async def list_duplicates(
 @get(f"{PATH}/counts", operation_id="count_scans", summary="Admissions per gate", opt=SCANS)
 async def count_scans(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> CountsView:
     event = await own_event(platform, caller, event_id)
-    tickets, inside = await platform.ledger.organiser.door_totals(event.id)
+    tickets, inside, outside = await platform.ledger.organiser.door_totals(event.id)
     gates = [
-        GateCount(row[0], row[1], row[2], time_text(row[3]), time_text(row[4]))
+        GateCount(row[0], int(row[1]), row[2], time_text(row[3]), time_text(row[4]), int(row[5]))
         for row in await platform.ledger.organiser.gate_counts(event.id)
     ]
-    return CountsView(tickets, inside, gates)
+    return CountsView(tickets, inside, gates, outside)
 
 
 async def _bundle_tag(platform: Platform, event: Event) -> str:
@@ -256,4 +339,4 @@ def _duplicate(found: DuplicateScan) -> DuplicateView:
     return DuplicateView(found.ticket_id, [FirstScan(one.gate, time_text(one.at_us)) for one in found.scans])
 
 
-ROUTES: list[HTTPRouteHandler] = [get_bundle, scan_ticket, sync_scans, list_duplicates, count_scans]
+ROUTES: list[HTTPRouteHandler] = [get_bundle, scan_ticket, scan_exit, sync_scans, list_duplicates, count_scans]

@@ -5,13 +5,42 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from frontrow.boxoffice.model.events import MAX_CARD_TRIES, Event, Fee, FeesShown, PriceTier, RefundPolicy
+from frontrow.boxoffice.model.events import (
+    MAX_CARD_TRIES,
+    MAX_LINE_CHARS,
+    MAX_LINE_UP,
+    MAX_LINKS,
+    Event,
+    EventLink,
+    Fee,
+    FeesShown,
+    PriceTier,
+    RefundPolicy,
+)
 from frontrow.boxoffice.model.room_rules import Lane, RoomRules
 from frontrow.boxoffice.model.taxes import MAX_TAX_BASIS_POINTS
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.organising.events import EventEdit
 from frontrow.core.money import Money
 from frontrow.web.api.organiser.common import Moment, moment_us
+from frontrow.web.api.organiser.option_bodies import (
+    AddOnGiven,
+    AddOns,
+    Discounts,
+    DiscountView,
+    SharedLimitGiven,
+    SharedLimits,
+    TicketTypeGiven,
+    TicketTypes,
+    add_on_views,
+    add_ons_of,
+    discount_views,
+    discounts_of,
+    limit_views,
+    limits_of,
+    type_views,
+    types_of,
+)
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
 
 Minor = Annotated[int, msgspec.Meta(ge=0, le=10**10, examples=[5000])]
@@ -95,6 +124,16 @@ Tiers = Annotated[list[TierGiven], msgspec.Meta(max_length=32)]
 Fees = Annotated[list[FeeGiven], msgspec.Meta(max_length=10)]
 
 
+Line = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_LINE_CHARS)]
+
+
+class LinkGiven(msgspec.Struct, forbid_unknown_fields=True):
+    """A page elsewhere about the event. Without a name its address is shown."""
+
+    url: Annotated[str, msgspec.Meta(min_length=8, max_length=500, examples=["https://example.org/band"])]
+    name: Annotated[str, msgspec.Meta(max_length=MAX_LINE_CHARS)] = ""
+
+
 class EventChange(msgspec.Struct, forbid_unknown_fields=True):
     """Fields that are left out stay. Venue, currency and rotating codes are fixed once the event is published.
 
@@ -119,10 +158,17 @@ class EventChange(msgspec.Struct, forbid_unknown_fields=True):
     withheld: Withheld | None = None
     room: RoomRulesGiven | None = None
     rotating_codes: bool | None = None
+    reentry: bool | None = None
     transfers_allowed: bool | None = None
+    line_up: Annotated[list[Line], msgspec.Meta(max_length=MAX_LINE_UP)] | None = None
+    links: Annotated[list[LinkGiven], msgspec.Meta(max_length=MAX_LINKS)] | None = None
     tax_basis_points: TaxPoints | None = None
     presale_starts_at: Moment | msgspec.UnsetType | None = msgspec.UNSET
     card_tries: CardTries | None = None
+    ticket_types: TicketTypes | None = None
+    add_ons: AddOns | None = None
+    discounts: Discounts | None = None
+    limits: SharedLimits | None = None
     fees_shown: Literal["included", "beside"] | None = None
 
 
@@ -182,7 +228,15 @@ class OwnEventView(OwnEventSummary):
         msgspec.Meta(examples=["included"], description="`included` in every price, or `beside` every price"),
     ] = "included"
     show: str = ""
+    reentry: bool = False
     transfers_allowed: bool = True
+    ticket_types: list[TicketTypeGiven] = []
+    add_ons: list[AddOnGiven] = []
+    discounts: list[DiscountView] = []
+    limits: list[SharedLimitGiven] = []
+    line_up: list[str] = []
+    picture: str = ""
+    links: list[LinkGiven] = []
 
 
 class OwnEventPage(msgspec.Struct):
@@ -219,9 +273,16 @@ def edit_of(given: EventChange, currency: str) -> EventEdit:
         withheld=None if given.withheld is None else tuple(given.withheld),
         room=_room_of(given.room),
         rotating_codes=given.rotating_codes,
+        reentry=given.reentry,
         transfers_allowed=given.transfers_allowed,
+        line_up=None if given.line_up is None else tuple(given.line_up),
+        links=None if given.links is None else tuple(EventLink(one.url, one.name) for one in given.links),
         presale_starts_at_us=_presale_of(given.presale_starts_at),
         card_tries=given.card_tries,
+        ticket_types=types_of(given.ticket_types),
+        add_ons=add_ons_of(given.add_ons),
+        discounts=discounts_of(given.discounts),
+        limits=limits_of(given.limits),
         tax_basis_points=given.tax_basis_points,
         fees_shown=None if given.fees_shown is None else FeesShown(given.fees_shown),
     )
@@ -293,5 +354,13 @@ def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventVie
         event.tax_basis_points,
         event.fees_shown.value,
         event.show_id,
+        event.reentry,
         event.transfers_allowed,
+        type_views(event),
+        add_on_views(event),
+        discount_views(event),
+        limit_views(event),
+        list(event.line_up),
+        event.picture,
+        [LinkGiven(one.url, one.name) for one in event.links],
     )

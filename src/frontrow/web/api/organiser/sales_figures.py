@@ -8,6 +8,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, QueryParameter
 from litestar.types import ASGIApp
 
+from frontrow.boxoffice.model.reports import EventReport
 from frontrow.boxoffice.model.sales_figures import (
     Amount,
     Bucket,
@@ -23,7 +24,7 @@ from frontrow.boxoffice.model.sales_figures import (
 )
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, own_event
+from frontrow.web.api.access import Access, own_event, zone_of
 from frontrow.web.api.organiser.common import Cursor, Limit, Moment, moment_us, next_of, read_number
 from frontrow.web.endpoints.json_values import Time, time_text
 
@@ -91,6 +92,17 @@ class AuditPage(msgspec.Struct):
     next: str | None = None
 
 
+@get(
+    "/v1/organiser/events/{event_id:str}/report",
+    operation_id="get_report",
+    summary="Sales by day, tier and channel, refunds, check-ins",
+    opt=READS,
+)
+async def get_report(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> EventReport:
+    event = await own_event(platform, caller, event_id)
+    return await platform.organiser.reports.of(event, await zone_of(platform, event))
+
+
 @get(FIGURES, operation_id="get_figures", summary="Seats, bookings, money, speed, funnel", opt=READS)
 async def get_figures(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> FiguresView:
     found = await platform.organiser.figures.of(await own_event(platform, caller, event_id))
@@ -120,8 +132,9 @@ async def get_figures(platform: FromPlatform, caller: FromCaller, event_id: From
     opt={**READS, "answers": {200: "text/csv"}},
 )
 async def get_figures_csv(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[str]:
-    found = await platform.organiser.figures.of(await own_event(platform, caller, event_id))
-    return _table(figures_csv(found), f"figures-{event_id}")
+    event = await own_event(platform, caller, event_id)
+    found = await platform.organiser.figures.of(event)
+    return _table(figures_csv(found, event.currency), f"figures-{event_id}")
 
 
 @get(f"{FIGURES}/series", operation_id="get_series", summary="Holds, sales and refunds over time", opt=READS)
@@ -154,7 +167,7 @@ async def get_series_csv(
 ) -> Response[str]:
     event = await own_event(platform, caller, event_id)
     steps = await platform.organiser.figures.series(event, *_span(since, until), step_s)
-    return _table(series_csv(steps), f"series-{event_id}")
+    return _table(series_csv(steps, event.currency), f"series-{event_id}")
 
 
 @get(
@@ -228,6 +241,7 @@ def _table(text: str, name: str) -> Response[str]:
 
 
 ROUTES: list[HTTPRouteHandler] = [
+    get_report,
     get_figures,
     get_figures_csv,
     get_series,

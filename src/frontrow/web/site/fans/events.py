@@ -25,6 +25,7 @@ from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.endpoints.json_values import time_text
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import Shown, shown, shown_event
+from frontrow.web.site.event_markup import EventMarkups
 from frontrow.web.site.fans.signups import before_sale
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import GUESTS, render
@@ -36,6 +37,7 @@ PAGE: Final = 24
 GONE: Final = ("cancelled", "completed", "over")  # states of other dates that are not offered
 MAX_SEATS: Final = 100
 MAX_PRICE: Final = Decimal(10**9)
+MARKUPS: Final = EventMarkups()
 WHENS: Final = {
     "": (N_("Any date"), 0, 0),
     "week": (N_("Next 7 days"), 0, 7),
@@ -135,6 +137,7 @@ async def events(request: Asked, platform: FromPlatform) -> Response[bytes]:
         before=wanted.params(wanted.page - 1) if wanted.page > 1 else None,
         after=wanted.params(wanted.page + 1) if more else None,
         currencies=currencies,
+        canonical=f"{platform.settings.public_url.rstrip('/')}/" + (f"?page={wanted.page}" if wanted.page > 1 else ""),
         whens=WHENS,
         shows=SHOWS,
     )
@@ -201,6 +204,7 @@ async def event(request: Asked, platform: FromPlatform, caller: FromCaller, even
         now=time_text(platform.clock()),
         before=await before_sale(platform, caller, event, one.state),
         dates=await _other_dates(platform, event),
+        markup=MARKUPS.of(one, platform.settings.public_url),
     )
 
 

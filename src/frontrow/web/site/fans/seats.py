@@ -6,13 +6,17 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
+from frontrow.boxoffice.holds.events_on_sale import Sale
+from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.prices import TierPrice
 from frontrow.boxoffice.model.seats import Wish
 from frontrow.boxoffice.model.venues import Plan, SeatFlag, Section, SectionKind
+from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Caller
+from frontrow.web.endpoints.json_values import time_text
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import Shown, section_of, shown, shown_event
 from frontrow.web.site.languages import N_
@@ -51,27 +55,27 @@ def pass_for(platform: Platform, caller: Caller, event_id: str) -> ShopPass | No
 async def seats(request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
     """The map and the list; without a pass, a redirect to the waiting room."""
     event = await shown_event(platform, event_id)
-    if pass_for(platform, caller, event_id) is None:
+    visit = pass_for(platform, caller, event_id)
+    if visit is None:
         return go_to(f"/v1/events/{event_id}/room/")
     if event.id not in platform.box_office.openings:
         return go_to(f"/events/{event_id}")
-    return await _seats_page(request, platform, event_id, request.query_params.get("section", ""))
+    return await _seats_page(request, platform, visit, request.query_params.get("section", ""))
 
 
 @action("/events/{event_id:str}/hold", "hold")
 async def hold(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Hold the seats selected in the list, or the best that match."""
+    """Hold the seats selected in the list, or the best that match, instead of those held already."""
     event = await shown_event(platform, event_id)
     visit = pass_for(platform, caller, event_id)
     if visit is None:
         return go_to(f"/v1/events/{event_id}/room/")
     wanted = form.all("seat")[:100]
+    wish = None
     try:
-        if wanted:
-            hold = await platform.box_office.holds.place(event.id, visit, wanted)
-        else:
+        if not wanted:
             dearest = form.number("max_price_minor", 0, 2**53 - 1, -1)
             section = form.one("section", 40)
             wish = Wish(
@@ -84,24 +88,26 @@ async def hold(
                 bool(form.one("standing")),
                 bool(form.one("apart_ok")),
             )
-            hold = await platform.box_office.holds.place_best(event.id, visit, wish)
+        hold = await platform.box_office.purchases.place_or_change(event.id, visit, wanted, wish)
     except FrontrowError as error:
         section = form.one("section", 40)
-        return await _seats_page(request, platform, event_id, section, error=error, wanted=wanted)
+        return await _seats_page(request, platform, visit, section, error=error, wanted=wanted)
     return go_to(f"/checkout/{hold.booking_id}")
 
 
 async def _seats_page(
     request: Asked,
     platform: Platform,
-    event_id: str,
+    visit: ShopPass,
     section_id: str,
     *,
     error: FrontrowError | None = None,
     wanted: list[str] | None = None,
 ) -> Response[bytes]:
+    event_id = visit.event_id
     event = await shown_event(platform, event_id)
     one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
+    held = _held(platform, await platform.box_office.purchases.held_by(event_id, visit.fan))
     plan = platform.box_office.sales.get(event_id).plan
     feed = platform.box_office.feeds[event_id]
     feed.use()
@@ -122,10 +128,29 @@ async def _seats_page(
         wanted=set(wanted or ()),
         refusal=REFUSALS.get(error.code, REFUSED) if error else "",
         states=STATES,
-        instead=_instead(plan, states, wanted or []) if error is not None and error.code == "seats_taken" else [],
-        page_data=_page_data(platform, one),
+        instead=_instead(platform.box_office.sales.get(event_id), states, wanted or [], held)
+        if error is not None and error.code == "seats_taken"
+        else None,
+        page_data={**_page_data(platform, one), "held": held},
+        held=held,
         max_best=min(MAX_BEST, event.max_per_person),
     )
+
+
+def _held(platform: Platform, booking: Booking | None) -> dict[str, Any] | None:
+    """The seats that the visitor holds already, and until when."""
+    if booking is None:
+        return None
+    sale = platform.box_office.sales.get(booking.event_id)
+    left_s = max(0, -(-(booking.hold_expires_at_us - platform.clock()) // US_PER_S))
+    return {
+        "booking": booking.id,
+        "seats": [sale.plan.seat_ids[seat] for seat in booking.seats],
+        "until": time_text(booking.hold_expires_at_us),
+        "left_s": left_s,
+        "total_s": max(left_s, sale.event.hold_ttl_s),
+        "amount_minor": booking.amount_minor,
+    }
 
 
 def _page_data(platform: Platform, one: Shown) -> dict[str, Any]:
@@ -195,26 +220,35 @@ def _section(base: int, section: Section, states: bytearray) -> dict[str, Any]:
     return {"id": section.id, "name": section.name or section.id, "rows": rows, "area": area}
 
 
-def _instead(plan: Plan, states: bytearray, wanted: list[str]) -> list[str]:
-    """The same number of adjacent free seats, as near as possible to the wanted ones."""
-    ids = plan.seat_ids
-    lost = [index for index, name in enumerate(ids) if name in set(wanted)]
+def _instead(sale: Sale, states: bytearray, wanted: list[str], held: dict[str, Any] | None) -> dict[str, Any] | None:
+    """What was wanted and is free or held by this fan, and for each lost seat another one beside it; with the price."""
+    plan, own = sale.plan, set(held["seats"]) if held else set()
+    chosen = [index for name in wanted if (index := sale.index_of.get(name)) is not None]
+    kept = [index for index in chosen if not states[index] or plan.seat_ids[index] in own]
+    lost = [index for index in chosen if index not in kept]
     if not lost:
-        return []
-    middle_x = sum(plan.seats[index].x for index in lost) / len(lost)
-    middle_y = sum(plan.seats[index].y for index in lost) / len(lost)
+        return None
+    around = kept or lost
+    middle_x = sum(plan.seats[index].x for index in around) / len(around)
+    middle_y = sum(plan.seats[index].y for index in around) / len(around)
     best: tuple[float, int] | None = None
     for base, section in zip(plan.bases, plan.sections, strict=True):
         first = base
         for row in section.rows:
             for start in range(first, first + len(row.seats) - len(lost) + 1):
-                if any(states[start : start + len(lost)]):
+                span = range(start, start + len(lost))
+                if any(states[start : start + len(lost)]) or not sale.event.withheld.isdisjoint(span):
+                    continue
+                if any(index in span for index in kept):
                     continue
                 seat = plan.seats[start + len(lost) // 2]
                 far = (seat.x - middle_x) ** 2 + (seat.y - middle_y) ** 2
                 best = min(best or (far, start), (far, start))
             first += len(row.seats)
-    return [] if best is None else list(ids[best[1] : best[1] + len(lost)])
+    if best is None:
+        return None
+    seats = sorted({*kept, *range(best[1], best[1] + len(lost))})
+    return {"names": [plan.seat_ids[seat] for seat in seats], "total_minor": sale.quote(seats).total_minor}
 
 
 ROUTES: list[HTTPRouteHandler] = [seats, hold]

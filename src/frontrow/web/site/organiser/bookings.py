@@ -26,7 +26,7 @@ from frontrow.web.site.fans.tickets import STATES
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.change_log import acts_of
 from frontrow.web.site.organiser.reseating import choice_of
-from frontrow.web.site.render import render
+from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import page
 
 Asked = Request[Any, Any, Any]
@@ -168,7 +168,7 @@ async def booking_page(
         done=DONE.get(query.get("done", ""), ""),
         may=may,
         do=do,
-        acts=await acts_of(platform, caller, changes),
+        acts=await acts_of(platform, caller, changes, words_for(request), {event.id: event.currency}),
         chosen=[plan.seat_id(one) for one in chosen],
         back=_amounts(platform, event, booking, prices, chosen) if do == "refund" else None,
         reseat=await choice_of(platform, event, plan, chosen, query) if do in ("reseat", "move") else None,
@@ -184,8 +184,12 @@ async def _records(platform: Platform, event: Event, booking: Booking, plan: Pla
     summary = await platform.box_office.receipts.summary(booking, event)
     prices = summary.prices()
     payments, refunds = await ledger.payments.payments_of(booking.id), await ledger.payments.refunds_of(booking.id)
+    invoices = await platform.box_office.invoices.of_booking(booking.id)
+    paid_back = [one for one in refunds if one.state is RefundState.DONE and one.amount_minor]
     return {
         "summary": summary,
+        "invoices": invoices,
+        "missing_invoices": len(invoices) < 1 + len(paid_back),
         "seats": [(plan.seat_id(one), prices.get(plan.seat_id(one)), tickets.get(one)) for one in booking.seats],
         "gone": [(plan.seat_id(seat), one) for seat, one in sorted(tickets.items()) if seat not in booking.seats],
         "payments": [(one, PAYMENTS.get(one.state, UNDER_WAY)) for one in payments],

@@ -1,12 +1,13 @@
 """Each step of an event as fields: what they show (`VALUES`), and the edit they mean once sent (`READERS`)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from frontrow.boxoffice.model.events import (
     MAX_CARD_TRIES,
     MAX_PER_PERSON,
     Event,
+    EventLink,
     EventStatus,
     Fee,
     FeesShown,
@@ -26,6 +27,7 @@ MOST_FEES: Final = 6
 MOST_HOLD_MIN: Final = 60
 MOST_REFUND_H: Final = 24 * 365
 MAX_SEATS_CHARS: Final = 60_000
+MAX_LINES_CHARS: Final = 8_000
 Values = dict[str, str]
 
 
@@ -33,6 +35,8 @@ def details(event: Event, plan: Plan, zone: str) -> Values:
     return {
         "name": event.name,
         "description": event.description,
+        "line_up": "\n".join(event.line_up),
+        "links": "\n".join(f"{link.url} {link.name}".strip() for link in event.links),
         "starts": local_text(event.starts_at_us, zone),
         "ends": local_text(event.ends_at_us, zone),
     }
@@ -42,9 +46,27 @@ def read_details(reading: Reading, event: Event, plan: Plan) -> EventEdit:
     return EventEdit(
         name=reading.text("name"),
         description=reading.text("description", MAX_DESCRIPTION_CHARS, needed=False),
+        line_up=_lines(reading, "line_up"),
+        links=_links(reading),
         starts_at_us=reading.when("starts"),
         ends_at_us=reading.when("ends", needed=False),
     )
+
+
+def _lines(reading: Reading, name: str) -> tuple[str, ...] | None:
+    """The lines of a field that are not empty; None if the form has no such field."""
+    if name not in reading.form.first():
+        return None
+    lines = (line.strip() for line in reading.form.one(name, MAX_LINES_CHARS).splitlines())
+    return tuple(line for line in lines if line)
+
+
+def _links(reading: Reading) -> tuple[EventLink, ...] | None:
+    """One link per line: its address, then its name."""
+    lines = _lines(reading, "links")
+    if lines is None:
+        return None
+    return tuple(EventLink(url, name.strip()) for url, _, name in (line.partition(" ") for line in lines))
 
 
 def venue(event: Event, plan: Plan, zone: str) -> Values:
@@ -76,13 +98,17 @@ def prices(event: Event, plan: Plan, zone: str) -> Values:
         tier = current.get(key)
         found[f"tier{number}"] = tier.name if tier and tier.name else key.capitalize()
         found[f"price{number}"] = money_text(tier.price.minor, event.currency) if tier else ""
-    for number in range(MOST_FEES):
-        fee = event.fees[number] if number < len(event.fees) else None
+    return found | fee_values(event.fees, event.currency, MOST_FEES)
+
+
+def fee_values(fees: Sequence[Fee], currency: str, most: int) -> Values:
+    """The lines of fees in a form."""
+    found: Values = {}
+    for number in range(most):
+        fee = fees[number] if number < len(fees) else None
         found[f"fee{number}"] = fee.name if fee else ""
-        found[f"seat{number}"] = money_text(fee.per_seat_minor, event.currency) if fee and fee.per_seat_minor else ""
-        found[f"booking{number}"] = (
-            money_text(fee.per_booking_minor, event.currency) if fee and fee.per_booking_minor else ""
-        )
+        found[f"seat{number}"] = money_text(fee.per_seat_minor, currency) if fee and fee.per_seat_minor else ""
+        found[f"booking{number}"] = money_text(fee.per_booking_minor, currency) if fee and fee.per_booking_minor else ""
         found[f"percent{number}"] = percent_text(fee.basis_points) if fee and fee.basis_points else ""
     return found
 
@@ -93,7 +119,7 @@ def read_prices(reading: Reading, event: Event, plan: Plan) -> EventEdit:
     for number, key in enumerate(plan.tiers):
         price = Money(reading.money(f"price{number}", needed=True), event.currency)
         tiers.append(PriceTier(key, price, reading.text(f"tier{number}", 100, needed=False), colours.get(key, "")))
-    fees = [fee for number in range(MOST_FEES) if (fee := _fee(reading, number)) is not None]
+    fees = [fee for number in range(MOST_FEES) if (fee := read_fee(reading, number)) is not None]
     shown = reading.form.one("fees_shown", 20)
     return EventEdit(
         tiers=tuple(tiers),
@@ -111,7 +137,7 @@ def _tax(reading: Reading) -> int | None:
     return points if reading.form.one("tax", 8) else SELLERS_TAX
 
 
-def _fee(reading: Reading, number: int) -> Fee | None:
+def read_fee(reading: Reading, number: int) -> Fee | None:
     """One line of the fees; None for an empty one."""
     name = reading.text(f"fee{number}", 100, needed=False)
     seat, booking = reading.money(f"seat{number}"), reading.money(f"booking{number}")
@@ -172,6 +198,7 @@ def room(event: Event, plan: Plan, zone: str) -> Values:
         "human": event.room.human or "none",
         "one_place": "yes" if event.room.one_place_per_person else "",
         "rotating": "yes" if event.rotating_codes else "",
+        "reentry": "yes" if event.reentry else "",
     }
 
 
@@ -192,7 +219,12 @@ def read_room(reading: Reading, event: Event, plan: Plan) -> EventEdit:
     )
     rotating = bool(reading.form.one("rotating")) if is_draft else None
     fixed = not is_draft and not reading.form.one("presale")  # disabled once it has begun, and while there is none
-    return EventEdit(room=rules, rotating_codes=rotating, presale_starts_at_us=None if fixed else presale_us)
+    return EventEdit(
+        room=rules,
+        rotating_codes=rotating,
+        reentry=bool(reading.form.one("reentry")),
+        presale_starts_at_us=None if fixed else presale_us,
+    )
 
 
 def seats(event: Event, plan: Plan, zone: str) -> Values:

@@ -1,9 +1,12 @@
-"""Exports: bookings, tickets, attendees and revenue as CSV, streamed row by row.
+"""Exports: bookings, tickets, attendees and revenue as CSV, streamed row by row, or as XLSX, written to a file first.
 
 Each export is recorded in the audit, because it contains personal data.
 """
 
+import asyncio
+import tempfile
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any, Final
 
 from litestar import Request, Response
@@ -13,15 +16,18 @@ from litestar.response import Stream
 
 from frontrow.boxoffice.model.event_changes import Change
 from frontrow.boxoffice.organising.exports import checked_kind
+from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, own_event
+from frontrow.web.api.access import Access, own_event, zone_of
 from frontrow.web.api.organiser.common import editor_of
 from frontrow.web.site.languages import N_
+from frontrow.web.site.organiser.reports import XLSX, download_headers
 from frontrow.web.site.render import render
-from frontrow.web.site.routes import page
+from frontrow.web.site.routes import go_to, page
 
 Asked = Request[Any, Any, Any]
 PATH: Final = "/organiser/events/{event_id:str}/exports"
+PIECE_BYTES: Final = 256 * 1024
 TABLES: Final = {
     "bookings": (N_("Bookings"), N_("Every booking with its state, email, seats and price.")),
     "tickets": (N_("Tickets"), N_("Every ticket with its seat, and when it was admitted.")),
@@ -37,30 +43,54 @@ async def exports(
     """What can be downloaded."""
     event = await own_event(platform, caller, event_id)
     figures = "figures:read" in caller.permissions
-    return render(request, "organiser/exports.html", of_event=event, tables=TABLES, figures=figures)
+    too_long = request.query_params.get("done") == "too_long"
+    return render(request, "organiser/exports.html", of_event=event, tables=TABLES, figures=figures, too_long=too_long)
 
 
 @page(f"{PATH}/{{file:str}}", "export_table", Access.staff("bookings:read"))
-async def table(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], file: FromPath[str]) -> Stream:
+async def table(
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], file: FromPath[str]
+) -> Stream | Response[bytes]:
     """One table."""
     event = await own_event(platform, caller, event_id)
-    kind = checked_kind(file.removesuffix(".csv"))
+    name, _, ending = file.partition(".")
+    kind = checked_kind(name if ending in ("csv", "xlsx") else file)
     plan = await platform.organiser.organise.venues.plan(event.plan_hash)
     await platform.ledger.organiser.note(
         Change(editor_of(caller), "export", event.id, platform.clock(), {"table": kind})
     )
+    headers = download_headers(f"{kind}-{event.id}.{ending}")
+    if ending == "csv":
+        lines = _csv_lines(platform.organiser.exports.table(kind, event, plan.seat_ids))
+        return Stream(lines, headers=headers, media_type="text/csv; charset=utf-8")
+    folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="frontrow-")
+    path = Path(folder.name) / "table.xlsx"
+    try:
+        zone = await zone_of(platform, event)
+        await platform.organiser.exports.workbook(kind, event, plan.seat_ids, zone, path)
+    except InvalidInput:
+        await asyncio.to_thread(folder.cleanup)
+        return go_to(f"/organiser/events/{event.id}/exports?done=too_long")
+    except BaseException:
+        folder.cleanup()
+        raise
+    return Stream(_pieces(path, folder), headers=headers, media_type=XLSX)
 
-    async def lines() -> AsyncIterator[bytes]:
-        yield "\ufeff".encode()  # spreadsheets recognise UTF-8 by this mark
-        async for part in platform.organiser.exports.table(kind, event, plan.seat_ids):
-            yield part.encode()
 
-    headers = {
-        "content-disposition": f'attachment; filename="{kind}-{event.id}.csv"',
-        "cache-control": "private, no-store",
-        "x-content-type-options": "nosniff",
-    }
-    return Stream(lines(), headers=headers, media_type="text/csv; charset=utf-8")
+async def _csv_lines(parts: AsyncIterator[str]) -> AsyncIterator[bytes]:
+    yield "\ufeff".encode()  # spreadsheets recognise UTF-8 by this mark
+    async for part in parts:
+        yield part.encode()
+
+
+async def _pieces(path: Path, folder: "tempfile.TemporaryDirectory[str]") -> AsyncIterator[bytes]:
+    """The file piece by piece; its folder goes with the last one."""
+    try:
+        with path.open("rb") as file:
+            while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
+                yield piece
+    finally:
+        folder.cleanup()
 
 
 ROUTES: list[HTTPRouteHandler] = [exports, table]

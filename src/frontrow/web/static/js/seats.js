@@ -5,6 +5,7 @@ import { describe, priceAt, priceRange } from "./seatmap/element.js";
 import { SeatFeed } from "./seatmap/feed.js";
 import { SeatGrid } from "./seatmap/grid.js";
 import { FREE, SeatModel } from "./seatmap/model.js";
+import "./timer.js";
 import "./visit.js";
 import { money, number, priced, t, tn } from "./words.js";
 
@@ -52,6 +53,13 @@ price.max = String(prices.length - 1);
 price.step = "1";
 price.value = price.max;
 const maxPrice = () => prices[Number(price.value)];
+/** The seats that are held already, in this tab or another: they count as free for their owner. */
+const held = new Set(
+  page.held ? [...Array(model.n).keys()].filter((i) => page.held.seats.includes(model.seat(i).id)) : []
+);
+for (const i of held) model.mine.add(i);
+/** Whether this visitor can have a seat. @param {number} i */
+const canHave = (i) => model.state[i] === FREE || held.has(i);
 let opened = -1,
   counting = 0,
   busy = false;
@@ -72,6 +80,9 @@ function countFree(found) {
     n: number(found.reduce((sum, { one }) => sum + one.fit, 0)),
     sections: number(found.length)
   });
+  const none = !model.sections.some((one) => one.free);
+  $("#soldout").hidden = !none;
+  $("#nomatch").hidden = none || found.length > 0;
 }
 /** The lowest price among a section's seats that match. @param {import("./seatmap/model.js").Section} one */
 const lowest = (one) =>
@@ -86,6 +97,7 @@ function listSections() {
   if (model.maxPrice !== most || model.stepFree !== stepFree.checked) {
     model.filter(most, stepFree.checked);
     map.view.invalidate();
+    grid.filter();
   }
   const found = fitting()
     .map((row) => ({ ...row, low: lowest(row.one) }))
@@ -124,7 +136,7 @@ function open(s, move = false, fly = true) {
   $("#sections").hidden = true;
   $("#gridbox").hidden = false;
   $("#grid-title").textContent = t("Section {section}", { section: one.name });
-  $("#grid-sub").textContent = `${tier.name} · ${priceRange(one, model)} · ${t("{n} free", { n: number(one.free) })}`;
+  $("#grid-sub").textContent = `${tier.name} · ${priceRange(one, model)} · ${t("{n} free", { n: number(one.fit) })}`;
   if (one.area) {
     grid.close();
     $("#grid").replaceChildren(areaForm(one));
@@ -175,7 +187,7 @@ function pick(i) {
     say(t("Removed."));
     return;
   }
-  if (model.state[i] !== FREE) {
+  if (!canHave(i)) {
     say(describe(seat));
     return;
   }
@@ -211,6 +223,7 @@ function basket() {
   if (key === shownBasket) return;
   shownBasket = key;
   $("#basket").hidden = !mine.length;
+  $("#seats").toggleAttribute("data-changed", mine.length > 0 && !isHeld(mine));
   $("#nothing").hidden = mine.length > 0;
   $("#picked").replaceChildren(
     ...mine.map((i) => {
@@ -237,8 +250,12 @@ function basket() {
     mine.reduce((sum, i) => sum + model.seat(i).tier.price + (model.seat(i).tier.fee ?? 0), page.bookingFees),
     page.currency
   );
-  $("#go").textContent = tn("Continue with {n} seat", "Continue with {n} seats", mine.length);
+  $("#go").textContent = isHeld(mine)
+    ? t("Continue to checkout")
+    : tn("Continue with {n} seat", "Continue with {n} seats", mine.length);
 }
+/** Whether the choice is what is held already. @param {number[]} mine */
+const isHeld = (mine) => held.size === mine.length && mine.every((i) => held.has(i));
 
 /** Hold seats: all or none. @param {any} body @param {number[]} wanted */
 async function hold(body, wanted) {
@@ -248,7 +265,7 @@ async function hold(body, wanted) {
   button.setAttribute("aria-disabled", "true");
   const key = crypto.randomUUID?.() ?? String(Math.random());
   for (let tries = 0; tries < 5; tries++) {
-    const answer = await ask(`${page.base}/holds`, { method: "POST", body, key });
+    const answer = await ask(`${page.base}/holds`, { method: "POST", body: { ...body, replace: true }, key });
     if (answer.ok) {
       location.assign(`/checkout/${answer.body.booking}`);
       return;
@@ -276,23 +293,27 @@ function refused(problem, wanted) {
   }
   const lost = new Set(problem.seats ?? []),
     gone = wanted.filter((i) => lost.has(i) || lost.has(model.seat(i).id));
-  for (const i of gone) {
-    if (model.state[i] === FREE) model.state[i] = 1;
-    model.mine.delete(i);
-  }
+  for (const i of gone) model.lose(i);
   refresh(gone);
-  offer(text, wanted);
+  offer(text, gone);
 }
-/** Offer the nearest seats that are free. @param {string} text @param {number[]} wanted */
-function offer(text, wanted) {
-  const near = wanted.length ? model.near(wanted) : [];
+/** Offer other seats for lost ones, with their price; what is chosen besides stays chosen. @param {string} text @param {number[]} lost */
+function offer(text, lost) {
+  const near = lost.length ? model.near(lost) : [];
   if (!near.length) {
     note(text);
     return;
   }
-  const first = model.seat(near[0]),
-    last = model.seat(near[near.length - 1]),
-    name = `${first.section.name} · ${first.row} · ${first.number}${near.length > 1 ? `–${last.number}` : ""}`;
+  const seats = near.map((i) => model.seat(i)),
+    [first, last] = [seats[0], seats[seats.length - 1]],
+    name = `${first.section.name} · ${first.row} · ${first.number}${near.length > 1 ? `–${last.number}` : ""}`,
+    sum = (/** @type {(seat: import("./seatmap/model.js").SeatInfo) => number} */ of) =>
+      seats.reduce((all, seat) => all + of(seat), 0),
+    cost = priced(
+      sum((seat) => seat.tier.price),
+      sum((seat) => seat.tier.fee ?? 0),
+      page.currency
+    );
   note(
     text,
     "warn",
@@ -306,11 +327,7 @@ function offer(text, wanted) {
           type: "button",
           id: "instead",
           onclick: () => {
-            for (const i of model.mine) {
-              model.mine.delete(i);
-              refresh([i]);
-            }
-            for (const i of near) model.mine.add(i);
+            for (const i of near) if (model.state[i] === FREE) model.mine.add(i);
             unnote();
             refresh(near);
             open(model.section[near[0]]);
@@ -318,7 +335,7 @@ function offer(text, wanted) {
             $("#go").focus();
           }
         },
-        t("Take {seats} instead", { seats: name })
+        t("Take {seats} instead, {price}", { seats: name, price: cost })
       )
     )
   );
@@ -341,6 +358,12 @@ map.addEventListener("tip", (e) => {
   tip.style.top = `${Math.max(74, about.y)}px`;
 });
 $("#back").addEventListener("click", back);
+$("#all-seats").addEventListener("click", () => {
+  price.value = price.max;
+  stepFree.checked = false;
+  listSections();
+  price.focus();
+});
 price.addEventListener("input", listSections);
 stepFree.addEventListener("change", listSections);
 $("#best").addEventListener("submit", (e) => {
@@ -359,7 +382,8 @@ $("#best").addEventListener("submit", (e) => {
 });
 $("#go").addEventListener("click", () => {
   const mine = [...model.mine];
-  if (mine.length) hold({ seats: mine.map((i) => model.seat(i).id) }, mine);
+  if (isHeld(mine)) location.assign(`/checkout/${page.held.booking}`);
+  else if (mine.length) hold({ seats: mine.map((i) => model.seat(i).id) }, mine);
 });
 $("#view").addEventListener("click", () => {
   const list = $("#seats").toggleAttribute("data-list");
@@ -412,7 +436,7 @@ try {
 
 const feed = new SeatFeed(model, page.base, {
   change(changed) {
-    const lost = changed.filter((i) => model.mine.has(i) && model.state[i] !== FREE);
+    const lost = changed.filter((i) => model.mine.has(i) && !canHave(i));
     for (const i of lost) model.mine.delete(i);
     refresh(changed);
     if (lost.length && !busy) offer(t("Someone was faster: these seats are taken."), lost);
@@ -426,5 +450,10 @@ const feed = new SeatFeed(model, page.base, {
 feed.start();
 await breathe();
 listSections();
+refresh([...held]);
+document.querySelector("#held fr-timer")?.addEventListener("over", () => location.reload());
+addEventListener("pageshow", (e) => {
+  if (e.persisted) location.reload(); // back from the checkout: the seats may be held now
+});
 // what tests and the benchmark look at
 Object.assign(window, { frontrow: { model, map, feed, pick, open } });

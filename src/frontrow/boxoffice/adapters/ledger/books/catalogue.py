@@ -211,6 +211,11 @@ class SqlCatalogue:
         rows = await self._store.read(Query("live_events", params=(*after, limit)))
         return [msgspec.json.decode(row[0], type=Event) for row in rows]
 
+    async def public_events(self, after: tuple[int, str], limit: int) -> tuple[list[tuple[str, int]], tuple[int, str]]:
+        """Events on sale or sold out with the time of their last change, and where the next page begins."""
+        rows = await self._store.read(Query("public_events", params=(*after, limit)))
+        return [(row[1], row[2]) for row in rows], (rows[-1][0], rows[-1][1]) if rows else after
+
     async def changed_events(self, after: tuple[int, str], limit: int) -> list[tuple[int, str, Event | None]]:
         """Changes after that pair in order, as (number, id, event). The event is None if it is not for sale."""
         rows = await self._store.read(Query("changed_events", params=(*after, limit)))

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace as replace_struct
 
 from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
+from frontrow.boxoffice.adapters.ledger.books.tickets import scan_of, scan_row
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
 from frontrow.boxoffice.adapters.ledger.engine.due_work import CANCELLATIONS, DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
@@ -30,7 +31,7 @@ from frontrow.boxoffice.adapters.ledger.programs.waitlist import entry_of
 from frontrow.boxoffice.model.booking_search import MAX_SCANNED, BookingSearch, like_part
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.event_changes import Cancellation, Change, NotedChange, OwnVenue
-from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.events import Event, Fee
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.messages import Buyer, Endpoint
 from frontrow.boxoffice.model.payments import PaymentChanged, Refund
@@ -39,7 +40,7 @@ from frontrow.boxoffice.model.receipts import Seller
 from frontrow.boxoffice.model.reseating import Reseat
 from frontrow.boxoffice.model.show_dates import MAX_DATES
 from frontrow.boxoffice.model.taxes import SELLERS_TAX
-from frontrow.boxoffice.model.tickets import Scan, TicketRevoked
+from frontrow.boxoffice.model.tickets import Scan, TicketRevoked, Way
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.model.waitlist import WaitlistEntry
 from frontrow.boxoffice.ports.queries import Query, Row
@@ -82,12 +83,18 @@ class OrganiserBook:
             seller.tax_basis_points,
             change.at_us,
         )
-        await self.changed(change, Query("put_sellers", [row]), (Query("keep_sellers", [row]),))
+        fees = msgspec.json.encode((seller.fees_currency, seller.fees)).decode() if seller.fees else ""
+        put = Query("put_sellers", [(*row, seller.invoice_prefix, fees)])
+        await self.changed(change, put, (Query("keep_sellers", [row]),))
 
     async def seller(self, organiser_id: str) -> Seller | None:
         """An organiser's seller details, if there are any."""
         rows = await self._store.read(Query("seller_of", params=(organiser_id,)))
-        return Seller(*rows[0]) if rows else None
+        if not rows:
+            return None
+        organiser, name, address, tax_id, rate, prefix, text = rows[0]
+        currency, fees = msgspec.json.decode(text, type=tuple[str, tuple[Fee, ...]]) if text else ("", ())
+        return Seller(organiser, name, address, tax_id, rate, prefix, fees, currency)
 
     async def seller_at(self, organiser_id: str, at_us: int) -> Seller | None:
         """The seller details as of `at_us`, if there were any."""
@@ -309,14 +316,19 @@ class OrganiserBook:
 
     # the door
 
-    async def admit(self, scan: Scan) -> list[Scan]:
-        """Admit a ticket once. Returns its earlier scans; an empty list means this scan admitted it. Safe to repeat.
+    async def admit(self, scan: Scan, *, again: bool = False) -> list[Scan]:
+        """Admit a ticket once, or (`again`) once more after each exit. Returns its earlier admissions; an empty list
+        means this scan admitted it. Safe to repeat.
 
         `TicketRevoked` when the ticket is no longer valid: given back, refunded or moved.
         """
-        run = RunProgram(lambda facts: _admit(scan), scan.at_us)
+        run = RunProgram(lambda facts: _admit(scan, again=again), scan.at_us)
         before = await self._line.submit(run)
-        return [Scan(*row) for row in before]
+        return [scan_of(row) for row in before]
+
+    async def let_out(self, scan: Scan) -> bool:
+        """Let a ticket out. False when it is not inside. Safe to repeat."""
+        return bool(await self._line.submit(RunProgram(lambda facts: _let_out(scan), scan.at_us)))
 
     async def known_tickets(self, ticket_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
         """(event, state) of the tickets that exist, by id."""
@@ -328,25 +340,27 @@ class OrganiserBook:
     async def admissions(self, event_id: str, after: int, limit: int) -> list[tuple[int, Scan]]:
         """Admissions of an event in the order in which they were recorded, from after that number on."""
         rows = await self._store.read(Query("admissions_page", params=(event_id, after, limit)))
-        return [(int(row[0]), Scan(*row[1:])) for row in rows]
+        return [(int(row[0]), scan_of(row[1:])) for row in rows]
 
     async def undo_admission(self, scan_id: str, ticket_id: str, change: Change) -> bool:
         """Undo one scan, with a note. The ticket may be admitted again unless it has another scan."""
         first = Query("remove_scans", [(scan_id, change.event_id, ticket_id)])
-        return bool(await self.changed(change, first, [Query("restamp_scanned", [(ticket_id, change.event_id)])]))
+        rest = [Query("restamp_scanned", [(ticket_id, change.event_id)]), Query("stamp_left", [(ticket_id,)])]
+        return bool(await self.changed(change, first, rest))
 
     async def revocation_mark(self, event_id: str) -> tuple[int, int]:
         rows = await self._store.read(Query("revocation_mark", params=(event_id,)))
         return int(rows[0][0]), int(rows[0][1])
 
     async def gate_counts(self, event_id: str) -> list[Row]:
-        """(gate, scans, tickets, first, last) per gate."""
+        """(gate, scans, tickets, first, last, exits) per gate."""
         return await self._store.read(Query("gate_counts", params=(event_id,)))
 
-    async def door_totals(self, event_id: str) -> tuple[int, int]:
-        """The number of valid tickets, and of those admitted."""
+    async def door_totals(self, event_id: str) -> tuple[int, int, int]:
+        """The number of valid tickets, of those inside, and of those that have left and may come back."""
         rows = await self._store.read(Query("door_totals", params=(event_id,)))
-        return int(rows[0][0]), int(rows[0][1])
+        tickets, admitted, outside = (int(count) for count in rows[0])
+        return tickets, admitted - outside, outside
 
 
 def _plain(text: str) -> str:
@@ -427,18 +441,30 @@ def _lease(now_us: int, until_us: int, limit: int) -> Program[list[Row]]:
     return (yield Query("lease_cancellations", [(row[0], until_us) for row in due]))
 
 
-def _admit(scan: Scan) -> Program[list[Row] | BaseException]:
-    let_in = yield Query("admit_tickets", [(scan.ticket_id, scan.event_id, scan.at_us)])
-    if let_in:
-        yield Query("add_scans", [(scan.id, scan.event_id, scan.ticket_id, scan.gate, scan.at_us)])
-        return []
-    before = yield Query("scans_of", [(scan.ticket_id,)])
-    tickets = yield Query("tickets_by_id", [(scan.ticket_id,)])
-    if before and before[0][0] == scan.id:
+def _admit(scan: Scan, *, again: bool) -> Program[list[Row] | BaseException]:
+    known = yield Query("scans_of", [(scan.ticket_id,)])
+    if any(row[0] == scan.id for row in known):
         return []  # a repeated call: this scan admitted it
+    let_in = yield Query("admit_tickets", [(scan.ticket_id, scan.event_id, scan.at_us, int(again))])
+    if let_in:
+        yield Query("add_scans", [scan_row(scan)])
+        return []
+    scans = yield Query("scans_of", [(scan.ticket_id,)])
+    before = [row for row in scans if row[5] == Way.IN.value]
+    tickets = yield Query("tickets_by_id", [(scan.ticket_id,)])
     if not before or not tickets or tickets[0][2] != "valid":
         return TicketRevoked(scan.ticket_id)
     return before
+
+
+def _let_out(scan: Scan) -> Program[bool]:
+    known = yield Query("scans_of", [(scan.ticket_id,)])
+    if any(row[0] == scan.id for row in known):
+        return True
+    left = yield Query("let_out_tickets", [(scan.ticket_id, scan.event_id, scan.at_us)])
+    if left:
+        yield Query("add_scans", [scan_row(scan)])
+    return bool(left)
 
 
 def _venue_of(row: Row) -> OwnVenue:

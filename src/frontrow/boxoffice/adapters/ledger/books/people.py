@@ -64,15 +64,15 @@ class SqlPeopleBook:
 
     async def staff(self, staff_id: str) -> Staff | None:
         rows = await self._store.read(Query("staff_by_id", params=(staff_id,)))
-        return _staff(rows[0]) if rows else None
+        return read_staff(rows[0]) if rows else None
 
     async def staff_by_email(self, email: str) -> Staff | None:
         rows = await self._store.read(Query("staff_by_email", params=(email,)))
-        return _staff(rows[0]) if rows else None
+        return read_staff(rows[0]) if rows else None
 
     async def staff_of(self, organiser_id: str, limit: int = 200) -> list[Staff]:
         return [
-            _staff(row) for row in await self._store.read(Query("staff_of_organiser", params=(organiser_id, limit)))
+            read_staff(row) for row in await self._store.read(Query("staff_of_organiser", params=(organiser_id, limit)))
         ]
 
     async def set_role(self, organiser_id: str, staff_id: str, role: Role, by: str, now_us: int) -> Staff:
@@ -286,7 +286,7 @@ def _change_team(
     for query in changes:  # noqa: UP028 - `yield from` a sequence cannot be sent the rows
         yield query
     rows = yield Query("staff_by_id", params=(staff_id,))
-    return _staff(rows[0]) if rows else Staff(staff_id, organiser_id, "", "", Role.READ_ONLY)
+    return read_staff(rows[0]) if rows else Staff(staff_id, organiser_id, "", "", Role.READ_ONLY)
 
 
 def _accept(secret_hash: str, new: Staff, now_us: int) -> Program[Staff | None]:
@@ -305,7 +305,7 @@ def _accept(secret_hash: str, new: Staff, now_us: int) -> Program[Staff | None]:
         if not (yield _adding(member)):  # raised, not returned: the invitation stays unused
             raise AlreadyMember("this address has an account already; sign in with it")
     rows = yield Query("staff_by_id", params=(invitation.staff_id or new.id,))
-    return _staff(rows[0]) if rows else None
+    return read_staff(rows[0]) if rows else None
 
 
 def _fan_of_address(fan: Fan) -> Program[Fan]:
@@ -344,7 +344,7 @@ def _note(act: str, **about: str) -> str:
     return msgspec.json.encode({"act": act, **about}).decode()
 
 
-def _staff(row: Row) -> Staff:
+def read_staff(row: Row) -> Staff:
     return Staff(row[0], row[1], row[2], row[3], Role(row[4]), *row[5:9])
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import LedgerStore
+from frontrow.boxoffice.model.reports import MAX_QUARTERS, QUARTER_US
 from frontrow.boxoffice.model.sales_figures import MAX_BUCKETS
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.errors import InvalidInput
@@ -45,6 +46,26 @@ class SqlFiguresBook:
     async def purchase_times(self, event_id: str, since_us: int) -> list[Row]:
         """(total, place, took) at 50, 95 and 99 percent."""
         return await self._store.read(Query("purchase_times", params=(event_id, since_us)))
+
+    async def sold_by_quarter(self, event_id: str) -> list[Row]:
+        """(quarter of an hour since 1970, bookings, seats, amount), newest first."""
+        return await self._store.read(Query("sold_by_quarter", params=(event_id, QUARTER_US, MAX_QUARTERS)))
+
+    async def refunded_by_quarter(self, event_id: str) -> list[Row]:
+        """(quarter, refunds, amount), newest first."""
+        return await self._store.read(Query("refunded_by_quarter", params=(event_id, QUARTER_US, MAX_QUARTERS)))
+
+    async def sold_by_channel(self, event_id: str, sale_starts_at_us: int) -> list[Row]:
+        """(channel, bookings, seats, amount)."""
+        return await self._store.read(Query("sold_by_channel", params=(event_id, sale_starts_at_us)))
+
+    async def checked_in(self, event_id: str) -> Row:
+        """(valid tickets, admitted ones)."""
+        return (await self._store.read(Query("checked_in", params=(event_id,))))[0]
+
+    async def checked_in_by_quarter(self, event_id: str) -> list[Row]:
+        """(quarter, admitted), oldest first."""
+        return await self._store.read(Query("checked_in_by_quarter", params=(event_id, QUARTER_US, MAX_QUARTERS)))
 
     async def newest_fence(self, event_id: str) -> int:
         return int((await self._store.read(Query("newest_fence", params=(event_id,))))[0][0])

@@ -8,7 +8,7 @@ from typing import Final
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunStatements
-from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, Ticket, TicketState, find_duplicates
+from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, Ticket, TicketState, Way, find_duplicates
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.errors import InvalidInput
 
@@ -48,15 +48,18 @@ class SqlTicketBook:
             return []
         first: dict[str, int] = {}
         for scan in scans:
-            first[scan.ticket_id] = min(first.get(scan.ticket_id, scan.at_us), scan.at_us)
+            if scan.way is Way.IN:
+                first[scan.ticket_id] = min(first.get(scan.ticket_id, scan.at_us), scan.at_us)
+        named = [(ticket,) for ticket in sorted({scan.ticket_id for scan in scans})]
         unique = sorted({scan.id: scan for scan in scans}.values(), key=lambda scan: scan.id)
         queries = (
-            Query("add_scans", [(scan.id, scan.event_id, scan.ticket_id, scan.gate, scan.at_us) for scan in unique]),
-            Query("stamp_scanned", sorted(first.items())),
-            Query("scans_of", [(ticket,) for ticket in sorted(first)]),
+            Query("add_scans", [scan_row(scan) for scan in unique]),
+            *([Query("stamp_scanned", sorted(first.items()))] if first else []),
+            Query("stamp_left", named),
+            Query("scans_of", named),
         )
         rows = await self._line.submit(RunStatements(queries, now_us=max(scan.at_us for scan in scans)))
-        return find_duplicates([Scan(*row) for row in rows])
+        return find_duplicates([scan_of(row) for row in rows])
 
     async def duplicate_scans(self, event_id: str, after: int = 0, limit: int = 100) -> list[DuplicateScan]:
         limit = max(1, min(limit, MAX_SCANS))
@@ -64,14 +67,25 @@ class SqlTicketBook:
         if not found:
             return []
         rows = await self._store.read(Query("scans_of", [(row[0],) for row in found]))
-        return find_duplicates([Scan(*row) for row in rows])
+        return find_duplicates([scan_of(row) for row in rows])
 
     async def conflicting_scans(self, event_id: str, limit: int = 100) -> list[Scan]:
         """First admissions of tickets that were revoked, before or after: the gate was offline."""
         limit = max(1, min(limit, MAX_SCANS))
         found = await self._store.read(Query("conflicting_scans", params=(event_id, limit)))
-        return [Scan(*row) for row in found]
+        return [scan_of(row) for row in found]
 
 
 def _ticket_of(row: Row) -> Ticket:
-    return Ticket(row[0], row[1], row[2], row[3], TicketState(row[4]), *row[5:10])
+    return Ticket(row[0], row[1], row[2], row[3], TicketState(row[4]), *row[5:11])
+
+
+def scan_row(scan: Scan) -> tuple[str, str, str, str, int, str]:
+    """The row of `add_scans`."""
+    return scan.id, scan.event_id, scan.ticket_id, scan.gate, scan.at_us, scan.way.value
+
+
+def scan_of(row: Row) -> Scan:
+    """A scan from (id, event, ticket, gate, at_us, way)."""
+    scan_id, event_id, ticket_id, gate, at_us, way = row
+    return Scan(scan_id, event_id, ticket_id, gate, at_us, way=Way(way))

@@ -104,6 +104,14 @@ SELECT d.document FROM (SELECT e.event_id, e.starts_at_us FROM event_listings AS
 LEFT JOIN events AS d ON d.id = m.event_id
 ORDER BY m.starts_at_us, m.event_id
 
+-- name: public_events() :after_us int :after_id text :limit int
+-- For sitemaps: events on sale or sold out, with the time of their last change.
+SELECT m.starts_at_us, m.event_id, d.changed_at_us FROM (SELECT e.event_id, e.starts_at_us FROM event_listings AS e
+  WHERE e.shelf = 1 AND e.starts_at_us >= :after_us AND (e.starts_at_us > :after_us OR e.event_id > :after_id)
+  ORDER BY e.starts_at_us, e.event_id LIMIT :limit) AS m
+JOIN events AS d ON d.id = m.event_id
+ORDER BY m.starts_at_us, m.event_id
+
 -- name: changed_events() :after int :after_id text :limit int
 -- Changes after that number, oldest first. The document is returned only for events on sale or sold out.
 SELECT e.change_number, e.id, CASE WHEN e.event_state IN ('on_sale', 'sold_out') THEN e.document ELSE '' END

@@ -196,15 +196,22 @@ ORDER BY w.number LIMIT :limit
 -- name: waitlist_counts() :event_id text
 SELECT entry_state, count(*), sum(seat_count) FROM waitlist WHERE event_id = :event_id GROUP BY entry_state
 
--- name: admit_tickets(ticket_id text, event_id text, at_us int)
--- One conditional update admits a ticket, so exactly one of many gates admits it.
-UPDATE tickets AS t SET scanned_at_us = r.at_us
+-- name: admit_tickets(ticket_id text, event_id text, at_us int, again int)
+-- One conditional update admits a ticket, so exactly one of many gates admits it. `again`: also one that has left.
+UPDATE tickets AS t SET scanned_at_us = coalesce(t.scanned_at_us, r.at_us), left_at_us = NULL
 FROM :rows WHERE t.id = r.ticket_id AND t.event_id = r.event_id AND coalesce(t.ticket_state, '') = 'valid'
-  AND t.scanned_at_us IS NULL
+  AND (t.scanned_at_us IS NULL OR (r.again = 1 AND t.left_at_us IS NOT NULL))
+RETURNING t.id
+
+-- name: let_out_tickets(ticket_id text, event_id text, at_us int)
+-- Of many gates, exactly one lets a ticket out.
+UPDATE tickets AS t SET left_at_us = r.at_us
+FROM :rows WHERE t.id = r.ticket_id AND t.event_id = r.event_id AND coalesce(t.ticket_state, '') = 'valid'
+  AND t.scanned_at_us IS NOT NULL AND t.left_at_us IS NULL
 RETURNING t.id
 
 -- name: admissions_page() :event_id text :after int :limit int
-SELECT number, id, event_id, ticket_id, gate, at_us FROM scans WHERE event_id = :event_id AND number > :after
+SELECT number, id, event_id, ticket_id, gate, at_us, way FROM scans WHERE event_id = :event_id AND number > :after
 ORDER BY number LIMIT :limit
 
 -- name: remove_scans(id text, event_id text, ticket_id text)
@@ -213,7 +220,8 @@ DELETE FROM scans WHERE (id, event_id, ticket_id) IN (SELECT r.id, r.event_id, r
 
 -- name: restamp_scanned(ticket_id text, event_id text)
 -- After a scan was removed: the earliest remaining one, or none.
-UPDATE tickets AS t SET scanned_at_us = (SELECT min(s.at_us) FROM scans AS s WHERE s.ticket_id = t.id)
+UPDATE tickets AS t SET scanned_at_us = (
+  SELECT min(s.at_us) FROM scans AS s WHERE s.ticket_id = t.id AND s.way = 'in')
 FROM :rows WHERE t.id = r.ticket_id AND t.event_id = r.event_id
 
 -- name: tickets_by_id(id text)
@@ -224,8 +232,11 @@ SELECT t.id, t.event_id, t.ticket_state FROM :rows CROSS JOIN tickets AS t WHERE
 SELECT count(*), coalesce(max(changed_at_us), 0) FROM tickets WHERE event_id = :event_id AND ticket_state = 'revoked'
 
 -- name: gate_counts() :event_id text
-SELECT gate, count(*), count(DISTINCT ticket_id), min(at_us), max(at_us) FROM scans WHERE event_id = :event_id
+SELECT gate, sum(CASE WHEN way = 'in' THEN 1 ELSE 0 END), count(DISTINCT CASE WHEN way = 'in' THEN ticket_id END),
+  min(at_us), max(at_us), sum(CASE WHEN way = 'out' THEN 1 ELSE 0 END)
+FROM scans WHERE event_id = :event_id
 GROUP BY gate ORDER BY gate LIMIT 1000
 
 -- name: door_totals() :event_id text
-SELECT count(*), count(scanned_at_us) FROM tickets WHERE event_id = :event_id AND ticket_state = 'valid'
+SELECT count(*), count(scanned_at_us), count(left_at_us)
+FROM tickets WHERE event_id = :event_id AND ticket_state = 'valid'

@@ -3,20 +3,21 @@
  *
  * A scan has an id from its first moment: if the server let the ticket in and its answer was lost, the gate decides again
  * by itself under the same id, and handing it in changes nothing. */
+import { lang } from "../words.js";
 import { eventHash, plain, read, ticketNumber } from "./codes.js";
 
 const ANSWER_MS = 2_500,
   US = 1_000;
 
 /** @typedef {import("./verdicts.js").Kind} Kind */
-/** @typedef {{kind: Kind, ticket: string, seat: string, scan: string, first: import("./store.js").Seen | null, other: Sibling | null, why: string}} Checked */
+/** @typedef {{kind: Kind, ticket: string, seat: string, scan: string, first: import("./store.js").Seen | null, other: Sibling | null, why: string, type: string}} Checked `why` of ok: again, it came back */
 /** @typedef {{id: string, name: string, when: string}} Sibling */
 
 /** @type {Omit<Checked, "kind">} */
-const NOTHING = { ticket: "", seat: "", scan: "", first: null, other: null, why: "" };
+const NOTHING = { ticket: "", seat: "", scan: "", first: null, other: null, why: "", type: "" };
 
 export class Checking {
-  /** @param {{id: string, name: string}} event @param {Sibling[]} siblings @param {import("./link.js").Link} link
+  /** @param {{id: string, name: string, reentry?: boolean}} event @param {Sibling[]} siblings @param {import("./link.js").Link} link
    * @param {import("./store.js").Store} store @param {import("./sync.js").Sync} sync @param {boolean} can_verify */
   constructor(event, siblings, link, store, sync, can_verify) {
     this._event = event;
@@ -27,27 +28,47 @@ export class Checking {
     this._can_verify = can_verify;
   }
 
-  /** @param {string} text as it was read or typed @param {string} gate @returns {Promise<Checked>} */
-  async check(text, gate) {
+  /** @param {string} text as it was read or typed @param {string} gate @param {import("./store.js").Way} [way] @returns {Promise<Checked>} */
+  async check(text, gate, way = "in") {
     const number = ticketNumber(text),
       code = number ?? plain(text);
     const ticket = number ?? read(code)?.id;
     if (!ticket) return { ...NOTHING, kind: "unreadable" };
-    const ours = await this._store.unsent(this._event.id, ticket); // the server would let it in once more
-    if (ours)
+    const ours = await this._store.unsent(this._event.id, ticket); // the server would decide without knowing of it
+    if (ours && !this._event.reentry)
       return { ...NOTHING, kind: "duplicate", ticket, seat: this._sync.gate?.seat(ours.seat ?? -1) ?? "", first: ours };
     const scan = `web-${crypto.randomUUID()}`;
-    if (this._link.up) {
-      const { status, body } = await this._link.ask("/scan", { body: { code, gate, scan }, deadline_ms: ANSWER_MS });
+    if (this._link.up && !ours) {
+      const path = way === "in" ? "/scan" : "/exit";
+      const { status, body } = await this._link.ask(path, { body: { code, gate, scan }, deadline_ms: ANSWER_MS });
       if (status === 200) return this._told(body, code, gate);
     }
-    return number ? { ...NOTHING, kind: "unsure", why: "number" } : this._alone(code, gate, scan);
+    return number ? { ...NOTHING, kind: "unsure", why: "number" } : this._alone(code, gate, scan, way);
+  }
+
+  /** People of a booking let in together by the server; null without a line.
+   * @param {string} booking @param {string[]} tickets @param {string} gate @returns {Promise<Checked[] | null>} */
+  async checkIn(booking, tickets, gate) {
+    const scan = `web-${crypto.randomUUID()}`;
+    const { status, body } = await this._link.ask("/check-in", { body: { booking, tickets, gate, scan } });
+    if (status !== 200) return null;
+    const results = [];
+    for (const one of body.results) results.push(await this._told(one, "", gate));
+    return results;
   }
 
   /** What the server said. @param {any} body @param {string} code @param {string} gate @returns {Promise<Checked>} */
   async _told(body, code, gate) {
-    const found = { ...NOTHING, ticket: body.ticket, seat: body.seat, scan: body.scan, first: body.first };
-    if (body.verdict === "wrong_event") return this._elsewhere(code);
+    const found = {
+      ...NOTHING,
+      ticket: body.ticket,
+      seat: body.seat,
+      scan: body.scan,
+      first: body.first,
+      type: body.type ?? ""
+    };
+    if (body.verdict === "wrong_event") return this._elsewhere(code, body.other);
+    if (body.verdict === "left") await this._store.leave(this._event.id, body.ticket, this._leaving(body, gate), false);
     if (body.verdict === "revoked") return { ...found, kind: body.reason === "refunded" ? "refunded" : "revoked" };
     if (body.verdict === "ok") {
       const ticket = read(code),
@@ -63,20 +84,29 @@ export class Checking {
           seat: ticket?.seat,
           fence: ticket?.fence
         },
-        false
+        false,
+        body.again
       );
     }
-    return { ...found, kind: body.verdict };
+    return { ...found, kind: body.verdict, why: body.again ? "again" : "" };
   }
 
-  /** Whose ticket it is, if it is one of ours on another day or of another show. @param {string} code @returns {Checked} */
-  _elsewhere(code) {
-    const other = this._siblings.get(read(code)?.event ?? "") ?? null;
+  /** An exit of now. @param {{scan: string}} found @param {string} gate */
+  _leaving(found, gate) {
+    return { scan: found.scan, gate, at: new Date(this._link.now_ms()).toISOString() };
+  }
+
+  /** Whose ticket it is, if it is one of ours on another day or of another show.
+   * @param {string} code @param {{event: string, name: string, starts_at: string, time_zone: string} | null} [told] @returns {Checked} */
+  _elsewhere(code, told) {
+    const other =
+      this._siblings.get(read(code)?.event ?? "") ??
+      (told ? { id: told.event, name: told.name, when: dayOf(told.starts_at, told.time_zone) } : null);
     return { ...NOTHING, other, kind: other?.name === this._event.name ? "wrong_day" : "wrong_event" };
   }
 
-  /** Without a line. @param {string} code @param {string} gate @param {string} scan @returns {Promise<Checked>} */
-  async _alone(code, gate, scan) {
+  /** Without a line. @param {string} code @param {string} gate @param {string} scan @param {import("./store.js").Way} way @returns {Promise<Checked>} */
+  async _alone(code, gate, scan, way) {
     const held = this._sync.gate;
     if (!held) return { ...NOTHING, kind: "unsure", why: this._can_verify ? "bundle" : "browser" };
     const now_ms = this._link.now_ms(),
@@ -95,8 +125,13 @@ export class Checking {
       seat: ticket.seat,
       fence: ticket.fence
     };
-    const against = await this._store.admit(use, true);
-    if (!against) return { ...found, kind: "ok", scan };
+    if (way === "out") {
+      const left = await this._store.leave(this._event.id, ticket.id, this._leaving({ scan }, gate), true);
+      return { ...found, kind: left ? "left" : "not_inside", scan: left ? scan : "" };
+    }
+    const was = await this._store.use(this._event.id, ticket.id),
+      against = await this._store.admit(use, true, this._event.reentry);
+    if (!against) return { ...found, kind: "ok", scan, why: was ? "again" : "" };
     return against.ticket === ticket.id
       ? { ...found, kind: "duplicate", first: against }
       : { ...found, kind: "revoked", why: "replaced" };
@@ -110,5 +145,16 @@ export class Checking {
     if (status !== 200 && !known) return false;
     await this._store.undo(this._event.id, ticket, scan);
     return true;
+  }
+}
+
+/** A show's day and hour where it is. @param {string} at @param {string} timeZone */
+function dayOf(at, timeZone) {
+  /** @type {Intl.DateTimeFormatOptions} */
+  const how = { weekday: "long", day: "numeric", month: "long", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+  try {
+    return new Intl.DateTimeFormat(lang, { ...how, timeZone, numberingSystem: "latn" }).format(new Date(at));
+  } catch {
+    return new Intl.DateTimeFormat(lang, { ...how, numberingSystem: "latn" }).format(new Date(at));
   }
 }

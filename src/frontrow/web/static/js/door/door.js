@@ -6,6 +6,7 @@ import { Checking } from "./checking.js";
 import { canVerify } from "./gate.js";
 import { forgetPages, keepOffline, offerInstall, scanWorker } from "./install.js";
 import { Link } from "./link.js";
+import { openLookUp } from "./lookup.js";
 import { Scanner } from "./scanner.js";
 import { Store } from "./store.js";
 import { Sync } from "./sync.js";
@@ -15,7 +16,7 @@ import { heading, show, unlockSound } from "./verdicts.js";
 const GATE_KEY = "frontrow-door-gate",
   SOUND_KEY = "frontrow-door-silent",
   MAX_QUEUED = 20;
-/** @type {{event: {id: string, name: string, zone: string}, siblings: import("./checking.js").Sibling[], csrf: string}} */
+/** @type {{event: {id: string, name: string, zone: string, reentry: boolean}, siblings: import("./checking.js").Sibling[], csrf: string}} */
 const page = data("door");
 const { event } = page,
   REFUSED_KEY = `frontrow-door-refused-${event.id}`;
@@ -40,7 +41,7 @@ const able = await canVerify(),
     throw error;
   }),
   link = new Link(event.id, page.csrf);
-const sync = new Sync(event.id, link, store, able),
+const sync = new Sync(event.id, link, store, able, event.reentry),
   checking = new Checking(event, page.siblings, link, store, sync, able);
 const measured = { scans: 0, last_ms: 0 };
 let gate = localStorage.getItem(GATE_KEY) ?? "",
@@ -65,7 +66,13 @@ function seatText(seat) {
 function detail(found) {
   switch (found.kind) {
     case "ok":
+      if (found.why === "again") return t("Welcome back.");
+      if (found.type) return found.type;
       return link.up ? "" : t("Checked offline.");
+    case "left":
+      return t("May come back with this ticket.");
+    case "not_inside":
+      return t("This ticket has not been admitted, or has left already.");
     case "duplicate":
       return found.first
         ? t("Admitted at {time}, gate {gate}.", { time: time(found.first.at), gate: found.first.gate })
@@ -110,12 +117,27 @@ function take(text, seen_ms) {
 /** @param {string} text @param {number} seen_ms */
 async function checkOne(text, seen_ms) {
   sync.scanned();
-  const found = await checking.check(text, gate);
+  const found = await checking.check(text, gate, leaving() ? "out" : "in");
   show(found.kind, seatText(found.seat), detail(found), !silent);
   measured.scans++;
   measured.last_ms = performance.now() - seen_ms;
-  if (found.kind === "ok" && sync.counts) sync.counts.inside++;
-  else if (found.kind !== "ok" && found.kind !== "unreadable") localStorage.setItem(REFUSED_KEY, String(refused() + 1));
+  await note(found);
+  await paint();
+}
+
+/** Whether people go out through this gate now. */
+const leaving = () => event.reentry && /** @type {HTMLInputElement} */ ($("#way-out")).checked;
+
+/** Count what came of a scan and put it on the list. @param {Checked} found */
+async function note(found) {
+  const { counts } = sync;
+  if (found.kind === "ok") {
+    if (counts) counts.inside++;
+    if (counts && found.why === "again") counts.outside--;
+  } else if (found.kind === "left") {
+    if (counts) counts.inside--;
+    if (counts) counts.outside++;
+  } else if (found.kind !== "unreadable") localStorage.setItem(REFUSED_KEY, String(refused() + 1));
   const at = new Date(link.now_ms()).toISOString();
   await store.remember({
     event: event.id,
@@ -126,7 +148,6 @@ async function checkOne(text, seen_ms) {
     ticket: found.ticket,
     scan: found.scan
   });
-  await paint();
 }
 
 const refused = () => Number(localStorage.getItem(REFUSED_KEY)) || 0;
@@ -135,13 +156,23 @@ const refused = () => Number(localStorage.getItem(REFUSED_KEY)) || 0;
 async function paint() {
   await Promise.all([paintState(), paintRecent(), paintConflicts()]);
   const { counts } = sync,
-    left = counts ? Math.max(0, counts.tickets - counts.inside) : null;
+    left = counts ? Math.max(0, counts.tickets - counts.inside - counts.outside) : null;
   $("#inside").textContent = counts ? number(counts.inside) : "–";
   $("#left").textContent = left === null ? "–" : number(left);
   $("#refused").textContent = number(refused());
   $("#gates").replaceChildren(
     ...(counts?.gates ?? []).map((one) =>
-      h("li", { class: "row between" }, one.gate, h("span", { class: "num" }, number(one.tickets)))
+      h(
+        "li",
+        { class: "row between" },
+        h("bdi", {}, one.gate),
+        h(
+          "span",
+          { class: "num" },
+          number(one.tickets),
+          event.reentry ? ` · ${t("out: {n}", { n: number(one.exits) })}` : ""
+        )
+      )
     )
   );
   $("#gate-names").replaceChildren(...(counts?.gates ?? []).map((one) => h("option", { value: one.gate })));
@@ -276,7 +307,9 @@ function begin() {
   };
   $("#which select").onchange = () => scanner.choose(/** @type {HTMLSelectElement} */ ($("#which select")).value);
   $("#retry").onclick = () => openCamera(scanner);
+  $("#way").hidden = !event.reentry;
   openCamera(scanner);
+  openLookUp(link, checking, { gate: () => gate, seat: seatText, time, note, paint, again: event.reentry });
   paint();
 }
 

@@ -7,8 +7,10 @@ const NAME = "frontrow-door",
 const CHUNK = 500;
 export const MAX_RECENT = 30;
 
-/** @typedef {{event: string, ticket: string, scan: string, gate: string, at: string, mine: boolean, seat?: number, fence?: number}} Use */
-/** @typedef {{scan: string, event: string, ticket: string, gate: string, at: string}} Waiting */
+/** @typedef {"in" | "out"} Way */
+/** @typedef {{event: string, ticket: string, scan: string, gate: string, at: string, mine: boolean, seat?: number, fence?: number, out?: string}} Use `out`: left at, and may come back */
+/** @typedef {{scan: string, event: string, ticket: string, gate: string, at: string, way?: Way}} Waiting */
+/** @typedef {{scan: string, gate: string, at: string}} Leaving */
 /** @typedef {{gate: string, at: string}} Seen */
 /** @typedef {{event: string, ticket: string, seat: string, kind: "twice" | "revoked" | "unknown", scans: Seen[], settled?: boolean}} Conflict */
 /** @typedef {{event: string, at: string, kind: string, heading: string, seat: string, ticket: string, scan: string, number?: number}} Recent */
@@ -27,6 +29,13 @@ const done = (work) =>
     work.oncomplete = () => go();
     work.onabort = work.onerror = () => fail(work.error);
   });
+
+/** What another gate's scan changes about a ticket we know; null for nothing. Older scans change nothing.
+ * @param {Use} was @param {Use} use @param {Way} [way] @returns {Use | null} */
+function follow(was, use, way) {
+  if (way === "out") return !was.out && use.at > was.at ? { ...was, out: use.at } : null;
+  return was.out && use.at > was.out ? { ...use, seat: was.seat, fence: was.fence } : null;
+}
 
 export class Store {
   /** @param {IDBDatabase} base */
@@ -72,12 +81,13 @@ export class Store {
   }
 
   /** Let a ticket in unless it is in, or a newer ticket of its seat is; what stands against it, else null.
-   * @param {Use} use @param {boolean} wait whether it is to be handed in @returns {Promise<Use | null>} */
-  async admit(use, wait) {
+   * @param {Use} use @param {boolean} wait whether it is to be handed in @param {boolean} [again] whether it may come back after leaving
+   * @returns {Promise<Use | null>} */
+  async admit(use, wait, again = false) {
     const work = this._work(["used", "waiting"], "readwrite"),
       used = work.objectStore("used");
     const known = await got(used.get([use.event, use.ticket]));
-    if (known) return known;
+    if (known && !(again && known.out)) return known;
     if (use.seat !== undefined) {
       /** @type {Use[]} */
       const same = await got(used.index("seat").getAll([use.event, use.seat]));
@@ -95,12 +105,26 @@ export class Store {
     return null;
   }
 
+  /** Let a ticket out; false when this gate knows that it has left. Who came in elsewhere may be unknown here.
+   * @param {string} event @param {string} ticket @param {Leaving} leaving @param {boolean} wait whether it is to be handed in */
+  async leave(event, ticket, leaving, wait) {
+    const work = this._work(["used", "waiting"], "readwrite"),
+      used = work.objectStore("used");
+    /** @type {Use | undefined} */
+    const known = await got(used.get([event, ticket]));
+    if (known?.out) return false;
+    used.put({ ...known, ...leaving, event, ticket, mine: true, out: leaving.at });
+    if (wait) work.objectStore("waiting").put(/** @type {Waiting} */ ({ ...leaving, event, ticket, way: "out" }));
+    await done(work);
+    return true;
+  }
+
   /** @param {string} event @param {string} ticket @returns {Promise<Use | undefined>} */
   use(event, ticket) {
     return got(this._work(["used"]).objectStore("used").get([event, ticket]));
   }
 
-  /** Our own admission of a ticket that the server has not heard of yet. @param {string} event @param {string} ticket @returns {Promise<Use | null>} */
+  /** Our own newest scan of a ticket that the server has not heard of yet. @param {string} event @param {string} ticket @returns {Promise<Use | null>} */
   async unsent(event, ticket) {
     const use = await this.use(event, ticket);
     if (!use?.mine) return null;
@@ -119,9 +143,10 @@ export class Store {
   }
 
   /** What other gates let in, a few at a time so that a scan need not wait; those of ours that one of them let in too.
-   * `whole`: the list is complete, so what it no longer has was taken back.
-   * @param {string} event @param {Use[]} uses @param {boolean} whole @returns {Promise<[Use, Use][]>} */
-  async learn(event, uses, whole) {
+   * `whole`: the list is complete, so what it no longer has was taken back. `again`: people may leave and come back; the
+   * server tells of those who were let in twice then.
+   * @param {string} event @param {(Use & {way?: Way})[]} uses @param {boolean} whole @param {boolean} [again] @returns {Promise<[Use, Use][]>} */
+  async learn(event, uses, whole, again = false) {
     /** @type {[Use, Use][]} */
     const both = [];
     for (let at = 0; at < uses.length; at += CHUNK) {
@@ -129,9 +154,16 @@ export class Store {
         work = this._work(["used"], "readwrite"),
         used = work.objectStore("used");
       const known = await Promise.all(some.map((use) => got(used.get([event, use.ticket]))));
-      some.forEach((use, n) => {
-        if (!known[n]) used.put(use);
-        else if (known[n].mine && known[n].scan !== use.scan) both.push([known[n], use]);
+      /** @type {Map<string, Use>} as this part of the list has changed it */
+      const now = new Map();
+      some.forEach(({ way, ...use }, n) => {
+        /** @type {Use | undefined} */
+        const was = now.get(use.ticket) ?? known[n],
+          next = !was ? (way === "out" ? { ...use, out: use.at } : use) : again ? follow(was, use, way) : null;
+        if (next) {
+          used.put(next);
+          now.set(use.ticket, next);
+        } else if (!again && was?.mine && was.scan !== use.scan) both.push([was, use]);
       });
       await done(work);
     }

@@ -18,16 +18,18 @@ const OVER_MS = 3 * 86_400_000,
   BUNDLE_MS = 30_000;
 
 export class Sync extends EventTarget {
-  /** @param {string} event @param {import("./link.js").Link} link @param {import("./store.js").Store} store @param {boolean} can_verify */
-  constructor(event, link, store, can_verify) {
+  /** @param {string} event @param {import("./link.js").Link} link @param {import("./store.js").Store} store @param {boolean} can_verify
+   * @param {boolean} [again] whether people may leave and come back */
+  constructor(event, link, store, can_verify, again = false) {
     super();
     this._event = event;
+    this._again = again;
     this._link = link;
     this._store = store;
     this._can_verify = can_verify;
     /** @type {Gate | null} */
     this.gate = null;
-    /** @type {{tickets: number, inside: number, gates: {gate: string, tickets: number}[]} | null} */
+    /** @type {{tickets: number, inside: number, outside: number, gates: {gate: string, tickets: number, exits: number}[]} | null} */
     this.counts = null;
     this._tag = "";
     this._after = 0;
@@ -93,7 +95,7 @@ export class Sync extends EventTarget {
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const scans = await this._store.waiting(this._event, HANDED_IN);
       if (!scans.length) return true;
-      const asked = scans.map(({ scan, ticket, gate, at }) => ({ scan, ticket, gate, at }));
+      const asked = scans.map(({ scan, ticket, gate, at, way }) => ({ scan, ticket, gate, at, way: way ?? "in" }));
       const { status, body } = await this._link.ask("/sync", { body: { scans: asked } });
       if (status !== 200) return false;
       for (const one of body.duplicates) await this._conflict(one.ticket, "twice", one.scans);
@@ -165,7 +167,7 @@ export class Sync extends EventTarget {
   /** What other gates let in; every ten minutes the whole list, for what was taken back or came late. */
   async _learn() {
     const whole = Date.now() - this._whole_ms > ANEW_MS;
-    /** @type {import("./store.js").Use[]} */
+    /** @type {(import("./store.js").Use & {way?: import("./store.js").Way})[]} */
     const uses = [];
     let after = whole ? 0 : this._after;
     for (let round = 0; round < MAX_ROUNDS; round++) {
@@ -175,7 +177,7 @@ export class Sync extends EventTarget {
       after = body.next;
       if (body.admissions.length < PAGE) break;
     }
-    for (const [ours, theirs] of await this._store.learn(this._event, uses, whole))
+    for (const [ours, theirs] of await this._store.learn(this._event, uses, whole, this._again))
       await this._conflict(ours.ticket, "twice", [ours, theirs]);
     this._after = after;
     if (whole) this._whole_ms = Date.now();

@@ -5,7 +5,7 @@ import { t } from "../words.js";
 
 const FRESH_MS = 4_000;
 
-/** @typedef {"ok" | "duplicate" | "wrong_event" | "wrong_day" | "revoked" | "refunded" | "forged" | "old_code" | "unreadable" | "unsure"} Kind */
+/** @typedef {"ok" | "duplicate" | "wrong_event" | "wrong_day" | "revoked" | "refunded" | "forged" | "old_code" | "unreadable" | "unsure" | "left" | "not_inside"} Kind */
 
 /** Tones in hertz and milliseconds: rising lets in, falling keeps out, even asks for another try.
  * @type {Record<Kind, [number, number][]>} */
@@ -52,6 +52,14 @@ const TONES = {
     [500, 120],
     [0, 80],
     [500, 120]
+  ],
+  left: [
+    [880, 90],
+    [660, 160]
+  ],
+  not_inside: [
+    [520, 160],
+    [390, 300]
   ]
 };
 /** @type {Record<Kind, number[]>} */
@@ -65,7 +73,9 @@ const SHAKES = {
   forged: [600],
   old_code: [50, 50, 50, 50, 50],
   unreadable: [30],
-  unsure: [80, 80]
+  unsure: [80, 80],
+  left: [60],
+  not_inside: [250]
 };
 /** @type {Record<Kind, string>} */
 const SIGNS = {
@@ -78,7 +88,9 @@ const SIGNS = {
   forged: "M6 6l12 12M18 6L6 18",
   old_code: "M12 6v6l4 3M3 12a9 9 0 1 0 18 0 9 9 0 1 0-18 0",
   unreadable: "M9 9a3 3 0 1 1 4 3c-1 .6-1 1-1 2M12 18v1",
-  unsure: "M9 9a3 3 0 1 1 4 3c-1 .6-1 1-1 2M12 18v1"
+  unsure: "M9 9a3 3 0 1 1 4 3c-1 .6-1 1-1 2M12 18v1",
+  left: "M10 4H5v16h5M9 12h11M16 8l4 4-4 4",
+  not_inside: "M12 4v10M12 19v1"
 };
 
 /** The verdict's big words. @param {Kind} kind */
@@ -104,6 +116,10 @@ export function heading(kind) {
       return t("Not readable");
     case "unsure":
       return t("Cannot check");
+    case "left":
+      return t("Goodbye");
+    case "not_inside":
+      return t("Not inside");
   }
 }
 
@@ -124,7 +140,7 @@ function play(kind) {
     if (hertz) {
       const tone = sound.createOscillator(),
         loud = sound.createGain();
-      tone.type = kind === "ok" ? "sine" : "square";
+      tone.type = kind === "ok" || kind === "left" ? "sine" : "square";
       tone.frequency.value = hertz;
       loud.gain.setValueAtTime(kind === "ok" ? 0.5 : 0.25, at);
       loud.gain.linearRampToValueAtTime(0, at + ms / 1000);

@@ -1,0 +1,144 @@
+"""At the door without a code: find a booking by name, e-mail address, number or seat, and admit its people together.
+
+Staff have looked at the person instead of the code, so each check-in is noted with who did it.
+"""
+
+from typing import Annotated
+
+import msgspec
+from litestar import get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath, JSONBody, QueryParameter
+
+from frontrow.boxoffice.model.booking_search import MAX_SEARCH_CHARS
+from frontrow.boxoffice.model.bookings import Booking, BookingState
+from frontrow.boxoffice.model.event_changes import Change
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.messages import NOBODY
+from frontrow.boxoffice.model.tickets import Ticket, TicketState
+from frontrow.boxoffice.tickets.door_bundle import seat_name
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import own_event, own_event_booking
+from frontrow.web.api.door.scans import PATH, SCANS, Gate, ScanId, ScanView, admit_ticket
+from frontrow.web.api.organiser.common import editor_of
+from frontrow.web.endpoints.json_values import Time, time_text
+from frontrow.web.platform.platform import Platform
+
+MAX_TOGETHER = 100
+
+
+class DoorTicketView(msgspec.Struct):
+    """One ticket of a booking. `admitted_at` is its first admission; `outside`: it has left and may come back."""
+
+    ticket: str
+    seat: str
+    valid: bool
+    admitted_at: Time | None = None
+    outside: bool = False
+
+
+class DoorBookingView(msgspec.Struct):
+    """A booking as the door sees it: the name, a hint of the address, its tickets."""
+
+    booking: str
+    name: str
+    email: Annotated[str, msgspec.Meta(description="the first letter and the domain", examples=["a…@example.org"])]
+    tickets: list[DoorTicketView]
+
+
+class DoorBookings(msgspec.Struct):
+    """`more`: there are others; search for more of the name."""
+
+    bookings: list[DoorBookingView]
+    more: bool = False
+
+
+class CheckInAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """Some tickets of a booking, or all when none are named. Repeating it with the same `scan` changes nothing."""
+
+    booking: Annotated[str, msgspec.Meta(min_length=1, max_length=60, examples=["bkg_01JCQ3W2N4X7Z8Y9A0B1C2D3E4"])]
+    gate: Gate
+    scan: ScanId
+    tickets: Annotated[list[str], msgspec.Meta(max_length=MAX_TOGETHER)] = []
+
+
+class CheckInView(msgspec.Struct):
+    """What came of each ticket, in the order of the seats."""
+
+    results: list[ScanView]
+
+
+@get(
+    f"{PATH}/bookings",
+    operation_id="find_at_door",
+    summary="Bookings by a part of a name, an e-mail address or a number, or by a seat",
+    opt=SCANS,
+)
+async def find_at_door(
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    q: Annotated[str, QueryParameter(max_length=MAX_SEARCH_CHARS)] = "",
+    limit: Annotated[int, QueryParameter(ge=1, le=50)] = 10,
+) -> DoorBookings:
+    event = await own_event(platform, caller, event_id)
+    found = await platform.organiser.bookings.find(event, q, 0, limit + 1)
+    sold = [one for one in found if one.state is BookingState.CONFIRMED]
+    buyers = await platform.ledger.organiser.buyers_of([one.fan for one in sold])
+    views = []
+    for one in sold[:limit]:
+        buyer = buyers.get(one.fan, NOBODY)
+        views.append(
+            DoorBookingView(one.id, buyer.name, hinted_email(buyer.email), await _tickets(platform, event, one))
+        )
+    return DoorBookings(views, len(found) > limit)
+
+
+@post(
+    f"{PATH}/check-in",
+    operation_id="check_in_booking",
+    summary="Admit the people of a booking together",
+    status_code=200,
+    opt=SCANS,
+)
+async def check_in_booking(
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[CheckInAsked]
+) -> CheckInView:
+    event, booking = await own_event_booking(platform, caller, event_id, data.booking)
+    tickets = await _valid_tickets(platform, booking)
+    named = [one for one in tickets if not data.tickets or one.id in data.tickets][:MAX_TOGETHER]
+    results = [await admit_ticket(platform, event, one, data.gate, f"{data.scan}:{one.seat_index}") for one in named]
+    was_inside = {one.id for one in named if one.inside}
+    admitted = sum(one.verdict == "ok" and one.ticket not in was_inside for one in results)
+    if admitted:  # a repeated request is not noted again
+        detail = {"booking": booking.id, "tickets": admitted, "gate": data.gate}
+        change = Change(editor_of(caller), "check_in", event.id, platform.clock(), detail)
+        await platform.ledger.organiser.note(change)
+    return CheckInView(results)
+
+
+def hinted_email(email: str) -> str:
+    """Enough of an address to ask its owner for the rest."""
+    local, at, domain = email.rpartition("@")
+    return f"{local[:1]}…@{domain}" if at else ""
+
+
+async def _valid_tickets(platform: Platform, booking: Booking) -> list[Ticket]:
+    return [one for one in await platform.ledger.tickets.tickets_of(booking.id) if one.state is TicketState.VALID]
+
+
+async def _tickets(platform: Platform, event: Event, booking: Booking) -> list[DoorTicketView]:
+    names = await platform.box_office.desk.seat_names(event)
+    return [
+        DoorTicketView(
+            one.id,
+            seat_name(names, one.seat_index),
+            one.state is TicketState.VALID,
+            time_text(one.scanned_at_us) if one.scanned_at_us else None,
+            one.left_at_us is not None,
+        )
+        for one in await platform.ledger.tickets.tickets_of(booking.id)
+    ]
+
+
+ROUTES: list[HTTPRouteHandler] = [find_at_door, check_in_booking]

@@ -1,0 +1,123 @@
+"""What search engines and social networks read: the head of an event's page, JSON-LD, sitemaps, robots.txt, posters."""
+
+import asyncio
+import gzip
+import io
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+from PIL import Image
+
+from frontrow.app.wiring import Platform
+from frontrow.boxoffice.model.events import EventStatus, Fee, PriceTier
+from frontrow.core.clock import US_PER_S, ManualClock
+from frontrow.core.money import Money
+from frontrow.web.platform.sitemaps import Sitemaps
+from frontrow.web.site.event_markup import plain_text
+from frontrow.web.site.posters import poster_of, poster_svg
+from tests.web.api.support import EVENT_ID, a_client, a_platform, one_row, put_event
+from tests.web.site.test_pages import BROWSER
+from tests.web.site.test_ticket_pages import NOW_US, STARTS_US, buy
+
+META = re.compile(r'<meta (?:name|property)="([^"]+)" content="([^"]*)">')
+LD = re.compile(r'<script type="application/ld\+json">(.*?)</script>', re.DOTALL)
+NAMES = {"s": "http://www.sitemaps.org/schemas/sitemap/0.9"}
+
+
+async def test_an_event_says_what_it_is_where_when_and_what_it_costs(tmp_path: Path) -> None:
+    clock = ManualClock(NOW_US)
+    async with a_platform(tmp_path, one_row(2), clock=clock) as platform, a_client(platform) as client:
+        site = platform.settings.public_url.rstrip("/")
+        told = (
+            "# An evening\n\nwith **<b>strings</b>** & [more](https://example.org), </script><script>alert(1)</script>"
+        )
+        tiers = (PriceTier("front", Money(4950, "EUR"), "Front"),)
+        fees = (Fee("Service", per_seat_minor=50),)
+        await put_event(platform, one_row(2), description=told, tiers=tiers, fees=fees)
+        await wait_for_event(platform, "An evening")
+        page = (await client.get(f"/events/{EVENT_ID}", headers=BROWSER)).text
+        url = f"{site}/events/{EVENT_ID}"
+        meta = dict(META.findall(page))
+        assert f'<link rel="canonical" href="{url}">' in page
+        assert meta["description"].startswith("An evening with &lt;b&gt;strings&lt;/b&gt; &amp; more,")
+        assert (meta["og:title"], meta["og:url"], meta["og:image"]) == ("Aurora", url, f"{url}/poster.png")
+        (text,) = LD.findall(page)
+        about = json.loads(text)
+        assert (about["@type"], about["name"], about["url"]) == ("Event", "Aurora", url)
+        assert about["startDate"] == "2027-01-25T09:00:00+01:00"
+        assert about["location"] == {
+            "@type": "Place",
+            "name": "Small Hall",
+            "address": {"@type": "PostalAddress", "addressLocality": "Vienna", "addressCountry": "AT"},
+        }
+        (offer,) = about["offers"]
+        assert (offer["price"], offer["priceCurrency"], offer["url"]) == ("50.00", "EUR", url)  # with its fee
+        assert offer["availability"] == "https://schema.org/InStock"
+        assert offer["validFrom"] == "2027-01-14T09:00:00+01:00"
+        await buy(platform, "S-A-1", "S-A-2")
+        page = (await client.get(f"/events/{EVENT_ID}", headers=BROWSER)).text
+        assert json.loads(LD.findall(page)[0])["offers"][0]["availability"] == "https://schema.org/SoldOut"
+
+        poster = await client.get(f"/events/{EVENT_ID}/poster.png", headers=BROWSER)
+        assert Image.open(io.BytesIO(poster.content)).size == (1200, 630)
+        assert (await client.get("/events/evt_none/poster.png", headers=BROWSER)).status_code == 404
+
+
+async def wait_for_event(platform: Platform, words: str) -> None:
+    """Wait until this server has seen the event's new description."""
+    for _ in range(3_000):
+        event = platform.box_office.openings.events.get(EVENT_ID)
+        if event is not None and words in event.description:
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("the server did not see the change")
+
+
+async def test_the_sitemap_lists_what_is_public_in_files_of_a_bounded_size(tmp_path: Path) -> None:
+    clock = ManualClock(NOW_US)
+    async with a_platform(tmp_path, clock=clock) as platform, a_client(platform) as client:
+        site = platform.settings.public_url.rstrip("/")
+        await put_event(platform, id="evt_draft", status=EventStatus.DRAFT)
+        for number in range(4):
+            await put_event(platform, id=f"evt_{number}", starts_at_us=STARTS_US + number)
+        robots = (await client.get("/robots.txt")).text
+        assert f"Sitemap: {site}/sitemap.xml" in robots
+        assert "Disallow: /bookings/" in robots
+        whole = ElementTree.fromstring((await client.get("/sitemap.xml")).content)
+        found = [one.text for one in whole.findall("s:url/s:loc", NAMES)]
+        assert found == [
+            f"{site}/",
+            *(f"{site}/events/{one}" for one in ("evt_0", EVENT_ID, "evt_1", "evt_2", "evt_3")),
+        ]
+        assert whole.findall("s:url/s:lastmod", NAMES)[0].text == "2027-01-15T08:00:00Z"
+        assert (await client.get("/sitemaps/2")).status_code == 404
+
+        small = Sitemaps(platform.ledger.catalogue, site, platform.clock, per_file=2)
+        assert len(await small.files()) == 3
+        index = ElementTree.fromstring(gzip.decompress(await small.whole()))
+        assert [one.text for one in index.findall("s:sitemap/s:loc", NAMES)] == [
+            f"{site}/sitemaps/{number}" for number in (1, 2, 3)
+        ]
+        await put_event(platform, id="evt_new")
+        assert len(await small.files()) == 3  # kept for a while
+        clock.advance(us=601 * US_PER_S)
+        assert len(await small.files()) == 4
+
+
+def test_posters_differ_per_event_and_stay() -> None:
+    drawn = {poster_svg(f"evt_{number}") for number in range(300)}
+    assert len(drawn) == 300
+    assert {type(shape).__name__ for number in range(50) for shape in poster_of(f"evt_{number}").shapes} == {
+        "Circle",
+        "Polygon",
+    }
+    poster_svg.cache_clear()
+    assert poster_svg("evt_1") in drawn
+    assert max(map(len, drawn)) < 8_000
+
+
+def test_a_description_is_cut_at_a_word() -> None:
+    assert plain_text("word " * 100) == "word " * 39 + "word …"
+    assert plain_text("- one\n- *two*\n\n> three `four`") == "one two three four"
