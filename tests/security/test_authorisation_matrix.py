@@ -124,6 +124,8 @@ ROWS = {
     "retry_refund": "staff:refunds:write",
     "reseat_booking": "staff:refunds:write",
     "resend_tickets": "staff:refunds:write",
+    "sell_at_desk": "staff:refunds:write",
+    "get_desk_totals": "staff:bookings:read",
     "change_buyer_email": "staff:refunds:write",
     "list_own_events": "staff:events:read",
     "create_event": "staff:events:write",

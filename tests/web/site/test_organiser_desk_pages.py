@@ -236,3 +236,33 @@ async def test_b11_the_waitlists_rule_is_set_once(tmp_path: Path) -> None:
         assert "Published hash of the lot" in await owner.get(path)
         assert (await owner.post(f"{path}/rules", order="fifo")).headers["location"].endswith("refused=1")
         await owner.post(f"{path}/rules", 422, order="by name")
+
+
+async def test_the_box_office_sells_picked_seats_says_what_is_wrong_and_shows_the_day(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        path = f"{owner.base}/sell"
+        shown = await owner.get(path)
+        assert "Nothing was sold here today" in shown
+        number = shown.partition('name="booking" value="')[2].partition('"')[0]
+        assert "€100" in await owner.get(f"{path}/price.json?seats=S-A-1%20S-A-2")
+        sale: dict[str, str | list[str]] = {"seats": "S-A-1 S-A-2", "paid_by": "cash", "booking": number}
+        where = [(await owner.post(path, **sale)).headers["location"] for _ in range(2)]  # pressed twice: sold once
+        assert where == [f"{owner.base}/bookings/{number}?done=sold"] * 2
+        sold = await owner.get(where[0])
+        assert "Sold. The seats are booked." in sold
+        assert "Cash" in sold
+        assert "Give the money back in cash." in await owner.get(f"{owner.base}/bookings/{number}?do=refund&seat=S-A-1")
+        pdf = await owner.desk.client.get(f"{owner.base}/bookings/{number}/tickets.pdf", headers=owner.headers)
+        assert pdf.content.startswith(b"%PDF")
+        assert "€100" in await owner.get(path)
+        for wrong, words in (
+            ({"seats": "S-A-1", "paid_by": "cash"}, "Someone was faster"),
+            ({"seats": "", "paid_by": "cash"}, "Choose at least one seat"),
+            ({"seats": "S-B-1", "paid_by": "free", "name": "Ada"}, "Enter the email address"),
+            ({"seats": "S-B-1", "paid_by": "free", "email": "a@example.org"}, "Free tickets need the guest"),
+            ({"seats": "S-Z-99", "paid_by": "cash"}, "no such seat"),
+        ):
+            refused = await owner.post(path, 409, booking="", **wrong)
+            assert words in refused.text, wrong
+        reader = await owner.as_(Role.READ_ONLY)
+        await reader.get(path, 403)

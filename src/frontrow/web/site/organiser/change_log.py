@@ -35,6 +35,8 @@ ACTS: Final = {
     "reseat": N_("Moved to other seats"),
     "check_in": N_("Checked in by name"),
     "undo_scan": N_("Admission undone"),
+    "desk_sale": N_("Sold at the desk"),
+    "give_tickets": N_("Free tickets given"),
     "waitlist_rules": N_("Waitlist rules set"),
     "import_codes": N_("Codes imported"),
     "make_codes": N_("Codes generated"),
