@@ -26,7 +26,20 @@ TABLE = "section,row,seat,tier\nA,1,1,front\nA,1,2,front\nA,2,1,back\nA,2,2,back
 PATIENCE_MS = 45_000
 MAPS_DRAWN = "() => [...document.querySelectorAll('fr-seatmap')].every((map) => map.querySelector('canvas'))"
 expect.set_options(timeout=PATIENCE_MS)
-IDS = ("", "/details", "/venue", "/prices", "/sale", "/room", "/seats", "/preview", "/dates", "/codes", "/presale")
+IDS = (
+    "",
+    "/details",
+    "/venue",
+    "/prices",
+    "/sale",
+    "/room",
+    "/seats",
+    "/preview",
+    "/dates",
+    "/options",
+    "/codes",
+    "/presale",
+)
 
 
 @pytest.fixture(scope="module")

@@ -131,6 +131,7 @@ ROWS = {
     "create_event": "staff:events:write",
     "get_own_event": "staff:events:read",
     "change_event": "staff:events:write",
+    "choose": "owner",
     "list_dates": "staff:events:read",
     "add_dates": "staff:events:write",
     "publish_dates": "staff:sales:control",

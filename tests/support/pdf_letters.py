@@ -16,3 +16,15 @@ def letters_of(pdf: bytes) -> str:
             pairs = re.findall(r"<[0-9A-Fa-f]{4}> <([0-9A-Fa-f]+)>", text)
             letters += "".join(bytes.fromhex(pair).decode("utf-16-be") for pair in pairs)
     return letters
+
+
+def core_texts(pdf: bytes) -> list[str]:
+    """The texts that are drawn with the fonts every reader has, in their order."""
+    texts: list[str] = []
+    for raw in re.findall(rb"stream\n(.*?)\nendstream", pdf, re.DOTALL):
+        try:
+            page = zlib.decompress(raw).decode("latin-1")
+        except zlib.error:
+            continue
+        texts += re.findall(r"\((.*?)\) Tj", page)
+    return texts

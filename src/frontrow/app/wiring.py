@@ -31,6 +31,7 @@ from frontrow.boxoffice.adapters.payments.from_url import open_provider
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
 from frontrow.boxoffice.catalogue.event_listing import EventBrowser
 from frontrow.boxoffice.checkout.checkout import Checkout
+from frontrow.boxoffice.checkout.invoices import Invoices
 from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.checkout.visit_keeper import VisitKeeper
@@ -447,7 +448,8 @@ def _make_box_office(
         resale=TicketReturns(sales, ledger, holds, ReturnRefunds(ledger), clock),
         transfers=TicketTransfers(ledger, issuer, clock, ids),
         desk=desk,
-        receipts=Receipts(ledger, desk),
+        receipts=(receipts := Receipts(ledger, desk)),
+        invoices=Invoices(ledger, receipts, desk, clock, adapters.work),
     )
 
 

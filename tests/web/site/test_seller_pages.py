@@ -4,8 +4,11 @@ import re
 from pathlib import Path
 
 from frontrow.boxoffice.model.roles import Role
-from tests.boxoffice.organising.http import EVENTS
+from frontrow.web.api.access import booking_token
+from tests.boxoffice.organising.http import EVENTS, a_venue_body, an_event_body
+from tests.support.pdf_letters import core_texts
 from tests.web.site.test_organiser_desk_pages import BROWSER, a_site
+from tests.web.site.test_pages import FORM
 
 SELLER = "/v1/organiser/seller"
 HALL = {
@@ -13,6 +16,9 @@ HALL = {
     "address": "Hauptstraße 1\n1010 Wien",
     "tax_id": "ATU12345678",
     "tax_basis_points": 1300,
+    "invoice_prefix": "",
+    "fees": [],
+    "fees_currency": "",
 }
 
 
@@ -63,6 +69,76 @@ async def test_page_and_api_keep_the_seller_and_receipts_show_it(tmp_path: Path)
         assert (own.seller.name, own.tax_basis_points) == ("Renamed GmbH", 700)
         stranger = await site.desk.client.get(f"/bookings/{booking.id}/receipt", headers=BROWSER)
         assert stranger.status_code == 404
+
+
+async def test_new_events_begin_with_the_sellers_fees(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as site:
+        about = {"name": "Hall", "address": "", "tax_id": "", "rate": "13", "invoice_prefix": "2026-"}
+        fees = {"fee0": "Service", "seat0": "2.50", "fee1": "Levy", "percent1": "3", "fees_currency": "EUR"}
+        wrong = await site.post("/organiser/seller", 422, **about, **fees | {"fee0": ""})
+        assert "Each fee needs a name" in wrong.text
+        assert 'value="2.50"' in wrong.text
+        await site.post("/organiser/seller", **about, **fees)
+        page = await site.get("/organiser/seller")
+        assert 'value="2.50"' in page
+        assert 'value="2026-"' in page
+        venue = (await site.desk.post("/v1/organiser/venues", 201, json=a_venue_body()))["venue"]
+        made = await site.desk.ask("POST", EVENTS, json=an_event_body(venue))
+        assert made.status_code == 201, made.text
+        assert [(one["name"], one["per_seat_minor"], one["basis_points"]) for one in made.json()["fees"]] == [
+            ("Service", 250, 0),
+            ("Levy", 0, 300),
+        ]
+        own = await site.desk.ask("POST", EVENTS, json=an_event_body(venue, fees=[]))
+        assert own.json()["fees"] == []
+        yen = await site.desk.ask("POST", EVENTS, json=an_event_body(venue, currency="JPY"))
+        assert [one["name"] for one in yen.json()["fees"]] == ["Levy"]
+
+
+async def test_an_invoice_is_issued_once_and_a_refund_gets_its_credit_note(tmp_path: Path) -> None:
+    """Issue 15: invoices as PDF, numbered without gaps, for the fan and the organiser."""
+    async with a_site(tmp_path) as site:
+        await site.desk.ask("PUT", SELLER, json=HALL | {"invoice_prefix": "2026-"})
+        booking = await site.desk.bought("S-A-1", "S-A-2", email="ada@example.org", name="Ada Lovelace")
+        desk = f"/organiser/events/{site.desk.event}/bookings/{booking.id}"
+        client, token = site.desk.client, booking_token(site.desk.platform.secrets, booking.id)
+        client.cookies.set("frontrow_bookings", token)
+        receipt = f"/bookings/{booking.id}/receipt"
+        assert "Get an invoice" in (await client.get(receipt, headers=BROWSER)).text
+        bad = await client.post(f"/bookings/{booking.id}/invoice", data={"billed_to": "x" * 501}, headers=FORM)
+        assert bad.status_code == 422
+        asked = {"billed_to": "Analytical Engines\r\n1 Main Street"}
+        assert (await client.post(f"/bookings/{booking.id}/invoice", data=asked, headers=FORM)).status_code == 303
+        page = (await client.get(receipt, headers=BROWSER)).text
+        assert "2026-000001" in page
+        assert "Get an invoice" not in page
+        pdf = await client.get(f"/bookings/{booking.id}/invoices/1", headers=BROWSER)
+        assert (pdf.status_code, pdf.content[:4]) == (200, b"%PDF")
+        assert "Analytical Engines" in core_texts(pdf.content)
+        assert (await client.get(f"/bookings/{booking.id}/invoices/2", headers=BROWSER)).status_code == 404
+
+        refunds = site.desk.platform.box_office.refunds
+        await refunds.refund(booking.id, booking.fence, [booking.seats[0]])
+        await refunds.work()
+        assert "Issue the credit note" in await site.get(desk)
+        await site.post(f"{desk}/invoice")
+        own = {"frontrow-booking": token}
+        listed = (await client.get(f"/v1/bookings/{booking.id}/invoices", headers=own)).json()["invoices"]
+        said = [(one["label"], one["kind"], one["total"]["amount_minor"], one["corrects"]) for one in listed]
+        assert said == [
+            ("2026-000001", "invoice", 10000, ""),
+            ("2026-000002", "credit_note", -5000, "2026-000001"),
+        ]
+        again = await client.post(f"/v1/bookings/{booking.id}/invoices", json={}, headers=own)
+        assert again.json()["invoices"] == listed
+        assert [one["number"] for one in (await site.desk.get("/v1/organiser/invoices"))["invoices"]] == [2, 1]
+        table = (await site.desk.ask("GET", "/v1/organiser/invoices.csv")).text.splitlines()
+        assert table[2].endswith(',"Analytical Engines, 1 Main Street",EUR,8850,1150,10000,1300,')
+        assert "Credit note for 2026-000001" in await site.get("/organiser/invoices")
+        assert (await site.desk.ask("GET", "/organiser/invoices/2")).content[:4] == b"%PDF"
+        other = await site.as_(Role.OWNER, "org_other")
+        assert (await other.desk.ask("GET", "/v1/organiser/invoices/1")).status_code == 404
+        assert (await other.desk.get("/v1/organiser/invoices"))["invoices"] == []
 
 
 async def test_an_events_own_tax_rate_is_a_field_of_its_wizard_and_shown_on_the_preview(tmp_path: Path) -> None:

@@ -22,10 +22,14 @@ import msgspec
 from frontrow.boxoffice.checkout.payment_driver import PaymentDriver
 from frontrow.boxoffice.checkout.payment_records import PaymentRecords, SaleLedger
 from frontrow.boxoffice.checkout.provider_calls import ProviderCalls
+from frontrow.boxoffice.model.booking_choices import BookingChoice, Reprice, choice_of, price_choice, uses_of
 from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded, Move, MoveRefused, StaleFence
+from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.payments import ENDED, LEASE_S, Payment, PaymentChanged, PaymentState
+from frontrow.boxoffice.model.prices import decode_lines, encode_lines
 from frontrow.boxoffice.model.provider_intents import Intent, ProviderError
 from frontrow.boxoffice.model.tickets import NewTicket
+from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.ports.ledger import TicketIssuer
 from frontrow.boxoffice.ports.messages import MessageBook
 from frontrow.boxoffice.ports.payments import PaymentProvider
@@ -81,13 +85,15 @@ class CheckoutLedger(SaleLedger, Protocol):
     @property
     def messages(self) -> MessageBook: ...
 
-    async def begin_payment(self, booking_id: str, fence: int, now_us: int, expires_at_us: int = 0) -> Booking: ...
-
     async def release_hold(self, booking_id: str, fence: int, now_us: int) -> Booking: ...
 
     async def step_back(self, booking_id: str, fence: int, now_us: int) -> Booking: ...
 
-    async def confirm(self, booking_id: str, fence: int, now_us: int, tickets: Sequence[NewTicket] = ()) -> Booking: ...
+    async def confirm_free(
+        self, booking_id: str, fence: int, now_us: int, tickets: Sequence[NewTicket] = ()
+    ) -> Booking: ...
+
+    async def reprice(self, ask: Reprice) -> Booking: ...
 
 
 class Checkout:
@@ -183,6 +189,33 @@ class Checkout:
         """Void what was opened or reserved and keep the seats held, so that the fan can pay another way."""
         return await self._withdraw(booking_id, fence, Move.STEP_BACK)
 
+    async def choose(self, booking: Booking, choice: BookingChoice, event: Event, plan: Plan) -> Booking:
+        """Change ticket types, add-ons and the discount code of a hold. An open payment is voided first."""
+        chosen = price_choice(event, plan, booking.seats, choice, self._clock())
+        if booking.state is BookingState.PAYING:
+            booking = await self.step_back(booking.id, booking.fence)
+        return await self._ledger.reprice(
+            Reprice(
+                booking.id,
+                booking.fence,
+                self._clock(),
+                booking.seats,
+                chosen.quote.seat_totals_minor,
+                chosen.quote.total_minor,
+                encode_lines(chosen.quote.lines),
+                chosen.uses,
+            )
+        )
+
+    async def count_limits(self, booking: Booking, event: Event, plan: Plan) -> Booking:
+        """Count what a hold uses, at the price it has."""
+        now_us, lines = self._clock(), decode_lines(booking.price_lines)
+        uses = uses_of(event, plan, booking.seats, choice_of(event, lines))
+        ask = Reprice(
+            booking.id, booking.fence, now_us, booking.seats, (), booking.amount_minor, booking.price_lines, uses
+        )
+        return await self._ledger.reprice(ask)
+
     async def _withdraw(self, booking_id: str, fence: int, wish: Move) -> Booking:
         for _ in range(MAX_WITHDRAWALS):
             booking = await self._load_own(booking_id, fence)
@@ -254,9 +287,7 @@ class Checkout:
     async def _confirm_free(self, booking: Booking) -> CheckoutResult:
         """Confirm seats that cost nothing, without a provider."""
         now_us = self._clock()
-        if booking.state is BookingState.HELD:
-            await self._ledger.begin_payment(booking.id, booking.fence, now_us)
-        sold = await self._ledger.confirm(booking.id, booking.fence, now_us, await self.driver.tickets(booking))
+        sold = await self._ledger.confirm_free(booking.id, booking.fence, now_us, await self.driver.tickets(booking))
         if self._seats is not None:
             with contextlib.suppress(FrontrowError):
                 await self._seats.sold(sold)

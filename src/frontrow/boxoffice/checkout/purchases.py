@@ -10,11 +10,12 @@ from typing import Final
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutResult
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.hold_service import HoldService
+from frontrow.boxoffice.model.booking_choices import BookingChoice
 from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, BookingState, StaleFence
 from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.errors import Refused, Unauthorised
+from frontrow.core.errors import NotFound, Refused, Unauthorised
 
 MAX_HOLD_FACTOR: Final = 2  # extensions included, a hold lasts at most this many times the event's hold time
 KEPT_AFTER_S: Final = 5  # a visit outlasts the hold that keeps it, so that the hold's end is noticed first
@@ -71,6 +72,7 @@ class Purchases:
     async def begin(self, booking: Booking, visit: ShopPass | None, fence: int | None = None) -> CheckoutResult:
         """Open a payment for the provider's own form."""
         self.need_visit(booking, visit, fence)
+        booking = await self._count_limits(booking)
         return await self._checkout.begin(booking.id, booking.fence, loaded=booking)
 
     async def step_back(self, booking: Booking, visit: ShopPass | None, fence: int | None = None) -> Booking:
@@ -83,7 +85,26 @@ class Purchases:
     ) -> CheckoutResult:
         """Pay with this method. A booking that costs nothing needs none."""
         self.need_visit(booking, visit, fence)
+        booking = await self._count_limits(booking)
         return await self._checkout.pay(booking.id, booking.fence, method or "none", loaded=booking)
+
+    async def choose(
+        self, booking: Booking, visit: ShopPass | None, choice: BookingChoice, fence: int | None = None
+    ) -> Booking:
+        """Change ticket types, add-ons and the discount code of held seats."""
+        self.need_visit(booking, visit, fence)
+        sale = self._sales.get(booking.event_id)
+        return await self._checkout.choose(booking, choice, sale.event, sale.plan)
+
+    async def _count_limits(self, booking: Booking) -> Booking:
+        """Count a hold in the event's shared limits, also if its fan has chosen nothing. Its price stays."""
+        try:
+            sale = self._sales.get(booking.event_id)
+        except NotFound:  # not sold here any more; it may still be paid
+            return booking
+        if not sale.event.limits or booking.state is not BookingState.HELD:
+            return booking
+        return await self._checkout.count_limits(booking, sale.event, sale.plan)
 
     async def cancel(self, booking: Booking) -> Booking:
         """Give everything back: a held booking is released, a sold one refunded by the event's policy."""

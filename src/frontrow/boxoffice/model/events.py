@@ -4,10 +4,12 @@ Its status moves only along STATUS_MOVES. Whether seats can be bought at an inst
 inside the sale window (half-open). A sold-out event goes back on sale when a seat returns.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from frontrow.boxoffice.model.room_rules import NO_RULES, RoomRules, check_rules
+from frontrow.boxoffice.model.sale_options import AddOn, Discount, SharedLimit, TicketType, check_options
 from frontrow.boxoffice.model.taxes import check_tax
 from frontrow.boxoffice.model.venues import MAX_SEATS_NAMED, Plan
 from frontrow.core.errors import InvalidInput, NotFound, Refused
@@ -136,6 +138,10 @@ class Event:
     reentry: bool = False  # people may leave and come back: gates scan tickets at the exit too
     fees_shown: FeesShown = FeesShown.INCLUDED
     show_id: str = ""  # shared by the dates of one show (model.show_dates); empty: it has one date
+    ticket_types: tuple[TicketType, ...] = ()  # these four: model.sale_options
+    add_ons: tuple[AddOn, ...] = ()
+    discounts: tuple[Discount, ...] = ()
+    limits: tuple[SharedLimit, ...] = ()
 
     @property
     def opens_at_us(self) -> int:
@@ -207,6 +213,7 @@ def check_event(event: Event, plan: Plan) -> Event:
         )
     check_rules(event.room)
     _check_prices(event, plan)
+    check_options(event.ticket_types, event.add_ons, event.discounts, event.limits, plan.tiers)
     return event
 
 
@@ -225,7 +232,12 @@ def _check_prices(event: Event, plan: Plan) -> None:
     policy = event.refunds
     if min(policy.window_s, policy.fee_per_seat_minor, policy.fee_basis_points) < 0 or policy.fee_basis_points > 10_000:
         raise InvalidInput("refunds: window and fees must be 0 or more, the fee at most 10000 points", param="refunds")
-    for fee in event.fees:
+    check_fees(event.fees)
+
+
+def check_fees(fees: Sequence[Fee]) -> None:
+    """Raise `InvalidInput` for a fee below zero."""
+    for fee in fees:
         if min(fee.per_seat_minor, fee.per_booking_minor, fee.basis_points) < 0:
             raise InvalidInput(f"fee {fee.name}: amounts must be 0 or more", param="fees")
 

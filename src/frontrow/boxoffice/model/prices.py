@@ -8,8 +8,8 @@ A `PriceList` is worked out once per change of an event. Its `quote` prices a ch
 - `seat_totals_minor`, what each seat brings back when it is refunded: its price, its own fees and its share of what
   belongs to the booking as a whole. They add up to the total too. Nobody is shown a share as the price of a seat.
 
-Kinds of lines: `seat` (equal seats together), `fee`, `tax`. A further kind (a discount with a negative amount, an
-add-on) is one more line, and its amount is added to the totals of its seats, or spread over all seats with `spread`.
+Kinds of lines: `seat` (equal seats together), `fee`, `tax`, and what a fan chooses (`model.booking_choices`):
+`discount` with a negative amount, `add_on`. Their amounts are added to the totals of the seats, or spread over them.
 
 Percentages are rounded per seat, so equal seats cost the same in every choice. With `FeesShown.INCLUDED` the price of a
 seat contains its fees everywhere, from the event's page to the receipt. With `FeesShown.BESIDE` they stand beside every
@@ -33,6 +33,8 @@ DIFFERENT: Final = -1  # the price of one, when they differ
 class LineKind(StrEnum):
     SEAT = "seat"
     FEE = "fee"
+    DISCOUNT = "discount"  # its amount is negative
+    ADD_ON = "add_on"
     TAX = "tax"
 
 

@@ -1,13 +1,14 @@
 """Receipts: seller, buyer, what was paid, the tax it includes, and refunds. Pure values, exact to the cent.
 
 A receipt lists what was bought as it was sold (`model.prices`), whatever was returned later; refunds follow below. A
-receipt is not an invoice and has no number of its own.
+receipt has no number of its own; invoices do (`model.invoices`).
 """
 
 import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
+from frontrow.boxoffice.model.events import Fee, check_fees
 from frontrow.boxoffice.model.prices import LineKind
 from frontrow.boxoffice.model.taxes import check_tax, tax_inside
 from frontrow.core.errors import InvalidInput
@@ -16,17 +17,27 @@ from frontrow.core.money import Money
 MAX_NAME_CHARS: Final = 200
 MAX_ADDRESS_CHARS: Final = 500
 MAX_TAX_ID_CHARS: Final = 40
+MAX_PREFIX_CHARS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Seller:
-    """An organiser as shown on receipts. `tax_basis_points` is its rate unless an event has its own."""
+    """An organiser as shown on receipts and invoices. `tax_basis_points` is its rate unless an event has its own."""
 
     organiser_id: str
     name: str
     address: str = ""
     tax_id: str = ""
     tax_basis_points: int = 0
+    invoice_prefix: str = ""  # before the number of its invoices
+    fees: tuple[Fee, ...] = ()  # which new events begin with
+    fees_currency: str = ""  # of their fixed amounts
+
+    def fees_in(self, currency: str) -> tuple[Fee, ...]:
+        """The fees that a new event begins with. In another currency only those that are percentages."""
+        if currency == self.fees_currency:
+            return self.fees
+        return tuple(fee for fee in self.fees if not fee.per_seat_minor and not fee.per_booking_minor)
 
 
 def checked_seller(seller: Seller) -> Seller:
@@ -35,6 +46,7 @@ def checked_seller(seller: Seller) -> Seller:
         ("name", seller.name, MAX_NAME_CHARS),
         ("address", seller.address, MAX_ADDRESS_CHARS),
         ("tax_id", seller.tax_id, MAX_TAX_ID_CHARS),
+        ("invoice_prefix", seller.invoice_prefix, MAX_PREFIX_CHARS),
     )
     for param, text, most in fields:
         if len(text) > most:
@@ -45,6 +57,9 @@ def checked_seller(seller: Seller) -> Seller:
     if not seller.name.strip():
         raise InvalidInput("name is required", param="name")
     check_tax(seller.tax_basis_points)
+    if seller.fees:
+        Money(0, seller.fees_currency)  # raises for a wrong currency
+        check_fees(seller.fees)
     return seller
 
 

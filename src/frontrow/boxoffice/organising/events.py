@@ -32,7 +32,9 @@ from frontrow.boxoffice.model.events import (
 )
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.model.people import checked_name
+from frontrow.boxoffice.model.receipts import Seller
 from frontrow.boxoffice.model.room_rules import HUMAN_CHECKS, FixedOncePublished, RoomRules, check_change, check_rules
+from frontrow.boxoffice.model.sale_options import AddOn, Discount, SharedLimit, TicketType
 from frontrow.boxoffice.model.taxes import SELLERS_TAX
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
 from frontrow.boxoffice.organising.venues import VenueBook, Venues
@@ -75,6 +77,10 @@ class EventEdit(msgspec.Struct, frozen=True, kw_only=True):
     transfers_allowed: bool | None = None
     tax_basis_points: int | None = None  # SELLERS_TAX: the seller's own rate
     presale_starts_at_us: int | None = None  # 0: no presale
+    ticket_types: tuple[TicketType, ...] | None = None
+    add_ons: tuple[AddOn, ...] | None = None
+    discounts: tuple[Discount, ...] | None = None
+    limits: tuple[SharedLimit, ...] | None = None
     fees_shown: FeesShown | None = None
 
     def fields(self) -> list[str]:
@@ -103,6 +109,8 @@ class EventBook(VenueBook, Protocol):
     async def taken_seats(self, event_id: str, seats: Sequence[int], now_us: int) -> list[int]: ...
 
     async def cancellation(self, event_id: str) -> Cancellation | None: ...
+
+    async def seller(self, organiser_id: str) -> Seller | None: ...
 
 
 class OrganiserLedger(Protocol):
@@ -154,6 +162,8 @@ class OrganiserEvents:
                 raise InvalidInput(f"{name.removesuffix('_us')} is required", param=name.removesuffix("_us"))
         now_us = self._clock()
         empty = Event(self._ids.new("evt"), "", "", "", "EUR", 0, 0, 0, (), organiser_id=editor.organiser_id)
+        if edit.fees is None and (seller := await self._ledger.organiser.seller(editor.organiser_id)) is not None:
+            edit = msgspec.structs.replace(edit, fees=seller.fees_in(edit.currency or ""))
         event = await self._apply_edit(editor, empty, edit)
         change = Change(editor, "create_event", event.id, now_us, {"venue": event.venue_id})
         await self._ledger.organiser.add_event(event, change)

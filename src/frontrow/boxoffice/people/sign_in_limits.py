@@ -17,6 +17,8 @@ PASSWORDS_PER_ACCOUNT: Final = ("5/minute", "20/hour", "60/day")
 ATTEMPTS_PER_ADDRESS: Final = ("30/minute", "200/hour")
 CODES_PER_MEMBER: Final = ("5/minute", "20/hour")
 LINKS_PER_EMAIL: Final = ("3/minute", "10/hour")
+DISCOUNTS_PER_FAN: Final = ("10/minute", "40/hour")
+DISCOUNTS_PER_ADDRESS: Final = ("60/minute", "400/hour")
 LINKS_PER_ADDRESS: Final = ("100/minute", "1000/hour")  # a hall's network is one address
 
 
@@ -60,9 +62,11 @@ class SignInLimits:
         self.code = AttemptLimit("code", code, store, clock)
         self.link = AttemptLimit("link", link, store, clock)
         self.link_ip = AttemptLimit("link-ip", link_ip, store, clock)
+        self.discount = AttemptLimit("discount", DISCOUNTS_PER_FAN, store, clock)
+        self.discount_ip = AttemptLimit("discount-ip", DISCOUNTS_PER_ADDRESS, store, clock)
 
     async def aclose(self) -> None:
-        for limit in (self.account, self.ip, self.code, self.link, self.link_ip):
+        for limit in (self.account, self.ip, self.code, self.link, self.link_ip, self.discount, self.discount_ip):
             await limit.aclose()
 
 

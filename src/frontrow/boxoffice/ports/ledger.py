@@ -10,6 +10,7 @@ from asyncio import Future
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
+from frontrow.boxoffice.model.booking_choices import Reprice
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.event_search import EventSearch
 from frontrow.boxoffice.model.events import Event, EventStatus
@@ -71,6 +72,24 @@ class Ledger(Protocol):
         Raises `HoldEnded` (410) after the end, `StaleFence`, `MoveRefused` or `BookingNotFound`; then nothing has
         changed. A booking already confirmed with this fence is returned as is.
         """
+        ...
+
+    async def confirm_free(
+        self, booking_id: str, fence: int, now_us: int, tickets: Sequence[NewTicket] = ()
+    ) -> Booking:
+        """held or paying -> confirmed for a booking that costs nothing. `MoveRefused` if it costs something by now."""
+        ...
+
+    async def reprice(self, ask: Reprice) -> Booking:
+        """Write the price of a live hold after a choice, with what the choice uses, all or nothing.
+
+        Raises `DiscountRefused` or `NoneLeft` when a limit is reached; of the last one exactly one caller gets it. A
+        use ends with its booking: released, declined, expired, cancelled or refunded.
+        """
+        ...
+
+    async def live_uses(self, counters: Sequence[str], now_us: int) -> dict[str, int]:
+        """How many of each counter are used by bookings that are sold or held; without those that nobody uses."""
         ...
 
     async def cancel(self, booking_id: str, fence: int, now_us: int) -> Booking:

@@ -29,6 +29,7 @@ GROUPS: Final = (
         (f"{_EVENT}/holds", f"{_BOOKING}/hold"),
     ),
     OperationGroup("Bookings", "Pay, cancel, return and refund.", ("/v1/bookings",)),
+    OperationGroup("Invoices", "Invoices and credit notes of a booking, as PDF.", (f"{_BOOKING}/invoices",)),
     OperationGroup("Tickets", "The tickets of a booking: codes, PDF, calendar entry.", (f"{_BOOKING}/tickets",)),
     OperationGroup(
         "Transfers", "Send a ticket to somebody else, accept one.", (f"{_BOOKING}/transfers", "/v1/transfers")
@@ -70,6 +71,7 @@ GROUPS: Final = (
         "Seats, money and speed of a sale; who changed what.",
         (f"{_OWN}/figures", "/v1/organiser/audit"),
     ),
+    OperationGroup("Organiser: invoices", "Every invoice and credit note.", ("/v1/organiser/invoices",)),
     OperationGroup("Organiser: events", "Draft, publish, change, pause, cancel.", ("/v1/organiser/events",)),
     OperationGroup("Organiser: venues", "Venues and their seating plans.", ("/v1/organiser/venues",)),
     OperationGroup(

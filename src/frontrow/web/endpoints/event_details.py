@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Protocol
 import msgspec
 
 from frontrow.boxoffice.catalogue.event_listing import EventBrowser, FreeSeats, Listing
+from frontrow.boxoffice.model.booking_choices import PricedType, priced_types
 from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
 from frontrow.boxoffice.model.prices import PriceList, cheapest_minor
 from frontrow.boxoffice.model.venues import Venue
@@ -75,6 +76,26 @@ class BookingFeeView(msgspec.Struct):
     amount: MoneyView
 
 
+class TicketTypeView(msgspec.Struct):
+    """A ticket type with its price per tier, chosen per seat at checkout. The first is the usual one."""
+
+    key: str
+    name: str
+    note: str
+    prices: dict[str, MoneyView]
+    min_per_booking: int
+    max_per_booking: int
+
+
+class AddOnView(msgspec.Struct):
+    """Something without a seat that can be added at checkout."""
+
+    key: str
+    name: str
+    price: MoneyView
+    max_per_booking: int
+
+
 class EventView(EventSummary):
     """One event with its rules and what is free now."""
 
@@ -93,6 +114,9 @@ class EventView(EventSummary):
     ] = "included"
     booking_fees: list[BookingFeeView] = []
     show: Annotated[str, msgspec.Meta(description="shared by the dates of one show; empty: it has one date")] = ""
+    ticket_types: list[TicketTypeView] = []
+    add_ons: list[AddOnView] = []
+    takes_codes: Annotated[bool, msgspec.Meta(description="discount codes can be used at checkout")] = False
 
 
 class ShownEvents(Protocol):
@@ -211,6 +235,12 @@ class EventViews:
                 for fee in PriceList(event).booking_fees
             ],
             show=event.show_id,
+            ticket_types=[_type_view(one) for one in priced_types(event)],
+            add_ons=[
+                AddOnView(one.key, one.name, MoneyView(one.price_minor, event.currency), one.max_per_booking)
+                for one in event.add_ons
+            ],
+            takes_codes=bool(event.discounts),
         )
 
     def _ip(self, request: EndpointRequest) -> str:
@@ -229,6 +259,12 @@ def _respond(cached: CachedEvent, request: EndpointRequest) -> EndpointResponse:
 def _tier(free: FreeSeats, currency: str) -> FreeView:
     price, fee = MoneyView(free.price_minor, currency), MoneyView(free.fee_minor, currency)
     return FreeView(free.name, free.free, free.size, price, fee)
+
+
+def _type_view(priced: PricedType) -> TicketTypeView:
+    one = priced.type
+    prices = {tier: MoneyView(minor, priced.currency) for tier, minor in priced.shown_minor.items()}
+    return TicketTypeView(one.key, one.name, one.note, prices, one.min_per_booking, one.max_per_booking)
 
 
 def summary(listing: Listing) -> EventSummary:

@@ -11,6 +11,7 @@ from frontrow.boxoffice.adapters.ledger.books.idempotency_store import Idempoten
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.catalogue.event_listing import EventBrowser
 from frontrow.boxoffice.checkout.checkout import Checkout
+from frontrow.boxoffice.checkout.invoices import Invoices
 from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.holds.claim_recovery import Recovery
@@ -81,6 +82,7 @@ class BoxOfficeServices:
     transfers: TicketTransfers
     desk: TicketDesk
     receipts: Receipts
+    invoices: Invoices
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -241,6 +241,7 @@ class RoomPages:
             phase=state.phase.value,
             message=state.config.message,
             error=error,
+            codes=len(state.config.lanes) > 1,  # a code leads into a lane of its own
             next=self.next_url(wish),
             human=human,
             wish=wish,

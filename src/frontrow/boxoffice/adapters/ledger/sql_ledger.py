@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
 from frontrow.boxoffice.adapters.ledger.books.dead_letters import DeadLetterBook
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore
+from frontrow.boxoffice.adapters.ledger.books.invoices import SqlInvoiceBook
 from frontrow.boxoffice.adapters.ledger.books.messages import SqlMessageBook
 from frontrow.boxoffice.adapters.ledger.books.organiser_changes import OrganiserBook
 from frontrow.boxoffice.adapters.ledger.books.payments import SqlPaymentBook
@@ -33,7 +34,9 @@ from frontrow.boxoffice.adapters.ledger.engine.group_commit import (
     RunProgram,
     RunStatements,
 )
+from frontrow.boxoffice.adapters.ledger.programs.booking_choices import confirm_free, reprice
 from frontrow.boxoffice.adapters.ledger.programs.bookings import ExpireHolds, MakeMove, Program, booking_of
+from frontrow.boxoffice.model.booking_choices import Reprice
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, StaleFence
 from frontrow.boxoffice.model.facts import Fact, OutboxFact
 from frontrow.boxoffice.model.holds import ActiveSeat, ExpiredHold, NewHold, PlacedHold
@@ -102,6 +105,7 @@ class SqlLedger:
         self.people = SqlPeopleBook(store, line, reads)
         self.organiser = OrganiserBook(store, line, reads, self.catalogue, due)
         self.figures = SqlFiguresBook(store)
+        self.invoices = SqlInvoiceBook(store, line)
         self.reports = SqlReportBook(store, line)
         self.signups = SqlSignupBook(store, line, self.messages)
         self.dead_letters = DeadLetterBook(store, line)
@@ -133,6 +137,21 @@ class SqlLedger:
 
     async def confirm(self, booking_id: str, fence: int, now_us: int, tickets: Sequence[NewTicket] = ()) -> Booking:
         return await self._submit(MakeMove(booking_id, Move.CONFIRM, fence, now_us, tickets=tuple(tickets)))
+
+    async def confirm_free(
+        self, booking_id: str, fence: int, now_us: int, tickets: Sequence[NewTicket] = ()
+    ) -> Booking:
+        ask = MakeMove(booking_id, Move.CONFIRM, fence, now_us, tickets=tuple(tickets))
+        return cast(Booking, await self.line.submit(RunProgram(lambda facts: confirm_free(ask, facts), now_us)))
+
+    async def reprice(self, ask: Reprice) -> Booking:
+        return cast(Booking, await self.line.submit(RunProgram(lambda facts: reprice(ask, facts), ask.now_us)))
+
+    async def live_uses(self, counters: Sequence[str], now_us: int) -> dict[str, int]:
+        if not counters:
+            return {}
+        rows = await self.store.read(Query("live_uses", [(one,) for one in counters], (now_us,)))
+        return {row[0]: int(row[1]) for row in rows}
 
     async def cancel(self, booking_id: str, fence: int, now_us: int) -> Booking:
         return await self._move(Move.CANCEL, booking_id, fence, now_us)

@@ -12,6 +12,24 @@ from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.organising.events import EventEdit
 from frontrow.core.money import Money
 from frontrow.web.api.organiser.common import Moment, moment_us
+from frontrow.web.api.organiser.option_bodies import (
+    AddOnGiven,
+    AddOns,
+    Discounts,
+    DiscountView,
+    SharedLimitGiven,
+    SharedLimits,
+    TicketTypeGiven,
+    TicketTypes,
+    add_on_views,
+    add_ons_of,
+    discount_views,
+    discounts_of,
+    limit_views,
+    limits_of,
+    type_views,
+    types_of,
+)
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
 
 Minor = Annotated[int, msgspec.Meta(ge=0, le=10**10, examples=[5000])]
@@ -124,6 +142,10 @@ class EventChange(msgspec.Struct, forbid_unknown_fields=True):
     tax_basis_points: TaxPoints | None = None
     presale_starts_at: Moment | msgspec.UnsetType | None = msgspec.UNSET
     card_tries: CardTries | None = None
+    ticket_types: TicketTypes | None = None
+    add_ons: AddOns | None = None
+    discounts: Discounts | None = None
+    limits: SharedLimits | None = None
     fees_shown: Literal["included", "beside"] | None = None
 
 
@@ -185,6 +207,10 @@ class OwnEventView(OwnEventSummary):
     show: str = ""
     reentry: bool = False
     transfers_allowed: bool = True
+    ticket_types: list[TicketTypeGiven] = []
+    add_ons: list[AddOnGiven] = []
+    discounts: list[DiscountView] = []
+    limits: list[SharedLimitGiven] = []
 
 
 class OwnEventPage(msgspec.Struct):
@@ -225,6 +251,10 @@ def edit_of(given: EventChange, currency: str) -> EventEdit:
         transfers_allowed=given.transfers_allowed,
         presale_starts_at_us=_presale_of(given.presale_starts_at),
         card_tries=given.card_tries,
+        ticket_types=types_of(given.ticket_types),
+        add_ons=add_ons_of(given.add_ons),
+        discounts=discounts_of(given.discounts),
+        limits=limits_of(given.limits),
         tax_basis_points=given.tax_basis_points,
         fees_shown=None if given.fees_shown is None else FeesShown(given.fees_shown),
     )
@@ -298,4 +328,8 @@ def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventVie
         event.show_id,
         event.reentry,
         event.transfers_allowed,
+        type_views(event),
+        add_on_views(event),
+        discount_views(event),
+        limit_views(event),
     )

@@ -8,9 +8,11 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody
 
 from frontrow.boxoffice.model.event_changes import Change
+from frontrow.boxoffice.model.events import Fee
 from frontrow.boxoffice.model.receipts import (
     MAX_ADDRESS_CHARS,
     MAX_NAME_CHARS,
+    MAX_PREFIX_CHARS,
     MAX_TAX_ID_CHARS,
     Seller,
     checked_seller,
@@ -19,18 +21,26 @@ from frontrow.boxoffice.model.taxes import MAX_TAX_BASIS_POINTS
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller
 from frontrow.web.api.organiser.common import editor_of
+from frontrow.web.api.organiser.event_bodies import FeeGiven, Fees
 from frontrow.web.platform.platform import Platform
 
 SELLER = "/v1/organiser/seller"
 
 
 class SellerBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Who sells. Prices include tax at `tax_basis_points` (1900 is 19 %), unless an event has a rate of its own."""
+    """Who sells. Prices include tax at `tax_basis_points` (1900 is 19 %), unless an event has a rate of its own.
+
+    New events begin with `fees`; those with fixed amounts only if the event is in `fees_currency`. Invoices are
+    numbered `invoice_prefix` and six digits.
+    """
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_CHARS, examples=["Waldbühne GmbH"])]
     address: Annotated[str, msgspec.Meta(max_length=MAX_ADDRESS_CHARS, examples=["Hauptstraße 1\n1010 Wien"])] = ""
     tax_id: Annotated[str, msgspec.Meta(max_length=MAX_TAX_ID_CHARS, examples=["ATU12345678"])] = ""
     tax_basis_points: Annotated[int, msgspec.Meta(ge=0, le=MAX_TAX_BASIS_POINTS, examples=[1300])] = 0
+    invoice_prefix: Annotated[str, msgspec.Meta(max_length=MAX_PREFIX_CHARS, examples=["2026-"])] = ""
+    fees: Fees = []
+    fees_currency: Annotated[str, msgspec.Meta(pattern="^([A-Z]{3})?$", examples=["EUR"])] = ""
 
 
 @get(
@@ -41,7 +51,16 @@ class SellerBody(msgspec.Struct, forbid_unknown_fields=True):
 )
 async def get_seller(platform: FromPlatform, caller: FromCaller) -> SellerBody:
     seller = await platform.box_office.receipts.seller_of(caller.organiser_id)
-    return SellerBody(seller.name, seller.address, seller.tax_id, seller.tax_basis_points)
+    fees = [FeeGiven(f.name, f.per_seat_minor, f.per_booking_minor, f.basis_points) for f in seller.fees]
+    return SellerBody(
+        seller.name,
+        seller.address,
+        seller.tax_id,
+        seller.tax_basis_points,
+        seller.invoice_prefix,
+        fees,
+        seller.fees_currency,
+    )
 
 
 @put(
@@ -57,7 +76,16 @@ async def put_seller(platform: FromPlatform, caller: FromCaller, data: JSONBody[
 
 async def keep_seller(platform: Platform, caller: Caller, data: SellerBody) -> None:
     """Store the details and record who changed them."""
-    given = Seller(caller.organiser_id, data.name, data.address, data.tax_id, data.tax_basis_points)
+    given = Seller(
+        caller.organiser_id,
+        data.name,
+        data.address,
+        data.tax_id,
+        data.tax_basis_points,
+        data.invoice_prefix,
+        tuple(Fee(f.name, f.per_seat_minor, f.per_booking_minor, f.basis_points) for f in data.fees),
+        data.fees_currency,
+    )
     change = Change(editor_of(caller), "change_seller", "", platform.clock())
     await platform.ledger.organiser.put_seller(checked_seller(given), change)
 

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +18,7 @@ from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.messages import Contact
 from frontrow.boxoffice.model.provider_intents import MISTYPED
 from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import FrontrowError, Refused, Unauthorised, Unavailable
+from frontrow.core.errors import FrontrowError, NotFound, Refused, Unauthorised, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, need_visit, own_booking
 from frontrow.web.api.booking_bodies import seat_ids
@@ -25,6 +26,7 @@ from frontrow.web.endpoints.json_values import time_text
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookies import Ready, keep_visit, ready_of, remember_booking
 from frontrow.web.site.event_display import seat_parts, shown
+from frontrow.web.site.fans.choice_form import ChoiceForm, choice_form
 from frontrow.web.site.fans.demo_cards import SHOWN, method_of
 from frontrow.web.site.languages import N_, Words
 from frontrow.web.site.render import render, words_for
@@ -81,7 +83,7 @@ async def _checkout(request: Asked, platform: Platform, caller: Caller, booking:
             except Unauthorised:
                 return await outcome_page(request, platform, booking, "visit_over", 401)
             return await _led_on(request, platform, outcome, headers)
-        return await _form_page(request, platform, caller, booking, headers=headers)
+        return await form_page(request, platform, caller, booking, headers=headers)
     return await _ended(request, platform, booking, headers)
 
 
@@ -129,7 +131,7 @@ async def _led_on(
         case _ if _uses_stripe(platform) and not outcome.client_secret:  # Stripe could not be asked
             return await outcome_page(request, platform, booking, "retrying", 200, outcome=outcome)
         case _:
-            return await _form_page(request, platform, request.state.caller, booking, headers=headers, outcome=outcome)
+            return await form_page(request, platform, request.state.caller, booking, headers=headers, outcome=outcome)
 
 
 async def outcome_page(
@@ -186,7 +188,7 @@ async def booking_context(platform: Platform, booking: Booking) -> dict[str, Any
     }
 
 
-async def _form_page(
+async def form_page(
     request: Asked,
     platform: Platform,
     caller: Caller,
@@ -196,7 +198,9 @@ async def _form_page(
     filled: Ready | None = None,
     errors: dict[str, str] | None = None,
     outcome: CheckoutResult | None = None,
+    refused_choice: tuple[str, str, str] | None = None,
 ) -> Response[bytes]:
+    """The form to pay. `refused_choice` is what was wrong with a choice, with its code, and the code as typed."""
     contact = await platform.people.fans.contact(booking.fan)
     proven = await platform.people.fans.proven_address(booking.fan)
     ready = filled or _filled_before(contact, ready_of(platform, request))
@@ -209,7 +213,7 @@ async def _form_page(
         "checkout.html",
         script="js/checkout.js",
         visit_of=booking.event_id,
-        status=422 if errors else 200,
+        status=422 if errors or refused_choice else 200,
         policy=STRIPE if stripe else PLAIN,
         headers=headers,
         errors=NO_ERRORS | (errors or {}),
@@ -224,8 +228,44 @@ async def _form_page(
         client_secret=outcome.client_secret if outcome else "",
         problem=words(_problem_text(problem)) if problem else "",
         tries_text=_tries_text(words, tries_left),
+        choice=_choice_form(platform, booking, refused_choice),
         **context,
     )
+
+
+async def page_again(
+    request: Asked,
+    platform: Platform,
+    caller: Caller,
+    booking: Booking,
+    filled: Ready,
+    refused_choice: tuple[str, str, str],
+) -> Response[bytes]:
+    """The form to pay, with what was wrong with a choice. The provider's own form is opened anew if there is one."""
+    if booking.state not in (BookingState.HELD, BookingState.PAYING) or not booking.live(platform.clock()):
+        return await _ended(request, platform, booking, {})
+    outcome = None
+    if _uses_stripe(platform) and booking.amount_minor:
+        outcome = await platform.box_office.purchases.begin(booking, need_visit(platform, caller, booking))
+        booking = outcome.booking
+        if outcome.state is not CheckoutState.OPEN:
+            return await _led_on(request, platform, outcome, {})
+    return await form_page(
+        request, platform, caller, booking, filled=filled, outcome=outcome, refused_choice=refused_choice
+    )
+
+
+def _choice_form(platform: Platform, booking: Booking, refused: tuple[str, str, str] | None) -> ChoiceForm | None:
+    """What can be chosen for the held seats; None if nothing can."""
+    try:
+        sale = platform.box_office.sales.get(booking.event_id)
+    except NotFound:
+        return None
+    found = choice_form(sale.event, sale.plan, booking)
+    if found is None or refused is None:
+        return found
+    error, code_error, code = refused
+    return replace(found, error=error, code_error=code_error, code=code, code_works=False)
 
 
 def _problem_text(problem: str) -> str:
@@ -258,8 +298,8 @@ async def pay(
     chosen = NO_CARD if free else HOSTED if _is_hosted(platform) else method_of(form.one("card", 40))
     errors = _errors_in(filled, chosen, proven=bool(proven))
     if errors or chosen is None:
-        return await _form_page(request, platform, caller, booking, filled=filled, errors=errors)
-    await _keep_contact(request, platform, booking, filled)
+        return await form_page(request, platform, caller, booking, filled=filled, errors=errors)
+    await keep_contact_of(request, platform, booking, filled)
     try:
         outcome = await platform.box_office.purchases.pay(booking, visit, chosen)
     except HoldEnded:
@@ -280,11 +320,11 @@ async def keep_contact(
     filled = Ready(form.one("name", 120), form.one("email", 254))
     if not is_email(filled.email) and not await platform.people.fans.proven_address(booking.fan):
         return Response(b"", status_code=422, media_type="text/plain")
-    await _keep_contact(request, platform, booking, filled)
+    await keep_contact_of(request, platform, booking, filled)
     return Response(b"", status_code=200, media_type="text/plain")
 
 
-async def _keep_contact(request: Asked, platform: Platform, booking: Booking, filled: Ready) -> None:
+async def keep_contact_of(request: Asked, platform: Platform, booking: Booking, filled: Ready) -> None:
     email = filled.email if is_email(filled.email) else ""
     fans, locale = platform.people.fans, words_for(request).language
     await fans.keep_buyer(booking, name=filled.name, email=email, locale=locale)

@@ -7,10 +7,10 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.messaging.locale_formats import Moment, formats_of
+from frontrow.boxoffice.messaging.locale_formats import Moment
 from frontrow.boxoffice.messaging.mail_links import LinkPurpose
-from frontrow.boxoffice.messaging.message_texts import MessageWriter, words_of
-from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
+from frontrow.boxoffice.messaging.message_texts import MessageWriter
+from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.payments import RefundState
 from frontrow.boxoffice.model.ticket_transfers import Transfer, TransferState
@@ -181,29 +181,6 @@ async def tickets_pdf(
     return Response(body, headers=headers, media_type="application/pdf")
 
 
-@page("/bookings/{booking_id:str}/receipt", "receipt", Access.OWNER)
-async def receipt_page(
-    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
-) -> Response[bytes]:
-    """The receipt: seller, payments, included tax and refunds."""
-    booking = await seen_booking(platform, caller, booking_id)
-    receipt = await platform.box_office.receipts.of(booking.id)
-    if receipt is None:
-        raise BookingNotFound(booking_id)
-    language = words_for(request).language
-    formats = formats_of(language)
-    context = await booking_context(platform, booking)
-    return render(
-        request,
-        "receipt.html",
-        one=context["one"],
-        receipt=receipt,
-        labels=words_of(language),
-        money=formats.money,
-        percent=formats.percent,
-    )
-
-
 @page("/bookings/{booking_id:str}/tickets.ics", "tickets_ics", Access.OWNER)
 async def tickets_ics(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> Response[bytes]:
     """The show for the calendar."""
@@ -345,7 +322,6 @@ ROUTES: list[HTTPRouteHandler] = [
     ticket_qr,
     tickets_pdf,
     tickets_ics,
-    receipt_page,
     return_page,
     give_back,
     priority,

@@ -185,8 +185,12 @@ async def _records(platform: Platform, event: Event, booking: Booking, plan: Pla
     summary = await platform.box_office.receipts.summary(booking, event)
     prices = summary.prices()
     payments, refunds = await ledger.payments.payments_of(booking.id), await ledger.payments.refunds_of(booking.id)
+    invoices = await platform.box_office.invoices.of_booking(booking.id)
+    paid_back = [one for one in refunds if one.state is RefundState.DONE and one.amount_minor]
     return {
         "summary": summary,
+        "invoices": invoices,
+        "missing_invoices": len(invoices) < 1 + len(paid_back),
         "seats": [(plan.seat_id(one), prices.get(plan.seat_id(one)), tickets.get(one)) for one in booking.seats],
         "gone": [(plan.seat_id(seat), one) for seat, one in sorted(tickets.items()) if seat not in booking.seats],
         "payments": [(one, PAYMENTS.get(one.state, UNDER_WAY)) for one in payments],

@@ -1,6 +1,6 @@
 """Each step of an event as fields: what they show (`VALUES`), and the edit they mean once sent (`READERS`)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from frontrow.boxoffice.model.events import (
@@ -76,13 +76,17 @@ def prices(event: Event, plan: Plan, zone: str) -> Values:
         tier = current.get(key)
         found[f"tier{number}"] = tier.name if tier and tier.name else key.capitalize()
         found[f"price{number}"] = money_text(tier.price.minor, event.currency) if tier else ""
-    for number in range(MOST_FEES):
-        fee = event.fees[number] if number < len(event.fees) else None
+    return found | fee_values(event.fees, event.currency, MOST_FEES)
+
+
+def fee_values(fees: Sequence[Fee], currency: str, most: int) -> Values:
+    """The lines of fees in a form."""
+    found: Values = {}
+    for number in range(most):
+        fee = fees[number] if number < len(fees) else None
         found[f"fee{number}"] = fee.name if fee else ""
-        found[f"seat{number}"] = money_text(fee.per_seat_minor, event.currency) if fee and fee.per_seat_minor else ""
-        found[f"booking{number}"] = (
-            money_text(fee.per_booking_minor, event.currency) if fee and fee.per_booking_minor else ""
-        )
+        found[f"seat{number}"] = money_text(fee.per_seat_minor, currency) if fee and fee.per_seat_minor else ""
+        found[f"booking{number}"] = money_text(fee.per_booking_minor, currency) if fee and fee.per_booking_minor else ""
         found[f"percent{number}"] = percent_text(fee.basis_points) if fee and fee.basis_points else ""
     return found
 
@@ -93,7 +97,7 @@ def read_prices(reading: Reading, event: Event, plan: Plan) -> EventEdit:
     for number, key in enumerate(plan.tiers):
         price = Money(reading.money(f"price{number}", needed=True), event.currency)
         tiers.append(PriceTier(key, price, reading.text(f"tier{number}", 100, needed=False), colours.get(key, "")))
-    fees = [fee for number in range(MOST_FEES) if (fee := _fee(reading, number)) is not None]
+    fees = [fee for number in range(MOST_FEES) if (fee := read_fee(reading, number)) is not None]
     shown = reading.form.one("fees_shown", 20)
     return EventEdit(
         tiers=tuple(tiers),
@@ -111,7 +115,7 @@ def _tax(reading: Reading) -> int | None:
     return points if reading.form.one("tax", 8) else SELLERS_TAX
 
 
-def _fee(reading: Reading, number: int) -> Fee | None:
+def read_fee(reading: Reading, number: int) -> Fee | None:
     """One line of the fees; None for an empty one."""
     name = reading.text(f"fee{number}", 100, needed=False)
     seat, booking = reading.money(f"seat{number}"), reading.money(f"booking{number}")

@@ -6,12 +6,16 @@ from typing import Any, Final
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
+from frontrow.boxoffice.model.receipts import Seller
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access
+from frontrow.web.api.organiser.event_bodies import FeeGiven
 from frontrow.web.api.organiser.seller import SellerBody, keep_seller
 from frontrow.web.site.languages import N_
-from frontrow.web.site.organiser.form_fields import BAD_TAX
+from frontrow.web.site.organiser.event_forms import Values, fee_values, read_fee
+from frontrow.web.site.organiser.form_fields import BAD_TAX, Reading, percent_text
+from frontrow.web.site.organiser.new_event import CURRENCIES
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import Form, FromForm, action, go_to, page
 
@@ -23,7 +27,10 @@ REFUSED: Final = {
     "address": N_("This address cannot be printed."),
     "tax_id": N_("This tax number cannot be printed."),
     "tax_basis_points": BAD_TAX,
+    "invoice_prefix": N_("Use at most 20 characters before the number."),
 }
+BAD_FEES: Final = N_("Each fee needs a name, and amounts like 2.50.")
+MOST_FEES: Final = 3
 DONE: Final = {"saved": N_("Saved. New receipts show it.")}
 
 
@@ -31,12 +38,11 @@ DONE: Final = {"saved": N_("Saved. New receipts show it.")}
 async def seller(request: Asked, platform: FromPlatform, caller: FromCaller) -> Response[bytes]:
     """The details that receipts show."""
     stored = await platform.box_office.receipts.seller_of(caller.organiser_id)
-    filled = {"name": stored.name, "address": stored.address, "tax_id": stored.tax_id}
-    rate = f"{stored.tax_basis_points / 100:g}"
     return render(
         request,
         "organiser/seller.html",
-        filled=filled | {"rate": rate},
+        filled=_values(stored),
+        currencies=CURRENCIES,
         problem="",
         field="",
         write="events:write" in caller.permissions,
@@ -55,13 +61,35 @@ async def change_seller(request: Asked, platform: FromPlatform, caller: FromCall
             request,
             "organiser/seller.html",
             status=422,
-            filled=form.first(),
-            problem=REFUSED.get(field, field),
+            filled=_values(Seller(caller.organiser_id, "")) | form.first(),
+            currencies=CURRENCIES,
+            problem=REFUSED.get(field, BAD_FEES),
             field=field,
             write=True,
             done="",
         )
     return go_to(f"{SELLER}?done=saved")
+
+
+def _values(stored: Seller) -> Values:
+    """What the form shows."""
+    filled = Values(name=stored.name, address=stored.address, tax_id=stored.tax_id)
+    filled |= {"rate": percent_text(stored.tax_basis_points), "invoice_prefix": stored.invoice_prefix}
+    filled["fees_currency"] = stored.fees_currency
+    return filled | fee_values(stored.fees, stored.fees_currency or "EUR", MOST_FEES)
+
+
+def _fees(form: Form) -> tuple[list[FeeGiven], str]:
+    """The fees and their currency."""
+    currency = form.one("fees_currency", 3)
+    if currency not in CURRENCIES:
+        currency = CURRENCIES[0]
+    reading = Reading(form, currency=currency)
+    fees = [fee for number in range(MOST_FEES) if (fee := read_fee(reading, number)) is not None]
+    if reading.errors:
+        raise InvalidInput("a fee has a name and amounts", param="fees")
+    given = [FeeGiven(one.name, one.per_seat_minor, one.per_booking_minor, one.basis_points) for one in fees]
+    return given, currency if given else ""
 
 
 def _given(form: Form) -> SellerBody:
@@ -71,7 +99,12 @@ def _given(form: Form) -> SellerBody:
     whole, _, part = rate.replace(",", ".").partition(".")
     address = "\n".join(line.strip() for line in form.one("address", 600).splitlines() if line.strip())
     return SellerBody(
-        form.one("name", 250), address, form.one("tax_id", 60), int(whole) * 100 + int(part.ljust(2, "0"))
+        form.one("name", 250),
+        address,
+        form.one("tax_id", 60),
+        int(whole) * 100 + int(part.ljust(2, "0")),
+        form.one("invoice_prefix", 40),
+        *_fees(form),
     )
 
 

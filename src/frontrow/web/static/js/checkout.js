@@ -32,6 +32,19 @@ addEventListener("pageshow", (e) => {
 document.querySelector("[aria-invalid=true]")?.dispatchEvent(new Event("focus"));
 /** @type {HTMLElement | null} */ (document.querySelector("[aria-invalid=true]"))?.focus();
 
+// another ticket type or extra changes the price at once; what was typed beside it comes along
+const choice = /** @type {HTMLFormElement | null} */ (document.querySelector("#choice"));
+choice?.addEventListener("submit", () => {
+  for (const name of ["name", "email"]) {
+    const typed = /** @type {HTMLInputElement | null} */ (form.elements.namedItem(name));
+    /** @type {HTMLInputElement} */ (choice.elements.namedItem(name)).value = typed?.value ?? "";
+  }
+  button.disabled = true; // the price is about to change
+});
+choice?.addEventListener("change", (e) => {
+  if (/** @type {Element} */ (e.target).id !== "code") choice.requestSubmit();
+});
+
 /** Hand over where the tickets go: the provider's form does not come through our server. What is wrong, or nothing. */
 async function kept() {
   const body = new URLSearchParams(/** @type {any} */ (new FormData(form)));

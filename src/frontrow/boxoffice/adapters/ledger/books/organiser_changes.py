@@ -32,7 +32,7 @@ from frontrow.boxoffice.model.booking_search import MAX_SCANNED, BookingSearch, 
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.desk_sales import DeskTotal, PaidBy
 from frontrow.boxoffice.model.event_changes import Cancellation, Change, NotedChange, OwnVenue
-from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.events import Event, Fee
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.messages import Buyer, Endpoint
 from frontrow.boxoffice.model.payments import PaymentChanged, Refund
@@ -84,12 +84,18 @@ class OrganiserBook:
             seller.tax_basis_points,
             change.at_us,
         )
-        await self.changed(change, Query("put_sellers", [row]), (Query("keep_sellers", [row]),))
+        fees = msgspec.json.encode((seller.fees_currency, seller.fees)).decode() if seller.fees else ""
+        put = Query("put_sellers", [(*row, seller.invoice_prefix, fees)])
+        await self.changed(change, put, (Query("keep_sellers", [row]),))
 
     async def seller(self, organiser_id: str) -> Seller | None:
         """An organiser's seller details, if there are any."""
         rows = await self._store.read(Query("seller_of", params=(organiser_id,)))
-        return Seller(*rows[0]) if rows else None
+        if not rows:
+            return None
+        organiser, name, address, tax_id, rate, prefix, text = rows[0]
+        currency, fees = msgspec.json.decode(text, type=tuple[str, tuple[Fee, ...]]) if text else ("", ())
+        return Seller(organiser, name, address, tax_id, rate, prefix, fees, currency)
 
     async def seller_at(self, organiser_id: str, at_us: int) -> Seller | None:
         """The seller details as of `at_us`, if there were any."""

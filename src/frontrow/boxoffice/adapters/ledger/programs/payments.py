@@ -148,8 +148,31 @@ def _save_locked(
         moved = yield from make_moves([asks[at].move for at in movers], facts)  # type: ignore[misc]
         for at, booking in zip(movers, moved, strict=True):
             answers[at] = booking if isinstance(booking, BaseException) else (booking,)
+        yield from _step_back_repriced(movers, asks, answers, facts)
     fine = [at for at in sorted(ready.values()) if not isinstance(answers.get(at), BaseException)]
     yield from _write_payments([asks[at] for at in fine], kept, fine, answers, facts)
+
+
+def _step_back_repriced(
+    movers: Sequence[int], asks: Sequence[SavePayment], answers: dict[int, Saved], facts: list[Fact]
+) -> Program[None]:
+    """Refuse first payments over another amount than their bookings cost: the fan's choice changed meanwhile."""
+    stale = []
+    for at in movers:
+        payment, saved = asks[at].payment, answers[at]
+        booking = saved[0] if payment.version == 1 and isinstance(saved, tuple) else None
+        if booking is not None and booking.amount_minor != payment.amount_minor:
+            stale.append(at)
+    if stale:
+        back = [
+            MakeMove(asks[at].payment.booking_id, Move.STEP_BACK, _fence(asks[at]), asks[at].now_us) for at in stale
+        ]
+        yield from make_moves(back, facts)
+        answers.update((at, PaymentChanged(asks[at].payment.id)) for at in stale)
+
+
+def _fence(ask: SavePayment) -> int:
+    return ask.move.fence if ask.move is not None else 0
 
 
 def _check_amounts(ats: Sequence[int], asks: Sequence[SavePayment], answers: dict[int, Saved]) -> Program[None]:

@@ -8,15 +8,17 @@ SELECT o.id, o.name, o.created_at_us FROM organisers AS o WHERE o.id > :after OR
 -- name: organisers_by_id(id text)
 SELECT o.id, o.name, o.created_at_us FROM :rows CROSS JOIN organisers AS o WHERE o.id = r.id
 
--- name: put_sellers(organiser_id text, name text, address text, tax_id text, tax_basis_points int, now_us int)
-INSERT INTO sellers (organiser_id, name, address, tax_id, tax_basis_points, changed_at_us)
-SELECT r.organiser_id, r.name, r.address, r.tax_id, r.tax_basis_points, r.now_us FROM :rows WHERE true
+-- name: put_sellers(organiser_id text, name text, address text, tax_id text, tax_basis_points int, now_us int, invoice_prefix text, fees text)
+INSERT INTO sellers (organiser_id, name, address, tax_id, tax_basis_points, changed_at_us, invoice_prefix, fees)
+SELECT r.organiser_id, r.name, r.address, r.tax_id, r.tax_basis_points, r.now_us, r.invoice_prefix, r.fees
+FROM :rows WHERE true
 ON CONFLICT (organiser_id) DO UPDATE SET name = excluded.name, address = excluded.address, tax_id = excluded.tax_id,
-  tax_basis_points = excluded.tax_basis_points, changed_at_us = excluded.changed_at_us
+  tax_basis_points = excluded.tax_basis_points, changed_at_us = excluded.changed_at_us,
+  invoice_prefix = excluded.invoice_prefix, fees = excluded.fees
 RETURNING organiser_id
 
 -- name: seller_of() :organiser_id text
-SELECT s.organiser_id, s.name, s.address, s.tax_id, s.tax_basis_points FROM sellers AS s
+SELECT s.organiser_id, s.name, s.address, s.tax_id, s.tax_basis_points, s.invoice_prefix, s.fees FROM sellers AS s
 WHERE s.organiser_id = :organiser_id
 
 -- name: keep_sellers(organiser_id text, name text, address text, tax_id text, tax_basis_points int, now_us int)

@@ -1,0 +1,113 @@
+"""Issues the invoice of a booking and the credit notes of its refunds, and draws them as PDF.
+
+A document gets its number when somebody asks for it first: the buyer or the organiser. It is drawn from its own copy of
+what was sold, so it looks the same for ever, whatever changes later.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Final, Protocol
+
+from frontrow.boxoffice.checkout.receipts import Receipts
+from frontrow.boxoffice.messaging.locale_formats import language_of
+from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.invoices import (
+    Invoice,
+    InvoiceNotFound,
+    NothingToInvoice,
+    checked_billed_to,
+    credit_document,
+    invoice_document,
+)
+from frontrow.boxoffice.model.payments import RefundState
+from frontrow.boxoffice.ports.invoices import InvoiceBook
+from frontrow.boxoffice.ports.ledger import Catalogue
+from frontrow.boxoffice.ports.payments import PaymentBook
+from frontrow.boxoffice.tickets.door_bundle import seat_name
+from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
+from frontrow.core.clock import Clock
+from frontrow.core.heavy_work import HeavyWork, Urgency
+from frontrow.core.money import Money
+
+PAGE: Final = 500
+MAX_PAGES: Final = 10_000
+DRAWN_WITHIN_S: Final = 20.0
+
+
+class InvoiceLedger(Protocol):
+    """What invoices need of the ledger."""
+
+    @property
+    def invoices(self) -> InvoiceBook: ...
+
+    @property
+    def payments(self) -> PaymentBook: ...
+
+    @property
+    def catalogue(self) -> Catalogue: ...
+
+
+class Invoices:
+    """Issues and draws invoices."""
+
+    def __init__(
+        self, ledger: InvoiceLedger, receipts: Receipts, desk: TicketDesk, clock: Clock, work: HeavyWork | None = None
+    ) -> None:
+        self._ledger, self._receipts, self._desk, self._clock = ledger, receipts, desk, clock
+        self._work = work or HeavyWork()
+
+    async def issue(self, booking: Booking, billed_to: str = "") -> list[Invoice]:
+        """The booking's invoice and the credit notes of its refunds; those that are missing get their numbers.
+
+        `billed_to` is a name and address for an invoice that is not issued yet.
+        """
+        billed = checked_billed_to(billed_to)
+        receipt = await self._receipts.of(booking.id)
+        if receipt is None or not receipt.total:
+            raise NothingToInvoice("nothing was paid for this booking, so it has no invoice", booking=booking.id)
+        organiser_id, book = receipt.seller.organiser_id, self._ledger.invoices
+        prefix = (await self._receipts.seller_of(organiser_id)).invoice_prefix
+        invoice = await book.issue(
+            organiser_id, booking.id, "", invoice_document(receipt, prefix, billed), self._clock()
+        )
+        names = await self._desk.seat_names(await self._ledger.catalogue.event(booking.event_id))
+        for refund in await self._ledger.payments.refunds_of(booking.id):
+            if refund.state is RefundState.DONE and refund.amount_minor:
+                seats = tuple(seat_name(names, seat) for seat in refund.seats)
+                amount = Money(refund.amount_minor, refund.currency)
+                document = credit_document(invoice, seats, amount, refund.changed_at_us)
+                await book.issue(organiser_id, booking.id, refund.id, document, self._clock())
+        return await book.invoices_of(booking.id)
+
+    async def of_booking(self, booking_id: str) -> list[Invoice]:
+        """What was issued for a booking so far."""
+        return await self._ledger.invoices.invoices_of(booking_id)
+
+    async def of_number(self, organiser_id: str, number: int) -> Invoice:
+        """The organiser's document with this number, or `InvoiceNotFound`."""
+        found = await self._ledger.invoices.invoice(organiser_id, number)
+        if found is None:
+            raise InvoiceNotFound(f"there is no invoice {number}", number=number)
+        return found
+
+    async def page(self, organiser_id: str, before: int, limit: int) -> list[Invoice]:
+        """The newest documents of an organiser; with `before`, those with smaller numbers."""
+        return await self._ledger.invoices.page(organiser_id, before, limit)
+
+    async def all_of(self, organiser_id: str) -> AsyncIterator[list[Invoice]]:
+        """Every document of an organiser in pages, the newest first."""
+        before = 0
+        for _ in range(MAX_PAGES):
+            page = await self._ledger.invoices.page(organiser_id, before, PAGE)
+            yield page
+            if len(page) < PAGE:
+                return
+            before = page[-1].number
+
+    async def pdf(self, invoice: Invoice, locale: str) -> bytes:
+        return await self._work.run(Urgency.SOMEBODY_WAITS, DRAWN_WITHIN_S, draw_invoice, invoice, language_of(locale))
+
+
+def draw_invoice(invoice: Invoice, language: str) -> bytes:
+    from frontrow.boxoffice.checkout.invoice_pdf import invoice_pdf  # slow to import: not at startup
+
+    return invoice_pdf(invoice, language)

@@ -1,0 +1,304 @@
+"""What a fan chooses for held seats: a ticket type per seat, add-ons, a discount code; and what that costs. Pure.
+
+The choice changes the price of a hold before it is paid. Its price has the same form as every other (`model.prices`):
+lines that add up to the total, and a total per seat that a refund of that seat returns. A discount is a line with a
+negative amount. Add-ons are spread over the seats, so refunding all seats returns them too.
+
+What is limited (a code, a stock, a shared limit) is listed as `uses`, which the ledger counts when it writes the price.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from frontrow.boxoffice.model.events import Event, PriceTier
+from frontrow.boxoffice.model.prices import DIFFERENT, LineKind, PriceLine, PriceList, Quote, spread
+from frontrow.boxoffice.model.sale_options import AddOn, Discount, TicketType, fold_code
+from frontrow.boxoffice.model.venues import Plan
+from frontrow.core.errors import InvalidInput, Refused
+from frontrow.core.money import Money
+
+NO_LIMIT: Final = -1
+TYPE_MARK: Final = "/"  # between the tier's key and the ticket type's in the key of a line
+
+
+class BookingChoice(msgspec.Struct, frozen=True):
+    """What a fan has chosen. A seat without a type has the event's first one."""
+
+    types: dict[int, str] = {}
+    add_ons: dict[str, int] = {}
+    code: str = ""
+
+
+class Use(msgspec.Struct, frozen=True):
+    """So many of something limited. `most` of all bookings together, `most_per_person` bookings of one fan (0: any)."""
+
+    counter: str
+    quantity: int
+    most: int
+    kind: str  # discount, add_on or limit
+    name: str
+    most_per_person: int = 0
+
+
+class ChosenPrice(msgspec.Struct, frozen=True):
+    """The price of a choice and what it uses up."""
+
+    quote: Quote
+    uses: tuple[Use, ...]
+
+
+class Reprice(msgspec.Struct, frozen=True):
+    """The new price of a hold. `seat_totals` has one amount per seat of the booking, in its order; none: they stay."""
+
+    booking_id: str
+    fence: int
+    now_us: int
+    seats: tuple[int, ...]
+    seat_totals: tuple[int, ...]
+    amount_minor: int
+    price_lines: str
+    uses: tuple[Use, ...]
+
+
+class DiscountRefused(Refused):
+    """The code changes nothing here. `reason`: unknown, not_yet, expired, used_up, used_by_you, not_for_these_seats."""
+
+    code = "discount_refused"
+
+    def __init__(self, reason: str, name: str) -> None:
+        super().__init__(_WHY_NO_DISCOUNT[reason].format(name), param="code", reason=reason)
+        self.reason = reason
+
+
+_WHY_NO_DISCOUNT: Final = {
+    "unknown": "{} is not a code of this event",
+    "not_yet": "{} is not valid yet",
+    "expired": "{} has expired",
+    "used_up": "{} has been used as often as it can be",
+    "used_by_you": "you have used {} as often as you can",
+    "not_for_these_seats": "{} is not valid for these seats",
+}
+
+
+class NoneLeft(Refused):
+    """An add-on or a shared limit has fewer left than were chosen."""
+
+    code = "none_left"
+
+    def __init__(self, name: str, left: int, param: str) -> None:
+        super().__init__(f"{name}: only {left} left" if left else f"{name}: none left", param=param, left=left)
+        self.name, self.left = name, left
+
+
+def offers_choices(event: Event) -> bool:
+    """Whether there is anything to choose at checkout."""
+    return bool(event.ticket_types or event.add_ons or event.discounts)
+
+
+def price_choice(event: Event, plan: Plan, seats: Sequence[int], choice: BookingChoice, now_us: int) -> ChosenPrice:
+    """What these seats cost with this choice, or why it cannot be."""
+    types = _types_of(event, seats, choice)
+    tiers = [plan.seats[plan.check_index(seat)].tier for seat in seats]
+    prices = PriceList(_priced_by_type(event, types, tiers) if event.ticket_types else event)
+    keys = [_line_key(tier, one) for tier, one in zip(tiers, types, strict=True)]
+    shown = [prices.tiers[key].shown_minor for key in keys]
+    quote = prices.quote([prices.tiers[key] for key in keys], seats)
+    uses: list[Use] = []
+    if choice.code:
+        discount = _find_discount(event, choice.code, now_us)
+        quote = _discounted(quote, discount, tiers, shown)
+        uses.append(_use_of(event, discount))
+    quote, added = _with_add_ons(event, quote, choice.add_ons)
+    uses += added
+    uses += _limit_uses(event, tiers, types, choice.add_ons)
+    return ChosenPrice(quote, tuple(uses))
+
+
+def uses_of(event: Event, plan: Plan, seats: Sequence[int], choice: BookingChoice) -> tuple[Use, ...]:
+    """What a choice uses, without its price. Options that the event no longer has are left out."""
+    by_key = {one.key: one for one in event.ticket_types}
+    first = event.ticket_types[0] if event.ticket_types else None
+    types = [by_key.get(choice.types.get(seat, ""), first) for seat in seats]
+    discount = next((one for one in event.discounts if one.code == choice.code), None)
+    uses = [_use_of(event, discount)] if discount is not None else []
+    uses += [_add_on_use(event, one, count) for one in event.add_ons if (count := choice.add_ons.get(one.key, 0))]
+    return (*uses, *_limit_uses(event, [plan.seats[seat].tier for seat in seats], types, choice.add_ons))
+
+
+class PricedType(msgspec.Struct, frozen=True):
+    """A ticket type and the price that is shown for it, by tier."""
+
+    type: TicketType
+    shown_minor: dict[str, int]
+    currency: str
+
+
+def priced_types(event: Event) -> list[PricedType]:
+    """The event's ticket types with their prices."""
+    keys = [tier.key for tier in event.tiers]
+    found = []
+    for one in event.ticket_types:
+        prices = PriceList(_priced_by_type(event, [one] * len(keys), keys)).tiers
+        shown = {key: prices[_line_key(key, one)].shown_minor for key in keys}
+        found.append(PricedType(one, shown, event.currency))
+    return found
+
+
+def choice_of(event: Event, lines: Sequence[PriceLine]) -> BookingChoice:
+    """The choice that a price was made with."""
+    keys = {one.key for one in event.ticket_types}
+    types: dict[int, str] = {}
+    add_ons: dict[str, int] = {}
+    code = ""
+    for line in lines:
+        if line.kind is LineKind.SEAT:
+            _, _, key = line.key.rpartition(TYPE_MARK)
+            types |= dict.fromkeys(line.seats, key) if key in keys else {}
+        elif line.kind is LineKind.ADD_ON:
+            add_ons[line.key] = line.quantity
+        elif line.kind is LineKind.DISCOUNT:
+            code = line.key
+    return BookingChoice(types, add_ons, code)
+
+
+def _types_of(event: Event, seats: Sequence[int], choice: BookingChoice) -> list[TicketType | None]:
+    """The ticket type of each seat, within each type's bounds."""
+    by_key = {one.key: one for one in event.ticket_types}
+    foreign = sorted(set(choice.types) - set(seats))
+    if foreign:
+        raise InvalidInput("a ticket type was chosen for a seat that is not held", param="types")
+    first = event.ticket_types[0] if event.ticket_types else None
+    found: list[TicketType | None] = []
+    for seat in seats:
+        key = choice.types.get(seat)
+        if key is not None and key not in by_key:
+            raise InvalidInput(f"there is no ticket type {key[:40]!r}", param="types")
+        found.append(first if key is None else by_key[key])
+    for one, count in Counter(one for one in found if one is not None).items():
+        if count < one.min_per_booking:
+            raise _out_of_bounds(one.name, least=one.min_per_booking)
+        if one.max_per_booking and count > one.max_per_booking:
+            raise _out_of_bounds(one.name, most=one.max_per_booking)
+    return found
+
+
+def _out_of_bounds(name: str, param: str = "types", **bound: int) -> InvalidInput:
+    ((which, number),) = bound.items()
+    return InvalidInput(f"{name}: at {which} {number} per booking", param=param, name=name, **bound)
+
+
+def _line_key(tier: str, one: TicketType | None) -> str:
+    return tier if one is None else f"{tier}{TYPE_MARK}{one.key}"
+
+
+def _priced_by_type(event: Event, types: Sequence[TicketType | None], tiers: Sequence[str]) -> Event:
+    """The event with a price tier per tier and ticket type that were chosen."""
+    pairs = {_line_key(key, one): (event.tier(key), one) for key, one in zip(tiers, types, strict=True)}
+    priced = []
+    for key, (tier, one) in pairs.items():
+        assert one is not None
+        absolute = dict(one.prices).get(tier.key)
+        price = tier.price.percent(one.basis_points) if absolute is None else Money(absolute, event.currency)
+        name = tier.name or tier.key[:1].upper() + tier.key[1:]
+        priced.append(PriceTier(key, price, f"{name} · {one.name}", tier.colour))
+    return replace(event, tiers=tuple(priced))
+
+
+def _find_discount(event: Event, typed: str, now_us: int) -> Discount:
+    code = fold_code(typed)[:60]
+    found = next((one for one in event.discounts if one.code == code), None)
+    if found is None:
+        raise DiscountRefused("unknown", code)
+    if now_us < found.starts_at_us:
+        raise DiscountRefused("not_yet", code)
+    if found.ends_at_us and now_us >= found.ends_at_us:
+        raise DiscountRefused("expired", code)
+    return found
+
+
+def _discounted(quote: Quote, discount: Discount, tiers: Sequence[str], shown: Sequence[int]) -> Quote:
+    """The quote less the discount. No seat becomes cheaper than its fees."""
+    meant = [not discount.tiers or tier in discount.tiers for tier in tiers]
+    bases = [price if fits else 0 for price, fits in zip(shown, meant, strict=True)]
+    if discount.per_booking and discount.amount_minor:
+        off = min(discount.amount_minor, sum(bases))
+        parts = [part.minor for part in Money(off, quote.currency).allocate(bases)] if off else [0] * len(bases)
+    elif discount.amount_minor:
+        parts = [min(discount.amount_minor, base) for base in bases]
+    else:
+        parts = [Money(base, quote.currency).percent(discount.basis_points).minor for base in bases]
+    off = sum(parts)
+    if not off:
+        raise DiscountRefused("not_for_these_seats", discount.code)
+    cheaper = [part for part in parts if part]
+    once = discount.per_booking and bool(discount.amount_minor)
+    count = 1 if once else len(cheaper)
+    unit = -off if once else -cheaper[0] if len(set(cheaper)) == 1 else DIFFERENT
+    line = PriceLine(LineKind.DISCOUNT, discount.code, count, unit, -off, key=discount.code)
+    totals = tuple(total - part for total, part in zip(quote.seat_totals_minor, parts, strict=True))
+    return Quote((*quote.lines, line), totals, quote.total_minor - off, quote.currency)
+
+
+def _use_of(event: Event, discount: Discount) -> Use:
+    counter = discount_counter(event.id, discount.code)
+    most = discount.most_uses or NO_LIMIT
+    return Use(counter, 1, most, "discount", discount.code, discount.most_per_person)
+
+
+def discount_counter(event_id: str, code: str) -> str:
+    """The name of the counter of a discount code."""
+    return f"code:{event_id}:{code}"
+
+
+def add_on_counter(event_id: str, key: str) -> str:
+    """The name of the counter of an add-on."""
+    return f"add_on:{event_id}:{key}"
+
+
+def limit_counter(event: Event, key: str, *, across_dates: bool) -> str:
+    """The name of the counter of a shared limit."""
+    return f"limit:{(across_dates and event.show_id) or event.id}:{key}"
+
+
+def _with_add_ons(event: Event, quote: Quote, chosen: Mapping[str, int]) -> tuple[Quote, list[Use]]:
+    by_key = {one.key: one for one in event.add_ons}
+    lines, uses, amount = list(quote.lines), [], 0
+    for key in chosen:
+        if key not in by_key:
+            raise InvalidInput(f"there is no add-on {key[:40]!r}", param="add_ons")
+    for one in event.add_ons:
+        count = chosen.get(one.key, 0)
+        if not 0 <= count <= one.max_per_booking:
+            raise _out_of_bounds(one.name, "add_ons", most=one.max_per_booking)
+        if count:
+            amount += one.price_minor * count
+            lines.append(
+                PriceLine(LineKind.ADD_ON, one.name, count, one.price_minor, one.price_minor * count, key=one.key)
+            )
+            uses.append(_add_on_use(event, one, count))
+    totals = spread(amount, quote.seat_totals_minor) if amount else quote.seat_totals_minor
+    return Quote(tuple(lines), totals, quote.total_minor + amount, quote.currency), uses
+
+
+def _add_on_use(event: Event, add_on: AddOn, count: int) -> Use:
+    most = NO_LIMIT if add_on.stock is None else add_on.stock
+    return Use(add_on_counter(event.id, add_on.key), count, most, "add_on", add_on.name)
+
+
+def _limit_uses(
+    event: Event, tiers: Sequence[str], types: Sequence[TicketType | None], add_ons: Mapping[str, int]
+) -> list[Use]:
+    counted = Counter(f"tier:{tier}" for tier in tiers)
+    counted.update(f"type:{one.key}" for one in types if one is not None)
+    counted.update({f"add_on:{key}": count for key, count in add_ons.items()})
+    uses = []
+    for limit in event.limits:
+        count = sum(counted[name] for name in set(limit.counts))
+        if count:
+            counter = limit_counter(event, limit.key, across_dates=limit.across_dates)
+            uses.append(Use(counter, count, limit.most, "limit", limit.name))
+    return uses

@@ -1,0 +1,118 @@
+"""Invoices and credit notes: numbered documents of a seller. Pure values.
+
+A document is a copy of everything it shows, made when it gets its number, and never changes. Numbers count up by one
+per organiser, over invoices and credit notes together, without a gap. A booking has at most one invoice, and each
+refund that was paid at most one credit note, which names the invoice it corrects.
+"""
+
+import unicodedata
+from typing import Final
+
+import msgspec
+
+from frontrow.boxoffice.model.prices import LineKind
+from frontrow.boxoffice.model.receipts import Receipt, ReceiptLine, Seller
+from frontrow.boxoffice.model.taxes import tax_inside
+from frontrow.core.errors import InvalidInput, NotFound, Refused
+from frontrow.core.money import Money
+
+MAX_BILLED_TO_CHARS: Final = 500
+MAX_BILLED_TO_LINES: Final = 8
+
+
+class NothingToInvoice(Refused):
+    """Nothing was paid for this booking, so it gets no invoice."""
+
+    code = "nothing_to_invoice"
+
+
+class InvoiceNotFound(NotFound):
+    code = "invoice_not_found"
+
+
+class InvoiceDocument(msgspec.Struct, frozen=True):
+    """What an invoice or a credit note says. A credit note has negative amounts."""
+
+    prefix: str
+    seller: Seller
+    billed_to: str
+    booking_id: str
+    event_name: str
+    starts_at_us: int
+    time_zone: str
+    lines: tuple[ReceiptLine, ...]
+    total: Money
+    tax_basis_points: int
+    paid_at_us: int
+    corrects: str = ""  # the number of the invoice, on a credit note
+
+    @property
+    def tax(self) -> Money:
+        if self.total.minor < 0:
+            return -tax_inside(-self.total, self.tax_basis_points)
+        return tax_inside(self.total, self.tax_basis_points)
+
+    @property
+    def net(self) -> Money:
+        return self.total - self.tax
+
+
+class Invoice(msgspec.Struct, frozen=True):
+    """A numbered document. `refund_id` is empty for the invoice itself."""
+
+    organiser_id: str
+    number: int
+    booking_id: str
+    refund_id: str
+    issued_at_us: int
+    document: InvoiceDocument
+
+    @property
+    def is_credit_note(self) -> bool:
+        return bool(self.refund_id)
+
+    @property
+    def label(self) -> str:
+        """The number as it is printed."""
+        return printed_number(self.document.prefix, self.number)
+
+
+def printed_number(prefix: str, number: int) -> str:
+    return f"{prefix}{number:06}"
+
+
+def invoice_document(receipt: Receipt, prefix: str, billed_to: str) -> InvoiceDocument:
+    """The invoice of a paid booking."""
+    return InvoiceDocument(
+        prefix,
+        receipt.seller,
+        billed_to or receipt.buyer,
+        receipt.booking_id,
+        receipt.event_name,
+        receipt.starts_at_us,
+        receipt.time_zone,
+        receipt.lines,
+        receipt.total,
+        receipt.tax_basis_points,
+        receipt.paid.at_us,
+    )
+
+
+def credit_document(invoice: Invoice, seats: tuple[str, ...], amount: Money, paid_at_us: int) -> InvoiceDocument:
+    """The credit note for a refund of these seats."""
+    line = ReceiptLine(LineKind.SEAT, "", -amount, 1, None, seats)
+    return msgspec.structs.replace(
+        invoice.document, lines=(line,), total=-amount, paid_at_us=paid_at_us, corrects=invoice.label
+    )
+
+
+def checked_billed_to(text: str) -> str:
+    """A name and address that can be printed; otherwise an `InvalidInput`."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(text) > MAX_BILLED_TO_CHARS or len(lines) > MAX_BILLED_TO_LINES:
+        raise InvalidInput(
+            f"billed_to has at most {MAX_BILLED_TO_CHARS} characters in {MAX_BILLED_TO_LINES} lines", param="billed_to"
+        )
+    if any(unicodedata.category(letter) == "Cc" for line in lines for letter in line):
+        raise InvalidInput("billed_to has a character that cannot be printed", param="billed_to")
+    return "\n".join(lines)

@@ -1,0 +1,96 @@
+"""The choice at checkout: a ticket type per seat, add-ons, a discount code. One plain form that changes the price."""
+
+from typing import Any, Final
+
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from frontrow.boxoffice.model.booking_choices import BookingChoice, DiscountRefused, NoneLeft
+from frontrow.boxoffice.model.bookings import Booking, HoldEnded
+from frontrow.boxoffice.model.email_addresses import is_email
+from frontrow.boxoffice.model.people import TooManyTries
+from frontrow.boxoffice.model.sale_options import fold_code
+from frontrow.core.errors import InvalidInput, Refused, Unauthorised
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, client_ip, need_visit, own_booking
+from frontrow.web.api.fans.booking_choices import choose_for
+from frontrow.web.site.cookies import Ready
+from frontrow.web.site.fans.checkout import keep_contact_of, outcome_page, page_again
+from frontrow.web.site.languages import N_, Words
+from frontrow.web.site.render import words_for
+from frontrow.web.site.routes import Form, FromForm, action, go_to
+
+Asked = Request[Any, Any, Any]
+CODE_ANSWERS: Final = {
+    "unknown": N_("This is not a code for this event."),
+    "not_yet": N_("This code is not valid yet."),
+    "expired": N_("This code has expired."),
+    "used_up": N_("This code has been used up."),
+    "used_by_you": N_("You have already used this code."),
+    "not_for_these_seats": N_("This code is not valid for these seats."),
+}
+TOO_MANY: Final = N_("Too many tries. Please wait a few minutes.")
+ONLY_LEFT: Final = N_("{name}: only {n} left.")
+NONE_LEFT: Final = N_("{name}: none left.")
+AT_LEAST: Final = N_("{name}: at least {n} per booking.")
+AT_MOST: Final = N_("{name}: at most {n} per booking.")
+NOT_POSSIBLE: Final = N_("This choice is not possible.")
+
+
+@action("/checkout/{booking_id:str}/choice", "choose_tickets", Access.OWNER)
+async def choose(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Change the choice and show the new price, or say why it stays as it was."""
+    booking = await own_booking(platform, caller, booking_id)
+    filled = Ready(form.one("name", 120), form.one("email", 254))
+    if is_email(filled.email):  # typed before the form below was sent: nothing typed is lost
+        await keep_contact_of(request, platform, booking, filled)
+    words = words_for(request)
+    error = code_error = ""
+    try:
+        choice = _read(form, booking)
+        visit = need_visit(platform, caller, booking)
+        await choose_for(platform, booking, visit, choice, client_ip(platform, request))
+        return go_to(f"/checkout/{booking.id}#choice")
+    except Unauthorised:
+        return await outcome_page(request, platform, booking, "visit_over", 401)
+    except HoldEnded:
+        return go_to(f"/checkout/{booking.id}")
+    except DiscountRefused as refused:
+        code_error = words(CODE_ANSWERS[refused.reason])
+    except TooManyTries:
+        code_error = words(TOO_MANY)
+    except (NoneLeft, InvalidInput, Refused) as refused:
+        error = _say(words, refused)
+    told = (error, code_error, form.one("code", 60))
+    return await page_again(request, platform, caller, await own_booking(platform, caller, booking_id), filled, told)
+
+
+def _read(form: Form, booking: Booking) -> BookingChoice:
+    types = {seat: key for seat in booking.seats if (key := form.one(f"type{seat}", 40))}
+    add_ons = {}
+    for name, typed in form.first().items():
+        if name.startswith("add-") and typed.strip():
+            text = typed.strip()
+            if not (text.isascii() and text.isdigit() and len(text) < 4):
+                raise InvalidInput("an add-on needs a number", param="add_ons")
+            if int(text):
+                add_ons[name.removeprefix("add-")[:40]] = int(text)
+    return BookingChoice(types, add_ons, fold_code(form.one("code", 60)))
+
+
+def _say(words: Words, refused: Refused | InvalidInput) -> str:
+    if isinstance(refused, NoneLeft):
+        return (
+            words(ONLY_LEFT, name=refused.name, n=refused.left) if refused.left else words(NONE_LEFT, name=refused.name)
+        )
+    name = refused.about.get("name")
+    for key, text in (("least", AT_LEAST), ("most", AT_MOST)):
+        if name and key in refused.about:
+            return words(text, name=name, n=refused.about[key])
+    return words(NOT_POSSIBLE)
+
+
+ROUTES: list[HTTPRouteHandler] = [choose]

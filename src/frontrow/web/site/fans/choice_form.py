@@ -1,0 +1,58 @@
+"""The form of the choice at checkout, ready for its template."""
+
+from dataclasses import dataclass
+
+from frontrow.boxoffice.model.booking_choices import BookingChoice, PricedType, choice_of, offers_choices, priced_types
+from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.prices import decode_lines
+from frontrow.boxoffice.model.sale_options import AddOn
+from frontrow.boxoffice.model.venues import Plan
+from frontrow.web.site.event_display import seat_parts
+
+
+@dataclass(frozen=True, slots=True)
+class SeatChoice:
+    """One held seat with its ticket types, for the form."""
+
+    index: int
+    parts: tuple[str, str, str]
+    tier: str
+    chosen: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceForm:
+    """Everything the form shows."""
+
+    seats: list[SeatChoice]
+    types: list[PricedType]
+    add_ons: tuple[AddOn, ...]
+    chosen: BookingChoice
+    takes_codes: bool
+    code: str
+    error: str = ""
+    code_error: str = ""
+    code_works: bool = False
+
+
+def choice_form(event: Event, plan: Plan, booking: Booking) -> ChoiceForm | None:
+    """The form for this booking; None if there is nothing to choose."""
+    if not offers_choices(event):
+        return None
+    chosen = choice_of(event, decode_lines(booking.price_lines))
+    first = event.ticket_types[0].key if event.ticket_types else ""
+    seats = [
+        SeatChoice(seat, seat_parts(plan.seat_id(seat)), plan.seats[seat].tier, chosen.types.get(seat, first))
+        for seat in booking.seats
+    ]
+    types = priced_types(event)
+    return ChoiceForm(
+        seats if types else [],
+        types,
+        event.add_ons,
+        chosen,
+        bool(event.discounts),
+        chosen.code,
+        code_works=bool(chosen.code),
+    )

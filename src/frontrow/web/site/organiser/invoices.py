@@ -1,0 +1,77 @@
+"""The organiser's invoices: the list, one as PDF, all as CSV, and issuing the invoice of a booking."""
+
+from typing import Any, Final
+
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+from litestar.response import Stream
+
+from frontrow.boxoffice.model.invoices import NothingToInvoice
+from frontrow.core.errors import InvalidInput
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, own_event_booking
+from frontrow.web.api.fans.invoices import pdf_answer
+from frontrow.web.api.organiser.invoices import exported_invoices
+from frontrow.web.site.languages import N_
+from frontrow.web.site.organiser.bookings import booking_page
+from frontrow.web.site.render import render, words_for
+from frontrow.web.site.routes import FromForm, action, go_to, page
+
+Asked = Request[Any, Any, Any]
+INVOICES: Final = "/organiser/invoices"
+PAGE: Final = 50
+BAD_ADDRESS: Final = N_("This address cannot be printed.")
+NOTHING_PAID: Final = N_("Nothing was paid for this booking, so there is nothing to invoice.")
+
+
+@page(INVOICES, "invoices", Access.staff("bookings:read"))
+async def invoices(request: Asked, platform: FromPlatform, caller: FromCaller) -> Response[bytes]:
+    """The newest documents; `before` in the query shows older ones."""
+    text = request.query_params.get("before", "")[:18]
+    before = int(text) if text.isascii() and text.isdecimal() else 0
+    found = await platform.box_office.invoices.page(caller.organiser_id, before, PAGE)
+    more = str(found[-1].number) if len(found) == PAGE else ""
+    return render(request, "organiser/invoices.html", found=found, more=more)
+
+
+@page(f"{INVOICES}/{{number:int}}", "own_invoice", Access.staff("bookings:read"))
+async def own_invoice(
+    request: Asked, platform: FromPlatform, caller: FromCaller, number: FromPath[int]
+) -> Response[bytes]:
+    """One document as PDF, in the reader's language."""
+    found = await platform.box_office.invoices.of_number(caller.organiser_id, min(number, 2**62))
+    return await pdf_answer(platform, found, words_for(request).language)
+
+
+@page(f"{INVOICES}.csv", "invoices_csv", Access.staff("bookings:read"))
+async def invoices_csv(request: Asked, platform: FromPlatform, caller: FromCaller) -> Stream:
+    """All documents as a table."""
+    return await exported_invoices(platform, caller)
+
+
+@action(
+    "/organiser/events/{event_id:str}/bookings/{booking_id:str}/invoice",
+    "issue_own_invoice",
+    Access.staff("refunds:write"),
+)
+async def issue_invoice(
+    request: Asked,
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    booking_id: FromPath[str],
+    form: FromForm,
+) -> Response[bytes]:
+    """Issue what is missing, and back to the booking."""
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
+    try:
+        await platform.box_office.invoices.issue(booking, form.one("billed_to", 600))
+    except InvalidInput:
+        return await booking_page(request, platform, caller, event_id, booking_id, BAD_ADDRESS)
+    except NothingToInvoice:
+        return await booking_page(request, platform, caller, event_id, booking_id, NOTHING_PAID)
+    return go_to(f"/organiser/events/{event.id}/bookings/{booking.id}#invoice")
+
+
+ROUTES: list[HTTPRouteHandler] = [invoices, own_invoice, invoices_csv, issue_invoice]
