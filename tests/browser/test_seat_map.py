@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, CDPSession, Page, expect
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.hold_values import ShopPass
 from tests.browser.served import Site
-from tests.browser.steps import EVENT_ID, enter, landed, until
+from tests.browser.steps import EVENT_ID, choose, enter, landed, until
 
 # Composes what the canvases show and looks at the middle of each seat in sight, after every frame of a movement.
 WATCH = """async ([move, frames]) => {
@@ -254,3 +254,38 @@ async def take(platform: Platform, seat: int) -> None:
     visit = ShopPass(EVENT_ID, "place:faster", platform.clock() + 600_000_000, "faster")
     name = platform.box_office.sales.get(EVENT_ID).plan.seat_ids[seat]
     await platform.box_office.holds.place(EVENT_ID, visit, [name])
+
+
+def test_back_reload_and_another_tab_find_the_hold_and_change_it(fan: Page, site: Site) -> None:
+    """One person, two tabs: the seats are held once, changed in one step, and the total is that of the new ones."""
+    enter(fan, site)
+    first, second = choose(fan, 2)
+    fan.get_by_role("button", name="Continue with 2 seats").click()
+    fan.wait_for_url("**/checkout/**")
+    checkout = fan.url
+    fan.go_back()
+    until(fan, "window.frontrow")
+    banner = fan.locator("#held")
+    expect(banner).to_contain_text("2 seats held")
+    expect(banner.get_by_role("timer")).to_contain_text(":")
+    assert mine(fan) == [first, second]
+    other = fan.context.new_page()
+    other.goto(f"{site.url}/events/{EVENT_ID}/seats")
+    until(other, "window.frontrow")
+    expect(other.locator("#held")).to_contain_text("2 seats held")
+    other.evaluate("(seats) => { for (const i of seats) window.frontrow.pick(i); }", [first, second + 1, second + 2])
+    assert mine(other) == [second, second + 1, second + 2]
+    other.get_by_role("button", name="Continue with 3 seats").click()
+    other.wait_for_url("**/checkout/**")
+    assert other.url == checkout, "the same hold"
+    until(fan, "(i) => window.frontrow.model.state[i] === 0", first)
+    fan.reload()
+    until(fan, "window.frontrow")
+    expect(fan.locator("#held")).to_contain_text("3 seats held")
+    assert mine(fan) == [second, second + 1, second + 2]
+    fan.locator("#held").get_by_role("link", name="Continue to checkout").click()
+    fan.wait_for_url(checkout)
+    fan.go_back()
+    fan.locator("#held").get_by_role("button", name="Release").click()
+    until(fan, "window.frontrow && !document.querySelector('#held')")
+    assert mine(fan) == []

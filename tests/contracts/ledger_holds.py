@@ -1,7 +1,7 @@
 """The Ledger's contract: placing holds (B3, B4, B16, N4)."""
 
-from frontrow.boxoffice.model.bookings import BookingState, HoldEnded, MoveRefused
-from frontrow.boxoffice.model.facts import HoldExpired, HoldPlaced
+from frontrow.boxoffice.model.bookings import BookingNotFound, BookingState, HoldEnded, MoveRefused, StaleFence
+from frontrow.boxoffice.model.facts import HoldChanged, HoldExpired, HoldPlaced
 from frontrow.boxoffice.model.holds import CapExceeded, IdempotencyMismatch, SeatsTaken
 from frontrow.core.errors import InvalidInput
 from tests.contracts.ledger_contract import CALLERS, TEN_MINUTES_US, Bench, check, outcomes, refusal
@@ -194,3 +194,61 @@ async def events_do_not_mix(bench: Bench) -> None:
     other = Bench(bench.one, bench.two)
     await other.hold(1, fan="fan", cap=1)
     assert list(await bench.seats()) == list(await other.seats()) == [1]
+
+
+@check
+async def a_changed_hold_keeps_what_is_in_both_choices_and_its_end(bench: Bench) -> None:
+    old = await bench.hold(1, 2, fan="fan", amount_minor=200, prices_minor=(100, 100))
+    bench.clock.advance(us=1_000)
+    wish = bench.wish(2, 3, 4, fan="fan", booking=old.booking_id, amount_minor=360, prices_minor=(100, 120, 140))
+    changed = await bench.two.change_hold(wish, old.fence)
+    booking = await bench.one.booking(old.booking_id)
+    assert booking is not None
+    assert (changed.booking, changed.left) == (booking, (1,))
+    assert (booking.seats, booking.amount_minor, booking.fence) == ((2, 3, 4), 360, old.fence)
+    assert (booking.state, booking.hold_expires_at_us) == (BookingState.HELD, old.expires_at_us)
+    assert sorted(await bench.seats()) == [2, 3, 4]
+    assert (await bench.one.change_hold(wish, old.fence)).left == (), "again: no change"
+    back = bench.wish(1, fan="fan", booking=old.booking_id)
+    assert (await bench.two.change_hold(back, old.fence)).left == (2, 3, 4), "a seat that it had before can come back"
+    await bench.hold(2, 3, 4)
+    facts = [fact for fact in await bench.facts() if isinstance(fact, HoldChanged)]
+    assert [(fact.seats, fact.left) for fact in facts] == [((2, 3, 4), (1,)), ((1,), (2, 3, 4))]
+
+
+@check
+async def a_refused_change_leaves_the_hold_as_it_was(bench: Bench) -> None:
+    old = await bench.hold(1, 2, fan="fan", cap=3)
+    await bench.hold(5, fan="other")
+    await bench.hold(6, fan="fan", cap=3)
+
+    async def refused(kind: type[Exception], *seats: int, fence: int = old.fence, fan: str = "fan") -> Exception:
+        wish = bench.wish(*seats, fan=fan, booking=old.booking_id, cap=3)
+        error: Exception = await refusal(bench.two.change_hold(wish, fence), kind)
+        assert sorted(await bench.seats()) == [1, 2, 5, 6]
+        return error
+
+    taken = await refused(SeatsTaken, 4, 5)
+    assert isinstance(taken, SeatsTaken)
+    assert taken.seats == (5,)
+    await refused(CapExceeded, 1, 2, 3)
+    await refused(StaleFence, 1, 3, fence=old.fence + 1)
+    await refused(BookingNotFound, 1, 3, fan="thief")
+    await bench.one.begin_payment(old.booking_id, old.fence, bench.now_us)
+    await refused(MoveRefused, 1, 3)
+    await bench.one.step_back(old.booking_id, old.fence, bench.now_us)
+    bench.clock.advance(us=TEN_MINUTES_US)
+    await refusal(bench.one.change_hold(bench.wish(1, fan="fan", booking=old.booking_id), old.fence), HoldEnded)
+
+
+@check
+async def of_many_changes_to_one_seat_exactly_one_wins_and_nobody_loses_seats(bench: Bench) -> None:
+    holds = [await bench.hold(n, fan=f"fan {n}") for n in range(CALLERS)]
+    calls = [
+        bench.either(n).change_hold(bench.wish(CALLERS, fan=hold.fan, booking=hold.booking_id), hold.fence)
+        for n, hold in enumerate(holds)
+    ]
+    won, refused = await outcomes(calls)
+    assert (len(won), len(refused)) == (1, CALLERS - 1)
+    assert all(isinstance(error, SeatsTaken) for error in refused)
+    assert len(await bench.seats()) == CALLERS

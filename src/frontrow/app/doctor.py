@@ -176,18 +176,33 @@ async def ledger(settings: PlatformSettings) -> list[Finding]:
         return [*found, await asyncio.to_thread(schema, url)]
     connection = await postgres_url.connect(url, command_timeout=DEADLINE_S)
     try:
-        server_version = await connection.fetchval("SHOW server_version")
-        before_s = time.time()
-        there_us = await connection.fetchval("SELECT (extract(epoch from clock_timestamp()) * 1000000)::bigint")
-        safe = await connection.fetchval("SHOW synchronous_commit")
+        async with connection.transaction():  # behind a pooler, on one connection of the server
+            server_version = await connection.fetchval("SHOW server_version")
+            before_s = time.time()
+            there_us = await connection.fetchval("SELECT (extract(epoch from clock_timestamp()) * 1000000)::bigint")
+            safe = await connection.fetchval("SHOW synchronous_commit")
+            backend = await connection.fetchval("SELECT pg_backend_pid()")
+        found = pooler(connection.get_server_pid() != backend, settings)  # a pooler makes its number up
     finally:
         await connection.close()
-    found = [_version("postgresql", server_version), await asyncio.to_thread(schema, url)]
+    found += [_version("postgresql", server_version), await asyncio.to_thread(schema, url)]
     found.append(clock("postgresql", there_us / 1e6, before_s, time.time()))
     if safe == "off":
         do = "A confirmed booking could be lost with the server: set it to on."
         found.append(Finding("ledger", FAIL, "synchronous_commit is off", do))
     return found
+
+
+def pooler(is_there: bool, settings: PlatformSettings) -> list[Finding]:
+    """Whether PgBouncer stands before PostgreSQL, and the settings know it."""
+    told = postgres_url.read_pool_mode(settings.ledger_url)[0]
+    if is_there and not told:
+        do = "If it pools transactions, add ?pool_mode=transaction to ledger.url."
+        return [Finding("ledger", WARN, "a pooler (PgBouncer) stands before PostgreSQL", do)]
+    if told and not settings.ledger.direct_url:
+        do = "Set ledger.direct_url; `frontrow ledger migrate` and `backup` need it."
+        return [Finding("ledger", WARN, "PostgreSQL is reached through a pooler only", do)]
+    return [Finding("ledger", OK, "PostgreSQL is reached through a pooler of transactions")] if told else []
 
 
 def schema(url: str) -> Finding:

@@ -17,6 +17,7 @@ from frontrow.boxoffice.adapters.ledger.schema import check_served, known_versio
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.errors import ConfigError
+from frontrow.core.postgres_url import check_direct
 
 
 @contextlib.asynccontextmanager
@@ -55,6 +56,7 @@ def migrate_ledger(url: str) -> tuple[str, str]:
     """
     from frontrow.boxoffice.adapters.ledger.migrate import migrate  # half a second to import
 
+    check_direct(url, "a migration")
     _make_folder(url)
     before = schema_version(url)
     if before and before not in known_versions():

@@ -207,6 +207,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         live = LiveSeats(
             endpoints,
             box_office.holds,
+            box_office.purchases,
             box_office.feeds,
             passes,
             views,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from frontrow.app.ledger_tools import back_up_ledger, restore_ledger, verify_ledger
-from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_ledger
+from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_direct_ledger
 from frontrow.core.errors import FrontrowError
 
 
@@ -19,7 +19,7 @@ def backup(
 ) -> None:
     """Copy the ledger into a file while it is in use."""
     try:
-        size = back_up_ledger(find_ledger(config, folder, ledger), file)
+        size = back_up_ledger(find_direct_ledger(config, folder, ledger), file)
     except FrontrowError as error:
         raise _fail(error) from None
     typer.echo(f"{file}: {size:,} bytes")
@@ -34,7 +34,7 @@ def restore(
 ) -> None:
     """Make a ledger of a backup, then prove it whole. Stop every server and worker first."""
     try:
-        url = find_ledger(config, folder, ledger)
+        url = find_direct_ledger(config, folder, ledger)
         version = restore_ledger(file, url, force=force)
         wrong, read = asyncio.run(verify_ledger(url, auto_migrate=True))
     except FrontrowError as error:

@@ -33,6 +33,11 @@ def find_ledger(config: str | None, folder: str | None, ledger: str | None) -> s
     return find_deployment(config, folder, ledger).ledger_url
 
 
+def find_direct_ledger(config: str | None, folder: str | None, ledger: str | None) -> str:
+    """The same for work that needs a connection of its own: a migration, a backup."""
+    return find_deployment(config, folder, ledger).direct_ledger_url
+
+
 def find_deployment(config: str | None, folder: str | None, ledger: str | None = None) -> Deployment:
     """Where things are, by the command line, the environment and the file."""
     return read_deployment(config, ledger=ledger, folder=folder)

@@ -9,7 +9,7 @@ import typer
 from frontrow.app.ledger_tools import migrate_ledger, read_ledger_status, verify_ledger
 from frontrow.cli.backups import backup, restore
 from frontrow.cli.dead_letters import app as aside_app
-from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_ledger
+from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_direct_ledger, find_ledger
 from frontrow.cli.reconcile import reconcile
 from frontrow.core.errors import FrontrowError, InvalidInput
 
@@ -30,7 +30,7 @@ def _fail(error: FrontrowError) -> typer.Exit:
 def migrate(config: ConfigOption = None, folder: FolderOption = None, ledger: LedgerOption = None) -> None:
     """Bring the schema to the newest version; doing it again changes nothing."""
     try:
-        before, after = migrate_ledger(find_ledger(config, folder, ledger))
+        before, after = migrate_ledger(find_direct_ledger(config, folder, ledger))
     except FrontrowError as error:
         raise _fail(error) from None
     except Exception as error:  # the driver's own words; no stack for a wrong host name

@@ -1,14 +1,20 @@
 """Connects to PostgreSQL by URL: one server, or several of which one is the primary.
 
     postgresql://user@host:5432/name          postgresql://user@host1:5432,host2:5432/name
+    postgresql://user@pgbouncer:6432/name?pool_mode=transaction
 
 Of several hosts only the primary is used, unless the URL asks for something else (`?target_session_attrs=any`). Each
 host has a time-out of its own, so one that swallows everything does not keep us from the next. The host that was the
 primary last is asked first. A connection whose other end is gone is closed by TCP after some seconds, even when idle.
+
+Behind PgBouncer in transaction mode each transaction may run on another connection of the server, so nothing is kept in
+one: no prepared statement has a name, each transaction makes its settings (`begin_with`), and whatever has parameters
+runs inside a transaction.
 """
 
 import re
 import socket
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from frontrow.core.errors import ConfigError
@@ -18,6 +24,9 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S: Final = 2.0  # per host
 PRIMARY: Final = "target_session_attrs=primary"
+_POOL_MODE: Final = re.compile(r"(?<=[?&])pool_mode=([^&]*)&?")
+# The settings that PgBouncer takes with a connection; others it refuses.
+_TAKEN_BY_POOLERS: Final = frozenset({"application_name", "client_encoding", "datestyle", "timezone"})
 _PARTS: Final = re.compile(
     r"(?P<scheme>postgres(?:ql)?://)(?P<credentials>[^/?#]*@)?(?P<hosts>[^/?#]*)(?P<rest>.*)", re.DOTALL
 )
@@ -35,6 +44,31 @@ def check_postgres_url(url: str) -> None:
             "this PostgreSQL URL cannot be read; a port is a number, and / ? # [ ] @ in a password are written as "
             "%2F %3F %23 %5B %5D %40"
         )
+
+
+def read_pool_mode(url: str) -> tuple[bool, str]:
+    """Whether `url` leads to a pooler in transaction mode, and the URL without that word."""
+    found = _POOL_MODE.search(url)
+    if found is None:
+        return False, url
+    if found[1] != "transaction":
+        raise ConfigError(f"pool_mode can be transaction only, not {found[1]!r}")
+    return True, _POOL_MODE.sub("", url).rstrip("?&")
+
+
+def check_direct(url: str, work: str) -> None:
+    """Refuse a URL that leads to a pooler, for work that needs a connection of its own."""
+    if read_pool_mode(url)[0]:
+        raise ConfigError(
+            f"{work} needs PostgreSQL itself, and this URL leads to a pooler: set ledger.direct_url, or give --ledger",
+            param="ledger.direct_url",
+        )
+
+
+def begin_with(settings: Mapping[str, str], begin: str = "BEGIN") -> str:
+    """Begin a transaction with settings of its own, in one round trip."""
+    made = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
+    return f"{begin}; SELECT {made}"
 
 
 def ask_for_primary(url: str) -> str:
@@ -62,7 +96,8 @@ class PostgresHosts:
     """The hosts of one URL. `connect` returns a connection to the first that can be used."""
 
     def __init__(self, url: str) -> None:
-        self._urls = split_hosts(url)
+        self.is_pooled, direct = read_pool_mode(url)
+        self._urls = split_hosts(direct)
         self._last_good = 0
 
     async def connect(
@@ -75,6 +110,11 @@ class PostgresHosts:
         import asyncpg
         from asyncpg.exceptions import TargetServerAttributeNotMatched
 
+        if self.is_pooled:
+            kept = {
+                name: value for name, value in options.get("server_settings", {}).items() if name in _TAKEN_BY_POOLERS
+            }
+            options |= {"server_settings": kept, "statement_cache_size": 0}
         failures = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TargetServerAttributeNotMatched)
         failure: Exception | None = None
         for number in [*range(self._last_good, len(self._urls)), *range(self._last_good)]:
@@ -82,6 +122,9 @@ class PostgresHosts:
                 connection: asyncpg.Connection[asyncpg.Record]
                 connection = await asyncpg.connect(self._urls[number], timeout=timeout or CONNECT_TIMEOUT_S, **options)
             except failures as error:
+                if "unsupported startup parameter" in str(error):
+                    told = "a pooler stands before PostgreSQL: add ?pool_mode=transaction to the URL"
+                    raise ConfigError(told) from None
                 failure = failure or error
                 continue
             self._last_good = number

@@ -57,6 +57,12 @@ class LedgerSettings:
     url: str = setting(
         "", secret=True, example="postgresql://frontrow@db/frontrow", doc="empty: a SQLite file in the folder"
     )
+    direct_url: str = setting(
+        "",
+        secret=True,
+        example="postgresql://frontrow@db/frontrow",
+        doc="PostgreSQL itself, for migrations and backups, where url leads to PgBouncer",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +139,11 @@ class Deployment:
         return self.ledger.url or f"sqlite:///{self.folder / 'frontrow.db'}"
 
     @property
+    def direct_ledger_url(self) -> str:
+        """The ledger without a pooler in between."""
+        return self.ledger.direct_url or self.ledger_url
+
+    @property
     def bus_url(self) -> str:
         return self.bus.url or self.redis.url or "memory:"
 
@@ -170,7 +181,7 @@ def read_deployment(
     tables = read_tables(path)
     kinds: dict[str, Any] = {one.name: one.default_factory for one in fields(Deployment)}
     sections = {name: load(kind, name, tables=tables, env=env) for name, kind in kinds.items()}
-    if ledger:
+    if ledger and ledger != sections["ledger"].url:
         sections["ledger"] = LedgerSettings(ledger)
     given = {name: value for name, value in server.items() if value is not None}
     sections["server"] = replace(sections["server"], **given)

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from frontrow.boxoffice.model.event_changes import Change, Editor
 from frontrow.boxoffice.model.people import csrf_of
 from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.model.sale_options import AddOn, Discount, SharedLimit, TicketType
@@ -63,7 +64,25 @@ async def test_a_choice_is_in_the_price_the_booking_and_the_refund_to_the_cent(t
         receipt = await platform.box_office.receipts.of(booking)
         assert [line.name for line in receipt.lines] == ["Front · Adult", "Front · Child", "TEN", "Parking"]
         assert receipt.total.minor == 7550
-        first = (await buyer.call("ask_refund", booking_id=booking, json={"seats": ["S-A-2"]})).json()
+        sheets = await platform.box_office.desk.sheets(booking)
+        assert [(sheet.seat, sheet.type_name) for sheet in sheets] == [("S-A-1", "Adult"), ("S-A-2", "Child")]
+        event, names = await platform.ledger.catalogue.event(EVENT_ID), platform.box_office.sales.get(EVENT_ID).plan
+        exported = [
+            "".join([part async for part in platform.organiser.exports.table(kind, event, names.seat_ids)])
+            for kind in ("bookings", "tickets", "attendees")
+        ]
+        assert "1 Parking,TEN" in exported[0]
+        assert all(",Adult" in table and ",Child" in table for table in exported[1:])
+        door = await a_buyer(client)
+        door.headers |= (await member(platform, Role.DOOR, "org_default")).bearer
+        scanned = {"code": sheets[1].code, "gate": "north"}
+        scan = (await door.call("scan_ticket", event_id=EVENT_ID, json=scanned)).json()
+        assert (scan["verdict"], scan["type"]) == ("ok", "Child")
+        undone = Change(Editor("stf_door", "org_default"), "undo_scan", EVENT_ID, platform.clock())
+        assert await platform.ledger.organiser.undo_admission(scan["scan"], sheets[1].ticket_id, undone)
+        page = await client.get(f"/events/{EVENT_ID}", headers=BROWSER)
+        assert "Child: €10 to €25 · Proof at the door" in page.text
+        first = (await buyer.call("ask_refund", booking_id=booking, json={"seats": ["S-A-1"]})).json()
         rest = (await buyer.call("ask_refund", booking_id=booking, json={})).json()
         assert first["amount"]["amount_minor"] + rest["amount"]["amount_minor"] == 7550
         again = await late.call("choose", booking_id=second, json={"code": "TEN", "add_ons": {"parking": 2}})

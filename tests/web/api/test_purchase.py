@@ -205,6 +205,51 @@ async def test_b3_a_hold_is_extended_within_its_bound_and_given_back(tmp_path):
         assert (released.status_code, released.json()["state"]) == (200, "cancelled")
 
 
+async def test_who_chooses_again_changes_the_hold_instead_of_making_a_second(tmp_path, stores):
+    """Two tabs, a conflict, the best seats, an open payment: one hold, and never without seats."""
+    async with a_platform(tmp_path, **stores) as platform, a_client(platform) as client:
+        buyer, other = await a_buyer(client), await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        await other.enter(EVENT_ID)
+
+        async def choose(status: int = 201, **wish) -> dict:
+            answer = await buyer.call("place_hold", event_id=EVENT_ID, json={"replace": True, **wish})
+            assert answer.status_code == status, answer.text
+            return answer.json()
+
+        async def free() -> set[str]:
+            plan = platform.box_office.sales.get(EVENT_ID).plan
+            taken = await platform.box_office.holds._claims.states(EVENT_ID, platform.clock())
+            return set(plan.seat_ids) - {plan.seat_ids[seat] for seat in taken}
+
+        tabs = await asyncio.gather(*(choose(seats=[f"S-A-{1 + n % 5}", "S-B-1"]) for n in range(50)))
+        assert len({tab["booking"] for tab in tabs}) == 1, "fifty tabs at once, one hold"
+        first = await choose(seats=["S-B-1", "S-B-2"])
+        assert first["seats"] == ["S-B-1", "S-B-2"]
+        await other.hold(EVENT_ID, seats=["S-B-4"])
+        lost = await choose(409, seats=["S-B-2", "S-B-4"])
+        assert (lost["code"], lost["seats"]) == ("seats_taken", ["S-B-4"])
+        buyer.headers["Frontrow-Booking"] = first["booking_token"]
+        kept = (await buyer.call("get_booking", booking_id=first["booking"])).json()
+        assert (kept["state"], kept["seats"]) == ("held", ["S-B-1", "S-B-2"]), "refused: the old hold stays"
+        assert await free() >= {"S-A-1", "S-A-2", "S-B-3"}
+        opened = await buyer.call("pay", booking_id=first["booking"], json={})
+        assert opened.json()["state"] == "paying"
+        patched = await buyer.call("extend_hold", booking_id=first["booking"], json={"seats": ["S-B-2", "S-B-3"]})
+        assert patched.status_code == 200, patched.text
+        assert (patched.json()["state"], patched.json()["seats"]) == ("held", ["S-B-2", "S-B-3"])
+        assert patched.json()["hold_expires_at"] == kept["hold_expires_at"], "changing wins no time"
+        best = await choose(best={"count": 1})
+        assert (best["booking"], len(best["seats"])) == (first["booking"], 1)
+        assert await free() >= {"S-B-1", "S-B-2", "S-B-3"} - set(best["seats"])
+        assert (await buyer.pay(best["booking"]))["seats"] == best["seats"]
+        second = await choose(seats=["S-B-1"])
+        assert second["booking"] != best["booking"], "what is bought stays bought"
+        for body in ({}, {"extend": True, "seats": ["S-B-1"]}):
+            refused = await buyer.call("extend_hold", booking_id=second["booking"], json=body)
+            assert refused.status_code == 422
+
+
 async def test_nobody_sees_or_changes_somebody_elses_booking(tmp_path):
     async with a_platform(tmp_path) as platform, a_client(platform) as client:
         owner, other = await a_buyer(client), await a_buyer(client)

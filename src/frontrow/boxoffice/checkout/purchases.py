@@ -1,23 +1,27 @@
-"""What the owner of held seats can do with them: extend the hold, release it, begin to pay, pay.
+"""What the owner of held seats can do with them: choose others, extend the hold, release it, begin to pay, pay.
 
 The policy is here, once. The lane, the API and the pages only translate. Each action needs a visit to the shop, which
 is a pass for the booking's event (B17). A live hold keeps its visit: while the seats are held, the pass that they were
 chosen with is accepted even after it has expired. Whether a visit was ended is checked where the pass is read.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutResult
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.model.booking_choices import BookingChoice
-from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, BookingState, StaleFence
-from frontrow.boxoffice.model.hold_values import ShopPass
+from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, BookingState, HoldEnded, StaleFence
+from frontrow.boxoffice.model.hold_values import Hold, ShopPass
+from frontrow.boxoffice.model.holds import IdempotencyMismatch
+from frontrow.boxoffice.model.seats import Wish
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.errors import NotFound, Refused, Unauthorised
+from frontrow.core.errors import NotFound, Overloaded, Refused, Unauthorised
 
 MAX_HOLD_FACTOR: Final = 2  # extensions included, a hold lasts at most this many times the event's hold time
+MAX_CHANGES: Final = 4  # tries when other tabs of the same fan are faster
 KEPT_AFTER_S: Final = 5  # a visit outlasts the hold that keeps it, so that the hold's end is noticed first
 
 
@@ -54,6 +58,46 @@ class Purchases:
         if fence is not None and fence != booking.fence:
             raise StaleFence(booking.id, fence)
         return visit
+
+    async def place_or_change(
+        self, event_id: str, visit: ShopPass, seat_ids: Sequence[str], wish: Wish | None = None
+    ) -> Hold:
+        """Hold these seats, or the best for the wish: instead of those that the fan holds already, if there are any.
+
+        Two requests of one fan at once, from two tabs, end in one hold: both make the same booking id, and the second
+        one changes what the first one made.
+        """
+        for _ in range(MAX_CHANGES):
+            held, turn = await self._holds.held.of_fan(event_id, visit.fan)
+            if held is not None:
+                return await self.change(held, visit, seat_ids, wish)
+            try:
+                if wish is not None:
+                    return await self._holds.place_best(event_id, visit, wish, turn=turn)
+                return await self._holds.place(event_id, visit, seat_ids, turn=turn)
+            except (IdempotencyMismatch, HoldEnded):  # another tab was faster, or its hold has just ended
+                continue
+        raise Overloaded("your seats are being changed by another request; try again", retry_after_s=0.5)
+
+    async def change(
+        self,
+        booking: Booking,
+        visit: ShopPass | None,
+        seat_ids: Sequence[str],
+        wish: Wish | None = None,
+        fence: int | None = None,
+    ) -> Hold:
+        """Give the hold other seats; on any refusal it keeps its own. A payment that was opened is voided first."""
+        visit = self.need_visit(booking, visit, fence)
+        if booking.state is BookingState.PAYING:
+            booking = await self._checkout.step_back(booking.id, booking.fence)
+        if wish is not None:
+            return await self._holds.change_best(booking, visit, wish)
+        return await self._holds.change(booking, visit, seat_ids)
+
+    async def held_by(self, event_id: str, fan: str) -> Booking | None:
+        """The seats that this fan holds now."""
+        return (await self._holds.held.of_fan(event_id, fan))[0]
 
     async def extend(self, booking: Booking, visit: ShopPass | None, fence: int | None = None) -> Booking:
         """Extend the hold, within the event's bound."""

@@ -107,8 +107,11 @@ class Sale:
         refusal.about["seats"] = [self.plan.seat_ids[seat] for seat in refusal.seats]
         return refusal
 
-    def find_lonely(self, seats: Sequence[int]) -> tuple[list[int], list[int]]:
-        """Seats that the choice would leave as single free seats, by the cache, and the seats of the rows checked."""
+    def find_lonely(self, seats: Sequence[int], freed: Sequence[int] = ()) -> tuple[list[int], list[int]]:
+        """Seats that the choice would leave as single free seats, by the cache, and the seats of the rows checked.
+
+        `freed` are seats that the fan gives up for these.
+        """
         percent = self.event.lonely_rule_until_percent
         if not lonely_rule_applies(percent, self.seats.taken, self.plan.size):
             return [], []
@@ -123,6 +126,9 @@ class Sale:
                 runs = tuple({run: None for seat in own for run in (layout.runs[self._run_of[seat]],)})
                 narrow = SectionLayout(layout.id, layout.base, layout.size, False, runs)
                 states = self.seats.states[layout.base : layout.base + layout.size]
+                for seat in freed:
+                    if layout.base <= seat < layout.base + layout.size:
+                        states[seat - layout.base] = 0
                 lonely += [layout.base + at for at in find_lonely_seats(narrow, states, [s - layout.base for s in own])]
                 checked += [layout.base + at for run in runs for at in range(run.offset, run.offset + run.length)]
         return lonely, sorted(checked)

@@ -1,4 +1,4 @@
-"""What happens to seats that are already held: extended, released, sold or freed.
+"""What happens to seats that are already held: changed, extended, released, sold or freed.
 
 The ledger decides. The claim store, this server's seat cache and the map follow. If the second step fails, claim
 recovery soon makes the claim store agree with the ledger again.
@@ -8,13 +8,16 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
-from frontrow.boxoffice.holds.events_on_sale import Sales
-from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
+from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking
 from frontrow.boxoffice.model.claims import SeatClaim, sold_seat
-from frontrow.boxoffice.model.holds import ExpiredHold
+from frontrow.boxoffice.model.hold_values import Hold
+from frontrow.boxoffice.model.holds import ExpiredHold, NewHold, SeatsTaken
+from frontrow.boxoffice.model.prices import encode_lines
 from frontrow.boxoffice.ports.ledger import Ledger
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.core.clock import Clock
+from frontrow.core.errors import FrontrowError, Unavailable
 
 
 class SeatChangeListener(Protocol):
@@ -36,6 +39,64 @@ class HeldSeats:
     ) -> None:
         self._sales, self._claims, self._ledger, self._clock = sales, claims, ledger, clock
         self._on_change = on_change
+
+    async def of_fan(self, event_id: str, fan: str) -> tuple[Booking | None, int]:
+        """The live hold of a fan who chose seats (not an offer of the waitlist), and how many bookings they had."""
+        bookings = await self._ledger.bookings_of(event_id, fan)
+        now_us = self._clock()
+        live = [one for one in bookings if one.state in HOLD_STATES and one.live(now_us)]
+        return next((one for one in live if not one.session.startswith("ofr_")), None), len(bookings)
+
+    async def change(self, sale: Sale, booking: Booking, seats: Sequence[int]) -> Hold:
+        """Write other seats of a live hold, which the claim store has granted. A refused hold keeps those it has."""
+        now_us, event = self._clock(), sale.event
+        quote = sale.quote(seats)
+        wish = NewHold(
+            booking.id,
+            event.id,
+            booking.fan,
+            tuple(seats),
+            now_us,
+            max(booking.hold_expires_at_us, now_us + 1),
+            quote.total_minor,
+            event.currency,
+            quote.seat_totals_minor,
+            event.max_per_person,
+            price_lines=encode_lines(quote.lines),
+        )
+        try:
+            changed = await self._ledger.change_hold(wish, booking.fence)
+        except Unavailable:
+            raise  # it may be written: the claim stays, and claim recovery compares it with the ledger
+        except FrontrowError as error:
+            await self._give_up(sale, booking.id, seats)
+            raise sale.new_refusal(error.seats) if isinstance(error, SeatsTaken) else error from error
+        held = changed.booking
+        sale.seats.mark_taken(held.seats, held.fan, held.hold_expires_at_us, now_us)
+        if changed.left:
+            await self.freed(event.id, changed.left, held.id)
+        self.notify_change(event.id, held.seats)
+        names = tuple(sale.plan.seat_ids[seat] for seat in held.seats)
+        return Hold(
+            held.id,
+            event.id,
+            held.fan,
+            names,
+            held.seats,
+            held.fence,
+            held.hold_expires_at_us,
+            held.amount_minor,
+            held.currency,
+            lines=quote.lines,
+        )
+
+    async def _give_up(self, sale: Sale, booking_id: str, seats: Sequence[int]) -> None:
+        """Release those of the claimed seats that the booking does not have in the ledger."""
+        booking = await self._ledger.booking(booking_id)
+        own = booking.seats if booking is not None and booking.live(self._clock()) else ()
+        extra = [seat for seat in seats if seat not in own]
+        await self._claims.release(sale.event.id, extra, booking_id)
+        sale.seats.mark_free(extra)
 
     async def extend(self, booking_id: str, fence: int, expires_at_us: int) -> Booking:
         """Move the end of a live hold to a later time."""

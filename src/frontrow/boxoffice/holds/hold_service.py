@@ -62,7 +62,13 @@ class HoldService:
         self.refusal = self._refusals.find  # bound once: the fast lane calls it for every attempt
 
     def attempt(
-        self, event_id: str, shop_pass: ShopPass, seat_ids: Sequence[str], *, idempotency_key: str | None = None
+        self,
+        event_id: str,
+        shop_pass: ShopPass,
+        seat_ids: Sequence[str],
+        *,
+        idempotency_key: str | None = None,
+        turn: int | None = None,
     ) -> "SeatsTaken | asyncio.Future[HoldResult]":
         """`place` without a task: a refusal at once, or the future of a hold or a refusal.
 
@@ -73,29 +79,44 @@ class HoldService:
         seats = sale.resolve_seats(seat_ids)
         if sale.seats.any_taken_by_other(seats, shop_pass.fan, now_us):
             return self._refusals.refuse(sale, seats, shop_pass.fan, now_us)
+        booking_id = self._make_booking_id(shop_pass, idempotency_key, turn)
         if sale.find_lonely(seats)[0]:
-            return asyncio.ensure_future(self._check_lonely_and_claim(sale, shop_pass, seats, now_us, idempotency_key))
-        return self._claim(sale, shop_pass, seats, now_us, idempotency_key)
+            return asyncio.ensure_future(
+                self._check_lonely_and_claim(sale, shop_pass, seats, now_us, idempotency_key, booking_id)
+            )
+        return self._claim(sale, shop_pass, seats, now_us, idempotency_key, booking_id)
 
     async def place(
-        self, event_id: str, shop_pass: ShopPass, seat_ids: Sequence[str], *, idempotency_key: str | None = None
+        self,
+        event_id: str,
+        shop_pass: ShopPass,
+        seat_ids: Sequence[str],
+        *,
+        idempotency_key: str | None = None,
+        turn: int | None = None,
     ) -> Hold:
-        """Hold these seats, all or none."""
-        attempt = self.attempt(event_id, shop_pass, seat_ids, idempotency_key=idempotency_key)
+        """Hold these seats, all or none. Of two requests for the same `turn` of a fan only one makes a hold."""
+        attempt = self.attempt(event_id, shop_pass, seat_ids, idempotency_key=idempotency_key, turn=turn)
         result = attempt if isinstance(attempt, SeatsTaken) else await attempt
         if isinstance(result, SeatsTaken):
             raise self._sales.get(event_id).new_refusal(result.seats)
         return result
 
     async def place_best(
-        self, event_id: str, shop_pass: ShopPass, wish: Wish, *, idempotency_key: str | None = None
+        self,
+        event_id: str,
+        shop_pass: ShopPass,
+        wish: Wish,
+        *,
+        idempotency_key: str | None = None,
+        turn: int | None = None,
     ) -> Hold:
         """Hold the best seats that fit the wish. The claim store chooses and claims them in one atomic step."""
         now_us = self._clock()
         sale = self._check_admission(event_id, shop_pass, now_us)
         check_count(sale.event, wish.count)
         masks = dict(sale.section_masks(wish))
-        booking_id = self._make_booking_id(shop_pass, idempotency_key)
+        booking_id = self._make_booking_id(shop_pass, idempotency_key, turn)
         for _ in range(BEST_TRIES):
             sale.seats.expire_holds(now_us)
             choice = best_available(sale.layouts, sale.seats.states, list(masks.items()), wish.count, wish.worst)
@@ -125,9 +146,52 @@ class HoldService:
         else:  # others were faster each time, and there are still seats
             raise Overloaded("these seats are going fast; try again", retry_after_s=1.0)
         self.stats.refused_by_claims += 1
-        raise NoSuchSeats(
-            f"no {wish.count} free seats match the request; ask for fewer seats or another section", event=event_id
-        )
+        raise self._no_such_seats(sale, wish)
+
+    def _no_such_seats(self, sale: Sale, wish: Wish) -> NoSuchSeats:
+        text = f"no {wish.count} free seats match the request; ask for fewer seats or another section"
+        return NoSuchSeats(text, event=sale.event.id)
+
+    async def change(self, booking: Booking, shop_pass: ShopPass, seat_ids: Sequence[str]) -> Hold:
+        """Give a live hold other seats: those in both choices are kept. If one is taken, the hold stays as it is."""
+        now_us = self._clock()
+        sale = self._check_admission(booking.event_id, shop_pass, now_us)
+        seats = sale.resolve_seats(seat_ids)
+        row_seats = sale.find_lonely(seats, booking.seats)[1]
+        if row_seats:
+            sale.seats.replace_states(row_seats, await self._claims.states(sale.event.id, now_us, row_seats), now_us)
+            self._refuse_lonely(sale, sale.find_lonely(seats, booking.seats)[0])
+        taken = await self._claim_for(sale, booking, seats, now_us)
+        if taken:
+            raise sale.new_refusal(taken)
+        return await self.held.change(sale, booking, seats)
+
+    async def change_best(self, booking: Booking, shop_pass: ShopPass, wish: Wish) -> Hold:
+        """Give a live hold the best seats that fit the wish; its own count as free."""
+        now_us = self._clock()
+        sale = self._check_admission(booking.event_id, shop_pass, now_us)
+        check_count(sale.event, wish.count)
+        masks = sale.section_masks(wish)
+        for _ in range(BEST_TRIES):
+            sale.seats.expire_holds(now_us)
+            states = bytearray(sale.seats.states)
+            for seat in booking.seats:
+                states[seat] = 0
+            choice = best_available(sale.layouts, states, masks, wish.count, wish.worst)
+            if choice is None:
+                raise self._no_such_seats(sale, wish)
+            if not await self._claim_for(sale, booking, choice.seats, now_us):
+                return await self.held.change(sale, booking, sorted(choice.seats))
+        raise Overloaded("these seats are going fast; try again", retry_after_s=1.0)
+
+    async def _claim_for(self, sale: Sale, booking: Booking, seats: Sequence[int], now_us: int) -> list[int]:
+        """Claim seats for a hold that exists. Returns those that others have; then nothing is claimed."""
+        claim = SeatClaim(sale.event.id, tuple(sorted(seats)), booking.fan, booking.id, booking.hold_expires_at_us)
+        answer = await self._claims.claim(claim, now_us)
+        if not isinstance(answer, ClaimRefused):
+            return []
+        sale.seats.mark_claimed(answer.taken, now_us)
+        return [seat.seat for seat in answer.taken]
 
     async def extend(self, booking_id: str, fence: int, expires_at_us: int) -> Booking:
         """Move the end of a live hold to a later time."""
@@ -164,7 +228,9 @@ class HoldService:
             check_on_sale(sale.event, now_us)  # raises the reason
         return sale
 
-    def _make_booking_id(self, shop_pass: ShopPass, key: str | None) -> str:
+    def _make_booking_id(self, shop_pass: ShopPass, key: str | None, turn: int | None = None) -> str:
+        if turn is not None:
+            key = f"turn {turn} of {shop_pass.event_id}"
         if key is None:
             return self._ids.new("bkg")
         if not 1 <= len(key) <= MAX_KEY_CHARS:
@@ -174,28 +240,29 @@ class HoldService:
         return f"bkg_{encode32(number & ((1 << 130) - 1), ID_CHARS)}"
 
     def _claim(
-        self, sale: Sale, shop_pass: ShopPass, seats: list[int], now_us: int, key: str | None
+        self, sale: Sale, shop_pass: ShopPass, seats: list[int], now_us: int, key: str | None, booking_id: str
     ) -> "asyncio.Future[HoldResult]":
         """Queue the claim and return the future result."""
-        booking_id = self._make_booking_id(shop_pass, key)
         claim = SeatClaim(sale.event.id, tuple(seats), shop_pass.fan, booking_id, now_us + sale.hold_us)
         claimed = self._claims.claim_soon(claim, now_us)
         request = ",".join(map(str, seats)) if key else ""
         return self._attempts.run_from_claim(claimed, sale, shop_pass, booking_id, now_us, key, request)
 
     async def _check_lonely_and_claim(
-        self, sale: Sale, shop_pass: ShopPass, seats: list[int], now_us: int, key: str | None
+        self, sale: Sale, shop_pass: ShopPass, seats: list[int], now_us: int, key: str | None, booking_id: str
     ) -> HoldResult:
         """Claim a choice that seems to leave a single seat free, once the claim store has shown that it does not."""
         row_seats = sale.find_lonely(seats)[1]
         sale.seats.replace_states(row_seats, await self._claims.states(sale.event.id, now_us, row_seats), now_us)
-        lonely, _ = sale.find_lonely(seats)
+        self._refuse_lonely(sale, sale.find_lonely(seats)[0])
+        return await self._claim(sale, shop_pass, seats, now_us, key, booking_id)
+
+    def _refuse_lonely(self, sale: Sale, lonely: Sequence[int]) -> None:
         if lonely:
             ids = [sale.plan.seat_ids[seat] for seat in lonely]
             raise LonelySeat(
                 f"this choice would leave {', '.join(ids)} as a single free seat; move by one seat", seats=ids
             )
-        return await self._claim(sale, shop_pass, seats, now_us, key)
 
     async def _claim_best(self, claim: BestClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         try:

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from frontrow.boxoffice.model.events import Event, PriceTier
-from frontrow.boxoffice.model.prices import DIFFERENT, LineKind, PriceLine, PriceList, Quote, spread
+from frontrow.boxoffice.model.prices import DIFFERENT, LineKind, PriceLine, PriceList, Quote, decode_lines, spread
 from frontrow.boxoffice.model.sale_options import AddOn, Discount, TicketType, fold_code
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.core.errors import InvalidInput, Refused
@@ -163,6 +163,15 @@ def choice_of(event: Event, lines: Sequence[PriceLine]) -> BookingChoice:
         elif line.kind is LineKind.DISCOUNT:
             code = line.key
     return BookingChoice(types, add_ons, code)
+
+
+def type_names(event: Event, price_lines: str, seats: Sequence[int]) -> dict[int, str]:
+    """The name of each seat's ticket type; empty for an event without types."""
+    if not event.ticket_types:
+        return {}
+    names = {one.key: one.name for one in event.ticket_types}
+    chosen = choice_of(event, decode_lines(price_lines)).types
+    return {seat: names[chosen.get(seat, event.ticket_types[0].key)] for seat in seats}
 
 
 def _types_of(event: Event, seats: Sequence[int], choice: BookingChoice) -> list[TicketType | None]:

@@ -7,6 +7,7 @@ inside the sale window (half-open). A sold-out event goes back on sale when a se
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 from frontrow.boxoffice.model.room_rules import NO_RULES, RoomRules, check_rules
 from frontrow.boxoffice.model.sale_options import AddOn, Discount, SharedLimit, TicketType, check_options
@@ -19,6 +20,9 @@ MAX_PER_PERSON = 100
 MAX_HOLD_TTL_S = 3600
 SHOW_US = 6 * 3600 * 1_000_000  # the assumed length of a show without an end
 MAX_CARD_TRIES = 5
+MAX_LINE_UP = 50
+MAX_LINKS = 10
+MAX_LINE_CHARS = 100
 
 
 class EventStatus(StrEnum):
@@ -106,6 +110,14 @@ class RefundPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class EventLink:
+    """A page elsewhere about the event or who performs."""
+
+    url: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """One show. `withheld` are the indexes of seats that are not sold. Times are in microseconds."""
 
@@ -132,6 +144,8 @@ class Event:
     card_tries: int = 1  # after this many declined cards the seats are free again
     organiser_id: str = "org_default"  # see model.people.DEFAULT_ORGANISER
     room: RoomRules = NO_RULES  # how its waiting room is run
+    line_up: tuple[str, ...] = ()  # who performs, in order
+    links: tuple[EventLink, ...] = ()
     transfers_allowed: bool = True  # fans may transfer tickets to other people
     rotating_codes: bool = False  # tickets show a code that changes every 30 seconds
     presale_starts_at_us: int = 0  # from then until the sale starts, only people with a code may buy; 0: no presale
@@ -212,9 +226,25 @@ def check_event(event: Event, plan: Plan) -> Event:
             f"withheld seats {outside[:MAX_SEATS_NAMED]} are not in plan {plan.name!r}", param="withheld"
         )
     check_rules(event.room)
+    _check_words(event)
     _check_prices(event, plan)
     check_options(event.ticket_types, event.add_ons, event.discounts, event.limits, plan.tiers)
     return event
+
+
+def _check_words(event: Event) -> None:
+    if len(event.line_up) > MAX_LINE_UP or any(not 0 < len(name.strip()) <= MAX_LINE_CHARS for name in event.line_up):
+        raise InvalidInput(
+            f"a line-up has at most {MAX_LINE_UP} names of 1 to {MAX_LINE_CHARS} characters", param="line_up"
+        )
+    for link in event.links:
+        parts = urlsplit(link.url) if link.url.isascii() and link.url.isprintable() else None
+        if parts is None or parts.scheme not in ("https", "http") or not parts.hostname or " " in link.url:
+            raise InvalidInput(f"{link.url[:60]!r} is not a link; it begins with https://", param="links")
+    if len(event.links) > MAX_LINKS or any(
+        len(link.url) > 500 or len(link.name) > MAX_LINE_CHARS for link in event.links
+    ):
+        raise InvalidInput(f"an event has at most {MAX_LINKS} links of up to 500 characters", param="links")
 
 
 def _check_prices(event: Event, plan: Plan) -> None:

@@ -28,6 +28,12 @@ class HoldExtended(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
     expires_at_us: int = 0
 
 
+class HoldChanged(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The fan chose other seats: `seats` are those held now, `left` those that are free again."""
+
+    left: tuple[int, ...] = ()
+
+
 class HoldReleased(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
     """The fan gave the seats back."""
 
@@ -194,6 +200,7 @@ class EventCompleted(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
 Fact: TypeAlias = (
     HoldPlaced
     | HoldExtended
+    | HoldChanged
     | HoldReleased
     | HoldExpired
     | PaymentBegun

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from frontrow.boxoffice.model.bookings import BookingState
+from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.seats import CapReached
 from frontrow.core.errors import InvalidInput, Refused
 
@@ -70,6 +70,13 @@ class PlacedHold(msgspec.Struct, frozen=True, gc=False):
     state: BookingState = BookingState.HELD
     repeated: bool = False
     ended: tuple["ExpiredHold", ...] = ()  # expired holds of others that this one ended
+
+
+class ChangedHold(msgspec.Struct, frozen=True):
+    """A hold after its fan chose other seats, and the seats that it left."""
+
+    booking: Booking
+    left: tuple[int, ...] = ()
 
 
 class ExpiredHold(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ from frontrow.boxoffice.model.event_changes import (
 )
 from frontrow.boxoffice.model.events import (
     Event,
+    EventLink,
     EventMove,
     EventNotFound,
     EventStatus,
@@ -75,6 +76,8 @@ class EventEdit(msgspec.Struct, frozen=True, kw_only=True):
     rotating_codes: bool | None = None
     reentry: bool | None = None
     transfers_allowed: bool | None = None
+    line_up: tuple[str, ...] | None = None
+    links: tuple[EventLink, ...] | None = None
     tax_basis_points: int | None = None  # SELLERS_TAX: the seller's own rate
     presale_starts_at_us: int | None = None  # 0: no presale
     ticket_types: tuple[TicketType, ...] | None = None

@@ -11,11 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from frontrow.boxoffice.model.booking_choices import type_names
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.csv_cells import amount_cell, to_csv
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.messages import NOBODY, Buyer
 from frontrow.boxoffice.model.payments import Payment, PaymentState, Refund, RefundState
+from frontrow.boxoffice.model.prices import LineKind, decode_lines
 from frontrow.boxoffice.model.tickets import Ticket
 from frontrow.boxoffice.organising.workbooks import WorkbookFile
 from frontrow.boxoffice.ports.ledger import TicketBook
@@ -36,9 +38,11 @@ HEADERS: Final = {
         "created_at",
         "confirmed_at",
         "name",
+        "extras",
+        "discount_code",
     ),
-    "tickets": ("ticket", "booking", "seat", "state", "issued_at", "scanned_at"),
-    "attendees": ("email", "seat", "booking", "ticket", "scanned_at", "name"),
+    "tickets": ("ticket", "booking", "seat", "state", "issued_at", "scanned_at", "type"),
+    "attendees": ("email", "seat", "booking", "ticket", "scanned_at", "name", "type"),
     "revenue": (
         "booking",
         "confirmed_at",
@@ -99,23 +103,27 @@ class Exports:
         before = 0
         for _ in range(MAX_PAGES):
             page = await self._ledger.organiser.event_bookings(event.id, "", before, PAGE)
-            yield await self._rows(kind, page, names)
+            yield await self._rows(kind, event, page, names)
             if len(page) < PAGE:
                 return
             before = page[-1].fence
 
-    async def _rows(self, kind: str, page: Sequence[Booking], names: Sequence[str]) -> Rows:
+    async def _rows(self, kind: str, event: Event, page: Sequence[Booking], names: Sequence[str]) -> Rows:
         if kind == "revenue":
             return await self._revenue(page)
         buyers = await self._ledger.organiser.buyers_of([one.fan for one in page]) if kind != "tickets" else {}
         if kind == "bookings":
-            return [_booking(one, buyers, names) for one in page]
+            return [_booking(one, buyers, names, event) for one in page]
         bought = [one for one in page if one.confirmed_at_us]  # including what was returned or cancelled since
         tickets = await asyncio.gather(*(self._ledger.tickets.tickets_of(one.id) for one in bought))
         pairs = [(one, ticket) for one, some in zip(bought, tickets, strict=True) for ticket in some]
         if kind == "tickets":
-            return [_ticket(ticket, names) for _, ticket in pairs]
-        return [_attendee(one, ticket, buyers, names) for one, ticket in pairs if ticket.state == "valid"]
+            return [(*_ticket(ticket, names), _type(event, one, ticket)) for one, ticket in pairs]
+        return [
+            (*_attendee(one, ticket, buyers, names), _type(event, one, ticket))
+            for one, ticket in pairs
+            if ticket.state == "valid"
+        ]
 
     async def _revenue(self, page: Sequence[Booking]) -> Rows:
         """One row per booking that was sold or paid, including refunded ones."""
@@ -132,8 +140,13 @@ def checked_kind(kind: str) -> str:
     return kind
 
 
-def _booking(one: Booking, buyers: Mapping[str, Buyer], names: Sequence[str]) -> tuple[Any, ...]:
+def _type(event: Event, one: Booking, ticket: Ticket) -> str:
+    return type_names(event, one.price_lines, [ticket.seat_index]).get(ticket.seat_index, "")
+
+
+def _booking(one: Booking, buyers: Mapping[str, Buyer], names: Sequence[str], event: Event) -> tuple[Any, ...]:
     seats, buyer = " ".join(names[seat] for seat in one.seats), buyers.get(one.fan, NOBODY)
+    lines = decode_lines(one.price_lines) if event.add_ons or event.discounts else ()
     return (
         one.id,
         one.state.value,
@@ -144,6 +157,8 @@ def _booking(one: Booking, buyers: Mapping[str, Buyer], names: Sequence[str]) ->
         _time(one.created_at_us),
         _time(one.confirmed_at_us),
         buyer.name,
+        ", ".join(f"{line.quantity} {line.name}" for line in lines if line.kind is LineKind.ADD_ON),
+        next((line.name for line in lines if line.kind is LineKind.DISCOUNT), ""),
     )
 
 

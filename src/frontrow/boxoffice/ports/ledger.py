@@ -15,7 +15,7 @@ from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.event_search import EventSearch
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.facts import OutboxFact
-from frontrow.boxoffice.model.holds import ActiveSeat, ExpiredHold, NewHold, PlacedHold
+from frontrow.boxoffice.model.holds import ActiveSeat, ChangedHold, ExpiredHold, NewHold, PlacedHold
 from frontrow.boxoffice.model.tickets import DuplicateScan, NewTicket, Scan, Ticket
 from frontrow.boxoffice.model.venues import Plan, Venue
 
@@ -42,6 +42,15 @@ class Ledger(Protocol):
 
     def place_hold_soon(self, hold: NewHold) -> "Future[PlacedHold]":
         """`place_hold` without a task: returns a future. Invalid input raises here."""
+        ...
+
+    async def change_hold(self, hold: NewHold, fence: int) -> ChangedHold:
+        """Give a live hold other seats: those in both choices are kept, new ones taken, the others free; or nothing.
+
+        `hold.booking_id` names the hold; its end does not move. `SeatsTaken` names exactly the seats that others have.
+        `CapExceeded` as in `place_hold`. `HoldEnded` after its end, `MoveRefused` while it is being paid or after,
+        `StaleFence`, `BookingNotFound` (also for another fan's). The seats it already has are no change.
+        """
         ...
 
     async def extend_hold(self, booking_id: str, fence: int, now_us: int, expires_at_us: int) -> Booking:

@@ -5,9 +5,11 @@ same ticket.
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final, Protocol
 
-from frontrow.boxoffice.model.bookings import BookingNotFound
+from frontrow.boxoffice.model.booking_choices import type_names
+from frontrow.boxoffice.model.bookings import Booking, BookingNotFound
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.ticket_transfers import Transfer
 from frontrow.boxoffice.model.tickets import Ticket, TicketNotFound, TicketState
@@ -39,6 +41,8 @@ class DeskLedger(Protocol):
     @property
     def tickets(self) -> TicketBook: ...
 
+    async def booking(self, booking_id: str) -> Booking | None: ...
+
 
 class TicketDesk:
     """Renders tickets for their holders and bundles for gates."""
@@ -64,7 +68,16 @@ class TicketDesk:
         seats = await self.seat_names(event)
         buyer = await self._ledger.tickets.name_of_buyer(booking_id) if transfer is None else ""
         name = buyer if transfer is None else transfer.name
-        return [_sheet(ticket, event, venue, seat_name(seats, ticket.seat_index), name) for ticket in tickets]
+        types = await self._type_names(event, booking_id, [ticket.seat_index for ticket in tickets])
+        return [
+            _sheet(ticket, event, venue, seat_name(seats, ticket.seat_index), name, types.get(ticket.seat_index, ""))
+            for ticket in tickets
+        ]
+
+    async def _type_names(self, event: Event, booking_id: str, seats: Sequence[int]) -> dict[int, str]:
+        """The names of the ticket types, read only for an event that has types."""
+        booking = await self._ledger.booking(booking_id) if event.ticket_types else None
+        return type_names(event, booking.price_lines, seats) if booking is not None else {}
 
     async def pdf(self, booking_id: str, *, locale: str = "en", transfer: Transfer | None = None) -> bytes:
         return await self._drawings.draw(await self._need_sheets(booking_id, transfer), locale, Urgency.SOMEBODY_WAITS)
@@ -155,7 +168,7 @@ class TicketDesk:
         return plan.seat_ids
 
 
-def _sheet(ticket: Ticket, event: Event, venue: Venue | None, seat: str, name: str) -> Sheet:
+def _sheet(ticket: Ticket, event: Event, venue: Venue | None, seat: str, name: str, type_name: str) -> Sheet:
     return Sheet(
         ticket_id=ticket.id,
         code=ticket.code,
@@ -172,4 +185,5 @@ def _sheet(ticket: Ticket, event: Event, venue: Venue | None, seat: str, name: s
         rotating=read_code(ticket.code).rotating,
         name=name,
         scanned_at_us=ticket.scanned_at_us,
+        type_name=type_name,
     )

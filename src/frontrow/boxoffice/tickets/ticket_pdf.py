@@ -65,6 +65,7 @@ def _texts(sheet: Sheet, language: str) -> _Texts:
         words["when"]: when.strip("\u2068\u2069"),
         words["where"]: sheet.place,
         words["name"]: sheet.name,
+        words["ticket_type"]: sheet.type_name,
         words["ticket"]: sheet.ticket_id,
     }
     foot = words["code_in_browser"] if sheet.rotating else words["valid_once"]

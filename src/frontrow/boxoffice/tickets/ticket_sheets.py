@@ -29,6 +29,7 @@ class Sheet:
     rotating: bool = False
     name: str = ""  # of the buyer
     scanned_at_us: int | None = None  # when it was admitted at the door
+    type_name: str = ""  # of the ticket type, such as Child
 
     @property
     def place(self) -> str:

@@ -39,6 +39,7 @@ EVERY_S: Final = 5.0
 LONGEST_PAUSE_S: Final = 30.0
 FRONT: Final = (-1, 0)
 FREEING: Final = (
+    facts.HoldChanged,
     facts.HoldExpired,
     facts.HoldReleased,
     facts.PaymentDeclined,

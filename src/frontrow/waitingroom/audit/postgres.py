@@ -48,7 +48,8 @@ class PostgresDatabase:
     async def query(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
         try:
             pool = await self._connect()
-            async with pool.acquire(timeout=2 * self._timeout_s) as connection:
+            # In a transaction: behind PgBouncer the next statement may run on another connection of the server.
+            async with pool.acquire(timeout=2 * self._timeout_s) as connection, connection.transaction():
                 return [tuple(row) for row in await connection.fetch(_number_values(statement), *values)]
         except _FAILURES as error:
             raise Unavailable(f"the room's audit did not answer: {error}", retry_after_s=1) from error

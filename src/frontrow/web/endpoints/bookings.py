@@ -20,8 +20,9 @@ from frontrow.boxoffice.checkout.checkout import CheckoutState
 from frontrow.boxoffice.checkout.priority import NoPriority, check_priority
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.person_names import MAX_NAME_CHARS
+from frontrow.boxoffice.model.seats import MAX_SEATS_PER_REQUEST
 from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import FrontrowError
+from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.core.guest_identity import is_reserved
 from frontrow.web.api.access import Caller, identified, need_visit, own_booking
 from frontrow.web.api.booking_bodies import BookingView, booking_view, declined, read_booking_view
@@ -37,6 +38,7 @@ from frontrow.web.endpoints.messages import (
 )
 from frontrow.web.endpoints.room_bodies import check_size, decode_body
 from frontrow.web.endpoints.room_context import Result
+from frontrow.web.endpoints.seats import BestWish, SeatName
 from frontrow.web.platform.platform import Platform
 
 OWN_ONLY: Final = b"cache-control: private, no-cache\r\n"
@@ -62,10 +64,12 @@ class PayBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ExtendBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Asks for a later end. `fence`, if given, must be the hold's."""
+    """Asks for a later end, or for other seats instead of those held. `fence`, if given, must be the hold's."""
 
-    extend: Annotated[bool, msgspec.Meta(description="must be true", examples=[True])]
+    extend: Annotated[bool, msgspec.Meta(description="true for a later end", examples=[True])] | None = None
     fence: Fence | None = None
+    seats: Annotated[list[SeatName], msgspec.Meta(max_length=MAX_SEATS_PER_REQUEST)] = []
+    best: BestWish | None = None
 
 
 _decode_pay = msgspec.json.Decoder(PayBody).decode
@@ -151,12 +155,18 @@ async def pay(platform: Platform, caller: Caller, booking_id: str, request: Endp
 async def extend_hold(
     platform: Platform, caller: Caller, booking_id: str, request: EndpointRequest
 ) -> EndpointResponse:
-    """PATCH hold: extend it, within the event's bound."""
+    """PATCH hold: extend it, within the event's bound, or choose other seats."""
     body = decode_body(_decode_extend, request.body)
+    if sum((body.extend is not None, bool(body.seats), body.best is not None)) != 1:
+        raise InvalidInput("ask for one change: `extend`, `seats` or `best`", param="extend")
     booking = await own_booking(platform, caller, booking_id)
     visit = need_visit(platform, caller, booking, body.fence)
+    purchases = platform.box_office.purchases
     if body.extend:
-        booking = await platform.box_office.purchases.extend(booking, visit)
+        booking = await purchases.extend(booking, visit)
+    elif body.extend is None:
+        await purchases.change(booking, visit, body.seats, body.best.wish() if body.best else None)
+        booking = await own_booking(platform, caller, booking_id)
     return await _shown(platform, booking)
 
 

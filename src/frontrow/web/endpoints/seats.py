@@ -12,6 +12,7 @@ from typing import Annotated
 
 import msgspec
 
+from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.model.hold_values import Hold, ShopPass
 from frontrow.boxoffice.model.holds import SeatsTaken
@@ -71,12 +72,16 @@ class BestWish(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class HoldBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Either the seats, or what the best seats should be like."""
+    """Either the seats, or what the best seats should be like.
+
+    `replace`: instead of the seats that this visitor holds already, in one step. If that is refused, they keep those.
+    """
 
     seats: Annotated[
         list[SeatName], msgspec.Meta(max_length=MAX_SEATS_PER_REQUEST, examples=[["S-A-14", "S-A-15"]])
     ] = []
     best: BestWish | None = None
+    replace: bool = False
 
 
 class HoldView(msgspec.Struct):
@@ -107,7 +112,9 @@ class ShopEndpoints:
         entry: DoorLimits,
         passes: Passes,
         token_of: Callable[[str], str],
+        purchases: Purchases,
     ) -> None:
+        self._purchases = purchases
         self._holds, self._feeds, self.streams, self._entry, self._passes = holds, feeds, streams, entry, passes
         self._token_of = token_of
         self._ready: dict[SeatsTaken, EndpointResponse] = {}  # encoded answers to attempts on taken seats
@@ -135,7 +142,10 @@ class ShopEndpoints:
 
     async def _hold(self, event_id: str, shop_pass: ShopPass, body: HoldBody, key: str | None) -> EndpointResponse:
         try:
-            if body.best is not None:
+            if body.replace:
+                wish = body.best.wish() if body.best is not None else None
+                hold = await self._purchases.place_or_change(event_id, shop_pass, body.seats, wish)
+            elif body.best is not None:
                 hold = await self._holds.place_best(event_id, shop_pass, body.best.wish(), idempotency_key=key)
             else:
                 hold = await self._holds.place(event_id, shop_pass, body.seats, idempotency_key=key)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from frontrow.boxoffice.catalogue.event_listing import EventAvailability
+from frontrow.boxoffice.model.booking_choices import PricedType, priced_types
 from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
 from frontrow.boxoffice.model.prices import PriceList, cheapest_minor
 from frontrow.boxoffice.model.venues import Plan, Section, Venue
@@ -52,6 +53,11 @@ class Shown:
     @property
     def from_minor(self) -> int | None:
         return cheapest_minor(self.event)
+
+    @property
+    def ticket_types(self) -> list[PricedType]:
+        """Its ticket types with their prices; none before there are prices."""
+        return priced_types(self.event) if self.event.tiers else []
 
     @property
     def prices(self) -> PriceList:

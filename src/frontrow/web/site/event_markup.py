@@ -69,6 +69,8 @@ def make_markup(one: Shown, site: str) -> EventMarkup:
         "eventAttendanceMode": f"{SCHEMA}/OfflineEventAttendanceMode",
         "offers": _offers(one, url),
     }
+    if event.line_up:
+        about["performer"] = [{"@type": "PerformingGroup", "name": name} for name in event.line_up]
     if event.ends_at_us:
         about["endDate"] = local_time(event.ends_at_us, one.zone).isoformat()
     if one.venue is not None:

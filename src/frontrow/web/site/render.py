@@ -21,6 +21,7 @@ from frontrow.web.endpoints.cookies import LANGUAGE_COOKIES
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.assets import site_assets, theme_asset
 from frontrow.web.site.languages import LANGUAGES, Words, best_language, load_all, words_of
+from frontrow.web.site.markdown import as_html
 from frontrow.web.site.posters import poster_svg
 from frontrow.web.site.security_headers import PLAIN, PagePolicy
 
@@ -42,7 +43,13 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.globals |= {"poster": poster_svg, "asset": site_assets().url, "languages": LANGUAGES, "json": as_json}
+    templates.globals |= {
+        "markdown": as_html,
+        "poster": poster_svg,
+        "asset": site_assets().url,
+        "languages": LANGUAGES,
+        "json": as_json,
+    }
     return templates
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.web.endpoints.event_details import EventViews
@@ -21,6 +22,7 @@ class LiveSeats:
         self,
         room: RoomEndpoints,
         holds: HoldService,
+        purchases: Purchases,
         feeds: dict[str, MapFeed],
         passes: Passes,
         views: EventViews,
@@ -32,7 +34,7 @@ class LiveSeats:
         self.passes, self._max_streams, self._caps = passes, max_streams, caps
         self._streams: dict[str, SeatStreams] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self.shop = ShopEndpoints(holds, feeds, self._streams, room.entry, passes, token_of)
+        self.shop = ShopEndpoints(holds, feeds, self._streams, room.entry, passes, token_of, purchases)
         self.table = HotTable(room, self.shop, views, is_ruled)
 
     def opened(self, event_id: str, feed: MapFeed | None) -> None:

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.boxoffice.adapters.ledger.schema import known_versions, newest_version, schema_version
 from frontrow.core.errors import ConfigError, Refused, Unavailable
-from frontrow.core.postgres_url import ask_for_primary
+from frontrow.core.postgres_url import ask_for_primary, check_direct
 
 PAGES_PER_STEP: Final = 1_000
 PAUSE_S: Final = 0.005
@@ -27,6 +27,7 @@ TIMEOUT_S: Final = 6 * 3600
 
 def backup(url: str, target: Path) -> int:
     """Write the ledger at `url` to the file `target`. Returns its size in bytes."""
+    check_direct(url, "a backup")
     if target.exists():
         raise Refused(f"{target} already exists; backups are never overwritten")
     if not is_postgres(url) and not sqlite_path(url).exists():
@@ -51,6 +52,7 @@ def restore(source: Path, url: str, *, force: bool = False) -> str:
 
     Returns its schema version. Nobody may be using the ledger.
     """
+    check_direct(url, "a restore")
     if not source.exists():
         raise ConfigError(f"there is no backup {source}")
     with source.open("rb") as file:

@@ -79,9 +79,10 @@ def _of_sqlite(path: Path) -> str:
 async def _of_postgres(url: str) -> str:
     connection = await connect(url, command_timeout=READ_TIMEOUT_S)
     try:
-        if await connection.fetchval("SELECT to_regclass('alembic_version')") is None:
-            return ""
-        return str(await connection.fetchval(QUERY) or "")
+        async with connection.transaction():
+            if await connection.fetchval("SELECT to_regclass('alembic_version')") is None:
+                return ""
+            return str(await connection.fetchval(QUERY) or "")
     finally:
         await connection.close()
 
@@ -106,6 +107,7 @@ def _served(url: str) -> set[str]:
 async def _served_by_postgres(url: str) -> set[str]:
     connection = await connect(url, command_timeout=READ_TIMEOUT_S)
     try:
-        return {str(row[0]) for row in await connection.fetch(SERVED)}
+        async with connection.transaction():
+            return {str(row[0]) for row in await connection.fetch(SERVED)}
     finally:
         await connection.close()

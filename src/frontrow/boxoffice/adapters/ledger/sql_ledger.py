@@ -36,10 +36,11 @@ from frontrow.boxoffice.adapters.ledger.engine.group_commit import (
 )
 from frontrow.boxoffice.adapters.ledger.programs.booking_choices import confirm_free, reprice
 from frontrow.boxoffice.adapters.ledger.programs.bookings import ExpireHolds, MakeMove, Program, booking_of
+from frontrow.boxoffice.adapters.ledger.programs.hold_changes import change_hold
 from frontrow.boxoffice.model.booking_choices import Reprice
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, StaleFence
 from frontrow.boxoffice.model.facts import Fact, OutboxFact
-from frontrow.boxoffice.model.holds import ActiveSeat, ExpiredHold, NewHold, PlacedHold
+from frontrow.boxoffice.model.holds import ActiveSeat, ChangedHold, ExpiredHold, NewHold, PlacedHold
 from frontrow.boxoffice.model.tickets import NewTicket
 from frontrow.boxoffice.ports.ledger import Catalogue, Ledger, TicketBook
 from frontrow.boxoffice.ports.messages import MessageBook
@@ -119,6 +120,11 @@ class SqlLedger:
     def place_hold_soon(self, hold: NewHold) -> "asyncio.Future[PlacedHold]":
         hold.check()
         return self.line.submit(hold)
+
+    async def change_hold(self, hold: NewHold, fence: int) -> ChangedHold:
+        hold.check()
+        ran = RunProgram(lambda facts: change_hold(hold, fence, facts), hold.now_us, holds=(hold,))
+        return cast(ChangedHold, await self.line.submit(ran))
 
     async def extend_hold(self, booking_id: str, fence: int, now_us: int, expires_at_us: int) -> Booking:
         return await self._move(Move.EXTEND, booking_id, fence, now_us, expires_at_us)

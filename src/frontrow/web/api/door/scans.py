@@ -12,6 +12,7 @@ from litestar import Request, Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
+from frontrow.boxoffice.model.booking_choices import type_names
 from frontrow.boxoffice.model.event_changes import tag_of
 from frontrow.boxoffice.model.events import Event, EventNotFound
 from frontrow.boxoffice.model.tickets import (
@@ -87,6 +88,7 @@ class ScanView(msgspec.Struct):
     scan: str = ""
     other: OtherEventView | None = None
     again: bool = False
+    type: Annotated[str, msgspec.Meta(description="the ticket type, if the event has types", examples=["Child"])] = ""
 
 
 class OfflineScan(msgspec.Struct, forbid_unknown_fields=True):
@@ -210,6 +212,9 @@ async def admit_ticket(platform: Platform, event: Event, kept: Ticket, gate: str
         return _scanned(DoorVerdict.ALREADY_IN, kept.id, seat, before[-1] if event.reentry else before[0])
     view = _scanned(DoorVerdict.WELCOME, kept.id, seat, scan=scan.id)
     view.again = kept.left_at_us is not None
+    if event.ticket_types:
+        booking = await platform.ledger.booking(kept.booking_id)
+        view.type = type_names(event, booking.price_lines if booking else "", [kept.seat_index])[kept.seat_index]
     return view
 
 

@@ -37,7 +37,7 @@ async def place_hold(request: Request[Any, Any, Any], event_id: FromPath[str], p
 @patch(
     "/v1/bookings/{booking_id:str}/hold",
     operation_id="extend_hold",
-    summary="Extend a hold, within the event's limit",
+    summary="Extend a hold, within the event's limit, or choose other seats for it",
     opt=own_checks(
         Access.OWNER,
         body=ExtendBody,

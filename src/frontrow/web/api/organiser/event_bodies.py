@@ -5,7 +5,18 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from frontrow.boxoffice.model.events import MAX_CARD_TRIES, Event, Fee, FeesShown, PriceTier, RefundPolicy
+from frontrow.boxoffice.model.events import (
+    MAX_CARD_TRIES,
+    MAX_LINE_CHARS,
+    MAX_LINE_UP,
+    MAX_LINKS,
+    Event,
+    EventLink,
+    Fee,
+    FeesShown,
+    PriceTier,
+    RefundPolicy,
+)
 from frontrow.boxoffice.model.room_rules import Lane, RoomRules
 from frontrow.boxoffice.model.taxes import MAX_TAX_BASIS_POINTS
 from frontrow.boxoffice.model.venues import Plan
@@ -113,6 +124,16 @@ Tiers = Annotated[list[TierGiven], msgspec.Meta(max_length=32)]
 Fees = Annotated[list[FeeGiven], msgspec.Meta(max_length=10)]
 
 
+Line = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_LINE_CHARS)]
+
+
+class LinkGiven(msgspec.Struct, forbid_unknown_fields=True):
+    """A page elsewhere about the event. Without a name its address is shown."""
+
+    url: Annotated[str, msgspec.Meta(min_length=8, max_length=500, examples=["https://example.org/band"])]
+    name: Annotated[str, msgspec.Meta(max_length=MAX_LINE_CHARS)] = ""
+
+
 class EventChange(msgspec.Struct, forbid_unknown_fields=True):
     """Fields that are left out stay. Venue, currency and rotating codes are fixed once the event is published.
 
@@ -139,6 +160,8 @@ class EventChange(msgspec.Struct, forbid_unknown_fields=True):
     rotating_codes: bool | None = None
     reentry: bool | None = None
     transfers_allowed: bool | None = None
+    line_up: Annotated[list[Line], msgspec.Meta(max_length=MAX_LINE_UP)] | None = None
+    links: Annotated[list[LinkGiven], msgspec.Meta(max_length=MAX_LINKS)] | None = None
     tax_basis_points: TaxPoints | None = None
     presale_starts_at: Moment | msgspec.UnsetType | None = msgspec.UNSET
     card_tries: CardTries | None = None
@@ -211,6 +234,8 @@ class OwnEventView(OwnEventSummary):
     add_ons: list[AddOnGiven] = []
     discounts: list[DiscountView] = []
     limits: list[SharedLimitGiven] = []
+    line_up: list[str] = []
+    links: list[LinkGiven] = []
 
 
 class OwnEventPage(msgspec.Struct):
@@ -249,6 +274,8 @@ def edit_of(given: EventChange, currency: str) -> EventEdit:
         rotating_codes=given.rotating_codes,
         reentry=given.reentry,
         transfers_allowed=given.transfers_allowed,
+        line_up=None if given.line_up is None else tuple(given.line_up),
+        links=None if given.links is None else tuple(EventLink(one.url, one.name) for one in given.links),
         presale_starts_at_us=_presale_of(given.presale_starts_at),
         card_tries=given.card_tries,
         ticket_types=types_of(given.ticket_types),
@@ -332,4 +359,6 @@ def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventVie
         add_on_views(event),
         discount_views(event),
         limit_views(event),
+        list(event.line_up),
+        [LinkGiven(one.url, one.name) for one in event.links],
     )

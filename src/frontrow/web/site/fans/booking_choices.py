@@ -17,6 +17,7 @@ from frontrow.web.api.access import Access, client_ip, need_visit, own_booking
 from frontrow.web.api.fans.booking_choices import choose_for
 from frontrow.web.site.cookies import Ready
 from frontrow.web.site.fans.checkout import keep_contact_of, outcome_page, page_again
+from frontrow.web.site.fans.choice_form import say_none_left
 from frontrow.web.site.languages import N_, Words
 from frontrow.web.site.render import words_for
 from frontrow.web.site.routes import Form, FromForm, action, go_to
@@ -31,8 +32,6 @@ CODE_ANSWERS: Final = {
     "not_for_these_seats": N_("This code is not valid for these seats."),
 }
 TOO_MANY: Final = N_("Too many tries. Please wait a few minutes.")
-ONLY_LEFT: Final = N_("{name}: only {n} left.")
-NONE_LEFT: Final = N_("{name}: none left.")
 AT_LEAST: Final = N_("{name}: at least {n} per booking.")
 AT_MOST: Final = N_("{name}: at most {n} per booking.")
 NOT_POSSIBLE: Final = N_("This choice is not possible.")
@@ -83,9 +82,7 @@ def _read(form: Form, booking: Booking) -> BookingChoice:
 
 def _say(words: Words, refused: Refused | InvalidInput) -> str:
     if isinstance(refused, NoneLeft):
-        return (
-            words(ONLY_LEFT, name=refused.name, n=refused.left) if refused.left else words(NONE_LEFT, name=refused.name)
-        )
+        return say_none_left(words, refused)
     name = refused.about.get("name")
     for key, text in (("least", AT_LEAST), ("most", AT_MOST)):
         if name and key in refused.about:

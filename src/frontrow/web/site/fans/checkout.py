@@ -12,6 +12,7 @@ from litestar.params import FromPath
 
 from frontrow.boxoffice.checkout.checkout import CheckoutResult, CheckoutState
 from frontrow.boxoffice.checkout.purchases import MAX_HOLD_FACTOR
+from frontrow.boxoffice.model.booking_choices import NoneLeft
 from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded
 from frontrow.boxoffice.model.email_addresses import is_email
 from frontrow.boxoffice.model.hold_values import ShopPass
@@ -26,7 +27,7 @@ from frontrow.web.endpoints.json_values import time_text
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookies import Ready, keep_visit, ready_of, remember_booking
 from frontrow.web.site.event_display import seat_parts, shown
-from frontrow.web.site.fans.choice_form import ChoiceForm, choice_form
+from frontrow.web.site.fans.choice_form import ChoiceForm, choice_form, say_none_left
 from frontrow.web.site.fans.demo_cards import SHOWN, method_of
 from frontrow.web.site.languages import N_, Words
 from frontrow.web.site.render import render, words_for
@@ -290,6 +291,8 @@ async def pay(
         visit = need_visit(platform, caller, booking)
     except Unauthorised:
         return await outcome_page(request, platform, booking, "visit_over", 401)
+    if form.one("seats", 8_000) not in ("", ",".join(map(str, booking.seats))):  # changed in another tab meanwhile
+        return go_to(f"/checkout/{booking.id}")
     filled = Ready(form.one("name", 120), form.one("email", 254))
     proven = await platform.people.fans.proven_address(booking.fan)
     free = booking.amount_minor == 0
@@ -304,6 +307,9 @@ async def pay(
         outcome = await platform.box_office.purchases.pay(booking, visit, chosen)
     except HoldEnded:
         return await outcome_page(request, platform, booking, "expired", 410)
+    except NoneLeft as refused:  # a shared limit was reached meanwhile: the seats are still held
+        told = (say_none_left(words_for(request), refused), "", "")
+        return await page_again(request, platform, caller, booking, filled, told)
     if outcome.state is CheckoutState.DECLINED:
         return await outcome_page(request, platform, outcome.booking, "declined", 402)
     if outcome.state is CheckoutState.CONFIRMED:

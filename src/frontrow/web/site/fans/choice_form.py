@@ -1,14 +1,26 @@
 """The form of the choice at checkout, ready for its template."""
 
 from dataclasses import dataclass
+from typing import Final
 
-from frontrow.boxoffice.model.booking_choices import BookingChoice, PricedType, choice_of, offers_choices, priced_types
+from frontrow.boxoffice.model.booking_choices import (
+    BookingChoice,
+    NoneLeft,
+    PricedType,
+    choice_of,
+    offers_choices,
+    priced_types,
+)
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.prices import decode_lines
 from frontrow.boxoffice.model.sale_options import AddOn
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.web.site.event_display import seat_parts
+from frontrow.web.site.languages import N_, Words
+
+ONLY_LEFT: Final = N_("{name}: only {n} left.")
+NONE_LEFT: Final = N_("{name}: none left.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +68,10 @@ def choice_form(event: Event, plan: Plan, booking: Booking) -> ChoiceForm | None
         chosen.code,
         code_works=bool(chosen.code),
     )
+
+
+def say_none_left(words: Words, refused: NoneLeft) -> str:
+    """What a fan is told when a stock or a limit is reached."""
+    if refused.left:
+        return words(ONLY_LEFT, name=refused.name, n=refused.left)
+    return words(NONE_LEFT, name=refused.name)

@@ -6,13 +6,16 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
+from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.prices import TierPrice
 from frontrow.boxoffice.model.seats import Wish
 from frontrow.boxoffice.model.venues import Plan, SeatFlag, Section, SectionKind
+from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Caller
+from frontrow.web.endpoints.json_values import time_text
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import Shown, section_of, shown, shown_event
 from frontrow.web.site.languages import N_
@@ -51,27 +54,27 @@ def pass_for(platform: Platform, caller: Caller, event_id: str) -> ShopPass | No
 async def seats(request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
     """The map and the list; without a pass, a redirect to the waiting room."""
     event = await shown_event(platform, event_id)
-    if pass_for(platform, caller, event_id) is None:
+    visit = pass_for(platform, caller, event_id)
+    if visit is None:
         return go_to(f"/v1/events/{event_id}/room/")
     if event.id not in platform.box_office.openings:
         return go_to(f"/events/{event_id}")
-    return await _seats_page(request, platform, event_id, request.query_params.get("section", ""))
+    return await _seats_page(request, platform, visit, request.query_params.get("section", ""))
 
 
 @action("/events/{event_id:str}/hold", "hold")
 async def hold(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Hold the seats selected in the list, or the best that match."""
+    """Hold the seats selected in the list, or the best that match, instead of those held already."""
     event = await shown_event(platform, event_id)
     visit = pass_for(platform, caller, event_id)
     if visit is None:
         return go_to(f"/v1/events/{event_id}/room/")
     wanted = form.all("seat")[:100]
+    wish = None
     try:
-        if wanted:
-            hold = await platform.box_office.holds.place(event.id, visit, wanted)
-        else:
+        if not wanted:
             dearest = form.number("max_price_minor", 0, 2**53 - 1, -1)
             section = form.one("section", 40)
             wish = Wish(
@@ -84,24 +87,26 @@ async def hold(
                 bool(form.one("standing")),
                 bool(form.one("apart_ok")),
             )
-            hold = await platform.box_office.holds.place_best(event.id, visit, wish)
+        hold = await platform.box_office.purchases.place_or_change(event.id, visit, wanted, wish)
     except FrontrowError as error:
         section = form.one("section", 40)
-        return await _seats_page(request, platform, event_id, section, error=error, wanted=wanted)
+        return await _seats_page(request, platform, visit, section, error=error, wanted=wanted)
     return go_to(f"/checkout/{hold.booking_id}")
 
 
 async def _seats_page(
     request: Asked,
     platform: Platform,
-    event_id: str,
+    visit: ShopPass,
     section_id: str,
     *,
     error: FrontrowError | None = None,
     wanted: list[str] | None = None,
 ) -> Response[bytes]:
+    event_id = visit.event_id
     event = await shown_event(platform, event_id)
     one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
+    held = _held(platform, await platform.box_office.purchases.held_by(event_id, visit.fan))
     plan = platform.box_office.sales.get(event_id).plan
     feed = platform.box_office.feeds[event_id]
     feed.use()
@@ -123,9 +128,26 @@ async def _seats_page(
         refusal=REFUSALS.get(error.code, REFUSED) if error else "",
         states=STATES,
         instead=_instead(plan, states, wanted or []) if error is not None and error.code == "seats_taken" else [],
-        page_data=_page_data(platform, one),
+        page_data={**_page_data(platform, one), "held": held},
+        held=held,
         max_best=min(MAX_BEST, event.max_per_person),
     )
+
+
+def _held(platform: Platform, booking: Booking | None) -> dict[str, Any] | None:
+    """The seats that the visitor holds already, and until when."""
+    if booking is None:
+        return None
+    sale = platform.box_office.sales.get(booking.event_id)
+    left_s = max(0, -(-(booking.hold_expires_at_us - platform.clock()) // US_PER_S))
+    return {
+        "booking": booking.id,
+        "seats": [sale.plan.seat_ids[seat] for seat in booking.seats],
+        "until": time_text(booking.hold_expires_at_us),
+        "left_s": left_s,
+        "total_s": max(left_s, sale.event.hold_ttl_s),
+        "amount_minor": booking.amount_minor,
+    }
 
 
 def _page_data(platform: Platform, one: Shown) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from frontrow.boxoffice.model.events import (
     MAX_CARD_TRIES,
     MAX_PER_PERSON,
     Event,
+    EventLink,
     EventStatus,
     Fee,
     FeesShown,
@@ -26,6 +27,7 @@ MOST_FEES: Final = 6
 MOST_HOLD_MIN: Final = 60
 MOST_REFUND_H: Final = 24 * 365
 MAX_SEATS_CHARS: Final = 60_000
+MAX_LINES_CHARS: Final = 8_000
 Values = dict[str, str]
 
 
@@ -33,6 +35,8 @@ def details(event: Event, plan: Plan, zone: str) -> Values:
     return {
         "name": event.name,
         "description": event.description,
+        "line_up": "\n".join(event.line_up),
+        "links": "\n".join(f"{link.url} {link.name}".strip() for link in event.links),
         "starts": local_text(event.starts_at_us, zone),
         "ends": local_text(event.ends_at_us, zone),
     }
@@ -42,9 +46,27 @@ def read_details(reading: Reading, event: Event, plan: Plan) -> EventEdit:
     return EventEdit(
         name=reading.text("name"),
         description=reading.text("description", MAX_DESCRIPTION_CHARS, needed=False),
+        line_up=_lines(reading, "line_up"),
+        links=_links(reading),
         starts_at_us=reading.when("starts"),
         ends_at_us=reading.when("ends", needed=False),
     )
+
+
+def _lines(reading: Reading, name: str) -> tuple[str, ...] | None:
+    """The lines of a field that are not empty; None if the form has no such field."""
+    if name not in reading.form.first():
+        return None
+    lines = (line.strip() for line in reading.form.one(name, MAX_LINES_CHARS).splitlines())
+    return tuple(line for line in lines if line)
+
+
+def _links(reading: Reading) -> tuple[EventLink, ...] | None:
+    """One link per line: its address, then its name."""
+    lines = _lines(reading, "links")
+    if lines is None:
+        return None
+    return tuple(EventLink(url, name.strip()) for url, _, name in (line.partition(" ") for line in lines))
 
 
 def venue(event: Event, plan: Plan, zone: str) -> Values:

@@ -5,6 +5,7 @@ import { describe, priceAt, priceRange } from "./seatmap/element.js";
 import { SeatFeed } from "./seatmap/feed.js";
 import { SeatGrid } from "./seatmap/grid.js";
 import { FREE, SeatModel } from "./seatmap/model.js";
+import "./timer.js";
 import "./visit.js";
 import { money, number, priced, t, tn } from "./words.js";
 
@@ -52,6 +53,13 @@ price.max = String(prices.length - 1);
 price.step = "1";
 price.value = price.max;
 const maxPrice = () => prices[Number(price.value)];
+/** The seats that are held already, in this tab or another: they count as free for their owner. */
+const held = new Set(
+  page.held ? [...Array(model.n).keys()].filter((i) => page.held.seats.includes(model.seat(i).id)) : []
+);
+for (const i of held) model.mine.add(i);
+/** Whether this visitor can have a seat. @param {number} i */
+const canHave = (i) => model.state[i] === FREE || held.has(i);
 let opened = -1,
   counting = 0,
   busy = false;
@@ -175,7 +183,7 @@ function pick(i) {
     say(t("Removed."));
     return;
   }
-  if (model.state[i] !== FREE) {
+  if (!canHave(i)) {
     say(describe(seat));
     return;
   }
@@ -237,8 +245,12 @@ function basket() {
     mine.reduce((sum, i) => sum + model.seat(i).tier.price + (model.seat(i).tier.fee ?? 0), page.bookingFees),
     page.currency
   );
-  $("#go").textContent = tn("Continue with {n} seat", "Continue with {n} seats", mine.length);
+  $("#go").textContent = isHeld(mine)
+    ? t("Continue to checkout")
+    : tn("Continue with {n} seat", "Continue with {n} seats", mine.length);
 }
+/** Whether the choice is what is held already. @param {number[]} mine */
+const isHeld = (mine) => held.size === mine.length && mine.every((i) => held.has(i));
 
 /** Hold seats: all or none. @param {any} body @param {number[]} wanted */
 async function hold(body, wanted) {
@@ -248,7 +260,7 @@ async function hold(body, wanted) {
   button.setAttribute("aria-disabled", "true");
   const key = crypto.randomUUID?.() ?? String(Math.random());
   for (let tries = 0; tries < 5; tries++) {
-    const answer = await ask(`${page.base}/holds`, { method: "POST", body, key });
+    const answer = await ask(`${page.base}/holds`, { method: "POST", body: { ...body, replace: true }, key });
     if (answer.ok) {
       location.assign(`/checkout/${answer.body.booking}`);
       return;
@@ -359,7 +371,8 @@ $("#best").addEventListener("submit", (e) => {
 });
 $("#go").addEventListener("click", () => {
   const mine = [...model.mine];
-  if (mine.length) hold({ seats: mine.map((i) => model.seat(i).id) }, mine);
+  if (isHeld(mine)) location.assign(`/checkout/${page.held.booking}`);
+  else if (mine.length) hold({ seats: mine.map((i) => model.seat(i).id) }, mine);
 });
 $("#view").addEventListener("click", () => {
   const list = $("#seats").toggleAttribute("data-list");
@@ -412,7 +425,7 @@ try {
 
 const feed = new SeatFeed(model, page.base, {
   change(changed) {
-    const lost = changed.filter((i) => model.mine.has(i) && model.state[i] !== FREE);
+    const lost = changed.filter((i) => model.mine.has(i) && !canHave(i));
     for (const i of lost) model.mine.delete(i);
     refresh(changed);
     if (lost.length && !busy) offer(t("Someone was faster: these seats are taken."), lost);
@@ -426,5 +439,10 @@ const feed = new SeatFeed(model, page.base, {
 feed.start();
 await breathe();
 listSections();
+refresh([...held]);
+document.querySelector("#held fr-timer")?.addEventListener("over", () => location.reload());
+addEventListener("pageshow", (e) => {
+  if (e.persisted) location.reload(); // back from the checkout: the seats may be held now
+});
 // what tests and the benchmark look at
 Object.assign(window, { frontrow: { model, map, feed, pick, open } });

@@ -39,7 +39,7 @@ from frontrow.boxoffice.adapters.ledger.programs.optimistic_insert import Confli
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.core.ids import Ids
-from frontrow.core.postgres_url import PostgresHosts
+from frontrow.core.postgres_url import PostgresHosts, begin_with
 
 # A request is answered within 10 s. One that meets a silent server waits for its call, then for new connections.
 CALL_TIMEOUT_S: Final = 4.0
@@ -49,7 +49,7 @@ SPLIT_FOR_S: Final = 4.0  # how long a batch is halved to find the operation tha
 STATEMENTS: Final = 256  # prepared statements kept per connection
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.2
 # One writer at a time per fan and event, so that a cap counts everything committed before. Sorted to avoid deadlocks.
-LOCK_FANS: Final = "BEGIN; SELECT pg_advisory_xact_lock(key) FROM unnest('{%s}'::bigint[]) AS key"
+LOCK_FANS: Final = "; SELECT pg_advisory_xact_lock(key) FROM unnest('{%s}'::bigint[]) AS key"
 WARM: Final = ("active_counts", "take_free_seats", "add_new_bookings", "move_bookings", "record", "take_keys")
 MAX_CLASHES: Final = 8  # deadlocks or lock timeouts of one batch in a row
 # Join a batch's rows to tables by index. A plan made while the tables were empty would otherwise scan them forever.
@@ -76,6 +76,7 @@ READER_SETTINGS: Final = {
     "enable_bitmapscan": "off",
     "jit": "off",
 }
+BEGIN_READING: Final = begin_with(READER_SETTINGS, "BEGIN READ ONLY")
 LOST: Final = (
     OSError,
     TimeoutError,
@@ -140,6 +141,8 @@ class PostgresStore:
         sql: Mapping[str, str] | None = None,
     ) -> None:
         self._hosts = PostgresHosts(url)
+        # A pooler gives each transaction another connection, so each makes its own settings (`core.postgres_url`).
+        self._begin = begin_with(SETTINGS) if self._hosts.is_pooled else "BEGIN"
         self.writers = writers
         self._reader_count = readers
         self._outage = _Outage(reconnect_for_s)
@@ -216,7 +219,7 @@ class PostgresStore:
     ) -> list[Any]:
         locks = fan_locks(operations)
         try:
-            await connection.execute(LOCK_FANS % ",".join(map(str, locks)) if locks else "BEGIN")
+            await connection.execute(self._begin + (LOCK_FANS % ",".join(map(str, locks)) if locks else ""))
             program = transaction(operations, chain, history=self._conflict_history, at_once=True)
             answers, entry = await self._run(connection, program, optimistic=optimistic)
             await self._commit(connection)
@@ -292,7 +295,7 @@ class PostgresStore:
         """Run a statement with no rows and roll it back."""
         statement = statements()[name]
         nothing = ["{}"] * len(statement.columns) + [0 if kind == "int" else "" for _, kind in statement.params]
-        await connection.execute("BEGIN")
+        await connection.execute(self._begin)
         try:
             await connection.fetch(self._sql[name], *nothing)
         finally:
@@ -339,7 +342,20 @@ class PostgresStore:
                     reset=_keep_as_is,
                 )
         async with asyncio.timeout(READ_TIMEOUT_S):  # waiting for a free connection included
+            if self._hosts.is_pooled:
+                return await self._fetch_pooled(self._pool, sql, arguments)
             return await self._pool.fetch(sql, *arguments)  # type: ignore[return-value]
+
+    async def _fetch_pooled(
+        self, pool: "asyncpg.Pool[asyncpg.Record]", sql: str, arguments: Sequence[Any]
+    ) -> list[Row]:
+        async with pool.acquire() as connection:
+            await connection.execute(BEGIN_READING)
+            try:
+                return await connection.fetch(sql, *arguments)  # type: ignore[return-value]
+            finally:
+                if not connection.is_closed():
+                    await connection.execute("ROLLBACK")  # nothing was written
 
     async def aclose(self) -> None:
         for writer in self._idle:

@@ -48,7 +48,7 @@ def reseat(ask: Reseat, note: Query, facts: list[Fact]) -> Program[Booking | Bas
     inside = (yield from scanned_seats([booking.id])).get(booking.id, set())
     if inside & leaving:
         return TicketScanned(booking.id, sorted(inside & leaving))
-    taken = yield from _clear(booking.event_id, sorted(coming), ask.now_us, facts)
+    taken = yield from clear_dead_holds(booking.event_id, sorted(coming), ask.now_us, facts)
     if taken:
         return SeatsTaken(booking.event_id, taken)
     yield from _move(ask, booking, facts)
@@ -83,7 +83,7 @@ def _why_not(ask: Reseat, booking: Booking | None, leaving: set[int]) -> BaseExc
     return SeatsNotInBooking(booking.id, missing) if missing else None
 
 
-def _clear(event_id: str, seats: Sequence[int], now_us: int, facts: list[Fact]) -> Program[list[int]]:
+def clear_dead_holds(event_id: str, seats: Sequence[int], now_us: int, facts: list[Fact]) -> Program[list[int]]:
     """End dead holds on these seats. Returns the seats that somebody has."""
     there = yield Query("seats_in_the_way", [(event_id, seat) for seat in seats])
     live = [row for row in there if STATES[row[3]] is BookingState.CONFIRMED or row[4] > now_us]

@@ -10,11 +10,11 @@ const ANSWER_MS = 2_500,
   US = 1_000;
 
 /** @typedef {import("./verdicts.js").Kind} Kind */
-/** @typedef {{kind: Kind, ticket: string, seat: string, scan: string, first: import("./store.js").Seen | null, other: Sibling | null, why: string}} Checked `why` of ok: again, it came back */
+/** @typedef {{kind: Kind, ticket: string, seat: string, scan: string, first: import("./store.js").Seen | null, other: Sibling | null, why: string, type: string}} Checked `why` of ok: again, it came back */
 /** @typedef {{id: string, name: string, when: string}} Sibling */
 
 /** @type {Omit<Checked, "kind">} */
-const NOTHING = { ticket: "", seat: "", scan: "", first: null, other: null, why: "" };
+const NOTHING = { ticket: "", seat: "", scan: "", first: null, other: null, why: "", type: "" };
 
 export class Checking {
   /** @param {{id: string, name: string, reentry?: boolean}} event @param {Sibling[]} siblings @param {import("./link.js").Link} link
@@ -59,7 +59,14 @@ export class Checking {
 
   /** What the server said. @param {any} body @param {string} code @param {string} gate @returns {Promise<Checked>} */
   async _told(body, code, gate) {
-    const found = { ...NOTHING, ticket: body.ticket, seat: body.seat, scan: body.scan, first: body.first };
+    const found = {
+      ...NOTHING,
+      ticket: body.ticket,
+      seat: body.seat,
+      scan: body.scan,
+      first: body.first,
+      type: body.type ?? ""
+    };
     if (body.verdict === "wrong_event") return this._elsewhere(code, body.other);
     if (body.verdict === "left") await this._store.leave(this._event.id, body.ticket, this._leaving(body, gate), false);
     if (body.verdict === "revoked") return { ...found, kind: body.reason === "refunded" ? "refunded" : "revoked" };

@@ -67,6 +67,7 @@ function detail(found) {
   switch (found.kind) {
     case "ok":
       if (found.why === "again") return t("Welcome back.");
+      if (found.type) return found.type;
       return link.up ? "" : t("Checked offline.");
     case "left":
       return t("May come back with this ticket.");
