@@ -33,17 +33,17 @@ from frontrow.core.ids import Ids, check_id
 SELLS = frozenset({EventStatus.ON_SALE, EventStatus.SOLD_OUT})
 
 
-class DeskBook(Protocol):
+class DeskSaleBook(Protocol):
     async def desk_totals(self, event_id: str, from_us: int, before_us: int) -> list[DeskTotal]: ...
 
     async def note(self, change: Change) -> None: ...
 
 
-class DeskLedger(Ledger, Protocol):
+class DeskSaleLedger(Ledger, Protocol):
     """What the desk needs of the ledger."""
 
     @property
-    def organiser(self) -> DeskBook: ...
+    def organiser(self) -> DeskSaleBook: ...
 
     @property
     def messages(self) -> MessageBook: ...
@@ -57,7 +57,7 @@ class DeskSales:
 
     def __init__(
         self,
-        ledger: DeskLedger,
+        ledger: DeskSaleLedger,
         claims: SeatClaims,
         issuer: TicketIssuer,
         seats: SeatListener,
