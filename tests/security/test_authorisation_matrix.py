@@ -138,6 +138,7 @@ ROWS = {
     "list_show_dates": "public",
     "publish_event": "staff:sales:control",
     "complete_event": "staff:sales:control",
+    "open_sale": "staff:sales:control",
     "pause_sale": "staff:sales:control",
     "resume_sale": "staff:sales:control",
     "cancel_event": "staff:sales:control",

@@ -266,3 +266,52 @@ async def test_the_box_office_sells_picked_seats_says_what_is_wrong_and_shows_th
             assert words in refused.text, wrong
         reader = await owner.as_(Role.READ_ONLY)
         await reader.get(path, 403)
+
+
+async def test_a_sale_is_opened_now_by_one_button_and_its_presale_is_not_overtaken(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        platform, event = owner.desk.platform, owner.desk.event
+        later = "2098-01-01T10:00:00Z"
+        moved = {"sale_starts_at": later, "sale_ends_at": "2098-06-01T10:00:00Z", "starts_at": "2098-07-01T10:00:00Z"}
+        own = f"/v1/organiser/events/{event}"
+        assert (await owner.desk.ask("PATCH", own, json=moved)).status_code == 200
+        assert "Put on sale now" in await owner.get(owner.base)
+        assert (await owner.post(f"{owner.base}/open-now")).headers["location"].endswith("?done=opened")
+        opened = await platform.ledger.catalogue.event(event)
+        assert opened.sale_starts_at_us <= platform.clock()
+        assert "Put on sale now" not in await owner.get(owner.base)
+        await owner.post(f"{owner.base}/open-now")  # open already: nothing changes
+        assert await platform.ledger.catalogue.event(event) == opened
+        copied = (await owner.post(f"{owner.base}/copy", name="Again")).headers["location"].split("/")[3]
+        draft = f"/v1/organiser/events/{copied}"
+        presale = {"presale_starts_at": "2097-01-01T10:00:00Z", "sale_starts_at": later}
+        assert (await owner.desk.ask("PATCH", draft, json=presale)).status_code == 200
+        refused = await owner.desk.ask("POST", f"{draft}/open")
+        assert (refused.status_code, refused.json()["code"]) == (409, "event_move_refused")
+        assert (await owner.desk.ask("PATCH", draft, json={"presale_starts_at": None})).status_code == 200
+        page = f"/organiser/events/{copied}"
+        assert "Publish and put on sale now" in await owner.get(f"{page}/preview")
+        await owner.post(f"{page}/publish", now="1", capacity="100", rate="10")
+        assert (await platform.ledger.catalogue.event(copied)).sale_starts_at_us <= platform.clock()
+        assert "Sale opened early" in await owner.get("/organiser/audit")
+
+
+async def test_a_venue_has_the_zone_it_names_or_that_of_its_city_and_none_is_guessed(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        fields = {"name": "Hall", "country": "", "source": "template", "shape": "theatre", "seats": "200", "keep": "1"}
+
+        async def zone(city: str, named: str = "") -> str:
+            made = await owner.post("/organiser/venues/new", **fields, city=city, time_zone=named)
+            venue_id = made.headers["location"].split("/")[3].partition("?")[0]
+            venue = await owner.desk.platform.ledger.catalogue.venue(venue_id)
+            assert venue is not None
+            return venue.time_zone
+
+        assert await zone("Vienna") == "Europe/Vienna"
+        assert await zone(" são paulo ") == "America/Sao_Paulo"
+        assert await zone("New York") == "America/New_York"
+        assert await zone("Vienna", "Asia/Tokyo") == "Asia/Tokyo"
+        for city in ("Linz", ""):
+            refused = await owner.post("/organiser/venues/new", 422, **fields, city=city, time_zone="")
+            assert "Choose a time zone" in refused.text, city
+        assert 'name="time_zone" value=""' in await owner.get("/organiser/venues/new")

@@ -20,6 +20,7 @@ ACTS: Final = {
     "change_event": N_("Event changed"),
     "add_dates": N_("Dates added"),
     "publish_event": N_("Put on sale"),
+    "open_sale": N_("Sale opened early"),
     "complete_event": N_("Event completed"),
     "sell_out_event": N_("Sold out"),
     "reopen_event": N_("On sale again"),
