@@ -1,4 +1,4 @@
-"""A whole purchase on Redis as people run it: a Cluster with ACL users, and Sentinel with a failover in the middle."""
+"""A whole purchase on Redis as people run it: TLS and ACL users, a Cluster, Sentinel with a failover in the middle."""
 
 import asyncio
 import time
@@ -7,7 +7,9 @@ from typing import Any
 
 import httpx
 
+from frontrow.app.doctor import FAIL, redis
 from tests.support.servers import Cluster, Sentinel, Valkey
+from tests.support.tls_proxy import TlsProxy
 from tests.web.api.script import Buyer, a_buyer
 from tests.web.api.support import EVENT_ID, a_client, a_platform
 
@@ -72,6 +74,23 @@ async def test_a_cluster_carries_a_whole_sale(tmp_path, redis_cluster: Cluster, 
     ):
         await buy(await add_buyer(client, 1))
         assert (await client.get("/readyz")).status_code == 200
+
+
+async def test_a_purchase_by_tls_as_a_user_with_few_rights(tmp_path, own_valkey: Valkey, postgres_ledger_url):
+    """`rediss://` with our own authority, a user and a password: limits, room, claims, feed and bus."""
+    assert own_valkey.command("ACL", "SETUSER", "frontrow", *ACL) == b"+OK\r\n"
+    assert own_valkey.command("ACL", "SETUSER", "default", "off") == b"+OK\r\n"
+    with TlsProxy(tmp_path, own_valkey.port) as proxy:
+        url = f"rediss://frontrow:s3cret@127.0.0.1:{proxy.port}/0?ssl_ca_certs={proxy.certificate}"
+        async with (
+            a_platform(tmp_path, redis_url=url, postgres_url=postgres_ledger_url) as platform,
+            a_client(platform) as client,
+        ):
+            await buy(await add_buyer(client, 1))
+            assert (await client.get("/readyz")).status_code == 200
+        assert proxy.tls_connections > 3
+        found = [one for one in await redis(url) if one.state == FAIL]
+        assert found == [], "the doctor connects the same way"
 
 
 async def test_a_sentinel_failover_in_the_middle_of_a_purchase(

@@ -69,6 +69,8 @@ ROWS = {
     "page_tickets_pdf": "owner",
     "page_tickets_ics": "owner",
     "page_receipt": "owner",
+    "page_invoice": "owner",
+    "page_issue_invoice": "owner",
     "page_return_tickets": "owner",
     "page_send_transfer": "owner",
     "page_withdraw_transfer": "owner",

@@ -17,6 +17,7 @@ from frontrow.boxoffice.model.messages import Contact
 from frontrow.boxoffice.model.prices import LineKind
 from frontrow.boxoffice.model.receipts import (
     MoneyMoved,
+    PriceSummary,
     Receipt,
     ReceiptLine,
     Seller,
@@ -108,6 +109,15 @@ async def test_the_receipt_of_a_booking_follows_the_sellers_details_and_refunds(
     assert exempt is not None
     assert (exempt.tax.minor, exempt.net) == (0, exempt.total)  # the event's own rate
     assert await receipts.of("bkg_none") is None
+
+
+def test_the_price_of_a_seat_is_that_of_its_own_line() -> None:
+    seat, off = Money(50_25, "EUR"), Money(-5_00, "EUR")
+    lines = (
+        ReceiptLine(LineKind.SEAT, "Stalls", seat, 1, seat, ("A-1-12",)),
+        ReceiptLine(LineKind.DISCOUNT, "TEN", off, 1, off, ("A-1-12",)),
+    )
+    assert PriceSummary(lines, seat + off).prices() == {"A-1-12": seat}
 
 
 def test_the_confirmation_shows_the_receipt_in_every_language() -> None:

@@ -46,6 +46,16 @@ def test_the_short_way_says_the_same_as_the_long_way(
             assert known.status_json(place) == told
 
 
+def test_the_first_people_of_a_room_that_just_opened_ask_again_soon() -> None:
+    """Nobody was let in yet, so how fast it goes is not known; whoever fits into the shop is called at once."""
+    config = RoomConfig(lanes=LANES, capacity=10)
+    fresh = CachedRoom("aurora", RoomState(1, Phase.OPEN, config, (LaneState(50), LaneState())), KEY, b"m" * 32)
+    waits = [fresh.status(Place("aurora", 0, 1, position, 1)).poll_after_s for position in (1, 10, 11)]
+    assert waits == [5, 5, 30]
+    held = CachedRoom("aurora", RoomState(1, Phase.PAUSED, config, (LaneState(50), LaneState())), KEY, b"m" * 32)
+    assert held.status(Place("aurora", 0, 1, 1, 1)).poll_after_s == 30
+
+
 def test_remembered_places_are_bounded_and_forged_ones_never_remembered() -> None:
     signer = PlaceSigner([b"s" * 32])
     first = signer.mint(Place("aurora", 0, 1, 1, 1))

@@ -165,6 +165,7 @@ async def test_b6_a_booking_is_extended_paid_and_given_back_alike_through_both_d
             answers = [
                 await client.patch(f"/v1/bookings/{booking}/hold", headers=proofs, json={"extend": True}),
                 await client.post(f"/v1/bookings/{booking}/pay", headers=proofs, json={"method": "pm_card_visa"}),
+                await end_visit(client, proofs),
                 await client.post(f"/v1/bookings/{booking}/pay", headers=proofs, json={"method": "pm_card_visa"}),
                 await client.get(f"/v1/bookings/{booking}", headers=proofs),
                 await client.delete(f"/v1/bookings/{booking}/hold", headers=proofs),
@@ -176,8 +177,17 @@ async def test_b6_a_booking_is_extended_paid_and_given_back_alike_through_both_d
             ]
             told[door] = [plain(seen(answer)) for answer in answers]
         assert told["hot"] == told["app"]
-        assert [answer[0] for answer in told["hot"]][:4] == [200, 200, 200, 200]
+        assert [answer[0] for answer in told["hot"]][:5] == [200] * 5, "paying again says that it is paid"
+        assert told["hot"][3] == told["hot"][1]
         assert '"state":"confirmed"' in told["hot"][1][2]
+
+
+async def end_visit(client: httpx.AsyncClient, proofs: dict[str, str]) -> httpx.Response:
+    """The purchase is complete, so the pass is worth nothing any more. The platform does the same a moment later."""
+    given = await client.post(
+        f"/v1/events/{EVENT_ID}/room/give-back", headers={"Authorization": f"Bearer {proofs['Frontrow-Pass']}"}
+    )
+    return httpx.Response(200, json={}) if given.status_code in (200, 409) else given  # 409: the platform was quicker
 
 
 def plain(answer: tuple[int, dict[str, str], bytes]) -> tuple[int, dict[str, str], str]:

@@ -99,7 +99,8 @@ class PriceSummary:
 
     def prices(self) -> dict[str, Money]:
         """The price of each seat, by its name."""
-        return {seat: line.unit for line in self.lines if line.unit is not None for seat in line.seats}
+        seats = [line for line in self.lines if line.kind is LineKind.SEAT]
+        return {seat: line.unit for line in seats if line.unit is not None for seat in line.seats}
 
 
 @dataclass(frozen=True, slots=True)

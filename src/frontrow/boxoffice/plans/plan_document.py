@@ -76,7 +76,7 @@ def map_bytes(plan: Plan, event: Event) -> bytes:
     shown = PriceList(event).tiers
     prices = {
         tier.key: {
-            "name": tier.name or tier.key,
+            "name": shown[tier.key].name,
             "price": shown[tier.key].shown_minor,
             "cur": tier.price.currency,
             **({"fee": shown[tier.key].beside_minor} if shown[tier.key].beside_minor else {}),
