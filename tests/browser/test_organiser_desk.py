@@ -109,9 +109,9 @@ def test_b13_a_booking_moves_to_seats_chosen_on_the_map(desk: Page, hall: Site) 
     click_seat(desk, "102-B-3")  # one seat is wanted: the second choice replaces the first
     expect(desk.locator("#picked")).to_have_text("102-B-3")
     desk.locator("#move").click()
-    dialog = desk.get_by_role("dialog", name="Move to other seats?")
+    dialog = desk.get_by_role("dialog", name="Move seats?")
     expect(dialog).to_contain_text("102-A-1 → 102-B-3")
-    dialog.get_by_role("button", name="Move now").click()
+    dialog.get_by_role("button", name="Move seats").click()
     expect(desk.get_by_role("status").first).to_contain_text("Moved.")
     expect(desk.get_by_label("102-B-3")).to_be_visible()
 
@@ -171,6 +171,8 @@ def other_pages(site: Site) -> list[tuple[str, str, str]]:
         ("audit", "/organiser/audit", ""),
         ("webhooks", "/organiser/webhooks", ""),
         ("exports", f"{BASE}/exports", ""),
+        ("reports", f"{BASE}/reports", ""),
+        ("feeds", "/organiser/feeds", ""),
     ]
 
 

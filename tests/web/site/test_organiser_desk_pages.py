@@ -1,6 +1,7 @@
 """The live sale and the desk without a browser (B12, B13): who sees what, what every form does, and the byte budget."""
 
 import contextlib
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -83,6 +84,26 @@ async def test_b13_each_page_is_for_who_may_and_for_the_own_organiser_only(tmp_p
         shown = await reader.get(f"{owner.base}/live")
         assert "data-opens" not in shown  # looks, but has no levers
         assert "Waiting now" in shown
+
+
+async def test_b16_the_audit_says_what_was_changed_from_what_to_what(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        path = f"/v1/organiser/events/{owner.desk.event}"
+        answer = await owner.desk.ask("PATCH", path, json={"name": "Borealis", "max_per_person": 3})
+        assert answer.status_code == 200, answer.text
+        text = await owner.get("/organiser/audit")
+        assert "Name: from Aurora to Borealis" in text
+        assert re.search(r"Seats per person: from \d+ to 3", text)
+
+
+def test_one_small_font_for_western_letters_with_the_measures_of_its_fallback() -> None:
+    assets = site_assets()
+    assert len(assets.files["vendor/inter/inter.woff2"].body) <= 40 * 1024
+    sheet = assets.files["css/site.css"].body.decode()
+    assert "../vendor/inter/inter.woff2" in sheet
+    assert "ascent-override" in sheet
+    assert "size-adjust" in sheet
+    assert "SIL OPEN FONT LICENSE" in assets.files["vendor/inter/LICENSE.txt"].body.decode().upper()
 
 
 async def test_rubbish_in_the_address_breaks_no_page(tmp_path: Path) -> None:
