@@ -132,6 +132,8 @@ ROWS = {
     "create_event": "staff:events:write",
     "get_own_event": "staff:events:read",
     "change_event": "staff:events:write",
+    "put_picture": "staff:events:write",
+    "remove_picture": "staff:events:write",
     "choose": "owner",
     "list_dates": "staff:events:read",
     "add_dates": "staff:events:write",

@@ -151,6 +151,7 @@ async def _step(
         request,
         "organiser/event_step.html",
         status=422 if errors else 200,
+        picture_refused=request.query_params.get("picture") == "refused",
         script="js/organiser/withhold.js" if step == "seats" else "js/organiser/wizard.js",
         one=one,
         of_event=one.event,
