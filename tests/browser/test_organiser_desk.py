@@ -152,10 +152,12 @@ def pages_of_an_event(site: Site) -> list[tuple[str, str, str]]:
     """Name, path and the dialog to open."""
     booking = sold(site, "103-A-1", "103-A-2", fan="ada")
     held = sold(site, "103-B-1", fan="hal", pay=False)
+    site.call(lambda platform: platform.box_office.invoices.issue(booking))
     return [
         ("live", f"{BASE}/live", "pause"),
         ("bookings", f"{BASE}/bookings", ""),
         ("booking", f"{BASE}/bookings/{booking.id}", ""),
+        ("invoices", "/organiser/invoices", ""),
         ("refund", f"{BASE}/bookings/{booking.id}?do=refund", ""),
         ("reseat", f"{BASE}/bookings/{booking.id}?do=reseat", ""),
         ("held booking", f"{BASE}/bookings/{held.id}", "cancel"),
@@ -164,11 +166,13 @@ def pages_of_an_event(site: Site) -> list[tuple[str, str, str]]:
 
 def other_pages(site: Site) -> list[tuple[str, str, str]]:
     return [
+        ("box office", f"{BASE}/sell", ""),
         ("no bookings", f"{BASE}/bookings?q=nobody@example.org", ""),
         ("waitlist", f"{BASE}/waitlist", "rules"),
         ("team", "/organiser/team", "m1"),
         ("audit", "/organiser/audit", ""),
         ("webhooks", "/organiser/webhooks", ""),
+        ("seller", "/organiser/seller", ""),
         ("exports", f"{BASE}/exports", ""),
         ("reports", f"{BASE}/reports", ""),
         ("feeds", "/organiser/feeds", ""),

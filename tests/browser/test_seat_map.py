@@ -283,6 +283,11 @@ def test_back_reload_and_another_tab_find_the_hold_and_change_it(fan: Page, site
     until(fan, "window.frontrow")
     expect(fan.locator("#held")).to_contain_text("3 seats held")
     assert mine(fan) == [second, second + 1, second + 2]
+    fan.set_viewport_size({"width": 390, "height": 844})
+    expect(fan.locator("#held").get_by_role("link", name="Continue to checkout")).to_be_in_viewport()
+    fan.evaluate("(i) => window.frontrow.pick(i)", second)
+    expect(fan.get_by_role("button", name="Continue with 2 seats")).to_be_in_viewport()
+    fan.evaluate("(i) => window.frontrow.pick(i)", second)
     fan.locator("#held").get_by_role("link", name="Continue to checkout").click()
     fan.wait_for_url(checkout)
     fan.go_back()

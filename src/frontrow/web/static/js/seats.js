@@ -223,6 +223,7 @@ function basket() {
   if (key === shownBasket) return;
   shownBasket = key;
   $("#basket").hidden = !mine.length;
+  $("#seats").toggleAttribute("data-changed", mine.length > 0 && !isHeld(mine));
   $("#nothing").hidden = mine.length > 0;
   $("#picked").replaceChildren(
     ...mine.map((i) => {
