@@ -32,6 +32,7 @@ from frontrow.boxoffice.adapters.ledger.engine.group_commit import (
     CommitLine,
     LeaseFacts,
     LedgerStore,
+    Operation,
     RunProgram,
     RunStatements,
 )
@@ -88,14 +89,14 @@ class SqlLedger:
 
     def __init__(self, store: LedgerStore, *, max_batch: int = MAX_BATCH, max_waiting: int = MAX_WAITING) -> None:
         self.store = store
+        self.due_work = due = DueWork(store)
         self.line: CommitLine = Coalescer(
-            store.write, max_batch=max_batch, max_in_flight=store.writers, max_waiting=max_waiting, name="ledger"
+            self._write, max_batch=max_batch, max_in_flight=store.writers, max_waiting=max_waiting, name="ledger"
         )
         self.reads = {
             name: BatchedReads(store, name, at, max_batch=max_batch, max_waiting=max_waiting)
             for name, at in KEY_COLUMNS.items()
         }
-        self.due_work = due = DueWork(store)
         line, reads = self.line, self.reads
         self.catalogue = SqlCatalogue(store, line, reads)
         self.payments = SqlPaymentBook(store, line, reads, due)
@@ -114,6 +115,12 @@ class SqlLedger:
         self.dead_letters = DeadLetterBook(store, line)
         self.keys = KeyBook(store, line)
         self.idempotency = IdempotencyStore(store, line)
+
+    async def _write(self, operations: Sequence[Operation]) -> list[Any]:
+        try:
+            return await self.store.write(operations)
+        finally:
+            self.due_work.forget()
 
     async def place_hold(self, hold: NewHold) -> PlacedHold:
         hold.check()

@@ -1,7 +1,7 @@
 """Whether there is work for the background jobs: one read for all of them, instead of a transaction per job.
 
 About ten jobs of a process lease work several times per second. While nothing happens, each of these transactions finds
-nothing. A job asks here first. The answer of one read is good for all jobs for a moment.
+nothing. A job asks here first. The answer of one read is good for all jobs for a moment, or until this process writes.
 """
 
 import asyncio
@@ -25,11 +25,18 @@ class DueWork:
         self._kinds: set[str] = set()  # of deliveries that somebody asks for
         self._due: frozenset[str] = frozenset()
         self._fresh_until_s = 0.0
+        self._writes = 0
         self._reading = asyncio.Lock()
 
     def share(self) -> None:
-        """From now on jobs share their reads. An answer is at most FRESH_S old."""
+        """From now on jobs share their reads. An answer knows all writes of this process; those of others are seen at
+        most FRESH_S late."""
         self._shared = True
+
+    def forget(self) -> None:
+        """This process wrote something: the next question is answered by a new read."""
+        self._writes += 1
+        self._fresh_until_s = 0.0
 
     async def may_have(self, work: str, now_us: int) -> bool:
         if not self._shared:
@@ -46,7 +53,8 @@ class DueWork:
         return await self.may_have(_DELIVERIES + kind, now_us)
 
     async def _read(self, now_us: int) -> None:
+        writes = self._writes
         kinds = [(kind,) for kind in sorted(self._kinds)] or [("",)]
         rows = await self._store.read(Query("due_work", kinds, (now_us,)))
         self._due = frozenset(str(row[0]) for row in rows)
-        self._fresh_until_s = time.monotonic() + FRESH_S
+        self._fresh_until_s = time.monotonic() + FRESH_S if writes == self._writes else 0.0
