@@ -7,7 +7,7 @@ answer or error. When nothing else is in progress, a call is committed at once.
 import asyncio
 import functools
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
 from frontrow.boxoffice.adapters.ledger.books.dead_letters import DeadLetterBook
