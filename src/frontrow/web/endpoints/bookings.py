@@ -161,9 +161,9 @@ async def extend_hold(
 ) -> EndpointResponse:
     """PATCH hold: extend it, within the event's bound, or choose other seats."""
     body = decode_body(_decode_extend, request.body)
+    booking = await own_booking(platform, caller, booking_id)
     if sum((body.extend is not None, bool(body.seats), body.best is not None)) != 1:
         raise InvalidInput("ask for one change: `extend`, `seats` or `best`", param="extend")
-    booking = await own_booking(platform, caller, booking_id)
     visit = need_visit(platform, caller, booking, body.fence)
     purchases = platform.box_office.purchases
     if body.extend:
