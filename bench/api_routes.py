@@ -23,6 +23,7 @@ from frontrow.boxoffice.model.venues import Plan
 DOORS = ("hot", "app")
 EVENT = "evt_routes"
 BASE = f"/v1/events/{EVENT}".encode()
+WANTED = {"status": 0.8, "join": 1.2, "hold": 4.0, "pay": 8.0}  # times a bare hello, by the hot lane
 JSON = b"Content-Type: application/json\r\n"
 CALLS = ("hold", "booking", "extend", "pay", "release")
 LINES = 64
@@ -185,7 +186,8 @@ def show(best: Best) -> list[dict[str, Any]]:
     """The table; its rows."""
     floor = best.cpu_us["hello"]["bare"]
     print(f"bare ASGI hello: {floor:.1f} us CPU a request, {best.per_s['hello']['bare']:,.0f}/s\n")
-    print(f"{'route':24}{'hot us':>9}{'x hello':>9}{'app us':>9}{'x hello':>9}{'hot req/s':>11}{'app req/s':>11}")
+    heads = (f"{head:>9}" for head in ("hot us", "x hello", "wanted", "app us", "x hello"))
+    print(f"{'route':24}{''.join(heads)}{'hot req/s':>11}{'app req/s':>11}")
     rows = []
     for route, row in best.cpu_us.items():
         if route == "hello":
@@ -193,10 +195,12 @@ def show(best: Best) -> list[dict[str, Any]]:
         speed = best.per_s[route]
         told = {"route": route} | {f"{door}_us": row[door] for door in DOORS}
         told |= {f"{door}_ratio": row[door] / floor for door in DOORS}
-        rows.append(told | {f"{door}_per_s": speed[door] for door in DOORS})
+        wanted = WANTED.get(route)
+        rows.append(told | {f"{door}_per_s": speed[door] for door in DOORS} | {"wanted_ratio": wanted})
+        missed = wanted is not None and row["hot"] / floor > wanted
         print(
-            f"{route:24}{row['hot']:9.1f}{row['hot'] / floor:9.2f}{row['app']:9.1f}{row['app'] / floor:9.2f}"
-            f"{speed['hot']:11,.0f}{speed['app']:11,.0f}"
+            f"{route:24}{row['hot']:9.1f}{row['hot'] / floor:9.2f}{wanted or '':>9}{row['app']:9.1f}"
+            f"{row['app'] / floor:9.2f}{speed['hot']:11,.0f}{speed['app']:11,.0f}{'   MISSED' if missed else ''}"
         )
     return rows
 

@@ -10,7 +10,8 @@ from frontrow.boxoffice.model.best_seats import best_available, layouts
 from frontrow.boxoffice.model.events import Event, PriceTier
 from frontrow.boxoffice.model.map_format import Frame, Snapshot, decode_changes, encode_changes, write_snapshot
 from frontrow.boxoffice.model.seats import Wish, masks_for
-from frontrow.boxoffice.plans.plan_document import map_bytes, plan_bytes
+from frontrow.boxoffice.plans.event_map import map_bytes
+from frontrow.boxoffice.plans.plan_document import plan_bytes
 from frontrow.boxoffice.plans.plan_generator import generate
 from frontrow.boxoffice.plans.plan_picture import to_svg
 from frontrow.boxoffice.plans.plan_reader import decode_plan

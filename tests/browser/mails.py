@@ -43,6 +43,6 @@ def sign_in(page: Page, site: Site, address: str = "ada@example.org", back: str 
     page.goto(f"{site.url}/sign-in?back={back}")
     page.get_by_label("Email", exact=True).fill(address)
     page.get_by_role("button", name="Send me a link").click()
-    expect(page.get_by_role("heading", name="Check your email")).to_be_visible()
+    expect(page.get_by_role("heading", name="Check your inbox")).to_be_visible()
     page.goto(newest_link(site, page, before))
     page.wait_for_url(f"**{back}")

@@ -5,8 +5,9 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from frontrow.boxoffice.adapters.payments.simulated import Fault
+from frontrow.boxoffice.model.sale_options import AddOn, Discount, TicketType
 from tests.browser.mails import sign_in
-from tests.browser.served import Site
+from tests.browser.served import Site, put_hall
 from tests.browser.steps import EVENT_ID, SHORT_ID, be_let_in, hold_at_once, pay
 
 
@@ -21,7 +22,7 @@ def at_checkout(page: Page, site: Site, event_id: str = EVENT_ID) -> str:
 def test_b9_a_declined_card_says_so_and_frees_the_seats(fan: Page, site: Site) -> None:
     at_checkout(fan, site)
     pay(fan, "4000000000000002")
-    expect(fan.get_by_role("heading", name="The card was declined")).to_be_visible()
+    expect(fan.get_by_role("heading", name="Your card was declined")).to_be_visible()
     expect(fan.get_by_text("Nothing was charged")).to_be_visible()
     fan.get_by_role("link", name="Choose seats again").click()
     fan.wait_for_url("**/seats")
@@ -121,3 +122,30 @@ def test_another_browser_cannot_see_the_booking(fan: Page, profile: Any, site: S
         answer = other.goto(path)
         assert answer is not None
         assert answer.status == 404
+
+
+def test_a_type_an_extra_and_a_code_change_the_price_and_the_ticket_and_lose_nothing_typed(
+    fan: Page, site: Site
+) -> None:
+    options = {
+        "ticket_types": (TicketType("adult", "Adult"), TicketType("child", "Child", 5_000, note="Proof at the door")),
+        "add_ons": (AddOn("parking", "Parking", 800, 10, 2),),
+        "discounts": (Discount("TEN", 1_000),),
+    }
+    site.call(lambda platform: put_hall(platform, id="evt_types", name="Aurora for all", **options))
+    site.call(lambda platform: platform.box_office.openings.refresh())
+    at_checkout(fan, site, "evt_types")
+    fan.get_by_label("Email for your tickets").fill("ada@example.org")
+    with fan.expect_navigation():  # a choice is sent at once
+        fan.locator("#choice select").select_option("child")
+    with fan.expect_navigation():
+        fan.get_by_label("Parking").fill("1")
+        fan.get_by_label("Discount code").click()
+    fan.get_by_label("Discount code").fill("ten")
+    fan.get_by_role("button", name="Update the price").click()
+    expect(fan.get_by_text("The code is valid.")).to_be_visible()
+    expect(fan.get_by_label("Email for your tickets")).to_have_value("ada@example.org")
+    expect(fan.locator("#go")).to_have_text("Pay €62")  # half of 120, less a tenth, and 8
+    pay(fan)
+    fan.wait_for_url("**/bookings/**")
+    expect(fan.locator(".ticket").get_by_text("Child")).to_be_visible()

@@ -109,9 +109,9 @@ def test_b13_a_booking_moves_to_seats_chosen_on_the_map(desk: Page, hall: Site) 
     click_seat(desk, "102-B-3")  # one seat is wanted: the second choice replaces the first
     expect(desk.locator("#picked")).to_have_text("102-B-3")
     desk.locator("#move").click()
-    dialog = desk.get_by_role("dialog", name="Move to other seats?")
+    dialog = desk.get_by_role("dialog", name="Move seats?")
     expect(dialog).to_contain_text("102-A-1 → 102-B-3")
-    dialog.get_by_role("button", name="Move now").click()
+    dialog.get_by_role("button", name="Move seats").click()
     expect(desk.get_by_role("status").first).to_contain_text("Moved.")
     expect(desk.get_by_label("102-B-3")).to_be_visible()
 
@@ -152,10 +152,12 @@ def pages_of_an_event(site: Site) -> list[tuple[str, str, str]]:
     """Name, path and the dialog to open."""
     booking = sold(site, "103-A-1", "103-A-2", fan="ada")
     held = sold(site, "103-B-1", fan="hal", pay=False)
+    site.call(lambda platform: platform.box_office.invoices.issue(booking))
     return [
         ("live", f"{BASE}/live", "pause"),
         ("bookings", f"{BASE}/bookings", ""),
         ("booking", f"{BASE}/bookings/{booking.id}", ""),
+        ("invoices", "/organiser/invoices", ""),
         ("refund", f"{BASE}/bookings/{booking.id}?do=refund", ""),
         ("reseat", f"{BASE}/bookings/{booking.id}?do=reseat", ""),
         ("held booking", f"{BASE}/bookings/{held.id}", "cancel"),
@@ -164,12 +166,16 @@ def pages_of_an_event(site: Site) -> list[tuple[str, str, str]]:
 
 def other_pages(site: Site) -> list[tuple[str, str, str]]:
     return [
+        ("box office", f"{BASE}/sell", ""),
         ("no bookings", f"{BASE}/bookings?q=nobody@example.org", ""),
         ("waitlist", f"{BASE}/waitlist", "rules"),
         ("team", "/organiser/team", "m1"),
         ("audit", "/organiser/audit", ""),
         ("webhooks", "/organiser/webhooks", ""),
+        ("seller", "/organiser/seller", ""),
         ("exports", f"{BASE}/exports", ""),
+        ("reports", f"{BASE}/reports", ""),
+        ("feeds", "/organiser/feeds", ""),
     ]
 
 

@@ -14,6 +14,7 @@ from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.people import Stage, SubjectKind
 from frontrow.boxoffice.model.roles import Role
 from frontrow.core.clock import US_PER_S
+from tests.boxoffice.organising.test_pictures import a_file
 from tests.boxoffice.people.support import PASSWORD
 from tests.browser.looks import bring_axe, read_booking_view
 from tests.browser.served import Site, put_hall
@@ -90,7 +91,7 @@ def test_b13_from_an_empty_organiser_to_an_event_on_sale_that_a_fan_sees(desk: P
     go_on(desk, "Save and continue", "**/preview?done=saved")
     framed = desk.frame_locator("iframe.preview")
     expect(framed.get_by_role("heading", name="Aurora in the Park")).to_be_visible()
-    expect(framed.get_by_text("€60.50")).to_be_visible()
+    expect(framed.get_by_text("€62.01")).to_be_visible()
     event_id = desk.url.split("/")[5]
     fan = profile().new_page()
     assert fan.goto(f"{site.url}/events/{event_id}").status == 404, "a draft is nobody else's business"
@@ -98,7 +99,7 @@ def test_b13_from_an_empty_organiser_to_an_event_on_sale_that_a_fan_sees(desk: P
     fan.goto(f"{site.url}/events/{event_id}")
     expect(fan.get_by_role("heading", name="Aurora in the Park")).to_be_visible()
     expect(fan.get_by_role("link", name="Get tickets")).to_be_visible()
-    expect(fan.get_by_text("€60.50")).to_be_visible()
+    expect(fan.get_by_text("€62.01")).to_be_visible()
     expect(fan.get_by_text("Up to 4 tickets per person.")).to_be_visible()
     in_frame = desk.goto(f"{site.url}/organiser/events/{event_id}/preview/page")
     assert in_frame is not None
@@ -138,6 +139,10 @@ def test_b13_a_cancelled_event_says_before_who_is_refunded_and_after_how_far_it_
     desk.get_by_role("button", name="Duplicate").click()
     desk.wait_for_url("**/details?done=copied")
     copy_url = desk.url.partition("/details")[0]
+    for name, body, shown in (("notes.txt", b"no picture", ".note.bad"), ("show.png", a_file(), "#picture img.art")):
+        desk.set_input_files("#picture-file", {"name": name, "mimeType": "image/png", "buffer": body})
+        expect(desk.locator(shown)).to_be_visible()
+    expect(desk.locator("#picture img.art")).to_have_js_property("naturalWidth", 900)
     desk.goto(f"{copy_url}/preview")
     go_on(desk, "Publish now", "**?done=published")
     desk.get_by_role("link", name="Cancel the event …").click()

@@ -109,7 +109,7 @@ def test_the_grid_of_seats_is_one_stop_and_arrows_move_in_it(fan: Page, site: Si
 def test_a_purchase_on_a_small_screen_with_the_best_seats(profile: Any, site: Site) -> None:
     page = profile(390, 844, has_touch=True, is_mobile=True).new_page()
     enter(page, site)
-    page.get_by_role("button", name="Find best seats").tap()
+    page.get_by_role("button", name="Find best available").tap()
     pay(page)
     page.wait_for_url("**/bookings/**")
     expect(page.locator(".ticket")).to_have_count(2)

@@ -250,8 +250,8 @@ def test_a_tip_goes_with_what_it_describes(open_map: Any, site: Site) -> None:
     expect(tip).to_be_hidden()
 
 
-async def take(platform: Platform, seat: int) -> None:
-    visit = ShopPass(EVENT_ID, "place:faster", platform.clock() + 600_000_000, "faster")
+async def take(platform: Platform, seat: int, who: str = "faster") -> None:
+    visit = ShopPass(EVENT_ID, f"place:{who}", platform.clock() + 600_000_000, who)
     name = platform.box_office.sales.get(EVENT_ID).plan.seat_ids[seat]
     await platform.box_office.holds.place(EVENT_ID, visit, [name])
 
@@ -283,9 +283,61 @@ def test_back_reload_and_another_tab_find_the_hold_and_change_it(fan: Page, site
     until(fan, "window.frontrow")
     expect(fan.locator("#held")).to_contain_text("3 seats held")
     assert mine(fan) == [second, second + 1, second + 2]
+    fan.set_viewport_size({"width": 390, "height": 844})
+    expect(fan.locator("#held").get_by_role("link", name="Continue to checkout")).to_be_in_viewport()
+    fan.evaluate("(i) => window.frontrow.pick(i)", second)
+    expect(fan.get_by_role("button", name="Continue with 2 seats")).to_be_in_viewport()
+    fan.evaluate("(i) => window.frontrow.pick(i)", second)
     fan.locator("#held").get_by_role("link", name="Continue to checkout").click()
     fan.wait_for_url(checkout)
     fan.go_back()
     fan.locator("#held").get_by_role("button", name="Release").click()
     until(fan, "window.frontrow && !document.querySelector('#held')")
     assert mine(fan) == []
+
+
+def test_a_conflict_keeps_the_rest_and_offers_the_seat_beside_it_with_its_price(open_map: Any, site: Site) -> None:
+    page = open_map()
+    base = page.evaluate("window.frontrow.model.sections[4].base + 1")
+    page.evaluate("(base) => { for (let j = 0; j < 3; j++) window.frontrow.pick(base + j); }", base)
+    site.call(lambda platform: take(platform, base + 2, "faster too"))
+    expect(page.locator("#notes")).to_contain_text("Someone was faster")
+    expect(page.locator("#instead")).to_contain_text("€")
+    assert mine(page) == [base, base + 1]
+    page.locator("#instead").click()
+    first, second, other = mine(page)
+    assert (first, second) == (base, base + 1), "what was chosen stays chosen"
+    assert other not in (base, base + 1, base + 2)
+    near = "([a, b]) => { const { x, y } = window.frontrow.model; return Math.hypot(x[a] - x[b], y[a] - y[b]); }"
+    assert min(page.evaluate(near, [seat, other]) for seat in (first, second)) < 20, "beside it"
+    assert page.evaluate("(i) => window.frontrow.model.state[i]", other) == 0
+
+
+def test_filters_count_and_colour_alike_and_say_when_nothing_is_left(open_map: Any) -> None:
+    page = open_map()
+    page.evaluate("window.frontrow.feed.stop()")
+    page.locator("#step-free").check()
+    counted = page.evaluate(
+        """() => { const { model } = window.frontrow; let free = 0, own = 0;
+        for (let i = 0; i < model.n; i++) own += Number(model.state[i] === 0 && (model.flags[i] & 1) > 0);
+        for (const one of model.sections) free += one.fit;
+        return [free, own]; }"""
+    )
+    assert counted[0] == counted[1] > 0
+    expect(page.locator("#count-free")).to_contain_text(f"{counted[0]} seats in ")
+    listed = page.locator("#list button").count()
+    assert listed == page.evaluate("window.frontrow.model.sections.filter((one) => one.fit).length")
+    lose = """(all) => { const { model, map } = window.frontrow;
+      for (let i = 0; i < model.n; i++) if (all || model.flags[i] & 1) model.lose(i); map.view.invalidate(); }"""
+    page.evaluate(lose, False)
+    page.locator("#step-free").uncheck()
+    page.locator("#step-free").check()
+    expect(page.get_by_text("No free seats match")).to_be_visible()
+    assert page.locator("#list button").count() == 0
+    page.get_by_role("button", name="Show all free seats").click()
+    expect(page.get_by_text("No free seats match")).to_be_hidden()
+    assert page.locator("#list button").count() > listed
+    page.evaluate(lose, True)
+    page.locator("#step-free").check()
+    waitlist = page.get_by_role("link", name="Join the waitlist")
+    expect(waitlist).to_have_attribute("href", f"/events/{EVENT_ID}/waitlist")

@@ -74,7 +74,7 @@ def test_the_price_filter_leaves_what_is_cheap_enough_in_list_map_and_best(fan: 
     assert fan.evaluate("window.frontrow.model.maxPrice") == cheapest
     assert fan.locator("#price").get_attribute("aria-valuetext") == f"€{cheapest // 100}"
     assert 0 < fan.locator("#list button").count() < before
-    fan.get_by_role("button", name="Find best seats").click()
+    fan.get_by_role("button", name="Find best available").click()
     fan.wait_for_url("**/checkout/**")
     expect(fan.get_by_role("button", name=f"Pay €{2 * cheapest // 100}")).to_be_visible()
 
@@ -112,7 +112,7 @@ async def buy_all(platform: Platform) -> tuple[str, int]:
 
 def test_b8_who_lost_seats_to_an_absent_provider_goes_first_the_next_time(fan: Page, site: Site) -> None:
     enter(fan, site)
-    fan.get_by_role("button", name="Find best seats").click()
+    fan.get_by_role("button", name="Find best available").click()
     fan.wait_for_url("**/checkout/**")
     with instead(site.platform.box_office.provider.inner, "script", lambda *_: Fault.LOST_REQUEST):  # type: ignore[attr-defined]
         pay(fan)
@@ -127,7 +127,7 @@ def test_b8_who_lost_seats_to_an_absent_provider_goes_first_the_next_time(fan: P
 
 def test_more_time_is_given_once(fan: Page, site: Site) -> None:
     enter(fan, site)
-    fan.get_by_role("button", name="Find best seats").click()
+    fan.get_by_role("button", name="Find best available").click()
     fan.wait_for_url("**/checkout/**")
     more = fan.locator("#extend button")
     expect(more).to_be_hidden()
@@ -141,10 +141,10 @@ def test_who_wants_to_be_forgotten_types_it_in_the_own_language_and_is(profile: 
     sign_in(page, site, "gone@example.org")
     page.goto(f"{site.url}/language/de?back=/account")
     page.get_by_label("meine Daten löschen").fill("nein")
-    page.get_by_role("button", name="Vergiss mich").click()
+    page.get_by_role("button", name="Konto löschen").click()
     expect(page.get_by_role("alert")).to_be_visible()
     page.get_by_label("meine Daten löschen").fill("Meine Daten löschen")
-    page.get_by_role("button", name="Vergiss mich").click()
+    page.get_by_role("button", name="Konto löschen").click()
     expect(page.get_by_role("link", name="Anmelden")).to_be_visible()
     page.goto(f"{site.url}/account")
     page.wait_for_url("**/sign-in?back=/account")

@@ -171,7 +171,7 @@ def test_a_declined_card_frees_the_seat_for_the_next_at_once(stack: Stack, visit
         ada.route("**/look", lambda route: route.abort())
     pay_on_stripes_form(ada, DECLINED)
     if told_by == "page":
-        expect(ada.get_by_role("heading", name="The card was declined")).to_be_visible()
+        expect(ada.get_by_role("heading", name="Your card was declined")).to_be_visible()
     else:
         expect(ada.locator("#stripe-err")).to_have_text("Your card was declined.")
     until_state(stack, booking_id, "cancelled")

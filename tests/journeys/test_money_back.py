@@ -219,7 +219,7 @@ def test_an_organiser_refunds_and_moves_and_the_returner_is_paid(stack: Stack, v
     owner.get_by_role("button", name="Change seats").click()
     owner.locator(f"input[name=to][value='{seat}']").check()
     owner.get_by_role("button", name="Move to these seats").click()
-    owner.get_by_role("dialog").get_by_role("button", name="Move now").click()
+    owner.get_by_role("dialog").get_by_role("button", name="Move seats").click()
     expect(owner.get_by_role("status").first).to_contain_text("Moved.")
     eventually(lambda: stack.paid(returned) == 0, "Ada has her money")
     stack.mailbox.wait_for("ada11@example.org", f"Your returned ticket for {name} is sold")

@@ -71,7 +71,7 @@ def test_fans_register_are_drawn_and_buy_and_others_are_told_when_the_sale_opens
     ada.locator("#register-email").focus()
     ada.keyboard.type("ada@example.org")
     ada.keyboard.press("Enter")
-    expect(ada.get_by_role("heading", name="Check your email")).to_be_visible()
+    expect(ada.get_by_role("heading", name="Check your inbox")).to_be_visible()
     phone = visitor(390, 844)
     confirm_by_mail(phone, stack, "ada@example.org")
     assert read_booking_view(phone, "confirmed") == []
@@ -81,7 +81,7 @@ def test_fans_register_are_drawn_and_buy_and_others_are_told_when_the_sale_opens
     bob.goto(event_page)
     bob.locator("#notify-email").fill("bob@example.org")
     bob.get_by_role("button", name="Notify me").click()
-    expect(bob.get_by_role("heading", name="Check your email")).to_be_visible()
+    expect(bob.get_by_role("heading", name="Check your inbox")).to_be_visible()
     confirm_by_mail(bob, stack, "bob@example.org")
 
     # registration closes, the organiser draws

@@ -32,6 +32,7 @@ ROWS = {
     ),  # by the link of the mail or the proven address; the handler asks
     "page_transfer_ics": "public",
     **dict.fromkeys(("page_robots", "page_sitemap", "page_sitemap_part", "page_poster"), "public"),
+    "page_picture": "public",
     "page_open_link": "public",  # what is behind `#` no server sees
     "page_redeem_mail_link": "public",  # the capability is checked
     "page_ask_notice": "public",  # the address is proven by a mailed link or the session

@@ -21,7 +21,7 @@ from frontrow.boxoffice.model.prices import (
     tax_line,
 )
 from frontrow.boxoffice.model.seats import Wish, masks_for
-from frontrow.boxoffice.plans.plan_document import map_bytes
+from frontrow.boxoffice.plans.event_map import map_bytes
 from tests.boxoffice.plan_samples import an_event, small_plan
 
 FEES = (Fee("service", per_seat_minor=150, per_booking_minor=99), Fee("levy", basis_points=725))

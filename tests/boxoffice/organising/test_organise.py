@@ -111,7 +111,12 @@ async def test_b13_an_event_goes_from_draft_to_published_with_everything_changed
     noted = await ledger.organiser.changes("org_hall", draft.event.id, 0, 10)
     assert [one.act for one in noted] == ["publish_event", "change_event", "create_event"]
     assert {one.actor for one in noted} == {"stf_ada"}
-    assert msgspec.json.decode(noted[1].detail)["fields"] == edit.fields()
+    detail = msgspec.json.decode(noted[1].detail)
+    assert detail["fields"] == edit.fields()
+    assert detail["changes"]["name"] == ["Aurora", "Aurora II"]
+    assert detail["changes"]["withheld"] == [0, 2]
+    assert detail["changes"]["fees"] == ["", "service 150"]
+    assert detail["changes"]["tiers"] == ["", "front 50.00 EUR, back 20.00 EUR, standing 30.00 EUR"]
 
 
 @pytest.mark.parametrize(

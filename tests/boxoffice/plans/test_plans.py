@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from frontrow.boxoffice.model.map_format import Snapshot, write_snapshot
 from frontrow.boxoffice.model.plan_shapes import AreaShape, Decor, GridShape, row_points
 from frontrow.boxoffice.model.venues import Plan, Row, Seat, SeatFlag, Section, area
-from frontrow.boxoffice.plans.plan_document import digest, map_bytes, plan_bytes, plan_hash, row_label
+from frontrow.boxoffice.plans.event_map import map_bytes
+from frontrow.boxoffice.plans.plan_document import digest, plan_bytes, plan_hash, row_label
 from frontrow.boxoffice.plans.plan_generator import KINDS, generate
 from frontrow.boxoffice.plans.plan_picture import to_svg
 from frontrow.boxoffice.plans.plan_reader import BadPlan, decode_plan
@@ -78,7 +79,7 @@ def test_the_map_of_an_event_has_prices_and_no_foreign_ids() -> None:
     body = map_bytes(plan, an_event())
     assert b"secret" in plan_bytes(plan)
     assert b"secret" not in body
-    assert json.loads(body)["tiers"] == [{"id": 0, "key": "front", "name": "front", "price": 5000, "cur": "EUR"}]
+    assert json.loads(body)["tiers"] == [{"id": 0, "key": "front", "name": "Front", "price": 5000, "cur": "EUR"}]
     assert body == map_bytes(plan, an_event())
 
 

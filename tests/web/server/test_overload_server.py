@@ -13,7 +13,7 @@ import pytest
 import uvicorn
 
 from frontrow.settings.overload import OverloadSettings
-from frontrow.web.endpoints.messages import EndpointResponse
+from frontrow.web.endpoints.messages import EndpointResponse, PendingResponse
 from frontrow.web.lane.overload_watch import Watch
 from frontrow.web.lane.protocol import lane
 from frontrow.web.observability.traffic import Traffic
@@ -146,6 +146,32 @@ async def test_f3_an_answer_that_does_not_come_is_a_503_at_its_deadline_through_
     assert gate.late == 2
     assert gate.in_flight == 0
     assert not watch.waiting
+    server.should_exit = True
+    await task
+
+
+async def test_f3_a_join_waits_without_a_task_and_has_the_same_deadline():
+    gate, asked = OverloadGate(OverloadSettings(deadline_s=0.1)), list[PendingResponse]()
+
+    class Answers:
+        def make_response(self, event: str, result: Any, person: str) -> EndpointResponse:
+            return EndpointResponse(201, b"", str(result).encode())
+
+    def join(request: Any) -> PendingResponse:
+        asked.append(PendingResponse(Answers(), "aurora", request, ""))  # type: ignore[arg-type]
+        if len(asked) > 1:
+            asyncio.get_running_loop().call_soon(asked[-1].set_result, len(asked))
+        return asked[-1]
+
+    method, path = HOT["join"]
+    server, task, port, watch = await running(gate, {(method.encode(), path.encode()): join}, app_of(gate))
+    head, body = await answer_of(port, request_bytes(method, path))
+    assert head.startswith(b"HTTP/1.1 503")
+    assert json.loads(body)["code"] == "deadline"
+    asked[0].set_result("too late")
+    head, body = await answer_of(port, request_bytes(method, path))
+    assert (head[:12], body) == (b"HTTP/1.1 201", b"2")
+    assert (gate.late, gate.in_flight, len(watch.waiting)) == (1, 0, 0)
     server.should_exit = True
     await task
 

@@ -104,6 +104,14 @@ def test_numbers_money_and_times_are_written_as_people_expect() -> None:
     assert words_of("ja").direction == "ltr"
 
 
+def test_in_arabic_seat_names_and_dates_keep_their_order() -> None:
+    arabic = words_of("ar")
+    assert "\u2068A-1-12\u2069" in arabic("Remove {seat}", seat="A-1-12")
+    assert arabic.when(1_800_000_000_000_000, "Europe/Vienna").startswith("\u2068")
+    assert arabic.ngettext("{n} ticket", "{n} tickets", 3) == "3 تذاكر"  # a number alone needs nothing
+    assert "\u2068" not in words_of("de")("Remove {seat}", seat="A-1-12")
+
+
 def test_values_are_put_in_and_unknown_texts_stay_as_they_are() -> None:
     assert words_of("de")("Pay {price}", price="90 €") == "90 € bezahlen"
     assert words_of("de")("nobody translated this") == "nobody translated this"

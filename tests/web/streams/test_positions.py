@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from frontrow.web.lane.protocol import LaneProtocol
 from frontrow.web.streams.positions import MAX_MISSED, Streams
 from tests.web.room.conftest import Door, endpoints_of, opened
 from tests.web.room.served import Line
@@ -168,6 +170,25 @@ def test_over_the_connection_cap_readers_get_503_the_document_and_when_to_come_a
         assert b"200 OK" in lines[0].until(b"\r\n")
         for line in lines:
             line.sock.close()
+
+
+def test_a_stream_keeps_nothing_of_the_request_that_opened_it() -> None:
+    """The lane's object and its parser go at once, and not when the garbage is collected next."""
+    room, gone = SimpleRoom(), 0
+    for door in opened("hot", room, endpoints_of(room)):
+        gc.collect()
+        gc.disable()
+        try:
+            lines = [Line(door.port) for _ in range(10)]
+            for line in lines:
+                line.send(GET)
+                line.until(b"data: ")
+            gone = sum(isinstance(each, LaneProtocol) and each._gone for each in gc.get_objects())
+        finally:
+            gc.enable()
+        for line in lines:
+            line.sock.close()
+    assert gone <= 1, "the last one may still be on its way out"
 
 
 def test_a_stopping_server_ends_streams_properly(kind: str) -> None:

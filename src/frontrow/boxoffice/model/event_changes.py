@@ -5,14 +5,20 @@ of an older version is refused (`ChangedMeanwhile`, 412).
 """
 
 import hashlib
+from collections.abc import Sequence
+from dataclasses import fields as dataclass_fields
+from dataclasses import is_dataclass
+from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
 
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.core.errors import NotFound, Refused
+from frontrow.core.money import Money
 
 TAG_BYTES: Final = 12
+MAX_SHOWN_CHARS: Final = 120
 
 
 class Editor(msgspec.Struct, frozen=True):
@@ -30,6 +36,43 @@ class Change(msgspec.Struct, frozen=True):
     event_id: str
     at_us: int
     detail: dict[str, Any] = {}
+
+
+def describe_changes(before: Any, after: Any, fields: Sequence[str]) -> dict[str, list[Any]]:
+    """What changed, as field -> [from, to] in short values; fields that stayed the same are left out. `before` and
+    `after` are the same kind of record."""
+    found = {}
+    for name in fields:
+        was, now = getattr(before, name, None), getattr(after, name, None)
+        if was != now:
+            found[name] = [_short_value(was), _short_value(now)]
+    return found
+
+
+def _short_value(value: Any) -> Any:
+    """A number, a truth or a short text. Times stay numbers; sets of seats become their count."""
+    match value:
+        case None:
+            return ""
+        case StrEnum():
+            return value.value
+        case bool() | int():
+            return value
+        case frozenset() | set():
+            return len(value)
+        case Money():
+            return str(value)
+        case tuple() | list():
+            text = ", ".join(str(_short_value(each)) for each in value)
+        case _ if is_dataclass(value):
+            parts = {each.name: getattr(value, each.name) for each in dataclass_fields(value)}
+            text = " ".join(str(_short_value(part)) for part in parts.values() if part)
+        case msgspec.Struct():
+            parts = {name: getattr(value, name) for name in value.__struct_fields__}
+            text = " ".join(str(_short_value(part)) for part in parts.values() if part)
+        case _:
+            text = str(value)
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[: MAX_SHOWN_CHARS - 1]}…"
 
 
 class NotedChange(msgspec.Struct, frozen=True):

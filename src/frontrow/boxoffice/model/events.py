@@ -144,6 +144,7 @@ class Event:
     card_tries: int = 1  # after this many declined cards the seats are free again
     organiser_id: str = "org_default"  # see model.people.DEFAULT_ORGANISER
     room: RoomRules = NO_RULES  # how its waiting room is run
+    picture: str = ""  # the hash of its picture; empty: a drawn poster
     line_up: tuple[str, ...] = ()  # who performs, in order
     links: tuple[EventLink, ...] = ()
     transfers_allowed: bool = True  # fans may transfer tickets to other people

@@ -17,12 +17,14 @@ from frontrow.boxoffice.model.event_changes import (
     ChangedMeanwhile,
     Editor,
     check_tag,
+    describe_changes,
     tag_of,
 )
 from frontrow.boxoffice.model.events import (
     Event,
     EventLink,
     EventMove,
+    EventMoveRefused,
     EventNotFound,
     EventStatus,
     Fee,
@@ -38,17 +40,19 @@ from frontrow.boxoffice.model.room_rules import HUMAN_CHECKS, FixedOncePublished
 from frontrow.boxoffice.model.sale_options import AddOn, Discount, SharedLimit, TicketType
 from frontrow.boxoffice.model.taxes import SELLERS_TAX
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
+from frontrow.boxoffice.organising.pictures import prepare_picture
 from frontrow.boxoffice.organising.venues import VenueBook, Venues
 from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput
-from frontrow.core.heavy_work import HeavyWork
+from frontrow.core.heavy_work import HeavyWork, Urgency
 from frontrow.core.ids import Ids
 from frontrow.core.money import Money
 
 MAX_TRIES: Final = 20  # how often an edit without a tag is repeated on a newer version
 MAX_DESCRIPTION_CHARS: Final = 10_000
+PREPARE_WITHIN_S: Final = 20.0
 FINAL: Final = frozenset({EventStatus.COMPLETED, EventStatus.CANCELLED})
 FIXED: Final = ("venue_id", "currency")  # once published
 
@@ -77,6 +81,7 @@ class EventEdit(msgspec.Struct, frozen=True, kw_only=True):
     reentry: bool | None = None
     transfers_allowed: bool | None = None
     line_up: tuple[str, ...] | None = None
+    picture: str | None = None  # a hash that `put_picture` gave; empty: none
     links: tuple[EventLink, ...] | None = None
     tax_basis_points: int | None = None  # SELLERS_TAX: the seller's own rate
     presale_starts_at_us: int | None = None  # 0: no presale
@@ -116,8 +121,17 @@ class EventBook(VenueBook, Protocol):
     async def seller(self, organiser_id: str) -> Seller | None: ...
 
 
+class PictureBook(Protocol):
+    """Where pictures are kept (`ledger.pictures`)."""
+
+    async def add(self, picture_hash: str, organiser_id: str, body: bytes, now_us: int) -> None: ...
+
+
 class OrganiserLedger(Protocol):
     """What organising needs of the ledger."""
+
+    @property
+    def pictures(self) -> PictureBook: ...
 
     @property
     def organiser(self) -> EventBook: ...
@@ -142,7 +156,8 @@ class OrganiserEvents:
         """`room_defaults` are the server's rules for waiting rooms, `human_checks` the checks it is set up for."""
         self._ledger, self._clock, self._ids = ledger, clock, ids
         self.room_defaults, self.human_checks = (room_defaults or RoomRules()).filled(RoomRules()), human_checks
-        self.venues = Venues(ledger, clock, ids, work)
+        self._work = work or HeavyWork()
+        self.venues = Venues(ledger, clock, ids, self._work)
 
     async def read(self, editor: Editor, event_id: str) -> tuple[Event, str]:
         """The event and its document as stored. Another organiser's event raises `EventNotFound`."""
@@ -190,11 +205,20 @@ class OrganiserEvents:
             changed = await self._apply_edit(editor, event, edit)
             if event.status is not EventStatus.DRAFT:
                 check_change(event, changed, self.room_defaults, self._clock())
-            change = Change(editor, "change_event", event_id, self._clock(), {"fields": edit.fields()})
+            fields = edit.fields()
+            detail = {"fields": fields, "changes": describe_changes(event, changed, fields)}
+            change = Change(editor, "change_event", event_id, self._clock(), detail)
             tax_history = _tax_history(event, changed, change.at_us)
             if changed == event or await self._ledger.organiser.swap_event(document, changed, change, tax_history):
                 return await self.get(editor, event_id)
         raise ChangedMeanwhile("this event is being changed by others; try again", param="If-Match")
+
+    async def put_picture(self, editor: Editor, event_id: str, raw: bytes) -> VersionedEvent:
+        """Show this picture with the event. It is checked, cropped and written anew, away from the event loop."""
+        await self.read(editor, event_id)  # whose event it is, before the work
+        picture = await self._work.run(Urgency.IMPORT, PREPARE_WITHIN_S, prepare_picture, raw)
+        await self._ledger.pictures.add(picture.hash, editor.organiser_id, picture.body, self._clock())
+        return await self.change(editor, event_id, EventEdit(picture=picture.hash))
 
     async def publish(self, editor: Editor, event_id: str, tag: str | None = None) -> VersionedEvent:
         """Move draft -> on_sale. Everything must be complete and valid."""
@@ -228,6 +252,21 @@ class OrganiserEvents:
             return replace(event, paused=paused)
 
         return await self._move(editor, event_id, "pause_sale" if paused else "resume_sale", with_pause)
+
+    async def open_now(self, editor: Editor, event_id: str, tag: str | None = None) -> VersionedEvent:
+        """Open the sale at once instead of at its time. A draft opens when it is published.
+
+        `EventMoveRefused` for an event that is over, and for one with a presale: its presale begins the sale.
+        """
+
+        def opened(event: Event) -> Event:
+            if event.status in FINAL:
+                raise EventMoveRefused(f"an event that is {event.status.value} has no sale to open")
+            if event.presale_starts_at_us:
+                raise EventMoveRefused("the sale begins with its presale; move the presale instead")
+            return replace(event, sale_starts_at_us=min(event.sale_starts_at_us, self._clock()))
+
+        return await self._move(editor, event_id, "open_sale", opened, tag)
 
     async def cancel(self, editor: Editor, event_id: str, tag: str | None = None) -> Cancellation:
         """Cancel the event and begin to refund everyone. Called again, it returns how far that is."""

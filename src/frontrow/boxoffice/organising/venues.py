@@ -7,7 +7,15 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from frontrow.boxoffice.model.event_changes import Change, ChangedMeanwhile, Editor, OwnVenue, VenueNotFound, check_tag
+from frontrow.boxoffice.model.event_changes import (
+    Change,
+    ChangedMeanwhile,
+    Editor,
+    OwnVenue,
+    VenueNotFound,
+    check_tag,
+    describe_changes,
+)
 from frontrow.boxoffice.model.people import checked_name
 from frontrow.boxoffice.model.venues import Plan, Venue
 from frontrow.boxoffice.plans.csv_plans import from_csv
@@ -128,7 +136,8 @@ class Venues:
         check_tag(tag, current.tag)
         venue = await self._apply_edit(current.venue, edit)
         fields = [name for name in edit.__struct_fields__ if getattr(edit, name) is not None]
-        change = Change(editor, "change_venue", "", self._clock(), {"venue": venue.id, "fields": fields})
+        detail = {"venue": venue.id, "fields": fields, "changes": describe_changes(current.venue, venue, fields)}
+        change = Change(editor, "change_venue", "", self._clock(), detail)
         if not await self._ledger.organiser.swap_venue(current, venue, change):
             raise ChangedMeanwhile("somebody else changed this venue; read it again", param="If-Match")
         return await self.get(editor, venue_id)

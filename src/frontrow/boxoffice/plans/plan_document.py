@@ -12,9 +12,7 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any
 
-from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.plan_shapes import ArcShape, AreaShape, GridShape
-from frontrow.boxoffice.model.prices import PriceList
 from frontrow.boxoffice.model.venues import AREA_ROW, Plan, Row, Section, SectionKind
 
 FORMAT = "fsmap/1"
@@ -66,25 +64,6 @@ def plan_bytes(plan: Plan) -> bytes:
 
 def plan_hash(plan: Plan) -> str:
     return digest(plan_bytes(plan))
-
-
-def map_bytes(plan: Plan, event: Event) -> bytes:
-    """The document for viewers of `event`: the plan without imported ids, its tiers with prices as they are shown.
-
-    `fee` is what a seat costs on top, if the event shows fees beside its prices.
-    """
-    shown = PriceList(event).tiers
-    prices = {
-        tier.key: {
-            "name": shown[tier.key].name,
-            "price": shown[tier.key].shown_minor,
-            "cur": tier.price.currency,
-            **({"fee": shown[tier.key].beside_minor} if shown[tier.key].beside_minor else {}),
-            **({"colour": tier.colour} if tier.colour else {}),
-        }
-        for tier in event.tiers
-    }
-    return to_bytes(to_document(plan, prices=prices, refs=False))
 
 
 def _encode_section(section: Section, tiers: Mapping[str, int]) -> list[Any]:

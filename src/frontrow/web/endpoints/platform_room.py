@@ -34,7 +34,10 @@ class SessionIdentity:
             raise InvalidInput("sign in to join as yourself; a body cannot say who you are", param="person")
 
     def has_session(self, request: EndpointRequest) -> bool:
-        credentials = (request.header(b"cookie") or b"") + (request.header(b"authorization") or b"")
+        cookie, authorization = request.header(b"cookie"), request.header(b"authorization")
+        if cookie is None and authorization is None:  # nearly everybody who joins
+            return False
+        credentials = (cookie or b"") + (authorization or b"")
         return any(mark in credentials for mark in SESSION_MARKS)
 
     async def find_person(self, request: EndpointRequest) -> str:

@@ -106,6 +106,11 @@ class PendingReply:
             reply = PLAIN_ERROR
         self.arrived(reply)
 
+    def made(self, reply: Reply) -> None:
+        """The reply is there. The caller may have heard of the deadline."""
+        if self._line is None or self._end_wait():
+            self.arrived(reply)
+
     def arrived(self, reply: Reply) -> None:
         """Write the reply, unless the caller has left."""
         self.response_complete = True

@@ -458,27 +458,30 @@ class LaneProtocol(HttpToolsProtocol):
         return self._id_line.decode().partition(": ")[2].strip()
 
     def _await_pending(self, reply: PendingResponse, keep_alive: bool) -> None:
-        if self.watch is not None:
-            self._wait_for(reply, keep_alive)  # with a deadline, like everything that takes a round trip
-            return
-        pending = PendingReply(self, keep_alive)
+        """As `_wait_for`, without a task: the reply calls back when it is made."""
+        pending = PendingReply(self, keep_alive, None, self.watch, self._line_of_waiting())
         self.cycle = pending  # type: ignore[assignment]
-        reply.then(pending.arrived)
+        reply.then(pending.made)
 
     def _wait_for(self, reply: "Awaitable[Reply]", keep_alive: bool) -> None:
         """Write the reply when it is there; with a watch it counts as in flight and has a deadline."""
-        watch, line = self.watch, None
+        watch = self.watch
         if watch is None:
             future = asyncio.ensure_future(reply)
         else:
             mark = logged_request_id.set(self.logged_id())  # for the lines that its task logs
             future = asyncio.ensure_future(reply)
             logged_request_id.reset(mark)
-            route = self._hot_route
-            line = watch.paying if route is not None and route.rank >= Rank.PAY else watch.waiting
-        pending = PendingReply(self, keep_alive, future, watch, line)
+        pending = PendingReply(self, keep_alive, future, watch, self._line_of_waiting())
         self.cycle = pending  # type: ignore[assignment]
         future.add_done_callback(pending.done)
+
+    def _line_of_waiting(self) -> dict[PendingReply, float] | None:
+        """Where the watch keeps the reply in hand while it is being made."""
+        watch, route = self.watch, self._hot_route
+        if watch is None:
+            return None
+        return watch.paying if route is not None and route.rank >= Rank.PAY else watch.waiting
 
     # -- bytes out -------------------------------------------------------------------------------------------------
 
@@ -548,6 +551,7 @@ class LaneProtocol(HttpToolsProtocol):
         self.server_state.total_requests += 1
         lines = default_lines(self.server_state) + self._id_line
         self.transport.set_protocol(takeover.take(self.transport, self.connections, lines))
+        self.parser = self.cycle = None  # type: ignore[assignment]  # they refer to this object, and would keep it
 
     def timeout_keep_alive_handler(self) -> None:
         """Close when nothing came for the whole time; otherwise look again when that could be true."""

@@ -16,7 +16,8 @@ from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.plans.plan_document import digest, map_bytes
+from frontrow.boxoffice.plans.event_map import map_bytes
+from frontrow.boxoffice.plans.plan_document import digest
 from frontrow.boxoffice.plans.plan_reader import decode_plan
 from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.seat_claims import SeatClaims

@@ -55,7 +55,7 @@ def make_markup(one: Shown, site: str) -> EventMarkup:
     """The markup of one event, on the site with this address."""
     event = one.event
     url = f"{site}/events/{event.id}"
-    image = f"{url}/poster.png"
+    image = f"{site}/pictures/{event.picture}" if event.picture else f"{url}/poster.png"
     description = plain_text(event.description) or ", ".join(part for part in (event.name, one.place) if part)
     about: dict[str, Any] = {
         "@context": SCHEMA,

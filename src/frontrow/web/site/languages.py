@@ -20,6 +20,7 @@ from babel import Locale, negotiate_locale
 from babel.dates import format_skeleton, format_time
 from babel.messages.pofile import read_po
 from babel.numbers import format_currency, format_decimal, get_currency_precision
+from markupsafe import Markup
 
 from frontrow.core.clock import US_PER_S
 from frontrow.web.room.page_parts import N_ as N_
@@ -58,7 +59,7 @@ class Words:
     def __call__(self, text: str, **values: Any) -> str:
         """`text` in this language, with `{names}` replaced."""
         found = self._texts.get(text, text)
-        return _fill(found, values) if values else found
+        return _fill(found, self._isolated(values)) if values else found
 
     def ngettext(self, one: str, many: str, n: int, **values: Any) -> str:
         """The form of the text for `n`, with `{n}` replaced by the number and the other `{names}` by `values`."""
@@ -67,7 +68,13 @@ class Words:
             index = PLURAL_CATEGORIES.index(category)
         else:
             index = 0 if category == "one" else -1
-        return _fill(forms[index], {"n": self.number(n)} | values)
+        return _fill(forms[index], {"n": self.number(n), **self._isolated(values)})
+
+    def _isolated(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """In a right-to-left language, values keep their own order: a seat "A-1-12" and a date stay as they are."""
+        if self.direction == "ltr":
+            return values
+        return {name: isolate(value) if isinstance(value, str) else value for name, value in values.items()}
 
     def chosen(self, texts: frozenset[str]) -> dict[str, str | tuple[str, ...]]:
         """The translations of those texts, for a script; plural texts as their forms. Empty for English."""
@@ -98,12 +105,18 @@ class Words:
         """A moment as the clock at `zone` shows it, in this language's order."""
         moment, where = datetime.fromtimestamp(at_us / US_PER_S, UTC), ZoneInfo(zone)
         day = format_skeleton("MMMd" if short else "yMMMEd", moment, tzinfo=where, locale=self._locale)
-        return f"{day}, {format_time(moment, 'HH:mm', tzinfo=where, locale=self._locale)}"
+        text = f"{day}, {format_time(moment, 'HH:mm', tzinfo=where, locale=self._locale)}"
+        return isolate(text) if self.direction == "rtl" else text
 
     def clock_time(self, at_us: int, zone: str = "UTC") -> str:
         """The time of day as the clock at `zone` shows it."""
         moment = datetime.fromtimestamp(at_us / US_PER_S, UTC)
         return str(format_time(moment, "HH:mm", tzinfo=ZoneInfo(zone), locale=self._locale))
+
+
+def isolate(text: str) -> str:
+    """A text that its surroundings cannot reorder (Unicode's first strong isolate); markup is left alone."""
+    return text if isinstance(text, Markup) or not text else f"\u2068{text}\u2069"
 
 
 def _fill(text: str, values: Mapping[str, Any]) -> str:

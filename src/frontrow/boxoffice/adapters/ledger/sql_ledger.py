@@ -17,6 +17,7 @@ from frontrow.boxoffice.adapters.ledger.books.messages import SqlMessageBook
 from frontrow.boxoffice.adapters.ledger.books.organiser_changes import OrganiserBook
 from frontrow.boxoffice.adapters.ledger.books.payments import SqlPaymentBook
 from frontrow.boxoffice.adapters.ledger.books.people import SqlPeopleBook
+from frontrow.boxoffice.adapters.ledger.books.pictures import SqlPictureBook
 from frontrow.boxoffice.adapters.ledger.books.platform_keys import KeyBook
 from frontrow.boxoffice.adapters.ledger.books.reports import SqlReportBook
 from frontrow.boxoffice.adapters.ledger.books.sales_figures import SqlFiguresBook
@@ -103,6 +104,7 @@ class SqlLedger:
         self.waitlist = SqlWaitlistBook(store, line, reads)
         self.returns = SqlReturnsBook(store, line)
         self.transfers = SqlTransferBook(store, line)
+        self.pictures = SqlPictureBook(store, line)
         self.people = SqlPeopleBook(store, line, reads)
         self.organiser = OrganiserBook(store, line, reads, self.catalogue, due)
         self.figures = SqlFiguresBook(store)

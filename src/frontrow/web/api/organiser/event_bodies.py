@@ -235,6 +235,7 @@ class OwnEventView(OwnEventSummary):
     discounts: list[DiscountView] = []
     limits: list[SharedLimitGiven] = []
     line_up: list[str] = []
+    picture: str = ""
     links: list[LinkGiven] = []
 
 
@@ -360,5 +361,6 @@ def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventVie
         discount_views(event),
         limit_views(event),
         list(event.line_up),
+        event.picture,
         [LinkGiven(one.url, one.name) for one in event.links],
     )

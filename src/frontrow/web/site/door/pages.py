@@ -35,6 +35,7 @@ OTHERS: Final = (
     "css/organiser.css",
     "css/door.css",
     "img/icon.svg",
+    "vendor/inter/inter.woff2",
     *ICONS.values(),
     "js/door/scan-worker.js",
     "vendor/zxing-wasm/reader/index.js",

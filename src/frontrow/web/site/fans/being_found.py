@@ -1,4 +1,4 @@
-"""For search engines and those who share a page: robots.txt, sitemaps and the picture of an event without an image."""
+"""For search engines and those who share a page: robots.txt, sitemaps, posters and pictures."""
 
 import gzip
 from typing import Any, Final
@@ -7,10 +7,12 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
+from frontrow.boxoffice.organising.pictures import MEDIA_TYPE
 from frontrow.core.errors import NotFound
 from frontrow.core.heavy_work import HeavyWork, Urgency
 from frontrow.web.api import FromPlatform
 from frontrow.web.site.event_display import shown_event
+from frontrow.web.site.files import FOREVER
 from frontrow.web.site.posters import poster_png
 from frontrow.web.site.routes import page
 
@@ -84,4 +86,14 @@ async def poster(platform: FromPlatform, event_id: FromPath[str]) -> Response[by
     return Response(await drawn_poster(platform.server.work, event.id), headers=headers, media_type="image/png")
 
 
-ROUTES: list[HTTPRouteHandler] = [robots, sitemap, sitemap_part, poster]
+@page("/pictures/{picture_hash:str}", "picture")
+async def picture(platform: FromPlatform, picture_hash: FromPath[str]) -> Response[bytes]:
+    """A picture that an organiser uploaded. It never changes, because its address is its hash."""
+    body = await platform.ledger.pictures.find(picture_hash)
+    if body is None:
+        raise NotFound("there is no such picture")
+    headers = {"cache-control": FOREVER, "x-content-type-options": "nosniff"}
+    return Response(body, headers=headers, media_type=MEDIA_TYPE)
+
+
+ROUTES: list[HTTPRouteHandler] = [robots, sitemap, sitemap_part, poster, picture]

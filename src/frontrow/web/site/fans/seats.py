@@ -6,6 +6,7 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
+from frontrow.boxoffice.holds.events_on_sale import Sale
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.prices import TierPrice
@@ -127,7 +128,9 @@ async def _seats_page(
         wanted=set(wanted or ()),
         refusal=REFUSALS.get(error.code, REFUSED) if error else "",
         states=STATES,
-        instead=_instead(plan, states, wanted or []) if error is not None and error.code == "seats_taken" else [],
+        instead=_instead(platform.box_office.sales.get(event_id), states, wanted or [], held)
+        if error is not None and error.code == "seats_taken"
+        else None,
         page_data={**_page_data(platform, one), "held": held},
         held=held,
         max_best=min(MAX_BEST, event.max_per_person),
@@ -217,26 +220,35 @@ def _section(base: int, section: Section, states: bytearray) -> dict[str, Any]:
     return {"id": section.id, "name": section.name or section.id, "rows": rows, "area": area}
 
 
-def _instead(plan: Plan, states: bytearray, wanted: list[str]) -> list[str]:
-    """The same number of adjacent free seats, as near as possible to the wanted ones."""
-    ids = plan.seat_ids
-    lost = [index for index, name in enumerate(ids) if name in set(wanted)]
+def _instead(sale: Sale, states: bytearray, wanted: list[str], held: dict[str, Any] | None) -> dict[str, Any] | None:
+    """What was wanted and is free or held by this fan, and for each lost seat another one beside it; with the price."""
+    plan, own = sale.plan, set(held["seats"]) if held else set()
+    chosen = [index for name in wanted if (index := sale.index_of.get(name)) is not None]
+    kept = [index for index in chosen if not states[index] or plan.seat_ids[index] in own]
+    lost = [index for index in chosen if index not in kept]
     if not lost:
-        return []
-    middle_x = sum(plan.seats[index].x for index in lost) / len(lost)
-    middle_y = sum(plan.seats[index].y for index in lost) / len(lost)
+        return None
+    around = kept or lost
+    middle_x = sum(plan.seats[index].x for index in around) / len(around)
+    middle_y = sum(plan.seats[index].y for index in around) / len(around)
     best: tuple[float, int] | None = None
     for base, section in zip(plan.bases, plan.sections, strict=True):
         first = base
         for row in section.rows:
             for start in range(first, first + len(row.seats) - len(lost) + 1):
-                if any(states[start : start + len(lost)]):
+                span = range(start, start + len(lost))
+                if any(states[start : start + len(lost)]) or not sale.event.withheld.isdisjoint(span):
+                    continue
+                if any(index in span for index in kept):
                     continue
                 seat = plan.seats[start + len(lost) // 2]
                 far = (seat.x - middle_x) ** 2 + (seat.y - middle_y) ** 2
                 best = min(best or (far, start), (far, start))
             first += len(row.seats)
-    return [] if best is None else list(ids[best[1] : best[1] + len(lost)])
+    if best is None:
+        return None
+    seats = sorted({*kept, *range(best[1], best[1] + len(lost))})
+    return {"names": [plan.seat_ids[seat] for seat in seats], "total_minor": sale.quote(seats).total_minor}
 
 
 ROUTES: list[HTTPRouteHandler] = [seats, hold]

@@ -10,7 +10,7 @@ from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.api.organiser.common import cursor_of, read_number
 from frontrow.web.site.organiser.change_log import ACTS, acts_of, names_of_team
-from frontrow.web.site.render import render
+from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
 
 Asked = Request[Any, Any, Any]
@@ -27,10 +27,8 @@ async def audit(request: Asked, platform: FromPlatform, caller: FromCaller) -> R
     names = await names_of_team(platform, caller)
     act = query.get("act", "") if query.get("act", "") in ACTS else ""
     actor = query.get("actor", "") if query.get("actor", "") in names else ""
-    events = {
-        one.id: one.name
-        for one in await platform.ledger.catalogue.events_of_organiser(caller.organiser_id, (-1, ""), EVENTS)
-    }
+    own = await platform.ledger.catalogue.events_of_organiser(caller.organiser_id, (-1, ""), EVENTS)
+    events, currencies = {one.id: one.name for one in own}, {one.id: one.currency for one in own}
     event = query.get("event", "") if query.get("event", "") in events else ""
     try:
         before = read_number(query.get("after", "")[:200])
@@ -40,7 +38,7 @@ async def audit(request: Asked, platform: FromPlatform, caller: FromCaller) -> R
     return render(
         request,
         "organiser/audit.html",
-        acts=await acts_of(platform, caller, found),
+        acts=await acts_of(platform, caller, found, words_for(request), currencies),
         kinds=ACTS,
         act=act,
         names=names,

@@ -26,7 +26,7 @@ from frontrow.web.site.fans.tickets import STATES
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.change_log import acts_of
 from frontrow.web.site.organiser.reseating import choice_of
-from frontrow.web.site.render import render
+from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import page
 
 Asked = Request[Any, Any, Any]
@@ -38,6 +38,7 @@ DONE: Final = {
     "reseat": N_("Moved. The new tickets are sent by email."),
     "retry": N_("The refund is being retried."),
     "cancel": N_("Cancelled. The seats are free again."),
+    "sold": N_("Sold. The seats are booked."),
     "resend": N_("The email with the tickets is being sent again."),
     "email": N_("Corrected. The tickets are being sent to the new address."),
     "nobody": N_("Nothing was sent: this booking has no email address."),
@@ -168,7 +169,7 @@ async def booking_page(
         done=DONE.get(query.get("done", ""), ""),
         may=may,
         do=do,
-        acts=await acts_of(platform, caller, changes),
+        acts=await acts_of(platform, caller, changes, words_for(request), {event.id: event.currency}),
         chosen=[plan.seat_id(one) for one in chosen],
         back=_amounts(platform, event, booking, prices, chosen) if do == "refund" else None,
         reseat=await choice_of(platform, event, plan, chosen, query) if do in ("reseat", "move") else None,

@@ -1,6 +1,6 @@
 """The change log as the organiser's pages show it: who did what, in words and with names."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -10,7 +10,7 @@ from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.people.team import Actor
 from frontrow.web.api.access import Caller
 from frontrow.web.platform.platform import Platform
-from frontrow.web.site.languages import N_
+from frontrow.web.site.languages import N_, Words
 
 # act in the audit -> words
 ACTS: Final = {
@@ -20,6 +20,7 @@ ACTS: Final = {
     "change_event": N_("Event changed"),
     "add_dates": N_("Dates added"),
     "publish_event": N_("Put on sale"),
+    "open_sale": N_("Sale opened early"),
     "complete_event": N_("Event completed"),
     "sell_out_event": N_("Sold out"),
     "reopen_event": N_("On sale again"),
@@ -35,6 +36,8 @@ ACTS: Final = {
     "reseat": N_("Moved to other seats"),
     "check_in": N_("Checked in by name"),
     "undo_scan": N_("Admission undone"),
+    "desk_sale": N_("Sold at the desk"),
+    "give_tickets": N_("Free tickets given"),
     "waitlist_rules": N_("Waitlist rules set"),
     "import_codes": N_("Codes imported"),
     "make_codes": N_("Codes generated"),
@@ -49,6 +52,58 @@ ACTS: Final = {
     "choose_report_mail": N_("Report by email chosen"),
     "change_seller": N_("Seller changed"),
 }
+# recorded field -> words
+FIELDS: Final = {
+    "name": N_("Name"),
+    "description": N_("Description"),
+    "venue": N_("Venue"),
+    "venue_id": N_("Venue"),
+    "plan": N_("Seating plan"),
+    "city": N_("City"),
+    "country": N_("Country"),
+    "time_zone": N_("Time zone"),
+    "currency": N_("Currency"),
+    "starts_at_us": N_("The show starts"),
+    "ends_at_us": N_("The show ends"),
+    "sale_starts_at_us": N_("The sale starts"),
+    "sale_ends_at_us": N_("The sale ends"),
+    "presale_starts_at_us": N_("The presale starts"),
+    "tiers": N_("Prices"),
+    "fees": N_("Fees"),
+    "fees_shown": N_("How fees are shown"),
+    "max_per_person": N_("Seats per person"),
+    "hold_ttl_s": N_("Hold time in seconds"),
+    "lonely_rule_until_percent": N_("Single seats avoided until percent sold"),
+    "refunds": N_("Refund policy"),
+    "withheld": N_("Withheld seats"),
+    "card_tries": N_("Card attempts"),
+    "room": N_("Waiting room"),
+    "rotating_codes": N_("Rotating ticket codes"),
+    "transfers_allowed": N_("Ticket transfers"),
+    "tax_basis_points": N_("Tax rate in hundredths of a percent"),
+    "status": N_("State"),
+    "paused": N_("Paused"),
+    "booking": N_("Booking"),
+    "refund": N_("Refund"),
+    "amount_minor": N_("Amount"),
+    "seats": N_("Seats"),
+    "leave": N_("Old seats"),
+    "to": N_("New seats"),
+    "table": N_("Table"),
+    "frequency": N_("How often"),
+    "like": N_("Copied from"),
+    "action": N_("Action"),
+    "rate_per_s": N_("People per second, at most"),
+    "capacity": N_("People at once, at most"),
+    "message": N_("Message"),
+    "reason": N_("Reason"),
+    "url": N_("Address"),
+    "webhook": N_("Webhook"),
+    "delivery": N_("Delivery"),
+}
+CHANGED: Final = N_("Changed")
+YES, NO = N_("yes"), N_("no")
+MAX_CHARS: Final = 120
 ROLE_WORDS: Final = {
     Role.OWNER: N_("Owner"),
     Role.MANAGER: N_("Manager"),
@@ -56,6 +111,14 @@ ROLE_WORDS: Final = {
     Role.DOOR: N_("Door"),
     Role.READ_ONLY: N_("Read only"),
 }
+
+
+class ActDetail(msgspec.Struct, frozen=True):
+    """One detail of a change: its name, and what it was (None if that is not known) and is."""
+
+    name: str
+    was: str | None
+    now: str
 
 
 class Act(msgspec.Struct, frozen=True):
@@ -66,7 +129,7 @@ class Act(msgspec.Struct, frozen=True):
     who: str
     what: str
     event_id: str
-    detail: list[tuple[str, str]]
+    detail: list[ActDetail]
 
 
 async def names_of_team(platform: Platform, caller: Caller) -> dict[str, str]:
@@ -76,8 +139,10 @@ async def names_of_team(platform: Platform, caller: Caller) -> dict[str, str]:
     return {one.id: one.name or one.email for one in members}
 
 
-async def acts_of(platform: Platform, caller: Caller, changes: Sequence[NotedChange]) -> list[Act]:
-    """Changes with names and words instead of ids and codes."""
+async def acts_of(
+    platform: Platform, caller: Caller, changes: Sequence[NotedChange], words: Words, currencies: Mapping[str, str]
+) -> list[Act]:
+    """Changes with names and words instead of ids and codes. `currencies` are those of the events."""
     names = await names_of_team(platform, caller) if changes else {}
     return [
         Act(
@@ -86,18 +151,46 @@ async def acts_of(platform: Platform, caller: Caller, changes: Sequence[NotedCha
             names.get(one.actor, one.actor),
             ACTS.get(one.act, one.act),
             one.event_id,
-            details_of(one.detail),
+            details_of(one.detail, words, currencies.get(one.event_id, "")),
         )
         for one in changes
     ]
 
 
-def details_of(detail: str) -> list[tuple[str, str]]:
-    """The recorded details as short texts: (name, value)."""
-    fields: dict[str, Any] = msgspec.json.decode(detail or "{}")
-    return [(name, _short(value)) for name, value in fields.items() if value not in (None, "", [], {})]
+def details_of(detail: str, words: Words, currency: str = "") -> list[ActDetail]:
+    """The recorded details in words: what, from, to. Ids stay as they are."""
+    recorded: dict[str, Any] = msgspec.json.decode(detail or "{}")
+    changes: dict[str, list[Any]] = recorded.pop("changes", {})
+    fields = recorded.pop("fields", [])
+    found = [
+        ActDetail(_label(name, words), _value(name, was, words, currency), _value(name, now, words, currency))
+        for name, (was, now) in changes.items()
+    ]
+    if fields and not changes:  # noted before there were values
+        found.append(ActDetail(words(CHANGED), None, ", ".join(_label(name, words) for name in fields)))
+    found += [
+        ActDetail(_label(name, words), None, _value(name, value, words, currency))
+        for name, value in recorded.items()
+        if value not in (None, "", [], {})
+    ]
+    return found
 
 
-def _short(value: Any) -> str:
+def _label(name: str, words: Words) -> str:
+    return words(FIELDS[name]) if name in FIELDS else name.replace("_", " ")
+
+
+def _value(name: str, value: Any, words: Words, currency: str) -> str:
+    """A recorded value as people read it."""
+    if value in (None, "", [], {}):
+        return "–"
+    if isinstance(value, bool):
+        return words(YES) if value else words(NO)
+    if name.endswith("_us") and isinstance(value, int):
+        return words.when(value) if value else "–"
+    if name.endswith("_minor") and isinstance(value, int) and currency:
+        return words.money(value, currency)
+    if isinstance(value, int):
+        return words.number(value)
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return text if len(text) <= 120 else f"{text[:119]}…"
+    return text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS - 1]}…"

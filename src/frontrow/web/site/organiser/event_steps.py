@@ -36,6 +36,7 @@ DONE: Final = {
     "draft": N_("The draft is saved. You can stop at any time and continue later."),
     "copied": N_("This is the copy. Give it its own name and dates."),
     "published": N_("Published. Fans see it now."),
+    "opened": N_("The sale is open."),
     "closed": N_("The event is closed."),
 }
 # human check -> its name for organisers
@@ -151,6 +152,7 @@ async def _step(
         request,
         "organiser/event_step.html",
         status=422 if errors else 200,
+        picture_refused=request.query_params.get("picture") == "refused",
         script="js/organiser/withhold.js" if step == "seats" else "js/organiser/wizard.js",
         one=one,
         of_event=one.event,

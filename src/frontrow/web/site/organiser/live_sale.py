@@ -21,7 +21,7 @@ from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import shown
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.change_log import acts_of
-from frontrow.web.site.render import render
+from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import page
 
 Asked = Request[Any, Any, Any]
@@ -73,7 +73,7 @@ async def live_sale(
         control=control,
         tiles=TILES,
         health_tiles=HEALTH_TILES,
-        acts=await acts_of(platform, caller, changes),
+        acts=await acts_of(platform, caller, changes, words_for(request), {event.id: event.currency}),
     )
 
 

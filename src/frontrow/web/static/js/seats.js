@@ -80,6 +80,9 @@ function countFree(found) {
     n: number(found.reduce((sum, { one }) => sum + one.fit, 0)),
     sections: number(found.length)
   });
+  const none = !model.sections.some((one) => one.free);
+  $("#soldout").hidden = !none;
+  $("#nomatch").hidden = none || found.length > 0;
 }
 /** The lowest price among a section's seats that match. @param {import("./seatmap/model.js").Section} one */
 const lowest = (one) =>
@@ -94,6 +97,7 @@ function listSections() {
   if (model.maxPrice !== most || model.stepFree !== stepFree.checked) {
     model.filter(most, stepFree.checked);
     map.view.invalidate();
+    grid.filter();
   }
   const found = fitting()
     .map((row) => ({ ...row, low: lowest(row.one) }))
@@ -132,7 +136,7 @@ function open(s, move = false, fly = true) {
   $("#sections").hidden = true;
   $("#gridbox").hidden = false;
   $("#grid-title").textContent = t("Section {section}", { section: one.name });
-  $("#grid-sub").textContent = `${tier.name} · ${priceRange(one, model)} · ${t("{n} free", { n: number(one.free) })}`;
+  $("#grid-sub").textContent = `${tier.name} · ${priceRange(one, model)} · ${t("{n} free", { n: number(one.fit) })}`;
   if (one.area) {
     grid.close();
     $("#grid").replaceChildren(areaForm(one));
@@ -219,6 +223,7 @@ function basket() {
   if (key === shownBasket) return;
   shownBasket = key;
   $("#basket").hidden = !mine.length;
+  $("#seats").toggleAttribute("data-changed", mine.length > 0 && !isHeld(mine));
   $("#nothing").hidden = mine.length > 0;
   $("#picked").replaceChildren(
     ...mine.map((i) => {
@@ -288,23 +293,27 @@ function refused(problem, wanted) {
   }
   const lost = new Set(problem.seats ?? []),
     gone = wanted.filter((i) => lost.has(i) || lost.has(model.seat(i).id));
-  for (const i of gone) {
-    if (model.state[i] === FREE) model.state[i] = 1;
-    model.mine.delete(i);
-  }
+  for (const i of gone) model.lose(i);
   refresh(gone);
-  offer(text, wanted);
+  offer(text, gone);
 }
-/** Offer the nearest seats that are free. @param {string} text @param {number[]} wanted */
-function offer(text, wanted) {
-  const near = wanted.length ? model.near(wanted) : [];
+/** Offer other seats for lost ones, with their price; what is chosen besides stays chosen. @param {string} text @param {number[]} lost */
+function offer(text, lost) {
+  const near = lost.length ? model.near(lost) : [];
   if (!near.length) {
     note(text);
     return;
   }
-  const first = model.seat(near[0]),
-    last = model.seat(near[near.length - 1]),
-    name = `${first.section.name} · ${first.row} · ${first.number}${near.length > 1 ? `–${last.number}` : ""}`;
+  const seats = near.map((i) => model.seat(i)),
+    [first, last] = [seats[0], seats[seats.length - 1]],
+    name = `${first.section.name} · ${first.row} · ${first.number}${near.length > 1 ? `–${last.number}` : ""}`,
+    sum = (/** @type {(seat: import("./seatmap/model.js").SeatInfo) => number} */ of) =>
+      seats.reduce((all, seat) => all + of(seat), 0),
+    cost = priced(
+      sum((seat) => seat.tier.price),
+      sum((seat) => seat.tier.fee ?? 0),
+      page.currency
+    );
   note(
     text,
     "warn",
@@ -318,11 +327,7 @@ function offer(text, wanted) {
           type: "button",
           id: "instead",
           onclick: () => {
-            for (const i of model.mine) {
-              model.mine.delete(i);
-              refresh([i]);
-            }
-            for (const i of near) model.mine.add(i);
+            for (const i of near) if (model.state[i] === FREE) model.mine.add(i);
             unnote();
             refresh(near);
             open(model.section[near[0]]);
@@ -330,7 +335,7 @@ function offer(text, wanted) {
             $("#go").focus();
           }
         },
-        t("Take {seats} instead", { seats: name })
+        t("Take {seats} instead, {price}", { seats: name, price: cost })
       )
     )
   );
@@ -353,6 +358,12 @@ map.addEventListener("tip", (e) => {
   tip.style.top = `${Math.max(74, about.y)}px`;
 });
 $("#back").addEventListener("click", back);
+$("#all-seats").addEventListener("click", () => {
+  price.value = price.max;
+  stepFree.checked = false;
+  listSections();
+  price.focus();
+});
 price.addEventListener("input", listSections);
 stepFree.addEventListener("change", listSections);
 $("#best").addEventListener("submit", (e) => {

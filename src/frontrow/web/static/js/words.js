@@ -5,8 +5,13 @@ const found = document.getElementById("words");
 const texts = found ? JSON.parse(found.textContent || "{}") : {};
 export const lang = document.documentElement.lang || "en";
 
+/** In a right-to-left language a text inside a sentence keeps its own order: a seat "A-1-12", a time. */
+const rtl = document.documentElement.dir === "rtl";
+/** @param {string | number} value */
+const isolate = (value) => (rtl && typeof value === "string" && value ? `\u2068${value}\u2069` : String(value));
 /** @param {string} text @param {Record<string, string | number>} values */
-const fill = (text, values) => text.replace(/\{(\w+)\}/g, (all, name) => String(values[name] ?? all));
+const fill = (text, values) =>
+  text.replace(/\{(\w+)\}/g, (all, name) => (values[name] === undefined ? all : isolate(values[name])));
 
 /** @param {string} text @param {Record<string, string | number>} [values] */
 export const t = (text, values = {}) => fill(String(texts[text] ?? text), values);

@@ -60,7 +60,7 @@ export function describeSection(one, model) {
   const price = priceRange(one, model);
   return t("Section {section}, {free} of {n} seats free, {price}", {
     section: one.name,
-    free: number(one.free),
+    free: number(one.fit),
     n: number(one.n),
     price
   });

@@ -96,12 +96,18 @@ export class SeatGrid {
     for (const i of changed) if (this.model.section[i] === this.#section) this.#paint(i);
   }
 
+  /** The filter has changed: show again which seats match. */
+  filter() {
+    for (const i of this.#buttons.keys()) this.#paint(i);
+  }
+
   /** @param {number} i */
   #paint(i) {
     const button = this.#buttons.get(i),
       mine = this.model.mine.has(i);
     button?.setAttribute("aria-label", describe(this.model.seat(i)));
     button?.setAttribute("aria-selected", String(mine));
+    button?.classList.toggle("off", !mine && !this.model.matches(i));
     button?.setAttribute("aria-disabled", String(!mine && this.model.state[i] !== FREE));
   }
 

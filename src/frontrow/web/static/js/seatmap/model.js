@@ -256,6 +256,12 @@ export class SeatModel {
     return seats.filter((seat, k) => this.#set(seat, states[k]));
   }
 
+  /** Somebody else was faster. @param {number} i */
+  lose(i) {
+    this.mine.delete(i);
+    if (this.state[i] === FREE) this.#set(i, HELD);
+  }
+
   /** @param {number} i @param {number} state */
   #set(i, state) {
     const before = this.state[i];
@@ -342,27 +348,31 @@ export class SeatModel {
     return this.doc.tiers[this.tier[i]].price <= this.maxPrice && (!this.stepFree || (this.flags[i] & STEP_FREE) > 0);
   }
 
-  /** The free seats nearest to where those seats are: side by side in one row if possible. @param {number[]} wanted @returns {number[]} */
-  near(wanted) {
-    const cx = wanted.reduce((sum, i) => sum + this.x[i], 0) / wanted.length,
-      cy = wanted.reduce((sum, i) => sum + this.y[i], 0) / wanted.length;
+  /** Free seats in place of lost ones, side by side in one row: beside the seats that are kept, else where the lost ones
+   * were, and at a price like theirs. Never one that is chosen already. @param {number[]} lost @returns {number[]} */
+  near(lost) {
+    const kept = [...this.mine],
+      around = kept.length ? kept : lost,
+      price = (/** @type {number} */ i) => this.doc.tiers[this.tier[i]].price,
+      cx = around.reduce((sum, i) => sum + this.x[i], 0) / around.length,
+      cy = around.reduce((sum, i) => sum + this.y[i], 0) / around.length,
+      fits = (/** @type {number} */ i) => this.state[i] === FREE && !this.mine.has(i) && this.matches(i);
     /** @type {number[]} */
     let best = [],
       least = Infinity;
     for (const section of this.sections)
-      for (let r = 0; r < section.rows.length; r++) {
+      for (let r = 0; !section.area && r < section.rows.length; r++) {
         const [from, to] = this.rowEnds(section, r);
-        for (let i = from; i + wanted.length <= to; i++) {
+        for (let i = from; i + lost.length <= to; i++) {
           let together = true;
-          for (let j = 0; j < wanted.length && together; j++)
-            together = this.state[i + j] === FREE && (j === wanted.length - 1 || !(this.flags[i + j] & GAP_AFTER));
-          const middle = i + (wanted.length >> 1),
+          for (let j = 0; j < lost.length && together; j++)
+            together = fits(i + j) && (j === lost.length - 1 || !(this.flags[i + j] & GAP_AFTER));
+          const middle = i + (lost.length >> 1),
             far =
-              Math.hypot(this.x[middle] - cx, this.y[middle] - cy) *
-              (1 + Math.abs(this.doc.tiers[this.tier[i]].price - this.doc.tiers[this.tier[wanted[0]]].price) / 5000);
+              Math.hypot(this.x[middle] - cx, this.y[middle] - cy) * (1 + Math.abs(price(i) - price(lost[0])) / 5000);
           if (together && far < least) {
             least = far;
-            best = Array.from({ length: wanted.length }, (_, j) => i + j);
+            best = Array.from({ length: lost.length }, (_, j) => i + j);
           }
         }
       }

@@ -1,0 +1,46 @@
+"""The form for an event's picture. The page's script puts the file into a field as base64."""
+
+import base64
+import binascii
+from typing import Any, Final
+
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from frontrow.boxoffice.organising.events import EventEdit
+from frontrow.boxoffice.organising.pictures import MAX_UPLOAD_BYTES
+from frontrow.core.errors import InvalidInput
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access
+from frontrow.web.api.organiser.common import editor_of
+from frontrow.web.site.routes import FromForm, action, go_to
+
+Asked = Request[Any, Any, Any]
+MAX_FORM_BYTES: Final = 2 * MAX_UPLOAD_BYTES  # base64, and its signs escaped
+
+
+@action(
+    "/organiser/events/{event_id:str}/picture",
+    "change_picture",
+    Access.staff("events:write"),
+    most_bytes=MAX_FORM_BYTES,
+)
+async def change_picture(
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Show the picture in the form, or the drawn poster if it asks for that."""
+    desk, path = platform.organiser.organise, f"/organiser/events/{event_id}/details"
+    try:
+        if form.one("remove"):
+            await desk.change(editor_of(caller), event_id, EventEdit(picture=""))
+        else:
+            raw = base64.b64decode(form.one("picture", MAX_FORM_BYTES), validate=True)
+            await desk.put_picture(editor_of(caller), event_id, raw)
+    except (InvalidInput, binascii.Error):
+        return go_to(f"{path}?picture=refused")
+    await platform.box_office.openings.refresh()
+    return go_to(path)
+
+
+ROUTES: list[HTTPRouteHandler] = [change_picture]
