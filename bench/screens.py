@@ -4,6 +4,7 @@ An arena that is half sold, other shows around it, and the tour of every page of
 of them go to bench/out/screens, those that documents show also to docs/img.
 """
 
+import contextlib
 import random
 import shutil
 import sys
@@ -17,6 +18,7 @@ from bench.screens_door import shoot_door
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.hold_values import ShopPass
+from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.plans.plan_generator import generate
 from frontrow.core.clock import US_PER_S
 from tests.browser.served import Site, put_hall
@@ -27,6 +29,7 @@ from tests.support.chromium import launch
 
 OUT = Path("bench/out/screens")
 SEATS = 12_000
+SOLD = 400  # bookings that were paid while the pictures are taken
 DAY_US = 86_400 * US_PER_S
 # name in the tour -> name of its picture in docs/img
 SHOWN = {
@@ -49,12 +52,13 @@ OFFICE = {
     "office-prices": f"/organiser/events/{EVENT_ID}/prices",
     "office-preview": "/organiser/events/evt_soon/preview",
     "live": f"/organiser/events/{EVENT_ID}/live",
+    "reports": f"/organiser/events/{EVENT_ID}/reports",
     "bookings": f"/organiser/events/{EVENT_ID}/bookings",
     "team": "/organiser/team",
     "audit": "/organiser/audit",
 }
 COLOURS = 96  # a palette keeps the pictures small
-SIZES = {"wide": (1280, 800), "small": (390, 844)}
+SIZES = {"wide": (1280, 800), "small": (390, 844), "large": (1920, 1080)}
 LOOKS = [(size, scheme) for size in SIZES for scheme in ("light", "dark")]
 KEPT = [("wide", "light"), ("small", "dark")]  # of each picture in docs/img
 
@@ -83,6 +87,18 @@ async def hold_some(platform: Platform) -> None:
     for number, seat in enumerate(free[:250]):
         visit = ShopPass(EVENT_ID, f"place:{number}", platform.clock() + 600 * US_PER_S, f"pass{number}")
         await platform.box_office.holds.place(EVENT_ID, visit, [ids[seat]])
+
+
+async def sell_some(platform: Platform) -> None:
+    """A sale in progress: bookings that are paid for, in every price."""
+    ids = platform.box_office.sales.get(EVENT_ID).plan.seat_ids
+    states = platform.box_office.feeds[EVENT_ID].ring.states
+    free = [seat for seat in random.Random(11).sample(range(SEATS), 2_000) if states[seat] == 0]
+    for number, seat in enumerate(free[:SOLD]):
+        visit = ShopPass(EVENT_ID, f"buyer:{number}", platform.clock() + 600 * US_PER_S, f"paid{number}")
+        with contextlib.suppress(SeatsTaken):  # held a moment ago: the map does not show it yet
+            held = await platform.box_office.holds.place(EVENT_ID, visit, [ids[seat]])
+            await platform.box_office.checkout.pay(held.booking_id, held.fence, "pm_card_visa")
 
 
 class Shoot:
@@ -137,6 +153,7 @@ def main() -> None:
         one.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as kept, Site(Path(kept), put_shows) as site, sync_playwright() as tools:
         site.call(hold_some)
+        site.call(sell_some)
         browser = launch(tools.chromium)
         shoot_all(browser, site, folder)
         looks = LOOKS if "--all" in sys.argv else KEPT

@@ -166,6 +166,7 @@ def pages_of_an_event(site: Site) -> list[tuple[str, str, str]]:
 
 def other_pages(site: Site) -> list[tuple[str, str, str]]:
     return [
+        ("box office", f"{BASE}/sell", ""),
         ("no bookings", f"{BASE}/bookings?q=nobody@example.org", ""),
         ("waitlist", f"{BASE}/waitlist", "rules"),
         ("team", "/organiser/team", "m1"),

@@ -91,7 +91,7 @@ def test_b13_from_an_empty_organiser_to_an_event_on_sale_that_a_fan_sees(desk: P
     go_on(desk, "Save and continue", "**/preview?done=saved")
     framed = desk.frame_locator("iframe.preview")
     expect(framed.get_by_role("heading", name="Aurora in the Park")).to_be_visible()
-    expect(framed.get_by_text("€60.50")).to_be_visible()
+    expect(framed.get_by_text("€62.01")).to_be_visible()
     event_id = desk.url.split("/")[5]
     fan = profile().new_page()
     assert fan.goto(f"{site.url}/events/{event_id}").status == 404, "a draft is nobody else's business"
@@ -99,7 +99,7 @@ def test_b13_from_an_empty_organiser_to_an_event_on_sale_that_a_fan_sees(desk: P
     fan.goto(f"{site.url}/events/{event_id}")
     expect(fan.get_by_role("heading", name="Aurora in the Park")).to_be_visible()
     expect(fan.get_by_role("link", name="Get tickets")).to_be_visible()
-    expect(fan.get_by_text("€60.50")).to_be_visible()
+    expect(fan.get_by_text("€62.01")).to_be_visible()
     expect(fan.get_by_text("Up to 4 tickets per person.")).to_be_visible()
     in_frame = desk.goto(f"{site.url}/organiser/events/{event_id}/preview/page")
     assert in_frame is not None

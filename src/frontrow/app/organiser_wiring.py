@@ -10,6 +10,7 @@ from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.room_rules import RoomRules
 from frontrow.boxoffice.model.sales_figures import RoomFigures
 from frontrow.boxoffice.organising.bookings import OrganiserBookings
+from frontrow.boxoffice.organising.desk_sales import DeskSales
 from frontrow.boxoffice.organising.events import OrganiserEvents
 from frontrow.boxoffice.organising.exports import Exports
 from frontrow.boxoffice.organising.feeds import Feeds
@@ -97,6 +98,7 @@ def make_organiser_services(
             organise.venues.plan,
             clock,
         ),
+        desk=DeskSales(ledger, claims, issuer, seats, organise.venues.plan, clock, ids),
         waitlists=OrganiserWaitlists(ledger, clock),
         webhooks=ManagedWebhooks(ledger, messaging.webhooks, clock, ids, endpoint_secrets),
         cancelling=EventCancellations(ledger.organiser, refunds, clock),

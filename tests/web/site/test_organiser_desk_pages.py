@@ -257,3 +257,82 @@ async def test_b11_the_waitlists_rule_is_set_once(tmp_path: Path) -> None:
         assert "Published hash of the lot" in await owner.get(path)
         assert (await owner.post(f"{path}/rules", order="fifo")).headers["location"].endswith("refused=1")
         await owner.post(f"{path}/rules", 422, order="by name")
+
+
+async def test_the_box_office_sells_picked_seats_says_what_is_wrong_and_shows_the_day(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        path = f"{owner.base}/sell"
+        shown = await owner.get(path)
+        assert "Nothing was sold here today" in shown
+        number = shown.partition('name="booking" value="')[2].partition('"')[0]
+        assert "€100" in await owner.get(f"{path}/price.json?seats=S-A-1%20S-A-2")
+        sale: dict[str, str | list[str]] = {"seats": "S-A-1 S-A-2", "paid_by": "cash", "booking": number}
+        where = [(await owner.post(path, **sale)).headers["location"] for _ in range(2)]  # pressed twice: sold once
+        assert where == [f"{owner.base}/bookings/{number}?done=sold"] * 2
+        sold = await owner.get(where[0])
+        assert "Sold. The seats are booked." in sold
+        assert "Cash" in sold
+        assert "Give the money back in cash." in await owner.get(f"{owner.base}/bookings/{number}?do=refund&seat=S-A-1")
+        pdf = await owner.desk.client.get(f"{owner.base}/bookings/{number}/tickets.pdf", headers=owner.headers)
+        assert pdf.content.startswith(b"%PDF")
+        assert "€100" in await owner.get(path)
+        for wrong, words in (
+            ({"seats": "S-A-1", "paid_by": "cash"}, "Someone was faster"),
+            ({"seats": "", "paid_by": "cash"}, "Choose at least one seat"),
+            ({"seats": "S-B-1", "paid_by": "free", "name": "Ada"}, "Enter the email address"),
+            ({"seats": "S-B-1", "paid_by": "free", "email": "a@example.org"}, "Free tickets need the guest"),
+            ({"seats": "S-Z-99", "paid_by": "cash"}, "no such seat"),
+        ):
+            refused = await owner.post(path, 409, booking="", **wrong)
+            assert words in refused.text, wrong
+        reader = await owner.as_(Role.READ_ONLY)
+        await reader.get(path, 403)
+
+
+async def test_a_sale_is_opened_now_by_one_button_and_its_presale_is_not_overtaken(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        platform, event = owner.desk.platform, owner.desk.event
+        later = "2098-01-01T10:00:00Z"
+        moved = {"sale_starts_at": later, "sale_ends_at": "2098-06-01T10:00:00Z", "starts_at": "2098-07-01T10:00:00Z"}
+        own = f"/v1/organiser/events/{event}"
+        assert (await owner.desk.ask("PATCH", own, json=moved)).status_code == 200
+        assert "Put on sale now" in await owner.get(owner.base)
+        assert (await owner.post(f"{owner.base}/open-now")).headers["location"].endswith("?done=opened")
+        opened = await platform.ledger.catalogue.event(event)
+        assert opened.sale_starts_at_us <= platform.clock()
+        assert "Put on sale now" not in await owner.get(owner.base)
+        await owner.post(f"{owner.base}/open-now")  # open already: nothing changes
+        assert await platform.ledger.catalogue.event(event) == opened
+        copied = (await owner.post(f"{owner.base}/copy", name="Again")).headers["location"].split("/")[3]
+        draft = f"/v1/organiser/events/{copied}"
+        presale = {"presale_starts_at": "2097-01-01T10:00:00Z", "sale_starts_at": later}
+        assert (await owner.desk.ask("PATCH", draft, json=presale)).status_code == 200
+        refused = await owner.desk.ask("POST", f"{draft}/open")
+        assert (refused.status_code, refused.json()["code"]) == (409, "event_move_refused")
+        assert (await owner.desk.ask("PATCH", draft, json={"presale_starts_at": None})).status_code == 200
+        page = f"/organiser/events/{copied}"
+        assert "Publish and put on sale now" in await owner.get(f"{page}/preview")
+        await owner.post(f"{page}/publish", now="1", capacity="100", rate="10")
+        assert (await platform.ledger.catalogue.event(copied)).sale_starts_at_us <= platform.clock()
+        assert "Sale opened early" in await owner.get("/organiser/audit")
+
+
+async def test_a_venue_has_the_zone_it_names_or_that_of_its_city_and_none_is_guessed(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        fields = {"name": "Hall", "country": "", "source": "template", "shape": "theatre", "seats": "200", "keep": "1"}
+
+        async def zone(city: str, named: str = "") -> str:
+            made = await owner.post("/organiser/venues/new", **fields, city=city, time_zone=named)
+            venue_id = made.headers["location"].split("/")[3].partition("?")[0]
+            venue = await owner.desk.platform.ledger.catalogue.venue(venue_id)
+            assert venue is not None
+            return venue.time_zone
+
+        assert await zone("Vienna") == "Europe/Vienna"
+        assert await zone(" são paulo ") == "America/Sao_Paulo"
+        assert await zone("New York") == "America/New_York"
+        assert await zone("Vienna", "Asia/Tokyo") == "Asia/Tokyo"
+        for city in ("Linz", ""):
+            refused = await owner.post("/organiser/venues/new", 422, **fields, city=city, time_zone="")
+            assert "Choose a time zone" in refused.text, city
+        assert 'name="time_zone" value=""' in await owner.get("/organiser/venues/new")

@@ -24,6 +24,7 @@ from frontrow.boxoffice.model.events import (
     Event,
     EventLink,
     EventMove,
+    EventMoveRefused,
     EventNotFound,
     EventStatus,
     Fee,
@@ -251,6 +252,21 @@ class OrganiserEvents:
             return replace(event, paused=paused)
 
         return await self._move(editor, event_id, "pause_sale" if paused else "resume_sale", with_pause)
+
+    async def open_now(self, editor: Editor, event_id: str, tag: str | None = None) -> VersionedEvent:
+        """Open the sale at once instead of at its time. A draft opens when it is published.
+
+        `EventMoveRefused` for an event that is over, and for one with a presale: its presale begins the sale.
+        """
+
+        def opened(event: Event) -> Event:
+            if event.status in FINAL:
+                raise EventMoveRefused(f"an event that is {event.status.value} has no sale to open")
+            if event.presale_starts_at_us:
+                raise EventMoveRefused("the sale begins with its presale; move the presale instead")
+            return replace(event, sale_starts_at_us=min(event.sale_starts_at_us, self._clock()))
+
+        return await self._move(editor, event_id, "open_sale", opened, tag)
 
     async def cancel(self, editor: Editor, event_id: str, tag: str | None = None) -> Cancellation:
         """Cancel the event and begin to refund everyone. Called again, it returns how far that is."""

@@ -13,6 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from frontrow.boxoffice.checkout.payment_records import SaleLedger
+from frontrow.boxoffice.model.desk_sales import EXTERNAL
 from frontrow.boxoffice.model.facts import RefundFailed, RefundPaid
 from frontrow.boxoffice.model.payments import (
     ENDED,
@@ -87,6 +88,9 @@ class RefundPayouts:
             waiting = replace(refund, retry_at_us=later_us, changed_at_us=now_us, version=refund.version + 1)
             await self._ledger.payments.save_refund(waiting, now_us=now_us)
             return
+        if payment.provider == EXTERNAL:  # staff gives it back by hand: in cash, or on the card reader
+            await self._ledger.payments.save_refund(refund.moved(RefundState.DONE, now_us), now_us=now_us)
+            return
         try:
             if refund.state is RefundState.PENDING:
                 await self._check_pending(refund, payment)
@@ -111,7 +115,7 @@ class RefundPayouts:
 
     async def check(self, payment: Payment) -> int:
         """Read a payment's refunds at the provider and save what changed. Returns how many did."""
-        if payment.state is not PaymentState.CAPTURED:
+        if payment.state is not PaymentState.CAPTURED or payment.provider == EXTERNAL:
             return 0
         return await self.compare(payment, await self._provider.read(payment.ref))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from frontrow.boxoffice.audit.chain_check import ChainCheck
 from frontrow.boxoffice.jobs.background_jobs import Job
 from frontrow.boxoffice.organising.bookings import OrganiserBookings
+from frontrow.boxoffice.organising.desk_sales import DeskSales
 from frontrow.boxoffice.organising.events import OrganiserEvents
 from frontrow.boxoffice.organising.exports import Exports
 from frontrow.boxoffice.organising.feeds import Feeds
@@ -28,6 +29,7 @@ class OrganiserServices:
     organise: OrganiserEvents
     dates: ShowDates
     bookings: OrganiserBookings
+    desk: DeskSales
     waitlists: OrganiserWaitlists
     webhooks: ManagedWebhooks
     cancelling: EventCancellations

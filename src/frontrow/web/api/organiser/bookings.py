@@ -146,7 +146,7 @@ async def search_bookings(
         page = await bookings.by_seat(event, seat, before, limit)
     else:
         page = await bookings.by_state(event, status.value if status else "", before, limit)
-    views = await _views(platform, event, page)
+    views = await booking_views(platform, event, page)
     return OwnBookingPage(views, next_of(page, limit, page[-1].fence if page else None))
 
 
@@ -155,7 +155,7 @@ async def get_own_booking(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], booking_id: FromPath[str]
 ) -> OwnBookingDetail:
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
-    (view,) = await _views(platform, event, [booking])
+    (view,) = await booking_views(platform, event, [booking])
     refunds = [
         await _own_refund(platform, one, event.id) for one in await platform.ledger.payments.refunds_of(booking.id)
     ]
@@ -247,7 +247,7 @@ async def change_buyer_email(
 ) -> OwnBookingView:
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
     await platform.organiser.bookings.change_email(editor_of(caller), event, booking, data.email)
-    return (await _views(platform, event, [booking]))[0]
+    return (await booking_views(platform, event, [booking]))[0]
 
 
 async def _own_refund(platform: Platform, refund: Refund, event_id: str) -> OwnRefundView:
@@ -274,11 +274,11 @@ async def reseat_booking(
 ) -> OwnBookingView:
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
     moved = await platform.organiser.bookings.reseat(editor_of(caller), event, booking, data.leave, data.to)
-    (view,) = await _views(platform, event, [moved])
+    (view,) = await booking_views(platform, event, [moved])
     return view
 
 
-async def _views(platform: Platform, event: Event, bookings: list[Booking]) -> list[OwnBookingView]:
+async def booking_views(platform: Platform, event: Event, bookings: list[Booking]) -> list[OwnBookingView]:
     buyers = await platform.ledger.organiser.buyers_of([booking.fan for booking in bookings])
     names = (await platform.organiser.organise.venues.plan(event.plan_hash)).seat_ids
     return [

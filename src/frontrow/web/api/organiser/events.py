@@ -115,6 +115,15 @@ async def complete_event(
     return await _answer(platform, await platform.organiser.organise.complete(editor_of(caller), event_id, if_match))
 
 
+@post(
+    f"{ONE}/open", operation_id="open_sale", summary="Open the sale now, before its time", status_code=200, opt=CONTROLS
+)
+async def open_sale(
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], if_match: IfMatch = None
+) -> Response[OwnEventView]:
+    return await _answer(platform, await platform.organiser.organise.open_now(editor_of(caller), event_id, if_match))
+
+
 @post(f"{ONE}/pause", operation_id="pause_sale", summary="Stop selling for now", status_code=200, opt=CONTROLS)
 async def pause_sale(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[OwnEventView]:
     return await _answer(platform, await platform.organiser.organise.pause(editor_of(caller), event_id, paused=True))
@@ -187,6 +196,7 @@ ROUTES: list[HTTPRouteHandler] = [
     change_event,
     publish_event,
     complete_event,
+    open_sale,
     pause_sale,
     resume_sale,
     cancel_event,

@@ -38,6 +38,7 @@ DONE: Final = {
     "reseat": N_("Moved. The new tickets are sent by email."),
     "retry": N_("The refund is being retried."),
     "cancel": N_("Cancelled. The seats are free again."),
+    "sold": N_("Sold. The seats are booked."),
     "resend": N_("The email with the tickets is being sent again."),
     "email": N_("Corrected. The tickets are being sent to the new address."),
     "nobody": N_("Nothing was sent: this booking has no email address."),

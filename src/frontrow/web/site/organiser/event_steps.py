@@ -36,6 +36,7 @@ DONE: Final = {
     "draft": N_("The draft is saved. You can stop at any time and continue later."),
     "copied": N_("This is the copy. Give it its own name and dates."),
     "published": N_("Published. Fans see it now."),
+    "opened": N_("The sale is open."),
     "closed": N_("The event is closed."),
 }
 # human check -> its name for organisers

@@ -74,6 +74,7 @@ async def _hub(
         again_s=AGAIN_S if running else 0,
         next=next_of(event, seen.state, now_us),
         done=done_of(request),
+        may_open=opens_later(one, platform.clock()),
         refusal=refusal,
         cancelling=cancelling,
         show_over=max(event.starts_at_us, event.ends_at_us) < now_us,
@@ -88,6 +89,12 @@ async def _unpaid(platform: Platform, event: Event) -> bool:
 async def _figures(platform: Platform, caller: Caller, one: OrganiserEvent) -> EventFigures | None:
     wanted = "figures:read" in caller.permissions and not one.is_draft
     return await platform.organiser.figures.of(one.event) if wanted else None
+
+
+def opens_later(one: OrganiserEvent, now_us: int) -> bool:
+    """Whether the sale is still to open and can be opened now."""
+    event = one.event
+    return not one.is_final and not event.presale_starts_at_us and event.sale_starts_at_us > now_us
 
 
 @page(f"{ONE}/cancel", "ask_cancel_event", CONTROLS)
@@ -105,6 +112,14 @@ async def cancel(
 ) -> Response[bytes]:
     """Stop the sale for good; a job gives everybody their money back."""
     return await _moved(request, platform, caller, event_id, platform.organiser.organise.cancel, "")
+
+
+@action(f"{ONE}/open-now", "open_own_sale", CONTROLS)
+async def open_now(
+    request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """The sale opens at once."""
+    return await _moved(request, platform, caller, event_id, platform.organiser.organise.open_now, "?done=opened")
 
 
 @action(f"{ONE}/close", "close_event", CONTROLS)
@@ -139,4 +154,4 @@ async def copy(
     return go_to(f"/organiser/events/{copied.event.id}/details?done=copied")
 
 
-ROUTES: list[HTTPRouteHandler] = [own_event, ask_cancel, cancel, close, copy]
+ROUTES: list[HTTPRouteHandler] = [own_event, ask_cancel, cancel, open_now, close, copy]

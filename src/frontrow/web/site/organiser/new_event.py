@@ -1,7 +1,5 @@
 """A new event, first two steps: what it is, and where. Then the draft is saved, and the other steps change it."""
 
-import zoneinfo
-from functools import cache
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -19,6 +17,7 @@ from frontrow.web.api.organiser.common import editor_of
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.form_fields import BAD_TIME, Errors, Reading, read_local
+from frontrow.web.site.organiser.time_zones import zone_of, zones
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import Form, FromForm, action, go_to, page
 
@@ -51,16 +50,10 @@ FRESH: Final = {
     "new_name": "",
     "city": "",
     "country": "",
-    "time_zone": "UTC",
+    "time_zone": "",
     "shape": "theatre",
     "seats": "500",
 }
-
-
-@cache
-def zones() -> list[str]:
-    """The time zones people choose from."""
-    return sorted(name for name in zoneinfo.available_timezones() if "/" in name and not name.startswith("Etc/"))
 
 
 @page(NEW, "new_event", WRITES)
@@ -139,7 +132,7 @@ async def _venue(platform: Platform, caller: Caller, reading: Reading) -> OwnVen
             name=name,
             city=form.one("city", 200),
             country=form.one("country", 2).upper(),
-            time_zone=form.one("time_zone", 64) or "UTC",
+            time_zone=zone_of(form),
             plan=PlanSource(shape, seats),
         ),
     )

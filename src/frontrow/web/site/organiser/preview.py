@@ -20,6 +20,7 @@ from frontrow.web.endpoints.room_control import patch_room
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import Shown, sale_state
 from frontrow.web.site.organiser.event_steps import ONE, OrganiserEvent, done_of, load_event
+from frontrow.web.site.organiser.events import opens_later
 from frontrow.web.site.organiser.form_fields import PARAMS, Errors, Reading, percent_text
 from frontrow.web.site.organiser.new_event import STEPS
 from frontrow.web.site.organiser.seating import seating_response
@@ -72,6 +73,7 @@ async def _preview(
         step_of=STEP_OF,
         tax=percent_text(seller.tax_basis_points if own is None else own),
         own_tax=own is not None,
+        may_open=opens_later(one, platform.clock()),
     )
 
 
@@ -140,7 +142,10 @@ async def publish(
     }
     if not reading.errors:
         try:
-            await platform.organiser.organise.publish(editor_of(caller), event_id, form.one("tag", 60) or None)
+            tag = form.one("tag", 60) or None
+            if form.one("now"):
+                tag = (await platform.organiser.organise.open_now(editor_of(caller), event_id, tag)).tag
+            await platform.organiser.organise.publish(editor_of(caller), event_id, tag)
             await platform.box_office.openings.refresh()
             await _steer(platform, caller, event_id, wanted)
             return go_to(f"/organiser/events/{event_id}?done=published")

@@ -29,6 +29,7 @@ from frontrow.web.site.routes import FromForm, action, go_to, page
 Asked = Request[Any, Any, Any]
 PATH: Final = "/organiser/events/{event_id:str}/reports"
 CHART_WIDTH, CHART_HEIGHT = 1000, 160
+MAX_BAR: Final = 60
 SHOWN_DAYS: Final = 92  # in the chart and the table; files have all of them
 CHANNEL_NAMES: Final = {"online": N_("General sale"), "presale": N_("Presale"), "waitlist": N_("Waitlist")}
 FREQUENCIES: Final = {"": N_("Never"), "daily": N_("Every morning"), "weekly": N_("Every Monday morning")}
@@ -65,11 +66,12 @@ async def reports(
 def _bars(values: list[int]) -> list[tuple[float, float, float, float]]:
     """(x, y, width, height) of one bar per value, in the chart's units."""
     most, step = max([1, *values]), CHART_WIDTH / max(1, len(values))
+    width = min(step * 0.8, MAX_BAR)
     return [
         (
-            round(at * step + step * 0.1, 2),
+            round((at + 0.5) * step - width / 2, 2),
             round(CHART_HEIGHT * (1 - value / most), 2),
-            round(step * 0.8, 2),
+            round(width, 2),
             round(CHART_HEIGHT * value / most, 2),
         )
         for at, value in enumerate(values)

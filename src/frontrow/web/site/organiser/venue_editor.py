@@ -27,7 +27,8 @@ from frontrow.web.api.organiser.common import editor_of
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.form_fields import Errors, Reading, Typed
-from frontrow.web.site.organiser.new_event import SHAPES, zones
+from frontrow.web.site.organiser.new_event import SHAPES
+from frontrow.web.site.organiser.time_zones import zone_of, zones
 from frontrow.web.site.organiser.venues import DONE, MOST_BYTES, READS, WRITES, map_of, refused, source_of
 from frontrow.web.site.render import PRIVATE, render
 from frontrow.web.site.routes import Form, FromForm, action, go_to, page
@@ -111,7 +112,7 @@ async def change_place(
         name=reading.text("name"),
         city=form.one("city", 200),
         country=form.one("country", 2).upper(),
-        time_zone=form.one("time_zone", 64) or "UTC",
+        time_zone=zone_of(form),
     )
     return await _changed(request, platform, caller, venue_id, form, reading, edit)
 

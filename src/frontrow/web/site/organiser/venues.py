@@ -17,7 +17,8 @@ from frontrow.web.api.organiser.common import cursor_of, editor_of, read_cursor
 from frontrow.web.api.organiser.venues import MAX_PLAN_BYTES
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.form_fields import NEEDED, Errors, Reading, Typed
-from frontrow.web.site.organiser.new_event import SHAPES, zones
+from frontrow.web.site.organiser.new_event import SHAPES
+from frontrow.web.site.organiser.time_zones import zone_of, zones
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
 
@@ -31,7 +32,7 @@ FRESH: Final = {
     "name": "",
     "city": "",
     "country": "",
-    "time_zone": "UTC",
+    "time_zone": "",
     "source": "template",
     "shape": "theatre",
     "seats": "500",
@@ -103,7 +104,7 @@ async def make(request: Asked, platform: FromPlatform, caller: FromCaller, form:
             name=name,
             city=form.one("city", 200),
             country=form.one("country", 2).upper(),
-            time_zone=form.one("time_zone", 64) or "UTC",
+            time_zone=zone_of(form),
             plan=source,
         )
         created = await desk.create(editor_of(caller), edit)

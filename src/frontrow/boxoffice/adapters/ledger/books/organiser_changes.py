@@ -30,6 +30,7 @@ from frontrow.boxoffice.adapters.ledger.programs.reseating import reseat
 from frontrow.boxoffice.adapters.ledger.programs.waitlist import entry_of
 from frontrow.boxoffice.model.booking_search import MAX_SCANNED, BookingSearch, like_part
 from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.desk_sales import DeskTotal, PaidBy
 from frontrow.boxoffice.model.event_changes import Cancellation, Change, NotedChange, OwnVenue
 from frontrow.boxoffice.model.events import Event, Fee
 from frontrow.boxoffice.model.facts import Fact
@@ -282,6 +283,12 @@ class OrganiserBook:
         params = (organiser_id, event_id, limit)
         rows = await self._store.read(Query("failed_refunds", params=params))
         return [(row[-1], refund_of(row[:-1])) for row in rows]
+
+    async def desk_totals(self, event_id: str, from_us: int, before_us: int) -> list[DeskTotal]:
+        """What each member of the team sold at the desk, by way of payment."""
+        params = (event_id, f"desk:{event_id}:", f"desk:{event_id};", from_us, before_us)
+        rows = await self._store.read(Query("desk_totals", params=params))
+        return [DeskTotal(row[0], PaidBy(row[1]), *(int(count) for count in row[2:])) for row in rows]
 
     # waitlist
 

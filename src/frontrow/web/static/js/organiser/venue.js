@@ -4,6 +4,7 @@ import { $, ask, say } from "../dom.js";
 import { t } from "../words.js";
 import "./once.js";
 import { showPlan } from "./plan.js";
+import "./zone.js";
 
 const map = /** @type {import("../seatmap/element.js").FrSeatmap | null} */ (document.querySelector("fr-seatmap"));
 const MOST_BYTES = 16 * 1024 * 1024;

@@ -2,6 +2,7 @@
 /** Forms of the event wizard: the first mistake gets the keyboard, and there is room for more fees. */
 import "./once.js";
 import "./picture.js";
+import "./zone.js";
 
 /** @type {HTMLElement | null} */ (document.querySelector("[aria-invalid=true]"))?.focus();
 

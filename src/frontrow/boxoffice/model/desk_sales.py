@@ -1,0 +1,33 @@
+"""Sales by staff: at the box office for cash or on a card reader, and free tickets for guests. Pure values.
+
+The payment provider never hears of them. A payment of the provider `external` records how the money came; free tickets
+have no payment. Who sold is the booking's `session`.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+EXTERNAL: Final = "external"  # the provider of payments that were made at the desk
+MAX_DESK_SEATS: Final = 50  # per sale
+DESK_HOLD_S: Final = 120  # a sale that was interrupted frees its seats after this long
+
+
+class PaidBy(StrEnum):
+    """How the buyer paid."""
+
+    FREE = "free"
+    CASH = "cash"
+    CARD_READER = "card_reader"
+
+
+class DeskTotal(msgspec.Struct, frozen=True):
+    """What one member of the team took in one way, less what was given back for these sales."""
+
+    staff: str
+    paid_by: PaidBy
+    bookings: int
+    seats: int
+    taken_minor: int
+    refunded_minor: int

@@ -1,0 +1,189 @@
+"""Sells and gives away tickets at the desk, without a waiting room and without the payment provider.
+
+The claim store reserves the seats, the ledger decides, and one transaction confirms the booking with its payment and
+its tickets. A sale that dies on the way leaves a hold that ends by itself.
+"""
+
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from frontrow.boxoffice.model.bookings import Booking, BookingState, Move
+from frontrow.boxoffice.model.claims import ClaimRefused, SeatClaim
+from frontrow.boxoffice.model.desk_sales import DESK_HOLD_S, EXTERNAL, MAX_DESK_SEATS, DeskTotal, PaidBy
+from frontrow.boxoffice.model.email_addresses import checked_email, is_email
+from frontrow.boxoffice.model.event_changes import Change, Editor
+from frontrow.boxoffice.model.events import Event, EventStatus, NotOnSale
+from frontrow.boxoffice.model.holds import NewHold, SeatsTaken
+from frontrow.boxoffice.model.messages import Contact
+from frontrow.boxoffice.model.payments import Payment, PaymentState
+from frontrow.boxoffice.model.person_names import clean_name
+from frontrow.boxoffice.model.prices import encode_lines, quote
+from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.organising.bookings import seat_indexes
+from frontrow.boxoffice.ports.ledger import Ledger, TicketIssuer
+from frontrow.boxoffice.ports.messages import MessageBook
+from frontrow.boxoffice.ports.payments import PaymentBook
+from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.ports.seat_listener import SeatListener
+from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Refused
+from frontrow.core.ids import Ids, check_id
+
+SELLS = frozenset({EventStatus.ON_SALE, EventStatus.SOLD_OUT})
+
+
+class DeskSaleBook(Protocol):
+    async def desk_totals(self, event_id: str, from_us: int, before_us: int) -> list[DeskTotal]: ...
+
+    async def note(self, change: Change) -> None: ...
+
+
+class DeskSaleLedger(Ledger, Protocol):
+    """What the desk needs of the ledger."""
+
+    @property
+    def organiser(self) -> DeskSaleBook: ...
+
+    @property
+    def messages(self) -> MessageBook: ...
+
+    @property
+    def payments(self) -> PaymentBook: ...
+
+
+class DeskSales:
+    """Sells seats for staff. The caller has checked whose event it is."""
+
+    def __init__(
+        self,
+        ledger: DeskSaleLedger,
+        claims: SeatClaims,
+        issuer: TicketIssuer,
+        seats: SeatListener,
+        plan_of: Callable[[str], Awaitable[Plan]],
+        clock: Clock,
+        ids: Ids,
+    ) -> None:
+        self._ledger, self._claims, self._issuer, self._seats = ledger, claims, issuer, seats
+        self._plan_of, self._clock, self._ids = plan_of, clock, ids
+
+    def new_booking_id(self) -> str:
+        """The id of a sale that is about to be made: whoever sends it twice sells once."""
+        return self._ids.new("bkg")
+
+    async def sell(
+        self,
+        editor: Editor,
+        event: Event,
+        seat_ids: Sequence[str],
+        paid_by: PaidBy,
+        *,
+        name: str = "",
+        email: str = "",
+        booking_id: str = "",
+    ) -> Booking:
+        """Sell these seats, also withheld ones. Free tickets need a name and an address; they are mailed."""
+        booking_id = check_id(booking_id, "bkg") if booking_id else self.new_booking_id()
+        earlier = await self._ledger.booking(booking_id)
+        if earlier is not None and earlier.state is BookingState.CONFIRMED and earlier.session == editor.id:
+            return earlier  # sent twice
+        buyer = _buyer(f"desk:{event.id}:{booking_id.removeprefix('bkg_')}", name, email, paid_by)
+        if event.status not in SELLS:
+            raise NotOnSale(f"{event.name} is {event.status.value.replace('_', ' ')}", reason=event.status.value)
+        if not 1 <= len(seat_ids) <= MAX_DESK_SEATS:
+            raise InvalidInput(f"sell 1 to {MAX_DESK_SEATS} seats at once, not {len(seat_ids)}", param="seats")
+        plan = await self._plan_of(event.plan_hash)
+        seats = tuple(sorted(seat_indexes(plan, list(dict.fromkeys(seat_ids)), "seats")))
+        sold = await self._sell(editor, event, plan, buyer, seats, paid_by, booking_id)
+        detail = {"booking": sold.id, "paid_by": paid_by.value, "amount_minor": sold.amount_minor, "seats": len(seats)}
+        act = "give_tickets" if paid_by is PaidBy.FREE else "desk_sale"
+        await self._ledger.organiser.note(Change(editor, act, event.id, self._clock(), detail))
+        return sold
+
+    async def _sell(
+        self,
+        editor: Editor,
+        event: Event,
+        plan: Plan,
+        buyer: Contact,
+        seats: tuple[int, ...],
+        paid_by: PaidBy,
+        booking_id: str,
+    ) -> Booking:
+        now_us = self._clock()
+        until_us = now_us + DESK_HOLD_S * US_PER_S
+        price = quote(plan, event, seats)
+        free = paid_by is PaidBy.FREE
+        hold = NewHold(
+            booking_id,
+            event.id,
+            buyer.fan,
+            seats,
+            now_us,
+            until_us,
+            amount_minor=0 if free else price.total_minor,
+            currency=event.currency,
+            prices_minor=tuple(0 for _ in seats) if free else price.seat_totals_minor,
+            session=editor.id,
+            price_lines="" if free else encode_lines(price.lines),
+        )
+        await self._claim(SeatClaim(event.id, seats, buyer.fan, booking_id, until_us), now_us)
+        try:
+            placed = await self._ledger.place_hold(hold)
+            if buyer.email or buyer.name:
+                await self._ledger.messages.keep_buyer(buyer, event.id, now_us)
+            sold = await self._confirm(event, placed.booking_id, placed.fence, paid_by)
+        except Refused:
+            with contextlib.suppress(FrontrowError):  # otherwise the claim expires
+                await self._claims.release(event.id, seats, booking_id)
+            raise
+        with contextlib.suppress(FrontrowError):  # recovery makes the claim store agree
+            await self._seats.sold(sold)
+        return sold
+
+    async def _confirm(self, event: Event, booking_id: str, fence: int, paid_by: PaidBy) -> Booking:
+        now_us = self._clock()
+        booking = await self._ledger.begin_payment(booking_id, fence, now_us)
+        tickets = self._issuer.issue(booking, rotating=event.rotating_codes)
+        if booking.amount_minor == 0:
+            return await self._ledger.confirm(booking_id, fence, now_us, tickets)
+        payment = Payment(
+            f"pay_{booking_id.removeprefix('bkg_')}_1",
+            booking_id,
+            1,
+            EXTERNAL,
+            booking.amount_minor,
+            booking.currency,
+            PaymentState.CAPTURED,
+            method=paid_by.value,
+            created_at_us=now_us,
+            changed_at_us=now_us,
+        )
+        sold = await self._ledger.payments.save_payment(
+            payment, now_us=now_us, move=Move.CONFIRM, fence=fence, tickets=tickets
+        )
+        assert sold is not None, booking_id
+        return sold
+
+    async def _claim(self, claim: SeatClaim, now_us: int) -> None:
+        try:
+            answer = await self._claims.claim(claim, now_us)
+        except NotFound:  # an event that is not on sale here has no claims; the ledger decides alone
+            return
+        if isinstance(answer, ClaimRefused):
+            raise SeatsTaken(claim.event_id, [taken.seat for taken in answer.taken])
+
+    async def totals(self, event: Event, from_us: int, before_us: int) -> list[DeskTotal]:
+        """What each member of the team took between two moments, by way of payment."""
+        return await self._ledger.organiser.desk_totals(event.id, from_us, before_us)
+
+
+def _buyer(fan: str, name: str, email: str, paid_by: PaidBy) -> Contact:
+    """The buyer, or an error that says what is missing."""
+    name = clean_name(name)
+    if email and not is_email(email):
+        raise InvalidInput("this is not an e-mail address; one is like ada@example.org", param="email")
+    if paid_by is PaidBy.FREE and not (name and email):
+        raise InvalidInput("free tickets need the guest's name and e-mail address", param="email" if name else "name")
+    return Contact(fan, checked_email(email) if email else "", name=name)

@@ -1,0 +1,113 @@
+"""Sales by staff: cash, a card reader, or free tickets for guests; and what each member of the team took."""
+
+from datetime import date, datetime, timedelta
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+import msgspec
+from litestar import get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath, JSONBody, QueryParameter
+
+from frontrow.boxoffice.model.desk_sales import MAX_DESK_SEATS, DeskTotal, PaidBy
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.person_names import MAX_NAME_CHARS
+from frontrow.core.clock import US_PER_S
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, own_event
+from frontrow.web.api.organiser.bookings import OwnBookingView, booking_views
+from frontrow.web.api.organiser.common import editor_of
+from frontrow.web.endpoints.json_values import MoneyView
+from frontrow.web.platform.platform import Platform
+
+PATH = "/v1/organiser/events/{event_id:str}/desk-sales"
+
+
+class DeskSaleAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """Seats to sell, also withheld ones. `paid_by` free: for guests, with name and address. The tickets are mailed to
+    the address, if there is one."""
+
+    seats: Annotated[list[str], msgspec.Meta(min_length=1, max_length=MAX_DESK_SEATS, examples=[["S-A-1"]])]
+    paid_by: PaidBy
+    name: Annotated[str, msgspec.Meta(max_length=MAX_NAME_CHARS)] = ""
+    email: Annotated[str, msgspec.Meta(max_length=254)] = ""
+
+
+class DeskTotalView(msgspec.Struct):
+    """What one member of the team took in one way."""
+
+    staff: str
+    paid_by: PaidBy
+    bookings: int
+    seats: int
+    taken: MoneyView
+    refunded: MoneyView
+
+
+class DeskTotalsView(msgspec.Struct):
+    """The sales of one day in the venue's time."""
+
+    day: Annotated[str, msgspec.Meta(examples=["2026-11-16"])]
+    totals: list[DeskTotalView]
+
+
+@post(
+    PATH,
+    operation_id="sell_at_desk",
+    summary="Sell seats for cash or on a card reader, or give them to guests",
+    status_code=201,
+    opt={"access": Access.staff("refunds:write")},
+)
+async def sell_at_desk(
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[DeskSaleAsked]
+) -> OwnBookingView:
+    event = await own_event(platform, caller, event_id)
+    sold = await platform.organiser.desk.sell(
+        editor_of(caller), event, data.seats, data.paid_by, name=data.name, email=data.email
+    )
+    return (await booking_views(platform, event, [sold]))[0]
+
+
+@get(
+    f"{PATH}/totals",
+    operation_id="get_desk_totals",
+    summary="What each member of the team took at the desk on a day",
+    opt={"access": Access.staff("bookings:read")},
+)
+async def get_desk_totals(
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    day: Annotated[date | None, QueryParameter(description="in the venue's time; today if left out")] = None,
+) -> DeskTotalsView:
+    event = await own_event(platform, caller, event_id)
+    shown, totals = await desk_totals(platform, event, day)
+    return DeskTotalsView(
+        shown.isoformat(),
+        [
+            DeskTotalView(
+                one.staff,
+                one.paid_by,
+                one.bookings,
+                one.seats,
+                MoneyView(one.taken_minor, event.currency),
+                MoneyView(one.refunded_minor, event.currency),
+            )
+            for one in totals
+        ],
+    )
+
+
+async def desk_totals(platform: Platform, event: Event, day: date | None) -> tuple[date, list[DeskTotal]]:
+    """A day in the venue's time (None: today) and its totals."""
+    venue = await platform.ledger.catalogue.venue(event.venue_id)
+    zone = ZoneInfo(venue.time_zone if venue else "UTC")
+    day = day or datetime.fromtimestamp(platform.clock() / US_PER_S, zone).date()
+    begins = datetime(day.year, day.month, day.day, tzinfo=zone)
+    after = day + timedelta(days=1)
+    ends = datetime(after.year, after.month, after.day, tzinfo=zone)
+    from_us, before_us = (int(moment.timestamp()) * US_PER_S for moment in (begins, ends))
+    return day, await platform.organiser.desk.totals(event, from_us, before_us)
+
+
+ROUTES: list[HTTPRouteHandler] = [sell_at_desk, get_desk_totals]

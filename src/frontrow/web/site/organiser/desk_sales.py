@@ -1,0 +1,128 @@
+"""The box office: sell seats picked on the map for cash or on a card reader, give free tickets, see today's totals."""
+
+from typing import Any, Final
+
+import msgspec
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from frontrow.boxoffice.model.desk_sales import MAX_DESK_SEATS, PaidBy
+from frontrow.boxoffice.model.email_addresses import MAX_EMAIL_CHARS
+from frontrow.boxoffice.model.person_names import MAX_NAME_CHARS
+from frontrow.boxoffice.model.prices import quote
+from frontrow.core.errors import FrontrowError, NotFound, Unavailable
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, Caller, own_event, own_event_booking
+from frontrow.web.api.organiser.common import editor_of
+from frontrow.web.api.organiser.desk_sales import desk_totals
+from frontrow.web.platform.platform import Platform
+from frontrow.web.site.languages import N_
+from frontrow.web.site.organiser.change_log import names_of_team
+from frontrow.web.site.render import PRIVATE, render, words_for
+from frontrow.web.site.routes import FromForm, action, go_to, page
+
+Asked = Request[Any, Any, Any]
+SELLS: Final = Access.staff("refunds:write")
+WAYS: Final = {
+    PaidBy.CASH: N_("Cash"),
+    PaidBy.CARD_READER: N_("Card reader"),
+    PaidBy.FREE: N_("Free (guest list)"),
+}
+REFUSED: Final = N_("That was not possible. Nothing was sold.")
+REFUSALS: Final = {
+    "seats_taken": N_("Someone was faster: these seats are taken."),
+    "not_on_sale": N_("This event is not on sale."),
+    "unknown_seats": N_("This venue has no such seat."),
+}
+PARAMS: Final = {
+    "seats": N_("Choose at least one seat."),
+    "name": N_("Free tickets need the guest's name and email address."),
+    "email": N_("Enter the email address, for example ada@example.org."),
+}
+
+
+@page("/organiser/events/{event_id:str}/sell", "desk", SELLS)
+async def desk(request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
+    """The form and today's totals."""
+    return await _desk_page(request, platform, caller, event_id)
+
+
+async def _desk_page(
+    request: Asked,
+    platform: Platform,
+    caller: Caller,
+    event_id: str,
+    refusal: str = "",
+    form: dict[str, str] | None = None,
+) -> Response[bytes]:
+    event = await own_event(platform, caller, event_id)
+    day, totals = await desk_totals(platform, event, None)
+    names = await names_of_team(platform, caller) if totals and "team:read" in caller.permissions else {}
+    shown = {"seats": "", "paid_by": PaidBy.CASH.value, "name": "", "email": "", "booking": ""} | (form or {})
+    return render(
+        request,
+        "organiser/desk.html",
+        script="js/organiser/sell.js",
+        status=409 if refusal else 200,
+        of_event=event,
+        v=shown | {"booking": platform.organiser.desk.new_booking_id()},
+        ways=WAYS,
+        most=MAX_DESK_SEATS,
+        refusal=refusal,
+        day=day.isoformat(),
+        totals=[(names.get(one.staff, one.staff), WAYS[one.paid_by], one) for one in totals],
+    )
+
+
+@page("/organiser/events/{event_id:str}/sell/price.json", "desk_price", SELLS)
+async def price(request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
+    """What these seats cost with every fee, in words."""
+    event = await own_event(platform, caller, event_id)
+    plan = await platform.organiser.organise.venues.plan(event.plan_hash)
+    seats = request.query_params.get("seats", "")[:4_000].split()[:MAX_DESK_SEATS]
+    total = quote(plan, event, sorted(set(plan.indexes(seats)))).total_minor if seats else 0
+    body = msgspec.json.encode({"total": words_for(request).money(total, event.currency)})
+    return Response(body, headers={"cache-control": PRIVATE}, media_type="application/json")
+
+
+@action("/organiser/events/{event_id:str}/sell", "desk_sell", SELLS)
+async def sell(
+    request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Sell the seats, then show the booking."""
+    event = await own_event(platform, caller, event_id)
+    seats = form.one("seats", 4_000).replace(",", " ").split()[: MAX_DESK_SEATS + 1]
+    wanted = form.one("paid_by", 20)
+    try:
+        sold = await platform.organiser.desk.sell(
+            editor_of(caller),
+            event,
+            seats,
+            PaidBy(wanted) if wanted in list(PaidBy) else PaidBy.CASH,
+            name=form.one("name", MAX_NAME_CHARS),
+            email=form.one("email", MAX_EMAIL_CHARS),
+            booking_id=form.one("booking", 60),
+        )
+    except Unavailable:
+        raise
+    except FrontrowError as error:
+        if isinstance(error, NotFound) and error.code not in REFUSALS:
+            raise
+        refusal = REFUSALS.get(error.code) or PARAMS.get(error.param or "", REFUSED)
+        return await _desk_page(request, platform, caller, event_id, refusal, form.first())
+    return go_to(f"/organiser/events/{event.id}/bookings/{sold.id}?done=sold")
+
+
+@page("/organiser/events/{event_id:str}/bookings/{booking_id:str}/tickets.pdf", "own_tickets_pdf", SELLS)
+async def own_tickets_pdf(
+    request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], booking_id: FromPath[str]
+) -> Response[bytes]:
+    """The tickets, to be printed at the desk."""
+    _, booking = await own_event_booking(platform, caller, event_id, booking_id)
+    body = await platform.box_office.desk.pdf(booking.id, locale=words_for(request).language)
+    headers = {"cache-control": PRIVATE, "content-disposition": 'inline; filename="tickets.pdf"'}
+    return Response(body, headers=headers, media_type="application/pdf")
+
+
+ROUTES: list[HTTPRouteHandler] = [desk, price, sell, own_tickets_pdf]
