@@ -2,6 +2,7 @@
 
 import contextlib
 import email
+import json
 import os
 import re
 import shutil
@@ -131,14 +132,22 @@ with Client({url!r}) as shop:
 def run(program: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     """A program of an installed environment, in the folder of that environment."""
     home = program.parents[1]
-    return subprocess.run([program, *words], cwd=home, capture_output=True, text=True, check=False, timeout=120)
+    env = clean_environment()
+    return subprocess.run(
+        [program, *words], cwd=home, env=env, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def clean_environment() -> dict[str, str]:
+    """Without the settings of these tests."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("FRONTROW_", "PYTHONPATH"))}
 
 
 @contextlib.contextmanager
 def served(home: Path, *words: str) -> Iterator[str]:
     """A server of an installed environment; its address."""
     command = [home / "bin" / "frontrow", *words, "--port", "0"]
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("FRONTROW_", "PYTHONPATH"))}
+    env = clean_environment()
     with (home / "server.log").open("ab") as log:
         server = subprocess.Popen(command, cwd=home, env=env, stdout=subprocess.PIPE, stderr=log, text=True)
     try:
@@ -195,8 +204,9 @@ def walk_room(install_extra: Callable[[str], Path]) -> None:
 def walk_docs(install_extra: Callable[[str], Path]) -> None:
     """The installations of the pages as they are written, by pip, with the wheel in place of the registry's."""
     home = install_extra("client")
-    [wheel] = home.parent.parent.glob("dist*/*.whl")
-    env = os.environ | {"PIP_FIND_LINKS": str(wheel.parent), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    about = "import importlib.metadata as m; print(m.distribution('frontrow').read_text('direct_url.json'))"
+    wheel = json.loads(run(home / "bin" / "python", "-I", "-c", about).stdout)["url"].removeprefix("file://")
+    env = os.environ | {"PIP_FIND_LINKS": str(Path(wheel).parent), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     lines = [line for line in LINES if line.page == "docs/tutorial.md" and "/bin/frontrow " not in line.text]
     assert [line.text.split()[0] for line in lines] == ["python3", "frontrow-tutorial/bin/pip"]
     others = {line.plain for line in LINES if line.plain.startswith("pip install")} - {line.plain for line in lines}

@@ -59,6 +59,7 @@ ROWS = {
     # -- whose booking it is
     "page_checkout": "owner",
     "page_pay": "owner",
+    "page_choose_tickets": "owner",
     "page_keep_contact": "owner",
     "page_look_at_payment": "owner",
     "page_other_card": "owner",
