@@ -18,6 +18,7 @@ from frontrow.app.room_wiring import human_check
 from frontrow.app.wiring import open_platform
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings
 from frontrow.cli import work
+from frontrow.cli.deployment_options import find_direct_ledger
 from frontrow.core.errors import ConfigError
 from frontrow.settings.platform import (
     _SECTIONS,
@@ -53,9 +54,17 @@ def _the_worker_answers_at_its_health_address() -> bool:
     return "settings.work.health" in inspect.getsource(work)
 
 
+def _the_ledgers_commands_use_the_direct_address() -> bool:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("FRONTROW_LEDGER_URL", "postgresql://pooler/a")
+        patched.setenv("FRONTROW_LEDGER_DIRECT_URL", "postgresql://db/a")
+        return find_direct_ledger(None, None, None) == "postgresql://db/a"
+
+
 # settings that are read in the settings' own checks, by `frontrow work` or only while somebody pays -> what shows it
 OBSERVED: dict[str, Callable[[], bool]] = {
     "server.demo": _demo_takes_made_up_money,
+    "ledger.direct_url": _the_ledgers_commands_use_the_direct_address,
     "work.health": _the_worker_answers_at_its_health_address,
     "stripe.publishable_key": _the_checkout_page_names_the_publishable_key,
 }

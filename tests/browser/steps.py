@@ -159,12 +159,13 @@ def click_seat(page: Page, seat_id: str) -> None:
           const map = document.querySelector("fr-seatmap"), { model, view } = map;
           let i = 0;
           while (model.seat(i).id !== id) i++;
-          const k = 3;
-          view.camera = { k, x: view.w / 2 - model.x[i] * k, y: view.h / 2 - model.y[i] * k };
+          const k = Math.max(3, view.fit().k); // as people can: the venue stays in sight
+          view.camera = view.keepInSight({ k, x: view.w / 2 - model.x[i] * k, y: view.h / 2 - model.y[i] * k });
           view.draw();
           map.scrollIntoView({ block: "center", behavior: "instant" });
           const box = map.getBoundingClientRect();
-          return [box.left + view.w / 2, box.top + view.h / 2];
+          const at = view.camera;
+          return [box.left + at.x + model.x[i] * at.k, box.top + at.y + model.y[i] * at.k];
         }""",
         seat_id,
     )

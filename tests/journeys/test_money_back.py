@@ -18,6 +18,7 @@ from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.events import RefundPolicy
 from frontrow.boxoffice.model.messages import Contact
 from tests.browser.staff import staff
+from tests.browser.steps import click_seat, until
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
 from tests.journeys.steps import buy, come_to_checkout, fill_buyer, fill_card
@@ -217,8 +218,9 @@ def test_an_organiser_refunds_and_moves_and_the_returner_is_paid(stack: Stack, v
     here = f"{stack.url}/organiser/events/{event.id}/bookings/{moved}"
     owner.goto(here)
     owner.get_by_role("button", name="Change seats").click()
-    owner.locator(f"input[name=to][value='{seat}']").check()
-    owner.get_by_role("button", name="Move to these seats").click()
+    until(owner, "document.querySelector('fr-seatmap').model")
+    click_seat(owner, seat)
+    owner.locator("#move").click()
     owner.get_by_role("dialog").get_by_role("button", name="Move seats").click()
     expect(owner.get_by_role("status").first).to_contain_text("Moved.")
     eventually(lambda: stack.paid(returned) == 0, "Ada has her money")

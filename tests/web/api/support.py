@@ -65,7 +65,9 @@ def settings_for(
 
 def one_row(seats: int) -> Plan:
     """A tiny hall."""
-    return Plan("Tiny", (Section("S", (Row("A", tuple(Seat(str(n + 1), tier="front") for n in range(seats))),)),))
+    return Plan(
+        "Tiny", (Section("S", (Row("A", tuple(Seat(str(n + 1), 10.0 * n, tier="front") for n in range(seats))),)),)
+    )
 
 
 def an_event(now_us: int, plan_hash: str, **changes: Any) -> Event:

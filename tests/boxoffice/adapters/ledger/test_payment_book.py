@@ -50,7 +50,7 @@ CANARIES = {
         "nothing_of_a_cancelled_event_is_held_or_sold",
     ),
     "refunds who is inside": (
-        ("lock_tickets", ("t.scanned_at_us FROM", "NULL FROM")),
+        ("lock_tickets", ("t.scanned_at_us, t.transfer_id FROM", "NULL, t.transfer_id FROM")),
         "a_ticket_that_was_let_in_is_not_refunded",
     ),
     "changes a refund that is done": (

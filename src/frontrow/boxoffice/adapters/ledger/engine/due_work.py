@@ -10,8 +10,10 @@ from typing import Final
 
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import LedgerStore
 from frontrow.boxoffice.ports.queries import Query
+from frontrow.core.clock import US_PER_S
 
 FRESH_S: Final = 0.1
+FRESH_US: Final = round(FRESH_S * US_PER_S)
 FACTS, HOLDS, PAYMENTS, REFUNDS, CANCELLATIONS = "facts", "holds", "payments", "refunds", "cancellations"
 _DELIVERIES: Final = "deliveries "
 
@@ -25,6 +27,7 @@ class DueWork:
         self._kinds: set[str] = set()  # of deliveries that somebody asks for
         self._due: frozenset[str] = frozenset()
         self._fresh_until_s = 0.0
+        self._read_us = 0  # the time that was asked about
         self._writes = 0
         self._reading = asyncio.Lock()
 
@@ -42,7 +45,7 @@ class DueWork:
         if not self._shared:
             return True
         async with self._reading:
-            if time.monotonic() >= self._fresh_until_s:
+            if time.monotonic() >= self._fresh_until_s or now_us > self._read_us + FRESH_US:
                 await self._read(now_us)
         return work in self._due
 
@@ -53,7 +56,7 @@ class DueWork:
         return await self.may_have(_DELIVERIES + kind, now_us)
 
     async def _read(self, now_us: int) -> None:
-        writes = self._writes
+        writes, self._read_us = self._writes, now_us
         kinds = [(kind,) for kind in sorted(self._kinds)] or [("",)]
         rows = await self._store.read(Query("due_work", kinds, (now_us,)))
         self._due = frozenset(str(row[0]) for row in rows)

@@ -10,13 +10,18 @@ import { mapOfPage, showSeating } from "./plan.js";
 const map = mapOfPage(),
   wanted = Number(map.dataset.count),
   tiers = new Set(JSON.parse(map.dataset.tiers ?? "[]")),
-  own = new Set(JSON.parse(map.dataset.own ?? "[]"));
+  own = new Set(JSON.parse(map.dataset.own ?? "[]")),
+  /** Seats that the server offers; also those that were returned, which are not free for fans. */
+  offered = new Set(
+    [...document.querySelectorAll("input[name=to]")].map((one) => /** @type {HTMLInputElement} */ (one).value)
+  );
 const seating = await showSeating(map);
 if (seating) {
   const { model } = seating;
   for (let i = 0; i < model.n; i++) {
     if (model.state[i] === FREE && !tiers.has(model.doc.tiers[model.tier[i]].key)) model.state[i] = BLOCKED;
     else if (own.has(model.seat(i).id)) model.state[i] = HELD;
+    else if (offered.has(model.seat(i).id)) model.state[i] = FREE;
   }
   model.recount();
   map.view.invalidate();
