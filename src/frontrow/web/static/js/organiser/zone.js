@@ -22,7 +22,8 @@ if (zone && city) {
     const named = known.filter(
       (one) => one.split("/").length === 2 && folded(one.split("/")[1]) === folded(city.value)
     );
-    zone.value = named.length === 1 ? named[0] : Intl.DateTimeFormat(document.documentElement.lang).resolvedOptions().timeZone;
+    zone.value =
+      named.length === 1 ? named[0] : Intl.DateTimeFormat(document.documentElement.lang).resolvedOptions().timeZone;
   };
   zone.addEventListener("input", () => {
     ours = false;
