@@ -183,7 +183,7 @@ def test_a_stream_keeps_nothing_of_the_request_that_opened_it() -> None:
             for line in lines:
                 line.send(GET)
                 line.until(b"data: ")
-            gone = sum(isinstance(each, LaneProtocol) and each._gone for each in gc.get_objects())
+            gone = sum(type(each) is LaneProtocol and each._gone for each in gc.get_objects())
         finally:
             gc.enable()
         for line in lines:
