@@ -15,6 +15,7 @@ from frontrow.core.clock import US_PER_S
 FRESH_S: Final = 0.1
 FRESH_US: Final = round(FRESH_S * US_PER_S)
 FACTS, HOLDS, PAYMENTS, REFUNDS, CANCELLATIONS = "facts", "holds", "payments", "refunds", "cancellations"
+BUYER_MESSAGES: Final = "buyer messages"
 _DELIVERIES: Final = "deliveries "
 
 
