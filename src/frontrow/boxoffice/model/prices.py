@@ -50,6 +50,7 @@ class PriceLine(msgspec.Struct, frozen=True, array_like=True):
     included: bool = False
     key: str = ""  # of the price tier
     basis_points: int = 0  # the rate of a tax
+    code: str = ""  # of a seat: the code that was given to unlock ticket types
 
 
 class Quote(msgspec.Struct, frozen=True):
