@@ -66,6 +66,7 @@ def _texts(sheet: Sheet, language: str) -> _Texts:
         words["where"]: sheet.place,
         words["name"]: sheet.name,
         words["ticket_type"]: sheet.type_name,
+        words["price"]: writer.formats.money(sheet.price) if sheet.price is not None else "",
         words["ticket"]: sheet.ticket_id,
     }
     foot = words["code_in_browser"] if sheet.rotating else words["valid_once"]
