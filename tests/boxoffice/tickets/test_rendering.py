@@ -119,7 +119,7 @@ def test_a_ticket_prints_its_type_and_price_without_embedding_a_font() -> None:
     one = replace(sheet(issued(1)[0]), event_name="Aurora", type_name="Child", price=Money(14_250, "EUR"))
     pdf = tickets_pdf([one])
     said = [text.encode("latin-1").decode("windows-1252") for text in core_texts(pdf)]
-    assert ("Child", "€142.50") == (said[said.index("Ticket type") + 1], said[said.index("Price") + 1])
+    assert (said[said.index("Ticket type") + 1], said[said.index("Price") + 1]) == ("Child", "€142.50")
     assert b"/FontFile2" not in pdf
     assert b"/WinAnsiEncoding" in pdf
 

@@ -1,9 +1,9 @@
 """Fonts for printed pages. Text that the built-in Helvetica cannot print is set in Noto, embedded as a small subset.
 
-Text in Windows-1252 (Latin-1 with € and –) embeds nothing. Other text gets the first font that has all its letters: Noto Sans (Latin, Greek,
-Cyrillic), Noto Sans Arabic or Noto Sans JP, reduced by HarfBuzz to the letters in use. That takes half a millisecond;
-the whole CJK font would take a second per PDF. Fonts are read once per process. A letter that no font has is printed
-without accents, or as "?".
+Text in Windows-1252 (Latin-1 with € and –) embeds nothing. Other text gets the first font that has all its letters:
+Noto Sans (Latin, Greek, Cyrillic), Noto Sans Arabic or Noto Sans JP, reduced by HarfBuzz to the letters in use. That
+takes half a millisecond; the whole CJK font would take a second per PDF. Fonts are read once per process. A letter that
+no font has is printed without accents, or as "?".
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""Files of tickets (PDFs, wallet passes), made beside the event loop, each once: the same tickets give the same file."""
+"""Files of tickets (PDFs, wallet passes), made beside the event loop, each once: same tickets, same file."""
 
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
