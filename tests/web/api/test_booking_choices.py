@@ -65,7 +65,10 @@ async def test_a_choice_is_in_the_price_the_booking_and_the_refund_to_the_cent(t
         assert [line.name for line in receipt.lines] == ["Front · Adult", "Front · Child", "TEN", "Parking"]
         assert receipt.total.minor == 7550
         sheets = await platform.box_office.desk.sheets(booking)
-        assert [(sheet.seat, sheet.type_name) for sheet in sheets] == [("S-A-1", "Adult"), ("S-A-2", "Child")]
+        assert [(sheet.seat, sheet.type_name, str(sheet.price)) for sheet in sheets] == [
+            ("S-A-1", "Adult", "50.00 EUR"),
+            ("S-A-2", "Child", "25.00 EUR"),
+        ]
         event, names = await platform.ledger.catalogue.event(EVENT_ID), platform.box_office.sales.get(EVENT_ID).plan
         exported = [
             "".join([part async for part in platform.organiser.exports.table(kind, event, names.seat_ids)])
