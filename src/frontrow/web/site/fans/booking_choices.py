@@ -1,4 +1,4 @@
-"""The choice at checkout: a ticket type per seat, add-ons, a discount code. One plain form that changes the price."""
+"""The choice at checkout: a ticket type per seat, add-ons, a code. One plain form that changes the price."""
 
 from typing import Any, Final
 
@@ -6,10 +6,12 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.booking_choices import BookingChoice, DiscountRefused, NoneLeft
+from frontrow.boxoffice.model.booking_choices import BookingChoice, DiscountRefused, NoneLeft, choice_of, offered_types
 from frontrow.boxoffice.model.bookings import Booking, HoldEnded
 from frontrow.boxoffice.model.email_addresses import is_email
+from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.people import TooManyTries
+from frontrow.boxoffice.model.prices import decode_lines
 from frontrow.boxoffice.model.sale_options import fold_code
 from frontrow.core.errors import InvalidInput, Refused, Unauthorised
 from frontrow.web.api import FromCaller, FromPlatform
@@ -49,7 +51,7 @@ async def choose(
     words = words_for(request)
     error = code_error = ""
     try:
-        choice = _read(form, booking)
+        choice = _read(form, booking, platform.box_office.sales.get(booking.event_id).event)
         visit = need_visit(platform, caller, booking)
         await choose_for(platform, booking, visit, choice, client_ip(platform, request))
         return go_to(f"/checkout/{booking.id}#choice")
@@ -67,8 +69,12 @@ async def choose(
     return await page_again(request, platform, caller, await own_booking(platform, caller, booking_id), filled, told)
 
 
-def _read(form: Form, booking: Booking) -> BookingChoice:
+def _read(form: Form, booking: Booking, event: Event) -> BookingChoice:
+    code = fold_code(form.one("code", 60))
     types = {seat: key for seat in booking.seats if (key := form.one(f"type{seat}", 40))}
+    if code != choice_of(event, decode_lines(booking.price_lines)).code:  # what the old code unlocked goes with it
+        keys = {one.key for one in offered_types(event, code)}
+        types = {seat: key for seat, key in types.items() if key in keys}
     add_ons = {}
     for name, typed in form.first().items():
         if name.startswith("add-") and typed.strip():
@@ -77,7 +83,7 @@ def _read(form: Form, booking: Booking) -> BookingChoice:
                 raise InvalidInput("an add-on needs a number", param="add_ons")
             if int(text):
                 add_ons[name.removeprefix("add-")[:40]] = int(text)
-    return BookingChoice(types, add_ons, fold_code(form.one("code", 60)))
+    return BookingChoice(types, add_ons, code)
 
 
 def _say(words: Words, refused: Refused | InvalidInput) -> str:
