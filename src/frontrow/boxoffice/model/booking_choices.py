@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from frontrow.boxoffice.model.events import Event, PriceTier
 from frontrow.boxoffice.model.prices import DIFFERENT, LineKind, PriceLine, PriceList, Quote, decode_lines, spread
-from frontrow.boxoffice.model.sale_options import AddOn, Discount, TicketType, fold_code
+from frontrow.boxoffice.model.sale_options import MAX_OF_ONE_ADD_ON, AddOn, Discount, TicketType, fold_code
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.core.errors import InvalidInput, Refused
 from frontrow.core.money import Money
@@ -113,10 +113,15 @@ def offered_types(event: Event, code: str = "") -> tuple[TicketType, ...]:
 def price_choice(
     event: Event, plan: Plan, seats: Sequence[int], choice: BookingChoice, now_us: int, *, by_staff: bool = False
 ) -> ChosenPrice:
-    """What these seats cost with this choice, or why it cannot be. Staff need no code for hidden ticket types."""
+    """What these seats cost with this choice, or why it cannot be.
+
+    Staff need no code for hidden ticket types, and bounds per booking do not apply to them.
+    """
     discount = _find_discount(event, choice.code, now_us) if choice.code else None
     offered = event.ticket_types if by_staff else offered_types(event, discount.code if discount else "")
     types = _types_of(offered, seats, choice)
+    if not by_staff:
+        _check_bounds(event, types, choice.add_ons)
     tiers = [plan.seats[plan.check_index(seat)].tier for seat in seats]
     prices = PriceList(_priced_by_type(event, types, tiers) if event.ticket_types else event)
     keys = [_line_key(tier, one) for tier, one in zip(tiers, types, strict=True)]
@@ -130,6 +135,13 @@ def price_choice(
     uses += added
     uses += _limit_uses(event, tiers, types, choice.add_ons)
     return ChosenPrice(quote, tuple(uses))
+
+
+def free_of_charge(quote: Quote) -> Quote:
+    """The same seats and add-ons as a gift, without fees."""
+    kept = [line for line in quote.lines if line.kind in (LineKind.SEAT, LineKind.ADD_ON)]
+    lines = tuple(replace(line, unit_minor=0, amount_minor=0) for line in kept)
+    return Quote(lines, (0,) * len(quote.seat_totals_minor), 0, quote.currency)
 
 
 def uses_of(event: Event, plan: Plan, seats: Sequence[int], choice: BookingChoice) -> tuple[Use, ...]:
@@ -200,7 +212,7 @@ def type_names(event: Event, price_lines: str, seats: Sequence[int]) -> dict[int
 
 
 def _types_of(types: Sequence[TicketType], seats: Sequence[int], choice: BookingChoice) -> list[TicketType | None]:
-    """The ticket type of each seat, one of `types`, within each type's bounds."""
+    """The ticket type of each seat, one of `types`."""
     by_key = {one.key: one for one in types}
     foreign = sorted(set(choice.types) - set(seats))
     if foreign:
@@ -212,12 +224,18 @@ def _types_of(types: Sequence[TicketType], seats: Sequence[int], choice: Booking
         if key is not None and key not in by_key:
             raise InvalidInput(f"there is no ticket type {key[:40]!r}", param="types")
         found.append(first if key is None else by_key[key])
-    for one, count in Counter(one for one in found if one is not None).items():
+    return found
+
+
+def _check_bounds(event: Event, types: Sequence[TicketType | None], add_ons: Mapping[str, int]) -> None:
+    for one, count in Counter(one for one in types if one is not None).items():
         if count < one.min_per_booking:
             raise _out_of_bounds(one.name, least=one.min_per_booking)
         if one.max_per_booking and count > one.max_per_booking:
             raise _out_of_bounds(one.name, most=one.max_per_booking)
-    return found
+    for add_on in event.add_ons:
+        if add_ons.get(add_on.key, 0) > add_on.max_per_booking:
+            raise _out_of_bounds(add_on.name, "add_ons", most=add_on.max_per_booking)
 
 
 def _out_of_bounds(name: str, param: str = "types", **bound: int) -> InvalidInput:
@@ -315,8 +333,8 @@ def _with_add_ons(event: Event, quote: Quote, chosen: Mapping[str, int]) -> tupl
             raise InvalidInput(f"there is no add-on {key[:40]!r}", param="add_ons")
     for one in event.add_ons:
         count = chosen.get(one.key, 0)
-        if not 0 <= count <= one.max_per_booking:
-            raise _out_of_bounds(one.name, "add_ons", most=one.max_per_booking)
+        if not 0 <= count <= MAX_OF_ONE_ADD_ON:
+            raise _out_of_bounds(one.name, "add_ons", most=MAX_OF_ONE_ADD_ON)
         if count:
             amount += one.price_minor * count
             lines.append(

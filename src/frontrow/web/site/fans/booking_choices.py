@@ -19,20 +19,12 @@ from frontrow.web.api.access import Access, client_ip, need_visit, own_booking
 from frontrow.web.api.fans.booking_choices import choose_for
 from frontrow.web.site.cookies import Ready
 from frontrow.web.site.fans.checkout import keep_contact_of, outcome_page, page_again
-from frontrow.web.site.fans.choice_form import say_none_left
+from frontrow.web.site.fans.choice_form import CODE_ANSWERS, say_none_left
 from frontrow.web.site.languages import N_, Words
 from frontrow.web.site.render import words_for
 from frontrow.web.site.routes import Form, FromForm, action, go_to
 
 Asked = Request[Any, Any, Any]
-CODE_ANSWERS: Final = {
-    "unknown": N_("This is not a code for this event."),
-    "not_yet": N_("This code is not valid yet."),
-    "expired": N_("This code has expired."),
-    "used_up": N_("This code has been used up."),
-    "used_by_you": N_("You have already used this code."),
-    "not_for_these_seats": N_("This code is not valid for these seats."),
-}
 TOO_MANY: Final = N_("Too many tries. Please wait a few minutes.")
 AT_LEAST: Final = N_("{name}: at least {n} per booking.")
 AT_MOST: Final = N_("{name}: at most {n} per booking.")

@@ -20,6 +20,14 @@ from frontrow.boxoffice.model.venues import Plan
 from frontrow.web.site.event_display import seat_parts
 from frontrow.web.site.languages import N_, Words
 
+CODE_ANSWERS: Final = {
+    "unknown": N_("This is not a code for this event."),
+    "not_yet": N_("This code is not valid yet."),
+    "expired": N_("This code has expired."),
+    "used_up": N_("This code has been used up."),
+    "used_by_you": N_("You have already used this code."),
+    "not_for_these_seats": N_("This code is not valid for these seats."),
+}
 ONLY_LEFT: Final = N_("{name}: only {n} left.")
 NONE_LEFT: Final = N_("{name}: none left.")
 
