@@ -16,7 +16,7 @@ READY_WITHIN_S = 2.0
 MAX_CLOCK_ERROR_S = 30.0  # like the doctor's
 
 
-class HealthView(msgspec.Struct):
+class HealthView(msgspec.Struct, omit_defaults=True):
     ok: bool
     events: Annotated[int, msgspec.Meta(description="events sold by this process")]
     replica: Annotated[
