@@ -50,6 +50,7 @@ class PriceLine(msgspec.Struct, frozen=True, array_like=True):
     included: bool = False
     key: str = ""  # of the price tier
     basis_points: int = 0  # the rate of a tax
+    code: str = ""  # of a seat: the code that was given to unlock ticket types
 
 
 class Quote(msgspec.Struct, frozen=True):
@@ -155,6 +156,21 @@ def quote(plan: Plan, event: Event, seats: Sequence[int]) -> Quote:
     """The price of these seats with every fee of the event."""
     prices = PriceList(event)
     return prices.quote([prices.tiers[plan.seats[plan.check_index(seat)].tier] for seat in seats], seats)
+
+
+def ticket_prices(lines: Sequence[PriceLine]) -> dict[int, int]:
+    """The price that each seat's ticket shows: as in the lines, with the fees per seat that stand beside it.
+
+    A fee per booking belongs to no ticket, except to an only one. A discount stands on the receipt. If the lines do not
+    say how much of a fee belongs to a seat, there are no prices.
+    """
+    seats = [line for line in lines if line.kind is LineKind.SEAT]
+    count = sum(len(line.seats) for line in seats)
+    fees = [line for line in lines if line.kind is LineKind.FEE and not line.included and line.quantity == count]
+    if any(line.unit_minor == DIFFERENT for line in (*seats, *fees)):
+        return {}
+    beside_minor = sum(line.unit_minor for line in fees)
+    return {seat: line.unit_minor + beside_minor for line in seats for seat in line.seats}
 
 
 def tax_line(total_minor: int, currency: str, basis_points: int) -> PriceLine:
