@@ -356,4 +356,8 @@ async def test_a_venue_has_the_zone_it_names_or_that_of_its_city_and_none_is_gue
         for city in ("Linz", ""):
             refused = await owner.post("/organiser/venues/new", 422, **fields, city=city, time_zone="")
             assert "Choose a time zone" in refused.text, city
+        api, body = "/v1/organiser/venues", {"name": "Hall", "plan": {"generate": "theatre", "seats": 200}}
+        assert (await owner.desk.post(api, 201, json=body | {"city": "Vienna"}))["time_zone"] == "Europe/Vienna"
+        refused_body = await owner.desk.post(api, 422, json=body | {"city": "Linz"})
+        assert refused_body["param"] == "time_zone"
         assert 'name="time_zone" value=""' in await owner.get("/organiser/venues/new")

@@ -33,7 +33,16 @@ from frontrow.web.api.access import Caller
 from frontrow.web.api.organiser.common import editor_of
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
-from frontrow.web.site.organiser.event_steps import MEANWHILE, ONE, READS, WRITES, OrganiserEvent, done_of, load_event
+from frontrow.web.site.organiser.event_steps import (
+    MEANWHILE,
+    ONE,
+    READS,
+    WRITES,
+    OrganiserEvent,
+    done_of,
+    load_event,
+    page_after,
+)
 from frontrow.web.site.organiser.form_fields import (
     NEEDED,
     Errors,
@@ -43,6 +52,7 @@ from frontrow.web.site.organiser.form_fields import (
     money_text,
     percent_text,
 )
+from frontrow.web.site.organiser.new_event import STEPS
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
 
@@ -84,7 +94,7 @@ async def change(
         try:
             await platform.organiser.organise.change(editor_of(caller), event_id, edit, form.one("tag", 60) or None)
             await platform.box_office.openings.refresh()
-            return go_to(f"/organiser/events/{event_id}/options?done=saved")
+            return go_to(page_after(one, "options", on=bool(form.one("on"))))
         except (Unavailable, NotFound):
             raise
         except ChangedMeanwhile:
@@ -113,6 +123,7 @@ async def _page(
         status=422 if errors else 200,
         one=one,
         of_event=event,
+        steps=STEPS,
         v=Typed(values),
         errors=errors or Errors(),
         rows={
