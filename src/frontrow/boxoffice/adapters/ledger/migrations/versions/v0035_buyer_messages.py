@@ -1,9 +1,9 @@
-"""Version 34: messages from organisers to the people who have tickets."""
+"""Version 35: messages from organisers to the people who have tickets."""
 
 from frontrow.boxoffice.adapters.ledger.migrations import ddl
 
-revision = "0034"
-down_revision = "0033"
+revision = "0035"
+down_revision = "0034"
 
 # Their deliveries are counted per message, by its lanes. Other deliveries are not in that index and cost nothing more.
 MESSAGES = """
