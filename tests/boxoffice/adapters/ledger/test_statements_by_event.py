@@ -137,8 +137,8 @@ async def events_by_id(market: Market) -> dict[Any, str]:
     found: dict[Any, str] = {}
     async with pool.acquire() as connection:
         for table in ("bookings", "tickets", "waitlist", "offers", "returns", "scans"):
-            found |= {row[0]: row[1] for row in await connection.fetch(f"SELECT id, event_id FROM {table}")}  # noqa: S608
+            found |= {row[0]: row[1] for row in await connection.fetch(f"SELECT id, event_id FROM {table}")}
         for table in ("payments", "refunds"):
-            rows = await connection.fetch(f"SELECT id, booking_id FROM {table}")  # noqa: S608
+            rows = await connection.fetch(f"SELECT id, booking_id FROM {table}")
             found |= {row[0]: found[row[1]] for row in rows}
     return found | {event_id: event_id for event_id in found.values()}
