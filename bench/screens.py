@@ -104,7 +104,8 @@ async def sell_some(platform: Platform) -> None:
 
 
 async def bring_crowd(platform: Platform) -> None:
-    """People in line: as many as fit get in, the others wait."""
+    """People in line, who are let in a few at a time."""
+    await platform.room.service.set_rate(EVENT_ID, 4, 4)
     for _ in range(CROWD // 500):
         await asyncio.gather(*(platform.room.service.join(EVENT_ID) for _ in range(500)))
 
