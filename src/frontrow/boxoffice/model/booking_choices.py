@@ -23,7 +23,7 @@ from frontrow.boxoffice.model.prices import DIFFERENT, LineKind, PriceLine, Pric
 from frontrow.boxoffice.model.sale_options import MAX_OF_ONE_ADD_ON, AddOn, Discount, TicketType, fold_code
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.core.errors import InvalidInput, Refused
-from frontrow.core.money import Money
+from frontrow.core.money import Money, share_out
 
 NO_LIMIT: Final = -1
 TYPE_MARK: Final = "/"  # between the tier's key and the ticket type's in the key of a line
@@ -282,7 +282,7 @@ def _discounted(quote: Quote, discount: Discount, tiers: Sequence[str], shown: S
     bases = [price if fits else 0 for price, fits in zip(shown, meant, strict=True)]
     if discount.per_booking and discount.amount_minor:
         off = min(discount.amount_minor, sum(bases))
-        parts = [part.minor for part in Money(off, quote.currency).allocate(bases)] if off else [0] * len(bases)
+        parts = share_out(off, bases) if off else [0] * len(bases)
     elif discount.amount_minor:
         parts = [min(discount.amount_minor, base) for base in bases]
     else:
