@@ -84,7 +84,7 @@ async def test_a_cluster_carries_a_whole_sale(tmp_path, redis_cluster: Cluster, 
 
 
 async def test_a_node_of_six_dies_in_the_middle_of_a_seat_storm(tmp_path, postgres_ledger_url):
-    """Twelve fans want the same seats, and the primary that has the seats' claims is killed: 503 for a moment, never 500,
+    """Twelve fans want the same seats, and the primary that has their claims is killed: 503 for a moment, never 500,
     its replica takes over, and each seat is sold once."""
     seats = [f"S-A-{number + 1}" for number in range(12)]
     sold: dict[str, str] = {}
