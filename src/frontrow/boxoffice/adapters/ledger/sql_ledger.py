@@ -26,6 +26,7 @@ from frontrow.boxoffice.adapters.ledger.books.ticket_returns import SqlReturnsBo
 from frontrow.boxoffice.adapters.ledger.books.ticket_transfers import SqlTransferBook
 from frontrow.boxoffice.adapters.ledger.books.tickets import SqlTicketBook
 from frontrow.boxoffice.adapters.ledger.books.waitlist import SqlWaitlistBook
+from frontrow.boxoffice.adapters.ledger.books.wallets import SqlWalletBook
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import BatchedReads
 from frontrow.boxoffice.adapters.ledger.engine.due_work import FACTS, HOLDS, DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import (
@@ -74,6 +75,7 @@ KEY_COLUMNS: Final = {
     "organisers_by_id": 0,
     "sellers_of": 0,
     "tax_rates_of": 0,
+    "wallet_keys_of": 0,
 }
 FENCES_END: Final = 2**63
 MAX_PAGE: Final = 10_000
@@ -108,6 +110,7 @@ class SqlLedger:
         self.pictures = SqlPictureBook(store, line)
         self.people = SqlPeopleBook(store, line, reads)
         self.organiser = OrganiserBook(store, line, reads, self.catalogue, due)
+        self.wallets = SqlWalletBook(reads, self.organiser)
         self.figures = SqlFiguresBook(store)
         self.invoices = SqlInvoiceBook(store, line)
         self.reports = SqlReportBook(store, line)
