@@ -159,7 +159,7 @@ def render(kind: str, locale: str, about: Mapping[str, Any], *, url: str = "", h
     name = language_of(locale)
     language = languages()[name]
     texts = language.kinds[kind]
-    values = {"buyer": "", "tickets": [], "receipt": None, **about}
+    values = {"buyer": "", "tickets": [], "receipt": None, "wallets": [], **about}
     closing = language.closing if texts.closing is None else texts.closing
     body = (language.greeting, *texts.lines, closing)
     plain = MessageWriter(name)
@@ -198,6 +198,7 @@ def _body(
         "action": texts.action,
         "url": url,
         "tickets": values["tickets"],
+        "wallets": values["wallets"],
         "receipt": values["receipt"],
         "money": writer.formats.money,
         "percent": writer.formats.percent,
