@@ -20,7 +20,8 @@ for (const form of document.forms) {
     event.preventDefault();
     const waiting = reading;
     reading = [];
-    Promise.allSettled(waiting).then(() => form.requestSubmit(event.submitter));
+    // not at once: a form does not send itself while it tells that it is being sent
+    Promise.allSettled(waiting).then(() => setTimeout(() => form.requestSubmit(event.submitter)));
   });
 }
 export {};
