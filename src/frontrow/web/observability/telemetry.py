@@ -74,7 +74,7 @@ class Telemetry:
         """Read the ledger's figures once. A store that is away is counted, and the last figures stay."""
         try:
             async with asyncio.timeout(READ_WITHIN_S):
-                rows = await ledger.store.read(Query("operating_figures"))
+                rows = await ledger.browsing.reader.read(Query("operating_figures"))
         except (FrontrowError, TimeoutError, OSError):
             self.store_errors["ledger"] += 1
             return
@@ -93,7 +93,8 @@ class Telemetry:
             await self._check_claims(platform)
             self._before.append(self._buckets())
             took_s = time.monotonic() - began_s
-            self.board.write(families(platform))
+            if self.board.has_readers:
+                self.board.write(families(platform))
             await asyncio.sleep(min(max(EVERY_S, SHARE * took_s), LONGEST_PAUSE_S))
 
     async def _check_claims(self, platform: Any) -> None:

@@ -1,9 +1,9 @@
-"""Version 34: the organisers' keys for wallets, sealed (ADR 0152)."""
+"""Version 36: the organisers' keys for wallets, sealed (ADR 0152)."""
 
 from frontrow.boxoffice.adapters.ledger.migrations import ddl
 
-revision = "0034"
-down_revision = "0033"
+revision = "0036"
+down_revision = "0035"
 
 WALLET_KEYS = """
 CREATE TABLE wallet_keys (
