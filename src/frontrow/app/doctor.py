@@ -56,6 +56,8 @@ async def examine(settings: PlatformSettings) -> list[Finding]:
     """Every finding, in order."""
     found = [*versions(), *secrets(settings), *server(settings), *mail(settings), *disk(settings)]
     found += await _within("ledger", lambda: ledger(settings))
+    if settings.bus.url.startswith("kafka:"):
+        found += await _within("bus", lambda: bus(settings))
     if settings.shared:
         for url in dict.fromkeys((settings.redis.url, *settings.room.shards)):
             found += await _within("redis", functools.partial(redis, url))
@@ -187,10 +189,46 @@ async def ledger(settings: PlatformSettings) -> list[Finding]:
         await connection.close()
     found += [_version("postgresql", server_version), await asyncio.to_thread(schema, url)]
     found.append(clock("postgresql", there_us / 1e6, before_s, time.time()))
+    if settings.ledger.read_url:
+        found += await replicas(settings)
     if safe == "off":
         do = "A confirmed booking could be lost with the server: set it to on."
         found.append(Finding("ledger", FAIL, "synchronous_commit is off", do))
     return found
+
+
+async def replicas(settings: PlatformSettings) -> list[Finding]:
+    """Whether each replica answers, follows, and how far it is behind."""
+    found = []
+    for number, url in enumerate(postgres_url.split_replicas(settings.ledger.read_url), start=1):
+        try:
+            connection = await postgres_url.connect(url, command_timeout=DEADLINE_S / 4)
+            try:
+                async with connection.transaction():
+                    follows = await connection.fetchval("SELECT pg_is_in_recovery()")
+                    beat_us = await connection.fetchval("SELECT beat_us FROM ledger_heartbeat")
+            finally:
+                await connection.close()
+        except Exception as error:
+            why = type(error).__name__ if isinstance(error, TimeoutError) else str(error).splitlines()[0][:200]
+            do = "Is ledger.read_url right, and does it run? Until then the primary answers."
+            found.append(Finding("replica", FAIL, f"host {number} of ledger.read_url does not answer: {why}", do))
+        else:
+            found.append(replica(number, is_standby=follows, age_s=time.time() - beat_us / 1e6, settings=settings))
+    return found
+
+
+def replica(number: int, *, is_standby: bool, age_s: float, settings: PlatformSettings) -> Finding:
+    """One replica that answers. Its age counts only while a server runs and renews the heartbeat."""
+    name, most_s = f"host {number} of ledger.read_url", settings.ledger.read_max_lag_s
+    if not is_standby:
+        return Finding(
+            "replica", WARN, f"{name} is a primary", "It spares ledger.url nothing if it is the same server."
+        )
+    if age_s > most_s:
+        says = f"{name} shows what was {age_s:.0f} s ago, {most_s:g} s are allowed"
+        return Finding("replica", WARN, says, "Normal while no server runs. Else look at its replication.")
+    return Finding("replica", OK, f"{name} is at most {age_s:.1f} s behind")
 
 
 def pooler(is_there: bool, settings: PlatformSettings) -> list[Finding]:
@@ -234,6 +272,28 @@ def _version(name: str, text: str) -> Finding:
     if numbers and numbers < oldest[: len(numbers)]:
         return Finding("versions", FAIL, f"{name} {text} is too old", f"Use {'.'.join(map(str, oldest))} or newer.")
     return Finding("versions", OK, f"{name} {text}")
+
+
+async def bus(settings: PlatformSettings) -> list[Finding]:
+    """Whether Kafka lets us in, and what it has of our topic."""
+    from frontrow.boxoffice.adapters.bus.kafka_check import KafkaRefusal, look_at_kafka
+
+    access = settings.bus.access
+    try:
+        seen = await asyncio.to_thread(look_at_kafka, settings.bus.url, access)
+    except KafkaRefusal as refusal:
+        return [Finding("bus", FAIL, f"Kafka {refusal.says}", refusal.do)]
+    if not seen.partitions:
+        return [Finding("bus", WARN, "Kafka has no such topic yet", "It is made with the first fact, if it may be.")]
+    found = [Finding("bus", OK, f"Kafka answers: {seen.brokers} brokers, {seen.partitions} partitions")]
+    if access.security_protocol in ("plaintext", "sasl_plaintext"):
+        do = "Set bus.security_protocol to sasl_ssl where the brokers are not on a network of your own."
+        found.append(Finding("bus", WARN, "facts and passwords travel to Kafka unencrypted", do))
+    if access.partitions and access.partitions != seen.partitions:
+        says = f"the topic has {seen.partitions} partitions, bus.partitions says {access.partitions}"
+        do = "Events move to other partitions when it grows; add partitions while no sale runs, or change the setting."
+        found.append(Finding("bus", WARN, says, do))
+    return found
 
 
 async def redis(url: str) -> list[Finding]:

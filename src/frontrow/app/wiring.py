@@ -20,11 +20,13 @@ import msgspec
 from frontrow.app.organiser_wiring import make_organiser_services
 from frontrow.app.room_wiring import HumanChecks, make_room
 from frontrow.boxoffice.adapters.bus.from_url import open_bus
+from frontrow.boxoffice.adapters.bus.kafka_access import KafkaAccess
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings, open_channels, open_mail
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.figures.redis_point_log import RedisPointLog
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import KEPT_US, IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.recent_changes import RedisRecentChanges
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.adapters.payments.call_cap import CallCap
 from frontrow.boxoffice.adapters.payments.from_url import open_provider
@@ -66,6 +68,7 @@ from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
 from frontrow.boxoffice.tickets.ticket_transfers import TicketTransfers
+from frontrow.boxoffice.tickets.wallet_passes import WalletPasses, WalletVault
 from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
 from frontrow.core.clock import Clock, SystemClock
@@ -119,6 +122,7 @@ from frontrow.web.streams.seat_routes import LiveSeats
 __all__ = ["Platform", "PlatformSettings", "Secrets", "WorkUrls", "open_jobs", "open_platform", "read_settings"]
 
 REFUSED_BY_POSTGRES: Final = ("28", "3D")  # a wrong user or password, or no such database: waiting would not help
+LAG_EVERY_S: Final = 15.0
 ALL_GROUPS: Final = (*GROUPS, WAITLIST_GROUP)
 
 
@@ -135,6 +139,7 @@ class WorkUrls(msgspec.Struct, frozen=True):
     stripe_api: str = ""
     secret_key: str = ""  # the servers' own; without it, links in messages lead to pages that ask who the reader is
     public_url: str = "http://127.0.0.1:8000"
+    bus_access: KafkaAccess = KafkaAccess()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +173,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         outgoing = SafeHttpClient()
         stack.push_async_callback(outgoing.aclose)
         with named("bus.url"):
-            bus = open_bus(settings.bus_url, ALL_GROUPS)
+            bus = open_bus(settings.bus_url, ALL_GROUPS, settings.bus.access)
         stack.push_async_callback(bus.aclose)
         work = HeavyWork(settings.server.heavy_processes)
         stack.push_async_callback(work.aclose)
@@ -180,7 +185,8 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             Ids(now),
             Issuer(keys.tickets),
         )
-        box_office = _make_box_office(settings, adapters, provider, keys.tickets, issuer, ids)
+        wallet_vault = WalletVault(Vault([secret_keys.key("wallets")]))
+        box_office = _make_box_office(settings, adapters, provider, keys.tickets, issuer, ids, wallet_vault)
         stack.push_async_callback(box_office.holds.aclose)
         stack.push_async_callback(box_office.openings.aclose)
         with named("mail.url"):
@@ -200,7 +206,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
         passes = Passes(room, secure=is_https(settings.public_url))
-        views = EventViews(openings, browse, ledger.catalogue, box_office.feeds, endpoints.entry)
+        views = EventViews(openings, browse, ledger.browsing.catalogue, box_office.feeds, endpoints.entry)
         api_rules = _make_api_rules(settings)
         if api_rules is not None:
             stack.push_async_callback(api_rules.aclose)
@@ -248,17 +254,27 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             human_checks=settings.room.human_checks,
             work=adapters.work,
             endpoint_secrets=endpoint_secrets,
+            wallet_vault=wallet_vault,
             speeds=telemetry.speeds,
             recent_speeds=telemetry.recent_speeds,
             mail=open_mail(settings.mail_url),
             vault=people.vault,
             public_url=settings.public_url,
+            seller_of=box_office.receipts.seller_of,
+            message_key=secret_keys.key("buyer messages"),
             point_log=point_log,
         )
         stack.push_async_callback(organiser.live.aclose)
+        changes = RedisRecentChanges(settings.redis.url, settings.ledger.read_max_lag_s) if ledger.replica else None
+        if changes is not None:
+            stack.push_async_callback(changes.aclose)
         presale = _make_presale(settings, ledger, now, ids, secret_keys, people, organiser.codes)
         visits = VisitKeeper(ledger, RoomVisits(room), now, lambda: openings.events)
         jobs = [Job("openings", openings.run), Job("rooms", rooms.run), Job("visits", visits.run)]
+        jobs.append(every("bus lag", functools.partial(_measure_lag, bus, telemetry), LAG_EVERY_S))
+        if ledger.replica is not None:
+            await ledger.replica.look()
+            jobs.append(Job("replica", ledger.replica.run))
         jobs += organiser.jobs(inside=settings.server.jobs_inside)
         if settings.server.jobs_inside:
             purge = every("purge answers", functools.partial(_purge_answers, stores.requests, now), 60.0)
@@ -284,10 +300,11 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
                 hot=live.table,
                 shown=views,
                 listed=EventLists(browse, lambda: ledger.catalogue.version + openings.follower.changes),
-                sitemaps=Sitemaps(ledger.catalogue, settings.public_url, now),
+                sitemaps=Sitemaps(ledger.browsing.catalogue, settings.public_url, now),
                 work=adapters.work,
                 telemetry=telemetry,
                 rules=api_rules,
+                changes=changes,
             ),
             jobs=tuple(jobs),
         )
@@ -307,7 +324,7 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
         ledger.due_work.share()
         stack.push_async_callback(ledger.aclose)
         clock = await LedgerClock.measure(ledger, SystemClock())
-        bus = open_bus(work.bus, ALL_GROUPS)
+        bus = open_bus(work.bus, ALL_GROUPS, work.bus_access)
         stack.push_async_callback(bus.aclose)
         claims = _open_claims("" if work.claims == "memory:" else work.claims)
         stack.push_async_callback(claims.aclose)
@@ -372,6 +389,10 @@ def _make_jobs(
     )
 
 
+async def _measure_lag(bus: Bus, telemetry: Telemetry) -> None:
+    telemetry.bus_lag = await bus.measure_lag(ALL_GROUPS)
+
+
 async def _purge_answers(requests: IdempotencyStore, clock: Clock) -> None:
     await requests.purge(clock() - KEPT_US)
 
@@ -384,7 +405,12 @@ async def _open_ledger(settings: PlatformSettings) -> SqlLedger:
         raise ConfigError(f"server.folder cannot be used: {error.strerror}", param="server.folder") from None
     try:
         with named("ledger.url"):
-            ledger = await open_ledger(settings.ledger_url, warm=True)
+            ledger = await open_ledger(
+                settings.ledger_url,
+                warm=True,
+                read_url=settings.ledger.read_url,
+                read_max_lag_s=settings.ledger.read_max_lag_s,
+            )
     except FrontrowError:
         raise
     except Exception as error:  # the driver's own, of any class; its words may hold no password, its address might
@@ -413,6 +439,7 @@ def _make_box_office(
     keys: TicketKeys,
     issuer: Issuer,
     ids: Ids,
+    wallet_vault: WalletVault,
 ) -> BoxOfficeServices:
     """The box office's services. Seats that change are shown on the live maps of `feeds`."""
     ledger, claims, clock = adapters.ledger, adapters.claims, adapters.clock
@@ -436,7 +463,7 @@ def _make_box_office(
     return BoxOfficeServices(
         openings=Openings(ledger.catalogue, sales, claims, recovery, clock, feeds, _open_frame_logs(settings, clock)),
         sales=sales,
-        browse=EventBrowser(ledger.catalogue, sales, states_of),
+        browse=EventBrowser(ledger.browsing.catalogue, sales, states_of),
         feeds=feeds,
         holds=holds,
         recovery=recovery,
@@ -451,6 +478,7 @@ def _make_box_office(
         desk=desk,
         receipts=(receipts := Receipts(ledger, desk)),
         invoices=Invoices(ledger, receipts, desk, clock, adapters.work),
+        wallets=WalletPasses(ledger, desk, receipts, wallet_vault, clock),
     )
 
 

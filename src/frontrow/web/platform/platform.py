@@ -24,6 +24,7 @@ from frontrow.boxoffice.messaging.notifications import Notifier
 from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
 from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.ports.payments import PaymentProvider
+from frontrow.boxoffice.ports.request_reads import RecentChanges
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.presale.presales import Presales
 from frontrow.boxoffice.presale.signups import Signups
@@ -32,6 +33,7 @@ from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
 from frontrow.boxoffice.tickets.ticket_transfers import TicketTransfers
+from frontrow.boxoffice.tickets.wallet_passes import WalletPasses
 from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
 from frontrow.core.clock import Clock
@@ -83,6 +85,7 @@ class BoxOfficeServices:
     desk: TicketDesk
     receipts: Receipts
     invoices: Invoices
+    wallets: WalletPasses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +134,7 @@ class ServerServices:
     work: HeavyWork = field(repr=False)  # for what takes the CPU for long
     telemetry: Telemetry = field(repr=False)
     rules: RequestRules | None = None  # those of [limits]
+    changes: RecentChanges | None = None  # where a replica is read
     draining: asyncio.Event = field(default_factory=asyncio.Event, repr=False)  # set once this server is to stop
 
 
