@@ -46,6 +46,7 @@ class Telemetry:
         self.board = board or Board(None)
         self.figures: Figures = {}
         self.read_at_s = 0.0
+        self.bus_lag: dict[tuple[str, str], int] = {}  # facts not finished, by group and partition
         self.store_errors: Counter[str] = Counter()
         self._before: deque[dict[str, list[int]]] = deque(maxlen=RECENT_LOOKS)
 
@@ -93,7 +94,8 @@ class Telemetry:
             await self._check_claims(platform)
             self._before.append(self._buckets())
             took_s = time.monotonic() - began_s
-            self.board.write(families(platform))
+            if self.board.has_readers:
+                self.board.write(families(platform))
             await asyncio.sleep(min(max(EVERY_S, SHARE * took_s), LONGEST_PAUSE_S))
 
     async def _check_claims(self, platform: Any) -> None:
