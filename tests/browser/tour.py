@@ -9,9 +9,11 @@ from playwright.sync_api import BrowserContext, Page
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.adapters.payments.simulated import Fault
 from frontrow.boxoffice.model.bookings import HoldEnded
+from frontrow.boxoffice.model.event_changes import Editor
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.core.errors import Forbidden, Unavailable
 from frontrow.waitingroom.door.door_limits import TooManyRequests
+from tests.boxoffice.organising.test_brands import a_logo
 from tests.browser.mails import sign_in
 from tests.browser.served import Site, put_hall
 from tests.browser.steps import EVENT_ID, SHORT_ID, be_let_in, choose, enter, hold_at_once, landed, pay
@@ -54,12 +56,20 @@ async def put_all(platform: Platform) -> None:
     """The show on sale, one in each other state, and one whose holds last two seconds."""
     day_us = 86_400_000_000
     now_us = platform.clock()
-    await put_hall(platform)
+    await put_hall(platform, organiser_id="org_brand")
+    await put_brand(platform)
     await put_hall(platform, id="evt_soon", name="Winter Philharmonic", sale_starts_at_us=now_us + day_us)
     await put_hall(platform, id="evt_paused", name="Late Night Comedy", paused=True)
     await put_hall(platform, id="evt_sold_out", name="Harbour City v Northgate", withheld=frozenset(range(1_500)))
     await put_hall(platform, id="evt_cancelled", name="Open Air", status=EventStatus.CANCELLED)
     await put_hall(platform, id=SHORT_ID, name="A short hold", hold_ttl_s=2)
+
+
+async def put_brand(platform: Platform) -> None:
+    """The show on sale has a brand of its own: a colour that nobody could read on white, and a transparent logo."""
+    editor = Editor("stf_brand", "org_brand")
+    await platform.brands.change_colour(editor, "#ffd400")
+    await platform.brands.put_logo(editor, a_logo("#7a0000"))
 
 
 def pages_of(part: str, context: BrowserContext, site: Site, address: str) -> Pages:

@@ -9,6 +9,7 @@ import functools
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from frontrow.boxoffice.adapters.ledger.books.brands import SqlBrandBook
 from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
 from frontrow.boxoffice.adapters.ledger.books.dead_letters import DeadLetterBook
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore
@@ -74,6 +75,7 @@ KEY_COLUMNS: Final = {
     "organisers_by_id": 0,
     "sellers_of": 0,
     "tax_rates_of": 0,
+    "brands_of": 0,
 }
 FENCES_END: Final = 2**63
 MAX_PAGE: Final = 10_000
@@ -108,6 +110,7 @@ class SqlLedger:
         self.pictures = SqlPictureBook(store, line)
         self.people = SqlPeopleBook(store, line, reads)
         self.organiser = OrganiserBook(store, line, reads, self.catalogue, due)
+        self.brands = SqlBrandBook(store, reads, self.organiser)
         self.figures = SqlFiguresBook(store)
         self.invoices = SqlInvoiceBook(store, line)
         self.reports = SqlReportBook(store, line)

@@ -51,6 +51,9 @@ ACTS: Final = {
     "export": N_("Table exported"),
     "choose_report_mail": N_("Report by email chosen"),
     "change_seller": N_("Seller changed"),
+    "change_brand": N_("Brand changed"),
+    "put_logo": N_("Logo changed"),
+    "remove_logo": N_("Logo removed"),
 }
 # recorded field -> words
 FIELDS: Final = {
@@ -100,6 +103,7 @@ FIELDS: Final = {
     "url": N_("Address"),
     "webhook": N_("Webhook"),
     "delivery": N_("Delivery"),
+    "colour": N_("Colour"),
 }
 CHANGED: Final = N_("Changed")
 YES, NO = N_("yes"), N_("no")
