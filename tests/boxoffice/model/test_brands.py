@@ -20,7 +20,7 @@ def test_every_colour_can_be_read_on_every_paper(number: int, paper: Paper) -> N
         (shades.brand, paper.page),
         (shades.brand, paper.card),
         (shades.brand, shades.brand_soft),
-        (shades.on_brand, shades.brand),
+        (shades.on_brand, shades.brand_fill),
         (shades.on_brand, shades.brand_hover),
         (INK[paper], shades.brand_soft),
     ):
@@ -30,7 +30,15 @@ def test_every_colour_can_be_read_on_every_paper(number: int, paper: Paper) -> N
 def test_a_colour_that_can_be_read_stays_as_it_is() -> None:
     assert shades_of("#a3123f", LIGHT).brand == "#a3123f"
     assert shades_of("#ffd400", DARK).brand == "#ffd400"
-    assert shades_of("#ffd400", LIGHT).brand != "#ffd400"
+    yellow = shades_of("#ffd400", LIGHT)
+    assert yellow.brand != "#ffd400", "nobody reads yellow on white"
+    assert (yellow.brand_fill, yellow.on_brand) == ("#ffd400", "#000000"), "but black on yellow"
+
+
+def test_a_button_is_never_the_colour_of_the_paper() -> None:
+    for colour, paper in (("#ffffff", LIGHT), ("#161b22", DARK), ("#fffbe0", LIGHT)):
+        shades = shades_of(colour, paper)
+        assert shades.brand_fill == shades.brand != colour
 
 
 @pytest.mark.parametrize(("text", "colour"), [("#A3123F", "#a3123f"), (" #fc0 ", "#ffcc00"), ("", "")])

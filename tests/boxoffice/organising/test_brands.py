@@ -4,11 +4,14 @@ import base64
 import hashlib
 import io
 import re
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from PIL import Image, ImageDraw
 
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.brands import Brand
 from frontrow.boxoffice.model.event_changes import Editor
 from frontrow.boxoffice.model.pictures import KEEP_UNUSED_US
@@ -22,6 +25,7 @@ from frontrow.boxoffice.organising.pictures import (
     PictureTooLarge,
     prepare_logo,
 )
+from frontrow.core.clock import ManualClock
 from frontrow.core.errors import InvalidInput
 from frontrow.core.heavy_work import HeavyWork
 from tests.boxoffice.organising.test_pictures import a_file, bomb
@@ -94,7 +98,10 @@ async def test_an_organisations_pages_have_its_colour_and_logo(tmp_path: Path) -
         assert len(room.content) <= MAX_PAGE_BYTES, len(room.content)
         assert logo["logo_url"] in room.text
         policy, styles = room.headers["content-security-policy"], re.findall("<style>(.*?)</style>", room.text, re.S)
-        assert f":root{{{sheet.text.removeprefix('.branded{').removesuffix('}')}}}" == styles[1]
+        assert put["light"]["brand"] in styles[1]
+        names = re.findall(r"(--\w+):", styles[1])
+        assert len(names) == 5
+        assert all(f"var({name}" in styles[0] for name in names), "the page's own short names"
         hashes = [base64.b64encode(hashlib.sha256(style.encode()).digest()).decode() for style in styles]
         assert "style-src " + " ".join(f"'sha256-{one}'" for one in hashes) in policy
         assert "img-src 'self'" in policy
@@ -158,21 +165,42 @@ def test_an_invisible_logo_and_a_dot_are_refused() -> None:
         prepare_logo(base64.b64encode(bomb(2**31 - 1, 2**31 - 1)))
 
 
-async def test_another_server_learns_of_a_brand(tmp_path: Path) -> None:
+@pytest.fixture
+async def ledger(ledger_url: str) -> AsyncIterator[SqlLedger]:
+    opened = await open_ledger(ledger_url)
+    yield opened
+    await opened.aclose()
+
+
+async def test_another_server_learns_of_a_brand(ledger: SqlLedger) -> None:
     """Also of one that was written a little before the newest it knows, by a server whose clock is behind."""
-    async with a_platform(tmp_path) as platform:
-        here, there = platform.brands, Brands(platform.ledger, platform.clock, HeavyWork())
-        await here.change_colour(Editor("stf_1", "org_1"), "#112233")
-        await there.refresh()
-        assert there.of("org_1").colour == "#112233"
-        behind = Brands(platform.ledger, lambda: platform.clock() - 5_000_000, HeavyWork())
-        for number in range(3):
-            await behind.change_colour(Editor("stf_2", f"org_late{number}"), "#445566")
-        await there.refresh()
-        assert there.of("org_late2").colour == "#445566"
-        await here.change_colour(Editor("stf_1", "org_1"), "")
-        await there.refresh()
-        assert there.of("org_1").colour == ""
+    clock = ManualClock(1_800_000_000_000_000)
+    here, there = (Brands(ledger, clock, HeavyWork()) for _ in range(2))
+    await here.change_colour(Editor("stf_1", "org_1"), "#112233")
+    await there.refresh()
+    assert there.of("org_1").colour == "#112233"
+    behind = Brands(ledger, lambda: clock() - 5_000_000, HeavyWork())
+    await behind.change_colour(Editor("stf_2", "org_late"), "#445566")
+    await there.refresh()
+    assert there.of("org_late").colour == "#445566"
+    clock.advance(1)
+    await here.put_logo(Editor("stf_1", "org_1"), a_logo())
+    await here.change_colour(Editor("stf_1", "org_1"), "")
+    await there.refresh()
+    assert there.of("org_1") == here.of("org_1")
+    assert (there.of("org_1").colour, there.of("org_1").logo is None) == ("", False)
+
+
+async def test_a_picture_that_is_uploaded_again_is_not_deleted_under_its_uploader(ledger: SqlLedger) -> None:
+    book, now_us, due_us = ledger.pictures, 1_000, 1_000 + KEEP_UNUSED_US
+    await book.add("0" * 32, "org_hall", b"picture", now_us)
+    ((found, check_at_us),) = await book.to_check(due_us, 10)
+    await book.add("0" * 32, "org_hall", b"picture", now_us + 1)
+    assert not await book.drop_unused(found, check_at_us, due_us)
+    assert await book.find(found) == b"picture"
+    assert await book.to_check(due_us, 10) == []
+    assert await book.drop_unused(found, due_us + 1, due_us + 1)
+    assert await book.find(found) is None
 
 
 async def test_a_replaced_picture_is_deleted_once_nothing_shows_it(tmp_path: Path) -> None:
@@ -205,14 +233,3 @@ async def test_a_replaced_picture_is_deleted_once_nothing_shows_it(tmp_path: Pat
         await desk.put_picture(editor, copy.event.id, encoded((700, 300)))
         assert await leftovers.drop() == 1, "the copy showed it"
         assert await kept(first) == [False]
-
-
-async def test_a_picture_that_is_uploaded_again_is_not_deleted_under_its_uploader(tmp_path: Path) -> None:
-    async with a_platform(tmp_path) as platform:
-        book, now_us = platform.ledger.pictures, platform.clock()
-        await book.add("0" * 32, "org_hall", b"picture", now_us)
-        ((found, check_at_us),) = await book.to_check(now_us + KEEP_UNUSED_US, 10)
-        await book.add("0" * 32, "org_hall", b"picture", now_us + 1)
-        assert not await book.drop_unused(found, check_at_us, now_us)
-        assert await book.find("0" * 32) == b"picture"
-        assert await book.to_check(now_us + KEEP_UNUSED_US, 10) == []

@@ -1,7 +1,7 @@
 """The brand of an organisation: one colour and a logo. Pure values.
 
-The organisation gives one colour. Everything that is shown in it follows from it (`shades_of`): its hue stays, and it
-is made darker or lighter only as far as people need to read text in it and on it.
+The organisation gives one colour. What is shown in it follows from it (`shades_of`). Buttons keep it as it is, with
+black or white text on it. Text in the colour is made darker or lighter as far as people need to read it.
 """
 
 from typing import Final
@@ -15,6 +15,7 @@ BLACK, WHITE = "#000000", "#ffffff"
 HOVER_PERCENT: Final = 20
 SOFT_PERCENT: Final = 12  # of the colour, in a background
 STEP_PERCENT: Final = 2
+LEAST_FILL: Final = 1.3  # the contrast from which on a button stands out; its text has its own
 HALF: Final = 0.18  # the luminance from which on black is easier to read than white
 
 
@@ -47,9 +48,10 @@ PRINT: Final = Paper("#f4f4f8", WHITE)  # mails and tickets
 
 
 class Shades(msgspec.Struct, frozen=True):
-    """A brand's colour in one scheme: as text and behind `on_brand`, when pointed at, and as a soft background."""
+    """A brand's colour in one scheme: as text, as a button behind `on_brand`, when pointed at, as a soft background."""
 
     brand: str
+    brand_fill: str
     brand_hover: str
     on_brand: str
     brand_soft: str
@@ -73,6 +75,8 @@ def shades_of(colour: str, paper: Paper) -> Shades:
         soft = mix(paper.card, brand, SOFT_PERCENT)
         if min(contrast(brand, behind) for behind in (paper.page, paper.card, soft)) >= LEAST_CONTRAST:
             break
-    ink = WHITE if contrast(WHITE, brand) >= LEAST_CONTRAST else BLACK  # one of them always has enough
-    hover = mix(brand, BLACK if ink == WHITE else WHITE, HOVER_PERCENT)
-    return Shades(brand, hover, ink, soft)
+    seen = min(contrast(colour, paper.page), contrast(colour, paper.card)) >= LEAST_FILL
+    fill = colour if seen else brand
+    ink = WHITE if contrast(WHITE, fill) >= LEAST_CONTRAST else BLACK  # one of them always has enough
+    hover = mix(fill, BLACK if ink == WHITE else WHITE, HOVER_PERCENT)
+    return Shades(brand, fill, hover, ink, soft)

@@ -48,6 +48,7 @@ from frontrow.web.room.page_parts import (
 from frontrow.web.server.overflow_page import OVERFLOW, OVERFLOW_AGAIN_S, Notices
 
 PLACE_DAYS = 7
+MAX_STYLES = 500  # of organisations, shortened and kept
 INSIDE_PATH = "/inside"  # of a room that is served alone
 INSIDE = {
     "heading": "You’re in",
@@ -141,10 +142,19 @@ class PlainSurroundings:
 @functools.cache
 def _page_files(theme: str) -> tuple[str, str, jinja2.Template]:
     """Style, script and template of the page, minified once per process and theme."""
-    folder = files("frontrow.web") / "templates"
-    html, css, js = ((folder / name).read_text("utf-8") for name in ("room.html", "room.css", "room.js"))
+    html, css, js = map(_file, ("room.html", "room.css", "room.js"))
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     return minify_style(f"{css}\n{theme}"), minify_script(js), environment.from_string(strip_lines(html))
+
+
+def _file(name: str) -> str:
+    return (files("frontrow.web") / "templates" / name).read_text("utf-8")
+
+
+@functools.lru_cache(MAX_STYLES)
+def _short_style(own_css: str, theme: str) -> str:
+    """A style that goes after the page's own, with the same short names."""
+    return minify_style(f"{_file('room.css')}\n{theme}", own_css) if own_css else ""
 
 
 class RoomPages:
@@ -228,7 +238,7 @@ class RoomPages:
         bound = self._bound_hash(event, request) if status is not None else ""
         fields = self._surroundings.fields(event, self.base(event), words)
         house = fields["house"]
-        own_css = house.style.inline_css if house and house.style else ""
+        own_css = _short_style(house.style.inline_css if house and house.style else "", self._settings.theme)
         policy = self._policy(human, own_css, images=bool(house and house.logo))
         body = self._page.render(
             facts,

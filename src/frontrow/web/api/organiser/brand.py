@@ -34,9 +34,11 @@ class LogoBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ShadesView(msgspec.Struct):
-    """The colour in one scheme. `adjusted`: it differs from the given one, so that everybody can read it."""
+    """The colour in one scheme: as text, as a button and its text, as a soft background. `adjusted`: as text it differs
+    from the given one, so that everybody can read it."""
 
     brand: str
+    brand_fill: str
     brand_hover: str
     on_brand: str
     brand_soft: str
@@ -118,7 +120,12 @@ def brand_view(platform: Platform, brand: Brand) -> BrandView:
 
 def _shades(brand: Brand, shades: Shades) -> ShadesView:
     return ShadesView(
-        shades.brand, shades.brand_hover, shades.on_brand, shades.brand_soft, adjusted=shades.brand != brand.colour
+        shades.brand,
+        shades.brand_fill,
+        shades.brand_hover,
+        shades.on_brand,
+        shades.brand_soft,
+        adjusted=shades.brand != brand.colour,
     )
 
 

@@ -34,9 +34,9 @@ class SqlPictureBook:
         row = (picture_hash, check_at_us)
 
         def run() -> Program[bool]:
-            dropped = yield Query("drop_unused_pictures", [row])
-            if not dropped:
+            if (yield Query("uses_of_picture", params=(picture_hash,))):
                 yield Query("keep_pictures", [row])
-            return bool(dropped)
+                return False
+            return bool((yield Query("drop_pictures", [row])))
 
         return cast(bool, await self._line.submit(RunProgram(lambda _: run(), now_us)))

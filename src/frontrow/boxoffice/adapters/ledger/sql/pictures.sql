@@ -15,12 +15,14 @@ UPDATE pictures AS p SET check_at_us = r.check_at_us FROM :rows WHERE p.hash = r
 SELECT hash, check_at_us FROM pictures WHERE check_at_us > 0 AND check_at_us <= :now_us
 ORDER BY check_at_us LIMIT :limit
 
--- name: drop_unused_pictures(hash text, check_at_us int)
--- An event's document names its picture. The time is compared because a new upload of the same picture moves it.
-DELETE FROM pictures WHERE (hash, check_at_us) IN (SELECT r.hash, r.check_at_us FROM :rows)
-  AND NOT EXISTS (SELECT 1 FROM brands AS b WHERE b.logo = pictures.hash)
-  AND NOT EXISTS (SELECT 1 FROM events AS e WHERE e.document LIKE '%"' || pictures.hash || '"%')
-RETURNING hash
+-- name: uses_of_picture() :hash text
+-- Reads every event, because an event's document names its picture. It is asked once per picture, days after its upload.
+SELECT b.organiser_id FROM brands AS b WHERE b.logo = :hash
+UNION ALL SELECT e.id FROM events AS e WHERE e.document LIKE '%"' || :hash || '"%' LIMIT 1
+
+-- name: drop_pictures(hash text, check_at_us int)
+-- The time is compared because a new upload of the same picture moves it.
+DELETE FROM pictures AS p WHERE (p.hash, p.check_at_us) IN (SELECT r.hash, r.check_at_us FROM :rows) RETURNING hash
 
 -- name: keep_pictures(hash text, check_at_us int)
 UPDATE pictures AS p SET check_at_us = 0 FROM :rows WHERE p.hash = r.hash AND p.check_at_us = r.check_at_us

@@ -6,7 +6,7 @@ import "./once.js";
 import "./picture.js";
 
 const PAUSE_MS = 150;
-const SHADES = ["brand", "brand_hover", "on_brand", "brand_soft"];
+const SHADES = ["brand", "brand_fill", "brand_hover", "on_brand", "brand_soft"];
 const field = /** @type {HTMLInputElement} */ ($("#colour"));
 const pick = /** @type {HTMLInputElement | null} */ (document.querySelector("#pick"));
 let asked = "";
@@ -24,7 +24,7 @@ async function show() {
     for (const name of SHADES) look.style.setProperty(`--${name.replaceAll("_", "-")}`, shades[name]);
     const note = /** @type {HTMLElement} */ (look.parentElement?.querySelector(".adjusted"));
     note.hidden = !shades.adjusted;
-    note.textContent = t("Shown here as {colour}, so that everyone can read it.", { colour: shades.brand });
+    note.textContent = t("Links are shown as {colour}, so that everyone can read them.", { colour: shades.brand });
   }
   if (pick) pick.value = answer.body.colour;
   say(t("The preview shows {colour}.", { colour }));
