@@ -32,6 +32,7 @@ ALLOWED = {
     "total_requests": "uvicorn reads it",
     "_client_async": "the Stripe client reads it",
     "request_body": "Litestar reads it",
+    "core_fonts_encoding": "fpdf2 reads it",
     "readable": "io calls it",
     "readinto": "io calls it",
     "process_view": "Django calls it",

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.messages import Contact
+from frontrow.boxoffice.model.sale_options import TicketType
 from frontrow.core.clock import US_PER_S
 from tests.boxoffice.people.support import PASSWORD, mailed
 from tests.browser.looks import MOST_MOVED, SHIFTS, bring_axe, read_booking_view
@@ -95,6 +97,27 @@ def test_b13_seats_are_withheld_on_the_map_by_seat_row_and_section(desk: Page, h
     desk.get_by_role("button", name="Save").click()
     expect(desk.get_by_role("status").first).to_contain_text("Saved.")
     expect(desk.get_by_text("2 of")).to_be_visible()
+
+    # the box office sells a withheld seat to a child: each picked seat has its ticket type, and the total follows
+    async def add_types(platform: Platform) -> None:
+        event = await platform.ledger.catalogue.event(EVENT_ID)
+        types = (TicketType("adult", "Adult"), TicketType("child", "Child", 5_000))
+        await platform.ledger.catalogue.put_event(replace(event, ticket_types=types), platform.clock())
+
+    hall.call(add_types)
+    desk.goto(f"{hall.url}{BASE}/sell")
+    until(desk, "document.querySelector('fr-seatmap').model")
+    for seat in ("104-A-3", "104-A-6", "104-A-7", "104-A-7"):  # the last one is put back
+        click_seat(desk, seat)
+    expect(desk.get_by_label("104-A-7")).to_have_count(0)
+    total = desk.locator("#total")
+    expect(total).to_contain_text("€")
+    full = total.inner_text()
+    desk.get_by_label("104-A-3").select_option("Child")
+    expect(total).not_to_have_text(full)
+    desk.get_by_role("button", name="Sell", exact=True).click()
+    expect(desk.get_by_role("status").first).to_contain_text("Sold.")
+    expect(desk.get_by_text("· Child")).to_be_visible()
 
 
 def test_b13_a_booking_moves_to_seats_chosen_on_the_map(desk: Page, hall: Site) -> None:

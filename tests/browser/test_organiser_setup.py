@@ -83,6 +83,7 @@ def test_b13_from_an_empty_organiser_to_an_event_on_sale_that_a_fan_sees(desk: P
         desk.locator(f"#price{number}").fill(price)
     desk.locator("#fee0").fill("Service")
     desk.locator("#percent0").fill("2.5")
+    go_on(desk, "Save and continue", "**/options?done=saved")
     go_on(desk, "Save and continue", "**/sale?done=saved")
     desk.get_by_label("The sale opens").fill("2020-01-01T10:00")
     desk.get_by_label("Tickets per person").fill("4")

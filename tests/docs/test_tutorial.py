@@ -150,6 +150,7 @@ def make_event(reader: Reader) -> str:
     reader.press("**/prices?done=draft")
     for number in range(page.locator("input[id^=price]").count()):
         page.locator(f"#price{number}").fill("40")
+    reader.press("**/options?done=saved")
     reader.press("**/sale?done=saved")
     reader.fill("2020-01-01T10:00")
     reader.press("**/room?done=saved")

@@ -1,5 +1,6 @@
 """J13: an organiser comes from nothing (an invitation by the command line, password, second factor), sets a sale up
-with a waiting room of its own, puts it on sale, and steers it while fans come."""
+with two ticket types, a discount code, a picture and a waiting room of its own, puts it on sale, and steers it while
+fans come."""
 
 import json
 import subprocess
@@ -9,9 +10,11 @@ import pyotp
 from playwright.sync_api import Page, expect
 
 from frontrow.core.clock import US_PER_S
+from tests.boxoffice.organising.test_pictures import a_file
 from tests.browser.looks import read_booking_view
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
+from tests.journeys.steps import hold_seats
 
 SENTENCE = "a sentence nobody guesses either"
 
@@ -66,6 +69,14 @@ def test_an_organiser_from_the_invitation_to_a_running_sale(stack: Stack, visito
     go_on(desk, "Save draft and continue", "**/prices?done=draft")
     for number in range(desk.locator("input[id^=price]").count()):
         desk.locator(f"#price{number}").fill("40")
+    go_on(desk, "Save and continue", "**/options?done=saved")
+    types = [desk.get_by_role("group", name=f"Ticket type {number}") for number in (1, 2)]
+    for group, name in zip(types, ("Adult", "Child"), strict=True):
+        group.get_by_label("Name").fill(name)
+    types[1].get_by_label("Percent of the price").fill("50")
+    code = desk.get_by_role("group", name="Discount code 1")
+    code.get_by_label("Code").fill("EARLY-10")
+    code.get_by_label("Percent").fill("10")
     go_on(desk, "Save and continue", "**/sale?done=saved")
     desk.get_by_label("The sale opens").fill("2020-01-01T10:00")
     go_on(desk, "Save and continue", "**/room?done=saved")
@@ -82,6 +93,10 @@ def test_an_organiser_from_the_invitation_to_a_running_sale(stack: Stack, visito
     desk.get_by_label("Tickets show a code that changes").check()
     go_on(desk, "Save and continue", "**/seats?done=saved")
     go_on(desk, "Save and continue", "**/preview?done=saved")
+    desk.get_by_role("link", name="Choose a picture").click()
+    desk.set_input_files("#picture-file", {"name": "show.png", "mimeType": "image/png", "buffer": a_file()})
+    expect(desk.locator("#picture img.art")).to_be_visible()
+    desk.get_by_role("link", name="Preview").click()
     go_on(desk, "Publish now", "**?done=published")
     event_id = desk.url.split("/")[5].partition("?")[0]
     config = stack.platform.room.service.view(event_id).state.config
@@ -110,6 +125,14 @@ def test_an_organiser_from_the_invitation_to_a_running_sale(stack: Stack, visito
     desk.get_by_role("button", name="Resume", exact=True).click()
     desk.get_by_role("dialog").get_by_role("button", name="Resume now").click()
     fan.wait_for_url("**/seats")
+    hold_seats(fan)
+    with fan.expect_navigation():  # a choice is sent at once
+        fan.locator("#choice select").select_option("child")
+    fan.get_by_label("Discount code").fill("early-10")
+    fan.get_by_role("button", name="Update the price").click()
+    expect(fan.locator("#go")).to_have_text("Pay €18")  # half of 40, less a tenth
+    fan.goto(f"{stack.url}/events/{event_id}")
+    expect(fan.locator("img.art").first).to_be_visible()
     steered = stack.platform.room.service.view(event_id).state.config
     assert (steered.rate_per_s, steered.message, steered.depth_cap) == (77, "Doors open in a moment", 400)
 

@@ -104,9 +104,8 @@ def test_the_next_is_let_in_when_somebody_gave_the_seats_back_and_left(stack: St
     come_to_seats(ada, stack, "Changed her mind")
     wait_in_line(bob, stack, "Changed her mind")
     hold_seats(ada)
-    with heard(ada):
-        ada.get_by_role("button", name="Release these seats and choose others").click()
-    ada.wait_for_url("**/seats")
+    heard_twice(ada, ada.get_by_role("button", name="Release these seats and choose others").click)
+    assert ada.url.endswith("/seats")
     still_inside(ada, stack, event.id)
     ada.goto("about:blank")
     is_in_after_a_while(bob, stack)
@@ -120,8 +119,7 @@ def test_the_next_is_let_in_when_the_last_tab_is_closed_and_not_before(stack: St
     second = ada.context.new_page()
     with heard(second):
         second.goto(ada.url)
-    with heard(second):
-        ada.close()
+    heard_twice(second, ada.close)
     still_inside(second, stack, event.id)
     second.close()
     is_in_after_a_while(bob, stack)

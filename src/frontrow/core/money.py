@@ -69,17 +69,7 @@ class Money:
 
     def allocate(self, weights: Sequence[int]) -> "list[Money]":
         """Parts in proportion to `weights` that add up to this amount, each less than a minor unit off its share."""
-        total = sum(weights)
-        if total < 1 or min(weights) < 0:
-            raise InvalidInput("weights must be 0 or more and not all 0", param="weights")
-        sign = -1 if self.minor < 0 else 1
-        amount = abs(self.minor)
-        floors = [amount * weight // total for weight in weights]
-        # The cents lost by rounding down go to the largest remainders; ties go to the earlier part.
-        order = sorted(range(len(weights)), key=lambda i: (-(amount * weights[i] % total), i))
-        for i in order[: amount - sum(floors)]:
-            floors[i] += 1
-        return [Money(sign * part, self.currency) for part in floors]
+        return [Money(part, self.currency) for part in share_out(self.minor, weights)]
 
     def percent(self, basis_points: int) -> "Money":
         """The given share of this amount, rounded half up (away from zero)."""
@@ -98,3 +88,18 @@ class Money:
         for amount in amounts:
             result = result + amount
         return result
+
+
+def share_out(amount_minor: int, weights: Sequence[int]) -> list[int]:
+    """`Money.allocate` in minor units, whatever the currency."""
+    total = sum(weights)
+    if total < 1 or min(weights) < 0:
+        raise InvalidInput("weights must be 0 or more and not all 0", param="weights")
+    sign = -1 if amount_minor < 0 else 1
+    amount = abs(amount_minor)
+    floors = [amount * weight // total for weight in weights]
+    # The cents lost by rounding down go to the largest remainders; ties go to the earlier part.
+    order = sorted(range(len(weights)), key=lambda i: (-(amount * weights[i] % total), i))
+    for i in order[: amount - sum(floors)]:
+        floors[i] += 1
+    return [sign * part for part in floors]

@@ -19,6 +19,7 @@ from frontrow.boxoffice.model.prices import (
     move_lines,
     quote,
     tax_line,
+    ticket_prices,
 )
 from frontrow.boxoffice.model.seats import Wish, masks_for
 from frontrow.boxoffice.plans.event_map import map_bytes
@@ -58,6 +59,15 @@ def test_fees_beside_the_price_are_lines_that_add() -> None:
     assert asked.total_minor == 13420  # the same money, shown another way
     front = PriceList(event).tiers["front"]
     assert (front.shown_minor, front.beside_minor) == (5000, 513)
+
+
+def test_a_ticket_shows_its_price_with_the_fees_of_its_seat_however_they_are_shown() -> None:
+    for how in FeesShown:
+        event = an_event(fees=FEES, fees_shown=how)
+        assert ticket_prices(quote(small_plan(), event, [0, 1]).lines) == {0: 5513, 1: 5513}
+    mixed = [quote(small_plan(), an_event(fees=FEES, fees_shown=how), [0, 30]).lines for how in FeesShown]
+    assert list(map(ticket_prices, mixed)) == [{0: 5513, 30: 2295}, {}], "nobody is shown a guess"
+    assert ticket_prices(()) == {}
 
 
 @given(

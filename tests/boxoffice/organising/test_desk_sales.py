@@ -95,3 +95,63 @@ async def test_of_fifty_who_sell_one_seat_at_once_one_does_and_a_form_sent_twice
         assert len(await ledger.payments.payments_of(number)) == 1
         (total,) = (await desk.get(f"{path}/totals"))["totals"]
         assert (total["paid_by"], total["bookings"], total["seats"]) == ("cash", 2, 2)
+
+
+async def test_a_limit_holds_at_the_desk_and_a_refused_sale_frees_its_seats_at_once(tmp_path):
+    async with a_desk(tmp_path, Role.OWNER) as desk:
+        platform, path = desk.platform, f"{EVENTS}/{desk.event}/desk-sales"
+        options = {
+            "ticket_types": [
+                {"key": "adult", "name": "Adult"},
+                {"key": "child", "name": "Child", "basis_points": 5000, "max_per_booking": 1},
+                {"key": "crew", "name": "Crew", "basis_points": 1000, "hidden": True},
+            ],
+            "add_ons": [{"key": "parking", "name": "Parking", "price_minor": 800, "stock": 2}],
+            "discounts": [{"code": "TEN", "basis_points": 1000}],
+            "limits": [
+                {"key": "kids", "name": "Children", "most": 3, "counts": ["type:child"]},
+                {"key": "front", "name": "Front", "most": 7, "counts": ["tier:front"]},
+            ],
+        }
+        assert (await desk.ask("PATCH", f"{EVENTS}/{desk.event}", json=options)).status_code == 200
+        wish = {
+            "types": {"S-A-1": "child", "S-A-2": "child", "S-A-3": "crew"},
+            "add_ons": {"parking": 1},
+            "code": "ten",
+        }
+        sold = await desk.post(path, 201, json={"seats": ["S-A-1", "S-A-2", "S-A-3"], "paid_by": "cash", **wish})
+        # bounds per booking and hidden types are for fans; 25 + 25 + 5, less a tenth, and parking
+        assert sold["amount"]["amount_minor"] == 4950 + 800
+        guest = {"name": "Ada", "email": "ada@example.org", "paid_by": "free"}
+        given = {"seats": ["S-A-4"], "types": {"S-A-4": "child"}, "add_ons": {"parking": 1}}
+        comp = await desk.post(path, 201, json=guest | given)
+        assert comp["amount"]["amount_minor"] == 0
+        for booking, names in ((sold, ["Child", "Child", "Crew"]), (comp, ["Child"])):
+            sheets = await platform.box_office.desk.sheets(booking["booking"])
+            assert [sheet.type_name for sheet in sheets] == names
+        for more, name in (
+            ({"types": {"S-B-1": "child"}}, "Children"),
+            ({"add_ons": {"parking": 1}}, "Parking"),
+        ):
+            for how in ({"paid_by": "cash"}, guest):
+                refused = await desk.ask("POST", path, json={"seats": ["S-B-1"], **how, **more})
+                assert (refused.status_code, refused.json()["code"], refused.json()["left"]) == (409, "none_left", 0)
+                assert name in refused.json()["detail"]
+        # the limit of the tier counts seats without a choice too; of five who want the last three, three get one
+        seats = [f"S-B-{n}" for n in range(1, 6)]
+        asks = [desk.ask("POST", path, json={"seats": [seat], "paid_by": "cash"}) for seat in seats]
+        codes = [one.status_code for one in await asyncio.gather(*asks)]
+        assert sorted(codes) == [201, 201, 201, 409, 409]
+        free = seats[codes.index(409)]
+        assert (await desk.ask("PATCH", f"{EVENTS}/{desk.event}", json={"limits": []})).status_code == 200
+        await desk.post(path, 201, json={"seats": [free], "paid_by": "cash"})
+        for wrong, param in (
+            ({"types": {"S-C-1": "dog"}}, "types"),
+            ({"types": {"S-C-2": "child"}}, "types"),
+            ({"add_ons": {"boat": 1}}, "add_ons"),
+            ({"code": "NO"}, "code"),
+        ):
+            refused = await desk.ask("POST", path, json={"seats": ["S-C-1"], "paid_by": "cash", **wrong})
+            assert refused.json()["param"] == param
+        coded = await desk.ask("POST", path, json=guest | {"seats": ["S-C-1"], "code": "TEN"})
+        assert coded.json()["param"] == "code", "free tickets do not become cheaper"

@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import io
+from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
 
@@ -12,7 +13,7 @@ from frontrow.boxoffice.model.event_changes import Change, Editor
 from frontrow.boxoffice.model.messages import Endpoint
 from frontrow.boxoffice.organising.exports import HEADERS, PAGE, Exports, checked_kind
 from frontrow.core.errors import NotFound
-from tests.boxoffice.organising.http import a_desk
+from tests.boxoffice.organising.http import EVENTS, a_desk
 from tests.boxoffice.organising.support import ADA, NOW_US, a_clock, a_purchase, an_office, on_sale
 
 
@@ -70,6 +71,48 @@ async def test_b13_tables_tell_what_was_sold_and_are_safe_in_a_spreadsheet(tmp_p
             checked_kind("people")
 
 
+async def test_tables_have_ticket_types_extras_and_taxes_as_invoices_say_and_the_report_knows_staff_and_guests(
+    tmp_path,
+):
+    async with a_desk(tmp_path) as desk:
+        own = f"{EVENTS}/{desk.event}"
+        options = {
+            "ticket_types": [
+                {"key": "adult", "name": "Adult"},
+                {"key": "child", "name": "Child", "basis_points": 5000},
+            ],
+            "add_ons": [{"key": "parking", "name": "Parking", "price_minor": 799}],
+            "discounts": [{"code": "TEN", "basis_points": 1000}],
+        }
+        assert (await desk.ask("PATCH", own, json=options | {"tax_basis_points": 1900})).status_code == 200
+        await desk.bought("S-C-1")
+        seats = ["S-A-1", "S-A-2", "S-A-3"]
+        wish = {"types": {"S-A-2": "child"}, "add_ons": {"parking": 2}}
+        sold = await desk.post(f"{own}/desk-sales", 201, json={"seats": seats, "paid_by": "cash", **wish})
+        assert (await desk.ask("PATCH", own, json={"tax_basis_points": 700})).status_code == 200
+        guest = {"name": "Ada", "email": "ada@example.org", "paid_by": "free", "types": {"S-B-1": "child"}}
+        await desk.post(f"{own}/desk-sales", 201, json=guest | {"seats": ["S-B-1"]})
+        await desk.post(f"{own}/desk-sales", 201, json={"seats": ["S-B-2"], "paid_by": "card_reader", "code": "TEN"})
+        later, free, first, online = await table(desk, "bookings")
+        taxed = ("ticket_types", "extras", "discount_code", "gross_amount", "tax_percent", "tax", "net_amount")
+        assert [later[name] for name in taxed] == ["1 Adult", "", "TEN", "45.00", "7.00", "2.94", "42.06"]
+        assert [free[name] for name in taxed] == ["1 Child", "", "", "0.00", "7.00", "0.00", "0.00"]
+        rate = ["140.98", "19.00", "22.51", "118.47"]
+        assert [first[name] for name in taxed] == ["2 Adult, 1 Child", "2 Parking", "", *rate]
+        assert [online[name] for name in taxed] == ["1 Adult", "", "", "50.00", "19.00", "7.98", "42.02"]
+        await desk.post(f"{own}/bookings/{sold['booking']}/refunds", 201, json={"seats": ["S-A-2"]})
+        row = next(one for one in await table(desk, "revenue") if one["booking"] == sold["booking"])
+        refunded = Decimal(row["refunded"])
+        tax = (refunded * 19 / 119).quantize(Decimal("0.01"), ROUND_HALF_UP)
+        assert (row["gross_amount"], row["net"]) == (str(Decimal("140.98") - refunded),) * 2
+        assert row["tax"] == str(Decimal("22.51") - tax), "rounded per payment and refund, as invoices are"
+        assert Decimal(row["net_amount"]) + Decimal(row["tax"]) == Decimal(row["gross_amount"])
+        assert (row["ticket_types"], row["extras_amount"]) == ("2 Adult", "15.98")
+        report = await desk.get(f"{own}/report")
+        channels = [(one["channel"], one["bookings"], one["seats"]) for one in report["channels"]]
+        assert channels == [("online", 1, 1), ("box_office", 2, 3), ("guests", 1, 1)]
+
+
 async def test_a_table_goes_through_all_pages_and_repeats_nothing(sqlite_ledger):
     clock = a_clock()
     office = an_office(sqlite_ledger, clock)
@@ -79,7 +122,7 @@ async def test_a_table_goes_through_all_pages_and_repeats_nothing(sqlite_ledger)
     asked = []
 
     class SmallPages:
-        buyers_of = sqlite_ledger.organiser.buyers_of
+        buyers_of, tax_rates = sqlite_ledger.organiser.buyers_of, sqlite_ledger.organiser.tax_rates
 
         async def event_bookings(self, event_id, state, before, limit):
             assert limit == PAGE

@@ -3,6 +3,7 @@
 import copy
 import functools
 import json
+import math
 import random
 import sys
 from collections.abc import Callable
@@ -15,8 +16,10 @@ from hypothesis import strategies as st
 
 from frontrow.boxoffice.model.venues import SectionKind
 from frontrow.boxoffice.plans.plan_generator import KINDS, generate
+from frontrow.boxoffice.plans.plan_picture import to_svg
 from frontrow.boxoffice.plans.plan_reader import BadPlan
 from frontrow.boxoffice.plans.pretix_format import _validator, check_pretix, from_pretix, to_pretix
+from frontrow.boxoffice.plans.pretix_scale import SEAT_RADIUS
 from frontrow.boxoffice.plans.pretix_types import matches_types
 from frontrow.core.errors import InvalidInput
 from tests.boxoffice.plan_samples import small_plan
@@ -81,13 +84,125 @@ def test_a_plan_with_every_member_is_understood() -> None:
     plan, notes = from_pretix(a_document())
     assert plan.seat_ids == ("main-1-1", "main-1-2", "main-1.2-12.A", "Main.floor-A-1")
     assert [seat.ref for seat in plan.seats] == ["g-1", "g-2", "g-3", "g-4"]
-    assert [(seat.x, seat.y) for seat in plan.seats] == [(110.0, 70.25), (135.0, 70.25), (100.0, 50.0), (0.0, 0.0)]
+    assert [(seat.x, seat.y) for seat in plan.seats] == [(40.7, 25.99), (49.95, 25.99), (37.0, 18.5), (0.0, 0.0)]
     assert {seat.tier for seat in plan.seats} == {"Gold"}
-    assert [item.shape for item in plan.decor] == ["rect", "ellipse", "ellipse", "text"]
-    assert (plan.decor[0].x, plan.decor[0].y, plan.decor[3].label) == (101.5, 52.0, "BAR")
-    assert any("radius" in note for note in notes)
-    assert any("polygon" in note for note in notes)
-    assert any("renamed" in note for note in notes)
+    assert [row.name for row in plan.sections[0].rows] == ["", "1"], "the number is the name; our pages say row"
+    assert [item.shape for item in plan.decor] == ["rect", "ellipse", "ellipse", "text", "rect"]
+    assert (plan.decor[0].x, plan.decor[0].y, plan.decor[3].label) == (37.55, 19.24, "BAR")
+    said = " ".join(notes)
+    assert all(word in said for word in ("polygon", "renamed", "area rotation", "start_direction"))
+    assert "radius" not in said
+    assert "seat_label" not in said
+
+
+HALL_ROW, HALL_SEATS = 30, 14
+
+
+def a_hall(unit: float = 1.0, radius: float | None = None) -> dict[str, Any]:
+    """A hall as its editor would draw it: a stage, a floor, two zones, one of them in arcs. `unit` enlarges it."""
+
+    def at(x: float, y: float) -> dict[str, float]:
+        return {"x": x * unit, "y": y * unit}
+
+    def row(zone: str, number: int, place: tuple[float, float], bow: float, category: str) -> dict[str, Any]:
+        seats = [
+            {
+                "seat_guid": f"{zone}-{number}-{n}",
+                "seat_number": str(2 * n + 1),
+                "position": at(25 * n, bow * (n - HALL_SEATS / 2) ** 2),
+                "category": category,
+                **({} if radius is None else {"radius": radius * unit}),
+            }
+            for n in range(HALL_SEATS)
+        ]
+        labels = {"row_number": str(number), "row_label": "Reihe %s", "seat_label": "Platz %s"}
+        return {**labels, "position": at(*place), "seats": seats}
+
+    def text(words: str, x: float, y: float) -> dict[str, Any]:
+        return {"text": words, "position": at(x, y), "size": 20 * unit, "color": "#222"}
+
+    stage = {"shape": "polygon", "position": at(200, 10), "text": text("BÜHNE", 200, 40)}
+    stage["polygon"] = {"points": [at(0, 0), at(400, 0), at(350, 80), at(50, 80)]}
+    floor = {"shape": "rectangle", "position": at(0, 0), "rectangle": {"width": 420 * unit, "height": 300 * unit}}
+    bar = {"shape": "text", "position": at(60, 700), "text": text("Bar", 0, 0)}
+    stalls = [row("p", n, (30, HALL_ROW * n), 0, "Parkett vorne") for n in range(1, 6)]
+    circle = [row("b", n, (0, HALL_ROW * n), 0.4, "Balkon") for n in range(1, 4)]
+    circle.append({**row("t", 1, (0, 200), 0, "Balkon"), "row_number": "9", "row_label": "Tisch %s"})
+    return {
+        "name": "Stadtsaal",
+        "size": {"width": round(900 * unit), "height": round(800 * unit)},
+        "categories": [{"name": "Parkett vorne", "color": "#a00"}, {"name": "Balkon", "color": "#0a0"}],
+        "zones": [
+            {"name": "Bühne", "position": at(0, 0), "rows": [], "areas": [stage, bar]},
+            {
+                "name": "Parkett links",
+                "zone_id": "5f8c2a6e-77aa-4a10-9d7b-0c1c34a9b1ef",
+                "position": at(150, 150),
+                "rows": stalls,
+                "areas": [{**floor, "text": text("Parkett", 210, 10)}],
+            },
+            {"name": "Balkon", "zone_id": "BA", "position": at(180, 480), "rows": circle},
+        ],
+    }
+
+
+def test_a_hall_keeps_its_names() -> None:
+    plan, notes = from_pretix(a_hall())
+    assert [(one.id, one.name) for one in plan.sections] == [("Parkett.links", "Parkett links"), ("BA", "Balkon")]
+    assert [(row.id, row.name) for row in plan.sections[1].rows][2:] == [("3", ""), ("9", "Tisch 9")]
+    assert [seat.number for seat in plan.sections[0].rows[0].seats][:3] == ["1", "3", "5"]
+    assert plan.tiers == ("Parkett vorne", "Balkon")
+    assert [(item.shape, item.label) for item in plan.decor] == [
+        ("rect", "BÜHNE"),
+        ("text", "Bar"),
+        ("text", "Parkett"),
+    ]
+    assert any("background" in note for note in notes), "a floor under the seats would be a dark block"
+    picture = to_svg(plan)
+    assert "BÜHNE" in picture
+
+
+@given(unit=st.floats(0.05, 40), radius=st.sampled_from([None, 4.0, 10.0, 12.0]))
+@settings(max_examples=12)
+def test_a_hall_keeps_its_proportions_whatever_its_unit(unit: float, radius: float | None) -> None:
+    """Every distance is the source's times one factor, and neighbours are neither apart nor on top of each other."""
+    document = a_hall(unit, radius)
+    plan, _ = from_pretix(document)
+    source = [
+        tuple(sum(part[axis] for part in (zone["position"], row["position"], one["position"])) for axis in "xy")
+        for zone in document["zones"]
+        for row in zone["rows"]
+        for one in row["seats"]
+    ]
+    first, last = source[0], source[-1]
+    ours = math.dist((plan.seats[0].x, plan.seats[0].y), (plan.seats[-1].x, plan.seats[-1].y))
+    factor = ours / math.dist(first, last)
+    for (x, y), one in zip(source[::7], plan.seats[::7], strict=True):
+        assert math.dist((x, y), first) * factor == pytest.approx(
+            math.dist((one.x, one.y), (plan.seats[0].x, plan.seats[0].y)), abs=0.05
+        )
+    front = plan.sections[0].rows[0].seats
+    assert front[1].x - front[0].x >= 2 * SEAT_RADIUS
+    if unit == 1 or radius:
+        assert front[1].x - front[0].x == pytest.approx(25 * SEAT_RADIUS / (radius or 10), abs=0.02)
+    assert all(0 <= one.x <= plan.width and 0 <= one.y <= plan.height for one in plan.seats)
+
+
+def test_a_hall_comes_back_from_an_export_as_it_went() -> None:
+    plan, _ = from_pretix(a_hall())
+    document = to_pretix(plan)
+    again, _ = from_pretix(document)
+    assert (again.sections, again.decor) == (plan.sections, plan.decor)
+    first, second = (one["position"]["x"] for one in document["zones"][0]["rows"][0]["seats"][:2])
+    assert second - first == pytest.approx(25, abs=0.03), "as large as it came"
+
+
+def test_what_lies_beyond_the_edge_moves_into_sight() -> None:
+    document = a_hall()
+    document["zones"][1]["position"] = {"x": -300, "y": 150}
+    plan, _ = from_pretix(document)
+    assert min(one.x for one in plan.seats) >= 0
+    assert plan.width >= max(one.x for one in plan.seats)
 
 
 @pytest.mark.parametrize("kind", list(KINDS))

@@ -480,7 +480,7 @@ async def test_the_revenue_export_has_every_booking_that_took_money(office: Offi
     names = office.waiting.shop.plan.seat_ids
     revenue = "".join([part async for part in Exports(office.ledger).table("revenue", event, names)])
     (row,) = revenue.splitlines()[1:]
-    assert (row.split(",")[0], row.split(",")[3:]) == (booking_id, ["50.00", "0.00", "0.00", "50.00"])
+    assert (row.split(",")[0], row.split(",")[3:7]) == (booking_id, ["50.00", "0.00", "0.00", "50.00"])
     tickets = "".join([part async for part in Exports(office.ledger).table("tickets", event, names)])
     assert len(tickets.splitlines()) == 2
 

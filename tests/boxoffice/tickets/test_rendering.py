@@ -24,10 +24,11 @@ from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
 from frontrow.boxoffice.tickets.print_fonts import printable
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
 from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf
+from frontrow.core.money import Money
 from tests.boxoffice.shop import shop_event, shop_plan, sqlite_url
 from tests.boxoffice.tickets.samples import EVENT, KEYS, NOW, issued, sheet
 from tests.contracts.ledger_contract import Bench
-from tests.support.pdf_letters import letters_of
+from tests.support.pdf_letters import core_texts, letters_of
 
 
 def decoded(image: Image.Image) -> str:
@@ -88,6 +89,7 @@ def test_the_pdf_has_a_page_a_ticket_with_its_qr_and_is_the_same_each_time() -> 
     ("locale", "name", "fonts"),
     [
         ("en", "Ada Lovelace", ""),
+        ("fr", "Zoë “d’Œuvre” – 5 €", ""),
         ("en", "Ζωή Παπαδοπούλου", "NotoSans"),
         ("de", "Алексей Ёлкин", "NotoSans"),
         ("en", "髙橋 﨑太郎", "NotoSansJP"),
@@ -110,6 +112,16 @@ def test_a_ticket_prints_the_buyers_name_in_its_own_letters(
         assert not missing or locale == "ar"  # Arabic letters are joined: their shapes stand for several of them
     assert not [record for record in caplog.records if "missing" in record.getMessage()]  # no .notdef was printed
     assert tickets_pdf([buyer], locale=locale) == pdf
+
+
+def test_a_ticket_prints_its_type_and_price_without_embedding_a_font() -> None:
+    """Issue 15: the price on the ticket. The sign of the euro is no Latin-1."""
+    one = replace(sheet(issued(1)[0]), event_name="Aurora", type_name="Child", price=Money(14_250, "EUR"))
+    pdf = tickets_pdf([one])
+    said = [text.encode("latin-1").decode("windows-1252") for text in core_texts(pdf)]
+    assert (said[said.index("Ticket type") + 1], said[said.index("Price") + 1]) == ("Child", "€142.50")
+    assert b"/FontFile2" not in pdf
+    assert b"/WinAnsiEncoding" in pdf
 
 
 def test_every_letter_is_printed_or_replaced_and_the_shipped_fonts_have_the_languages_letters() -> None:

@@ -65,7 +65,10 @@ async def test_a_choice_is_in_the_price_the_booking_and_the_refund_to_the_cent(t
         assert [line.name for line in receipt.lines] == ["Front · Adult", "Front · Child", "TEN", "Parking"]
         assert receipt.total.minor == 7550
         sheets = await platform.box_office.desk.sheets(booking)
-        assert [(sheet.seat, sheet.type_name) for sheet in sheets] == [("S-A-1", "Adult"), ("S-A-2", "Child")]
+        assert [(sheet.seat, sheet.type_name, str(sheet.price)) for sheet in sheets] == [
+            ("S-A-1", "Adult", "50.00 EUR"),
+            ("S-A-2", "Child", "25.00 EUR"),
+        ]
         event, names = await platform.ledger.catalogue.event(EVENT_ID), platform.box_office.sales.get(EVENT_ID).plan
         exported = [
             "".join([part async for part in platform.organiser.exports.table(kind, event, names.seat_ids)])
@@ -166,7 +169,7 @@ async def test_an_organiser_sets_it_up_on_one_page_and_a_fan_chooses_at_checkout
         assert (event.discounts[0].code, event.discounts[0].most_uses) == ("EARLY10", 1)
         assert event.limits == (SharedLimit("cars", "Cars", 2, ("add_on:parking",)),)
         hub = await client.get(f"/organiser/events/{EVENT_ID}", headers=BROWSER | cookie)
-        assert "Types: 2 · add-ons: 1 · discount codes: 1" in hub.text
+        assert "Types: 2 · add-ons: 1 · codes: 1" in hub.text
         acts = await platform.ledger.organiser.changes("org_default", EVENT_ID, 0, 10)
         assert '"limits"' in acts[0].detail
         # the fan, by pages alone
@@ -200,3 +203,93 @@ async def test_an_organiser_sets_it_up_on_one_page_and_a_fan_chooses_at_checkout
         assert "Cars: only 2 left." in many.text
         plain = await client.get(f"/v1/events/{EVENT_ID}/room/", headers=BROWSER)
         assert "Verified-fan code" not in plain.text
+
+
+MEMBER = TicketType("member", "Member of the club", 4_000, hidden=True)
+LOCKED = OPTIONS | {
+    "ticket_types": (*TYPES, MEMBER),
+    "discounts": (
+        Discount("CLUB", unlocks=("member",), most_uses=1),
+        Discount("OLD", unlocks=("member",), ends_at_us=1),
+        Discount("TEN", 1_000),
+    ),
+}
+
+
+async def test_a_hidden_ticket_type_is_nowhere_until_its_code_is_given_and_counts_when_it_is_bought(tmp_path):
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        await put_event(platform, **LOCKED)
+        await platform.box_office.openings.refresh()
+        buyer, booking = await a_hold(client, "S-A-1", "S-A-2")
+        cookies = (
+            f"frontrow_pass={buyer.headers['Frontrow-Pass']}; frontrow_bookings={buyer.headers['Frontrow-Booking']}"
+        )
+        fan, form = BROWSER | {"cookie": cookies}, FORM | {"cookie": cookies}
+        shown = (await buyer.call("get_event", event_id=EVENT_ID)).json()
+        assert [one["key"] for one in shown["ticket_types"]] == ["adult", "child"]
+        for path in (f"/v1/events/{EVENT_ID}", f"/events/{EVENT_ID}", f"/checkout/{booking}", "/v1/events"):
+            answer = await client.get(path, headers=fan)
+            assert answer.status_code == 200
+            assert not [word for word in ("member", "Member", "CLUB") if word in answer.text], path
+        # without the code it does not exist
+        wish = {"types": {"S-A-1": "member"}}
+        for code, answer in (("", "invalid_input"), ("TEN", "invalid_input"), ("GUESS", "discount_refused")):
+            refused = (await buyer.call("choose", booking_id=booking, json=wish | {"code": code})).json()
+            assert refused["code"] == answer
+            assert "Member" not in str(refused)
+        assert (await buyer.call("choose", booking_id=booking, json=wish | {"code": "OLD"})).json()[
+            "reason"
+        ] == "expired"
+        # with it the type can be chosen; a code of which nothing is bought is not used up
+        given = (await buyer.call("choose", booking_id=booking, json={"code": "club"})).json()
+        assert [one["key"] for one in given["ticket_types"]] == ["adult", "child", "member"]
+        assert given["amount"]["amount_minor"] == 10_000
+        page = await client.get(f"/checkout/{booking}", headers=fan)
+        assert "The code unlocks: Member of the club" in page.text
+        # whoever empties the field of the code loses what it unlocked, and pays the usual price
+        seat = platform.box_office.sales.get(EVENT_ID).index_of["S-A-1"]
+        for code, total in (("club", "€70"), ("", "€100"), ("club", "€70")):
+            typed = {f"type{seat}": "member", "code": code}
+            sent = await client.post(f"/checkout/{booking}/choice", data=typed, headers=form)
+            assert sent.status_code == 303
+            assert f"Pay {total}" in (await client.get(f"/checkout/{booking}", headers=fan)).text
+        assert (await buyer.call("choose", booking_id=booking, json={"code": "club"})).status_code == 200
+        late, second = await a_hold(client, "S-A-3")
+        both = {"types": {"S-A-3": "member"}, "code": "CLUB"}
+        assert (await late.call("choose", booking_id=second, json=both)).json()["reason"] == "used_up"
+        assert (await buyer.pay(booking))["amount"]["amount_minor"] == 10_000
+        assert (await late.call("choose", booking_id=second, json=both)).json()["amount"]["amount_minor"] == 2_000
+        assert (await late.pay(second))["state"] == "confirmed"
+        sheets = await platform.box_office.desk.sheets(second)
+        assert sheets[0].type_name == "Member of the club"
+        third, last = await a_hold(client, "F-GA-1")
+        assert (await third.call("choose", booking_id=last, json={"code": "CLUB"})).json()["reason"] == "used_up"
+
+
+async def test_an_organiser_hides_a_type_and_makes_its_code_on_the_page_and_over_the_api(tmp_path):
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        owner = await member(platform, Role.OWNER, "org_default")
+        cookie, path = {"cookie": f"{SESSION_COOKIE}={owner.session}"}, f"/organiser/events/{EVENT_ID}/options"
+        typed = {"csrf": csrf_of(owner.session), "tname0": "Adult", "tname1": "Member", "thidden1": "1"}
+        nothing = await client.post(path, data=typed | {"dcode0": "CLUB"}, headers=FORM | cookie)
+        assert "Give a percentage, an amount or a hidden ticket type to unlock." in nothing.text
+        assert (await client.post(path, data=typed, headers=FORM | cookie)).status_code == 303
+        page = await client.get(path, headers=BROWSER | cookie)
+        assert 'name="dunlock0-member"' in page.text
+        coded = typed | {"dcode0": "club", "dunlock0-member": "1", "duses0": "20"}
+        assert (await client.post(path, data=coded, headers=FORM | cookie)).status_code == 303
+        log = await client.get(f"/organiser/audit?event={EVENT_ID}", headers=BROWSER | cookie)
+        assert "Discount and access codes" in log.text
+        assert "CLUB unlocks member ×20" in log.text
+        api = await a_buyer(client)
+        api.headers |= owner.bearer
+        own = (await api.call("get_own_event", event_id=EVENT_ID)).json()
+        assert [(one["key"], one["hidden"]) for one in own["ticket_types"]] == [("adult", False), ("member", True)]
+        assert (own["discounts"][0]["code"], own["discounts"][0]["unlocks"]) == ("CLUB", ["member"])
+        for change in (
+            {"ticket_types": [{"key": "adult", "name": "Adult", "hidden": True}], "discounts": []},
+            {"discounts": [{"code": "CLUB", "unlocks": ["adult"]}]},
+            {"discounts": [{"code": "CLUB"}]},
+        ):
+            refused = await api.call("change_event", event_id=EVENT_ID, json=change)
+            assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input"), refused.text

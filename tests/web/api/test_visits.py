@@ -5,11 +5,13 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from frontrow.app.wiring import Platform, open_platform
+from frontrow.boxoffice.model.events import EventStatus
 from frontrow.core.clock import US_PER_S, SystemClock
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
@@ -164,3 +166,31 @@ async def test_a_pass_beside_the_line_can_be_given_back_and_had_again_later(shop
     shop.ahead_s = 61
     second, _ = passes.beside_the_line(EVENT_ID, "fan_1", "offer_1")
     assert room.check_pass(second)
+
+
+async def test_paying_what_the_organiser_cancels_at_that_moment_shows_what_became_of_it(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before: a page with "begin_payment is not possible" if the cancellation came while the form was being read."""
+    buyer, booking = await holding(shop)
+    shop.client.cookies.set("frontrow_bookings", buyer.headers["Frontrow-Booking"])
+    shop.client.cookies.set(PASS_COOKIES[1], buyer.headers["Frontrow-Pass"])
+    pay = shop.platform.box_office.purchases.pay
+
+    async def cancelled_before(*given: Any) -> Any:
+        event = await shop.platform.ledger.catalogue.event(EVENT_ID)
+        cancelled = replace(event, status=EventStatus.CANCELLED)
+        await shop.platform.ledger.catalogue.put_event(cancelled, shop.platform.clock())
+        await shop.platform.box_office.refunds.cancel_booking(booking)
+        return await pay(*given)
+
+    monkeypatch.setattr(shop.platform.box_office.purchases, "pay", cancelled_before)
+    form = {"name": "Ada", "email": "ada@example.org", "card": "4242 4242 4242 4242"}
+    answer = await shop.client.post(f"/checkout/{booking}/pay", headers=FORM, data=form)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/checkout/{booking}")
+    events = shop.platform.box_office.openings.events
+    await shop.until(lambda: EVENT_ID not in events or events[EVENT_ID].status is EventStatus.CANCELLED)
+    page = await shop.client.get(f"/checkout/{booking}", headers=FORM)
+    assert page.status_code == 200
+    assert 'data-kind="event_cancelled"' in page.text
+    assert "This show is cancelled." in page.text

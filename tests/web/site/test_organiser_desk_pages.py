@@ -285,6 +285,27 @@ async def test_the_box_office_sells_picked_seats_says_what_is_wrong_and_shows_th
         ):
             refused = await owner.post(path, 409, booking="", **wrong)
             assert words in refused.text, wrong
+        options = {
+            "ticket_types": [
+                {"key": "adult", "name": "Adult"},
+                {"key": "child", "name": "Child", "basis_points": 5000},
+            ],
+            "add_ons": [{"key": "parking", "name": "Parking", "price_minor": 800, "stock": 1}],
+            "discounts": [{"code": "TEN", "basis_points": 1000}],
+        }
+        own = f"/v1/organiser/events/{owner.desk.event}"
+        assert (await owner.desk.ask("PATCH", own, json=options)).status_code == 200
+        wish: dict[str, str | list[str]] = {"seats": "S-B-1 S-B-2", "type-S-B-2": "child", "add-parking": "1"}
+        asked = f"{path}/price.json?seats=S-B-1%20S-B-2&type-S-B-2=child&add-parking=1"
+        assert "€83" in await owner.get(asked)
+        assert "€0" in await owner.get(f"{asked}&paid_by=free")
+        assert "not a code for this event" in await owner.get(f"{asked}&code=NO")
+        assert "not a code for this event" in (await owner.post(path, 409, booking="", code="NO", **wish)).text
+        await owner.post(path, booking="", **wish)
+        again = await owner.post(
+            path, 409, **wish | {"seats": "S-B-3", "booking": "", "type-S-B-2": "", "add-parking": "1"}
+        )
+        assert "Parking: none left." in again.text
         reader = await owner.as_(Role.READ_ONLY)
         await reader.get(path, 403)
 
@@ -335,4 +356,8 @@ async def test_a_venue_has_the_zone_it_names_or_that_of_its_city_and_none_is_gue
         for city in ("Linz", ""):
             refused = await owner.post("/organiser/venues/new", 422, **fields, city=city, time_zone="")
             assert "Choose a time zone" in refused.text, city
+        api, body = "/v1/organiser/venues", {"name": "Hall", "plan": {"generate": "theatre", "seats": 200}}
+        assert (await owner.desk.post(api, 201, json=body | {"city": "Vienna"}))["time_zone"] == "Europe/Vienna"
+        refused_body = await owner.desk.post(api, 422, json=body | {"city": "Linz"})
+        assert refused_body["param"] == "time_zone"
         assert 'name="time_zone" value=""' in await owner.get("/organiser/venues/new")

@@ -22,7 +22,14 @@ import msgspec
 from frontrow.boxoffice.checkout.payment_driver import PaymentDriver
 from frontrow.boxoffice.checkout.payment_records import PaymentRecords, SaleLedger
 from frontrow.boxoffice.checkout.provider_calls import ProviderCalls
-from frontrow.boxoffice.model.booking_choices import BookingChoice, Reprice, choice_of, price_choice, uses_of
+from frontrow.boxoffice.model.booking_choices import (
+    BookingChoice,
+    Reprice,
+    choice_of,
+    drop_unused_code,
+    price_choice,
+    uses_of,
+)
 from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded, Move, MoveRefused, StaleFence
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.payments import ENDED, LEASE_S, Payment, PaymentChanged, PaymentState
@@ -190,7 +197,7 @@ class Checkout:
         return await self._withdraw(booking_id, fence, Move.STEP_BACK)
 
     async def choose(self, booking: Booking, choice: BookingChoice, event: Event, plan: Plan) -> Booking:
-        """Change ticket types, add-ons and the discount code of a hold. An open payment is voided first."""
+        """Change ticket types, add-ons and the code of a hold. An open payment is voided first."""
         chosen = price_choice(event, plan, booking.seats, choice, self._clock())
         if booking.state is BookingState.PAYING:
             booking = await self.step_back(booking.id, booking.fence)
@@ -208,12 +215,11 @@ class Checkout:
         )
 
     async def count_limits(self, booking: Booking, event: Event, plan: Plan) -> Booking:
-        """Count what a hold uses, at the price it has."""
-        now_us, lines = self._clock(), decode_lines(booking.price_lines)
+        """Count what a hold uses, at the price it has. A code of which nothing was used is given back."""
+        now_us, lines = self._clock(), drop_unused_code(event, decode_lines(booking.price_lines))
         uses = uses_of(event, plan, booking.seats, choice_of(event, lines))
-        ask = Reprice(
-            booking.id, booking.fence, now_us, booking.seats, (), booking.amount_minor, booking.price_lines, uses
-        )
+        text = encode_lines(lines) if lines else ""
+        ask = Reprice(booking.id, booking.fence, now_us, booking.seats, (), booking.amount_minor, text, uses)
         return await self._ledger.reprice(ask)
 
     async def _withdraw(self, booking_id: str, fence: int, wish: Move) -> Booking:

@@ -135,18 +135,22 @@ class Purchases:
     async def choose(
         self, booking: Booking, visit: ShopPass | None, choice: BookingChoice, fence: int | None = None
     ) -> Booking:
-        """Change ticket types, add-ons and the discount code of held seats."""
+        """Change ticket types, add-ons and the code of held seats."""
         self.need_visit(booking, visit, fence)
         sale = self._sales.get(booking.event_id)
         return await self._checkout.choose(booking, choice, sale.event, sale.plan)
 
     async def _count_limits(self, booking: Booking) -> Booking:
-        """Count a hold in the event's shared limits, also if its fan has chosen nothing. Its price stays."""
+        """Count a hold in the event's shared limits, also if its fan has chosen nothing. Its price stays.
+
+        A code that unlocks ticket types counts from now on only if one of them was chosen.
+        """
         try:
             sale = self._sales.get(booking.event_id)
         except NotFound:  # not sold here any more; it may still be paid
             return booking
-        if not sale.event.limits or booking.state is not BookingState.HELD:
+        counts = sale.event.limits or any(one.unlocks for one in sale.event.discounts)
+        if not counts or booking.state is not BookingState.HELD:
             return booking
         return await self._checkout.count_limits(booking, sale.event, sale.plan)
 

@@ -1,25 +1,29 @@
-"""What a fan chooses for held seats: a ticket type per seat, add-ons, a discount code; and what that costs. Pure.
+"""What a fan chooses for held seats: a ticket type per seat, add-ons, a code; and what that costs. Pure.
 
 The choice changes the price of a hold before it is paid. Its price has the same form as every other (`model.prices`):
 lines that add up to the total, and a total per seat that a refund of that seat returns. A discount is a line with a
 negative amount. Add-ons are spread over the seats, so refunding all seats returns them too.
+
+A code that unlocks hidden ticket types is kept in the lines of the seats. Without it those types do not exist: choosing
+one is answered like choosing a type that the event does not have.
 
 What is limited (a code, a stock, a shared limit) is listed as `uses`, which the ledger counts when it writes the price.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import replace as replace_in_event
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from frontrow.boxoffice.model.events import Event, PriceTier
 from frontrow.boxoffice.model.prices import DIFFERENT, LineKind, PriceLine, PriceList, Quote, decode_lines, spread
-from frontrow.boxoffice.model.sale_options import AddOn, Discount, TicketType, fold_code
+from frontrow.boxoffice.model.sale_options import MAX_OF_ONE_ADD_ON, AddOn, Discount, TicketType, fold_code
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.core.errors import InvalidInput, Refused
-from frontrow.core.money import Money
+from frontrow.core.money import Money, share_out
 
 NO_LIMIT: Final = -1
 TYPE_MARK: Final = "/"  # between the tier's key and the ticket type's in the key of a line
@@ -99,17 +103,32 @@ def offers_choices(event: Event) -> bool:
     return bool(event.ticket_types or event.add_ons or event.discounts)
 
 
-def price_choice(event: Event, plan: Plan, seats: Sequence[int], choice: BookingChoice, now_us: int) -> ChosenPrice:
-    """What these seats cost with this choice, or why it cannot be."""
-    types = _types_of(event, seats, choice)
+def offered_types(event: Event, code: str = "") -> tuple[TicketType, ...]:
+    """The ticket types that can be chosen with this code."""
+    discount = _discount_of(event, code)
+    unlocked = discount.unlocks if discount is not None else ()
+    return tuple(one for one in event.ticket_types if not one.hidden or one.key in unlocked)
+
+
+def price_choice(
+    event: Event, plan: Plan, seats: Sequence[int], choice: BookingChoice, now_us: int, *, by_staff: bool = False
+) -> ChosenPrice:
+    """What these seats cost with this choice, or why it cannot be.
+
+    Staff need no code for hidden ticket types, and bounds per booking do not apply to them.
+    """
+    discount = _find_discount(event, choice.code, now_us) if choice.code else None
+    offered = event.ticket_types if by_staff else offered_types(event, discount.code if discount else "")
+    types = _types_of(offered, seats, choice)
+    if not by_staff:
+        _check_bounds(event, types, choice.add_ons)
     tiers = [plan.seats[plan.check_index(seat)].tier for seat in seats]
     prices = PriceList(_priced_by_type(event, types, tiers) if event.ticket_types else event)
     keys = [_line_key(tier, one) for tier, one in zip(tiers, types, strict=True)]
     shown = [prices.tiers[key].shown_minor for key in keys]
     quote = prices.quote([prices.tiers[key] for key in keys], seats)
     uses: list[Use] = []
-    if choice.code:
-        discount = _find_discount(event, choice.code, now_us)
+    if discount is not None:
         quote = _discounted(quote, discount, tiers, shown)
         uses.append(_use_of(event, discount))
     quote, added = _with_add_ons(event, quote, choice.add_ons)
@@ -118,12 +137,19 @@ def price_choice(event: Event, plan: Plan, seats: Sequence[int], choice: Booking
     return ChosenPrice(quote, tuple(uses))
 
 
+def free_of_charge(quote: Quote) -> Quote:
+    """The same seats and add-ons as a gift, without fees."""
+    kept = [line for line in quote.lines if line.kind in (LineKind.SEAT, LineKind.ADD_ON)]
+    lines = tuple(replace(line, unit_minor=0, amount_minor=0) for line in kept)
+    return Quote(lines, (0,) * len(quote.seat_totals_minor), 0, quote.currency)
+
+
 def uses_of(event: Event, plan: Plan, seats: Sequence[int], choice: BookingChoice) -> tuple[Use, ...]:
     """What a choice uses, without its price. Options that the event no longer has are left out."""
     by_key = {one.key: one for one in event.ticket_types}
     first = event.ticket_types[0] if event.ticket_types else None
     types = [by_key.get(choice.types.get(seat, ""), first) for seat in seats]
-    discount = next((one for one in event.discounts if one.code == choice.code), None)
+    discount = _discount_of(event, choice.code)
     uses = [_use_of(event, discount)] if discount is not None else []
     uses += [_add_on_use(event, one, count) for one in event.add_ons if (count := choice.add_ons.get(one.key, 0))]
     return (*uses, *_limit_uses(event, [plan.seats[seat].tier for seat in seats], types, choice.add_ons))
@@ -137,11 +163,11 @@ class PricedType(msgspec.Struct, frozen=True):
     currency: str
 
 
-def priced_types(event: Event) -> list[PricedType]:
-    """The event's ticket types with their prices."""
+def priced_types(event: Event, types: Sequence[TicketType]) -> list[PricedType]:
+    """These ticket types of the event with their prices."""
     keys = [tier.key for tier in event.tiers]
     found = []
-    for one in event.ticket_types:
+    for one in types:
         prices = PriceList(_priced_by_type(event, [one] * len(keys), keys)).tiers
         shown = {key: prices[_line_key(key, one)].shown_minor for key in keys}
         found.append(PricedType(one, shown, event.currency))
@@ -158,11 +184,22 @@ def choice_of(event: Event, lines: Sequence[PriceLine]) -> BookingChoice:
         if line.kind is LineKind.SEAT:
             _, _, key = line.key.rpartition(TYPE_MARK)
             types |= dict.fromkeys(line.seats, key) if key in keys else {}
+            code = code or line.code
         elif line.kind is LineKind.ADD_ON:
             add_ons[line.key] = line.quantity
         elif line.kind is LineKind.DISCOUNT:
             code = line.key
     return BookingChoice(types, add_ons, code)
+
+
+def drop_unused_code(event: Event, lines: Sequence[PriceLine]) -> tuple[PriceLine, ...]:
+    """The lines without a code that was given and made nothing cheaper and unlocked none of the chosen types."""
+    choice = choice_of(event, lines)
+    discount = _discount_of(event, choice.code)
+    cheaper = any(line.kind is LineKind.DISCOUNT for line in lines)
+    if discount is None or cheaper or not set(discount.unlocks).isdisjoint(choice.types.values()):
+        return tuple(lines)
+    return tuple(replace(line, code="") for line in lines)
 
 
 def type_names(event: Event, price_lines: str, seats: Sequence[int]) -> dict[int, str]:
@@ -174,25 +211,31 @@ def type_names(event: Event, price_lines: str, seats: Sequence[int]) -> dict[int
     return {seat: names[chosen.get(seat, event.ticket_types[0].key)] for seat in seats}
 
 
-def _types_of(event: Event, seats: Sequence[int], choice: BookingChoice) -> list[TicketType | None]:
-    """The ticket type of each seat, within each type's bounds."""
-    by_key = {one.key: one for one in event.ticket_types}
+def _types_of(types: Sequence[TicketType], seats: Sequence[int], choice: BookingChoice) -> list[TicketType | None]:
+    """The ticket type of each seat, one of `types`."""
+    by_key = {one.key: one for one in types}
     foreign = sorted(set(choice.types) - set(seats))
     if foreign:
         raise InvalidInput("a ticket type was chosen for a seat that is not held", param="types")
-    first = event.ticket_types[0] if event.ticket_types else None
+    first = types[0] if types else None
     found: list[TicketType | None] = []
     for seat in seats:
         key = choice.types.get(seat)
         if key is not None and key not in by_key:
             raise InvalidInput(f"there is no ticket type {key[:40]!r}", param="types")
         found.append(first if key is None else by_key[key])
-    for one, count in Counter(one for one in found if one is not None).items():
+    return found
+
+
+def _check_bounds(event: Event, types: Sequence[TicketType | None], add_ons: Mapping[str, int]) -> None:
+    for one, count in Counter(one for one in types if one is not None).items():
         if count < one.min_per_booking:
             raise _out_of_bounds(one.name, least=one.min_per_booking)
         if one.max_per_booking and count > one.max_per_booking:
             raise _out_of_bounds(one.name, most=one.max_per_booking)
-    return found
+    for add_on in event.add_ons:
+        if add_ons.get(add_on.key, 0) > add_on.max_per_booking:
+            raise _out_of_bounds(add_on.name, "add_ons", most=add_on.max_per_booking)
 
 
 def _out_of_bounds(name: str, param: str = "types", **bound: int) -> InvalidInput:
@@ -214,12 +257,16 @@ def _priced_by_type(event: Event, types: Sequence[TicketType | None], tiers: Seq
         price = tier.price.percent(one.basis_points) if absolute is None else Money(absolute, event.currency)
         name = tier.name or tier.key[:1].upper() + tier.key[1:]
         priced.append(PriceTier(key, price, f"{name} · {one.name}", tier.colour))
-    return replace(event, tiers=tuple(priced))
+    return replace_in_event(event, tiers=tuple(priced))
+
+
+def _discount_of(event: Event, code: str) -> Discount | None:
+    return next((one for one in event.discounts if one.code == code), None)
 
 
 def _find_discount(event: Event, typed: str, now_us: int) -> Discount:
     code = fold_code(typed)[:60]
-    found = next((one for one in event.discounts if one.code == code), None)
+    found = _discount_of(event, code)
     if found is None:
         raise DiscountRefused("unknown", code)
     if now_us < found.starts_at_us:
@@ -230,18 +277,23 @@ def _find_discount(event: Event, typed: str, now_us: int) -> Discount:
 
 
 def _discounted(quote: Quote, discount: Discount, tiers: Sequence[str], shown: Sequence[int]) -> Quote:
-    """The quote less the discount. No seat becomes cheaper than its fees."""
+    """The quote less the discount, with the code in its lines. No seat becomes cheaper than its fees."""
     meant = [not discount.tiers or tier in discount.tiers for tier in tiers]
     bases = [price if fits else 0 for price, fits in zip(shown, meant, strict=True)]
     if discount.per_booking and discount.amount_minor:
         off = min(discount.amount_minor, sum(bases))
-        parts = [part.minor for part in Money(off, quote.currency).allocate(bases)] if off else [0] * len(bases)
+        parts = share_out(off, bases) if off else [0] * len(bases)
     elif discount.amount_minor:
         parts = [min(discount.amount_minor, base) for base in bases]
     else:
         parts = [Money(base, quote.currency).percent(discount.basis_points).minor for base in bases]
     off = sum(parts)
+    if discount.unlocks:
+        lines = [replace(line, code=discount.code) if line.kind is LineKind.SEAT else line for line in quote.lines]
+        quote = replace(quote, lines=tuple(lines))
     if not off:
+        if discount.unlocks:
+            return quote
         raise DiscountRefused("not_for_these_seats", discount.code)
     cheaper = [part for part in parts if part]
     once = discount.per_booking and bool(discount.amount_minor)
@@ -281,8 +333,8 @@ def _with_add_ons(event: Event, quote: Quote, chosen: Mapping[str, int]) -> tupl
             raise InvalidInput(f"there is no add-on {key[:40]!r}", param="add_ons")
     for one in event.add_ons:
         count = chosen.get(one.key, 0)
-        if not 0 <= count <= one.max_per_booking:
-            raise _out_of_bounds(one.name, "add_ons", most=one.max_per_booking)
+        if not 0 <= count <= MAX_OF_ONE_ADD_ON:
+            raise _out_of_bounds(one.name, "add_ons", most=MAX_OF_ONE_ADD_ON)
         if count:
             amount += one.price_minor * count
             lines.append(

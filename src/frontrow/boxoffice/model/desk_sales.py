@@ -22,6 +22,14 @@ class PaidBy(StrEnum):
     CARD_READER = "card_reader"
 
 
+class DeskWish(msgspec.Struct, frozen=True):
+    """What is sold with the seats: ticket types by seat id, add-ons and a code."""
+
+    types: dict[str, str] = {}
+    add_ons: dict[str, int] = {}
+    code: str = ""
+
+
 class DeskTotal(msgspec.Struct, frozen=True):
     """What one member of the team took in one way, less what was given back for these sales."""
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from frontrow.boxoffice.model.sale_options import Discount, TicketType
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.core.errors import NotFound, Refused
 from frontrow.core.money import Money
@@ -60,7 +61,7 @@ def _short_value(value: Any) -> Any:
             return value
         case frozenset() | set():
             return len(value)
-        case Money():
+        case Money() | TicketType() | Discount():
             return str(value)
         case tuple() | list():
             text = ", ".join(str(_short_value(each)) for each in value)

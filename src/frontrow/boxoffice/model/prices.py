@@ -25,7 +25,7 @@ import msgspec
 from frontrow.boxoffice.model.events import Event, Fee, FeesShown, PriceTier
 from frontrow.boxoffice.model.taxes import tax_inside
 from frontrow.boxoffice.model.venues import Plan
-from frontrow.core.money import Money
+from frontrow.core.money import Money, share_out
 
 DIFFERENT: Final = -1  # the price of one, when they differ
 
@@ -50,6 +50,7 @@ class PriceLine(msgspec.Struct, frozen=True, array_like=True):
     included: bool = False
     key: str = ""  # of the price tier
     basis_points: int = 0  # the rate of a tax
+    code: str = ""  # of a seat: the code that was given to unlock ticket types
 
 
 class Quote(msgspec.Struct, frozen=True):
@@ -147,14 +148,29 @@ def spread(amount_minor: int, totals: Sequence[int]) -> tuple[int, ...]:
     """The totals with this amount spread over them, in proportion and without losing a cent."""
     if len(totals) == 1:
         return (totals[0] + amount_minor,)
-    shares = Money(amount_minor, "XXX").allocate(list(totals) if any(totals) else [1] * len(totals))
-    return tuple([total + share.minor for total, share in zip(totals, shares, strict=True)])
+    shares = share_out(amount_minor, totals if any(totals) else [1] * len(totals))
+    return tuple([total + share for total, share in zip(totals, shares, strict=True)])
 
 
 def quote(plan: Plan, event: Event, seats: Sequence[int]) -> Quote:
     """The price of these seats with every fee of the event."""
     prices = PriceList(event)
     return prices.quote([prices.tiers[plan.seats[plan.check_index(seat)].tier] for seat in seats], seats)
+
+
+def ticket_prices(lines: Sequence[PriceLine]) -> dict[int, int]:
+    """The price that each seat's ticket shows: as in the lines, with the fees per seat that stand beside it.
+
+    A fee per booking belongs to no ticket, except to an only one. A discount stands on the receipt. If the lines do not
+    say how much of a fee belongs to a seat, there are no prices.
+    """
+    seats = [line for line in lines if line.kind is LineKind.SEAT]
+    count = sum(len(line.seats) for line in seats)
+    fees = [line for line in lines if line.kind is LineKind.FEE and not line.included and line.quantity == count]
+    if any(line.unit_minor == DIFFERENT for line in (*seats, *fees)):
+        return {}
+    beside_minor = sum(line.unit_minor for line in fees)
+    return {seat: line.unit_minor + beside_minor for line in seats for seat in line.seats}
 
 
 def tax_line(total_minor: int, currency: str, basis_points: int) -> PriceLine:

@@ -18,7 +18,7 @@ from frontrow.core.clock import US_PER_S
 QUARTER_US: Final = 900 * US_PER_S
 MAX_QUARTERS: Final = 40_000  # with sales in them: more than a year without a break
 MAX_DAYS: Final = 1_000
-CHANNELS: Final = ("online", "presale", "waitlist")
+CHANNELS: Final = ("online", "presale", "waitlist", "box_office", "guests")
 
 
 class DaySales(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class DaySales(msgspec.Struct, frozen=True):
 
 
 class ChannelSales(msgspec.Struct, frozen=True):
-    """What was sold in one way: in the general sale, before it, or from the waitlist."""
+    """What was sold in one way: in the general sale, before it, from the waitlist, by staff, or given to guests."""
 
     channel: str
     bookings: int

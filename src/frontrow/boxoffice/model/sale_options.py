@@ -1,11 +1,11 @@
-"""What an event offers besides its price tiers: ticket types, add-ons, discount codes and shared limits. Values only.
+"""What an event offers besides its price tiers: ticket types, add-ons, codes and shared limits. Values only.
 
 All are off unless the organiser sets them. A fan chooses among them at checkout (`model.booking_choices`); placing a
 hold knows nothing of them. The first ticket type costs what the tier costs, so it is what a hold is priced with.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,6 +36,14 @@ class TicketType:
     min_per_booking: int = 0  # if there are any, at least so many
     max_per_booking: int = 0  # 0: no limit of its own
     note: str = ""  # such as "proof at the door"
+    hidden: bool = False  # shown and sold only with a code that unlocks it, or at the desk
+
+    def __str__(self) -> str:
+        """As the audit shows it."""
+        price = "own prices" if self.prices else _percent(self.basis_points)
+        bounds = f" {self.min_per_booking}-{self.max_per_booking or ''}" if self.min_per_booking else ""
+        most = f" ≤{self.max_per_booking}" if self.max_per_booking and not bounds else ""
+        return f"{self.name} {price}{bounds}{most}{' (hidden)' if self.hidden else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +59,10 @@ class AddOn:
 
 @dataclass(frozen=True, slots=True)
 class Discount:
-    """A code that makes seats cheaper: by a share of their price or by an amount, per seat or once per booking."""
+    """A code that makes seats cheaper, unlocks hidden ticket types, or both.
+
+    Seats become cheaper by a share of their price or by an amount, per seat or once per booking.
+    """
 
     code: str
     basis_points: int = 0
@@ -62,6 +73,15 @@ class Discount:
     most_per_person: int = 0
     starts_at_us: int = 0
     ends_at_us: int = 0  # 0: until the sale ends
+    unlocks: tuple[str, ...] = ()  # keys of ticket types
+
+    def __str__(self) -> str:
+        """As the audit shows it."""
+        off = f" −{self.amount_minor}" if self.amount_minor else ""
+        off = off or (f" −{_percent(self.basis_points)}" if self.basis_points else "")
+        unlocks = f" unlocks {' + '.join(self.unlocks)}" if self.unlocks else ""
+        uses = f" ×{self.most_uses}" if self.most_uses else ""
+        return f"{self.code}{off}{unlocks}{uses}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +96,10 @@ class SharedLimit:
     most: int
     counts: tuple[str, ...] = ()
     across_dates: bool = False
+
+
+def _percent(basis_points: int) -> str:
+    return f"{basis_points / 100:g} %"
 
 
 def fold_code(text: str) -> str:
@@ -102,7 +126,7 @@ def check_options(
             raise InvalidInput(f"max_per_booking must be 1 to {MAX_OF_ONE_ADD_ON}", param="add_ons")
         if add_on.stock is not None and not 0 <= add_on.stock <= MAX_COUNT:
             raise InvalidInput(f"the stock must be 0 to {MAX_COUNT:,}", param="add_ons")
-    _check_discounts(discounts, tiers)
+    _check_discounts(discounts, tiers, {one.key for one in types if one.hidden})
     known = {f"type:{one.key}" for one in types} | {f"add_on:{one.key}" for one in add_ons}
     known |= {f"tier:{key}" for key in tiers}
     for limit in limits:
@@ -126,6 +150,8 @@ def _check_keys(keys: Sequence[str], param: str, most: int) -> None:
 def _check_types(types: Sequence[TicketType], tiers: Sequence[str]) -> None:
     if types and (types[0].basis_points != 10_000 or types[0].prices or types[0].min_per_booking):
         raise InvalidInput("the first ticket type costs what its tier costs and has no minimum", param="ticket_types")
+    if types and types[0].hidden:
+        raise InvalidInput("the first ticket type is what a hold costs and cannot be hidden", param="ticket_types")
     for one in types:
         if not one.name:
             raise InvalidInput(f"ticket type {one.key} needs a name", param="ticket_types")
@@ -140,7 +166,7 @@ def _check_types(types: Sequence[TicketType], tiers: Sequence[str]) -> None:
             raise InvalidInput(f"ticket type {one.key}: the minimum is above the maximum", param="ticket_types")
 
 
-def _check_discounts(discounts: Sequence[Discount], tiers: Sequence[str]) -> None:
+def _check_discounts(discounts: Sequence[Discount], tiers: Sequence[str], hidden: Collection[str]) -> None:
     if len(discounts) > MAX_DISCOUNTS:
         raise InvalidInput(f"an event has at most {MAX_DISCOUNTS} discount codes", param="discounts")
     codes = [one.code for one in discounts]
@@ -149,8 +175,10 @@ def _check_discounts(discounts: Sequence[Discount], tiers: Sequence[str]) -> Non
     for one in discounts:
         if not CODE.fullmatch(one.code):
             raise InvalidInput("a code has 2 to 40 capitals, digits and dashes, such as EARLY-10", param="discounts")
-        if bool(one.basis_points) == bool(one.amount_minor):
+        if one.basis_points and one.amount_minor:
             raise InvalidInput(f"discount {one.code} needs a share or an amount, not both", param="discounts")
+        if not (one.basis_points or one.amount_minor or one.unlocks):
+            raise InvalidInput(f"code {one.code} needs a share, an amount or a type to unlock", param="discounts")
         if not 0 <= one.basis_points <= 10_000 or not 0 <= one.amount_minor <= MAX_MINOR:
             raise InvalidInput(f"discount {one.code} must be at most 100 % and 0 or more", param="discounts")
         if min(one.most_uses, one.most_per_person, one.starts_at_us, one.ends_at_us) < 0:
@@ -160,3 +188,6 @@ def _check_discounts(discounts: Sequence[Discount], tiers: Sequence[str]) -> Non
         unknown = sorted(set(one.tiers) - set(tiers))
         if unknown:
             raise InvalidInput(f"discount {one.code}: there is no tier {unknown[0]}", param="discounts")
+        unknown = sorted(set(one.unlocks) - set(hidden))
+        if unknown:
+            raise InvalidInput(f"code {one.code}: there is no hidden ticket type {unknown[0]}", param="discounts")

@@ -1,5 +1,8 @@
 """Sells and gives away tickets at the desk, without a waiting room and without the payment provider.
 
+Ticket types, add-ons, codes and shared limits are those of the checkout, counted together with the fans' bookings. Only
+what protects a sale from single fans does not apply: the cap per person and the bounds per booking.
+
 The claim store reserves the seats, the ledger decides, and one transaction confirms the booking with its payment and
 its tickets. A sale that dies on the way leaves a hold that ends by itself.
 """
@@ -8,9 +11,17 @@ import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+from frontrow.boxoffice.model.booking_choices import (
+    BookingChoice,
+    ChosenPrice,
+    Reprice,
+    Use,
+    free_of_charge,
+    price_choice,
+)
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move
 from frontrow.boxoffice.model.claims import ClaimRefused, SeatClaim
-from frontrow.boxoffice.model.desk_sales import DESK_HOLD_S, EXTERNAL, MAX_DESK_SEATS, DeskTotal, PaidBy
+from frontrow.boxoffice.model.desk_sales import DESK_HOLD_S, EXTERNAL, MAX_DESK_SEATS, DeskTotal, DeskWish, PaidBy
 from frontrow.boxoffice.model.email_addresses import checked_email, is_email
 from frontrow.boxoffice.model.event_changes import Change, Editor
 from frontrow.boxoffice.model.events import Event, EventStatus, NotOnSale
@@ -18,7 +29,8 @@ from frontrow.boxoffice.model.holds import NewHold, SeatsTaken
 from frontrow.boxoffice.model.messages import Contact
 from frontrow.boxoffice.model.payments import Payment, PaymentState
 from frontrow.boxoffice.model.person_names import clean_name
-from frontrow.boxoffice.model.prices import encode_lines, quote
+from frontrow.boxoffice.model.prices import encode_lines
+from frontrow.boxoffice.model.sale_options import fold_code
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.organising.bookings import seat_indexes
 from frontrow.boxoffice.ports.ledger import Ledger, TicketIssuer
@@ -31,6 +43,7 @@ from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Refused
 from frontrow.core.ids import Ids, check_id
 
 SELLS = frozenset({EventStatus.ON_SALE, EventStatus.SOLD_OUT})
+NOTHING_ELSE = DeskWish()
 
 
 class DeskSaleBook(Protocol):
@@ -82,6 +95,7 @@ class DeskSales:
         name: str = "",
         email: str = "",
         booking_id: str = "",
+        wish: DeskWish = NOTHING_ELSE,
     ) -> Booking:
         """Sell these seats, also withheld ones. Free tickets need a name and an address; they are mailed."""
         booking_id = check_id(booking_id, "bkg") if booking_id else self.new_booking_id()
@@ -93,28 +107,45 @@ class DeskSales:
             raise NotOnSale(f"{event.name} is {event.status.value.replace('_', ' ')}", reason=event.status.value)
         if not 1 <= len(seat_ids) <= MAX_DESK_SEATS:
             raise InvalidInput(f"sell 1 to {MAX_DESK_SEATS} seats at once, not {len(seat_ids)}", param="seats")
-        plan = await self._plan_of(event.plan_hash)
-        seats = tuple(sorted(seat_indexes(plan, list(dict.fromkeys(seat_ids)), "seats")))
-        sold = await self._sell(editor, event, plan, buyer, seats, paid_by, booking_id)
+        seats, price = await self.price(event, seat_ids, wish, paid_by)
+        sold = await self._sell(editor, event, buyer, seats, price, paid_by, booking_id)
         detail = {"booking": sold.id, "paid_by": paid_by.value, "amount_minor": sold.amount_minor, "seats": len(seats)}
         act = "give_tickets" if paid_by is PaidBy.FREE else "desk_sale"
         await self._ledger.organiser.note(Change(editor, act, event.id, self._clock(), detail))
         return sold
 
+    async def price(
+        self, event: Event, seat_ids: Sequence[str], wish: DeskWish, paid_by: PaidBy
+    ) -> tuple[tuple[int, ...], ChosenPrice]:
+        """These seats in the plan's order, and what they cost with this wish."""
+        plan = await self._plan_of(event.plan_hash)
+        seats = tuple(sorted(seat_indexes(plan, list(dict.fromkeys(seat_ids)), "seats")))
+        indexes = {plan.seat_id(seat): seat for seat in seats}
+        foreign = sorted(wish.types.keys() - indexes.keys())
+        if foreign:
+            raise InvalidInput(f"{foreign[0][:100]} is not among the seats to sell", param="types")
+        types = {indexes[seat_id]: key for seat_id, key in wish.types.items()}
+        choice = BookingChoice(types, wish.add_ons, fold_code(wish.code))
+        if choice.code and paid_by is PaidBy.FREE:
+            raise InvalidInput("free tickets need no code", param="code")
+        chosen = price_choice(event, plan, seats, choice, self._clock(), by_staff=True)
+        if paid_by is PaidBy.FREE:
+            return seats, ChosenPrice(free_of_charge(chosen.quote), chosen.uses)
+        return seats, chosen
+
     async def _sell(
         self,
         editor: Editor,
         event: Event,
-        plan: Plan,
         buyer: Contact,
         seats: tuple[int, ...],
+        price: ChosenPrice,
         paid_by: PaidBy,
         booking_id: str,
     ) -> Booking:
         now_us = self._clock()
         until_us = now_us + DESK_HOLD_S * US_PER_S
-        price = quote(plan, event, seats)
-        free = paid_by is PaidBy.FREE
+        quote = price.quote
         hold = NewHold(
             booking_id,
             event.id,
@@ -122,15 +153,17 @@ class DeskSales:
             seats,
             now_us,
             until_us,
-            amount_minor=0 if free else price.total_minor,
+            amount_minor=quote.total_minor,
             currency=event.currency,
-            prices_minor=tuple(0 for _ in seats) if free else price.seat_totals_minor,
+            prices_minor=quote.seat_totals_minor,
             session=editor.id,
-            price_lines="" if free else encode_lines(price.lines),
+            price_lines=encode_lines(quote.lines),
         )
         await self._claim(SeatClaim(event.id, seats, buyer.fan, booking_id, until_us), now_us)
         try:
             placed = await self._ledger.place_hold(hold)
+            if price.uses:
+                await self._count(hold, placed.fence, price.uses)
             if buyer.email or buyer.name:
                 await self._ledger.messages.keep_buyer(buyer, event.id, now_us)
             sold = await self._confirm(event, placed.booking_id, placed.fence, paid_by)
@@ -141,6 +174,16 @@ class DeskSales:
         with contextlib.suppress(FrontrowError):  # recovery makes the claim store agree
             await self._seats.sold(sold)
         return sold
+
+    async def _count(self, hold: NewHold, fence: int, uses: tuple[Use, ...]) -> None:
+        """Count what the sale uses. If something is used up, its seats are free at once."""
+        now_us = self._clock()
+        ask = Reprice(hold.booking_id, fence, now_us, hold.seats, (), hold.amount_minor, hold.price_lines, uses)
+        try:
+            await self._ledger.reprice(ask)
+        except Refused:
+            await self._ledger.release_hold(hold.booking_id, fence, now_us)
+            raise
 
     async def _confirm(self, event: Event, booking_id: str, fence: int, paid_by: PaidBy) -> Booking:
         now_us = self._clock()

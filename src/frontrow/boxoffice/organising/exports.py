@@ -6,27 +6,32 @@ batches the reads of one page, so a page costs a few statements.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from frontrow.boxoffice.model.booking_choices import type_names
+from frontrow.boxoffice.model.booking_choices import choice_of, type_names
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.csv_cells import amount_cell, to_csv
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.messages import NOBODY, Buyer
 from frontrow.boxoffice.model.payments import Payment, PaymentState, Refund, RefundState
-from frontrow.boxoffice.model.prices import LineKind, decode_lines
+from frontrow.boxoffice.model.prices import LineKind, PriceLine, decode_lines
+from frontrow.boxoffice.model.taxes import TaxRates, tax_inside
 from frontrow.boxoffice.model.tickets import Ticket
 from frontrow.boxoffice.organising.workbooks import WorkbookFile
 from frontrow.boxoffice.ports.ledger import TicketBook
 from frontrow.boxoffice.ports.payments import PaymentBook
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import NotFound
+from frontrow.core.money import Money
 
 PAGE: Final = 500
 MAX_PAGES: Final = 2_000  # a million bookings
+TAXED: Final = ("gross_amount", "tax_percent", "tax", "net_amount")
 HEADERS: Final = {
     "bookings": (
         "booking",
@@ -40,6 +45,8 @@ HEADERS: Final = {
         "name",
         "extras",
         "discount_code",
+        "ticket_types",
+        *TAXED,
     ),
     "tickets": ("ticket", "booking", "seat", "state", "issued_at", "scanned_at", "type"),
     "attendees": ("email", "seat", "booking", "ticket", "scanned_at", "name", "type"),
@@ -51,6 +58,10 @@ HEADERS: Final = {
         "refunded",
         "fees_kept",
         "net",
+        "ticket_types",
+        "extras",
+        "extras_amount",
+        *TAXED,
     ),
 }
 Rows = list[tuple[Any, ...]]
@@ -62,6 +73,8 @@ class BookingPages(Protocol):
     async def event_bookings(self, event_id: str, state: str, before: int, limit: int) -> list[Booking]: ...
 
     async def buyers_of(self, fans: Sequence[str]) -> dict[str, Buyer]: ...
+
+    async def tax_rates(self, event: Event) -> TaxRates: ...
 
 
 class ExportLedger(Protocol):
@@ -100,20 +113,22 @@ class Exports:
             await asyncio.to_thread(file.close)
 
     async def _pages(self, kind: str, event: Event, names: Sequence[str]) -> AsyncIterator[Rows]:
-        before = 0
+        before, rates = 0, await self._ledger.organiser.tax_rates(event)
         for _ in range(MAX_PAGES):
             page = await self._ledger.organiser.event_bookings(event.id, "", before, PAGE)
-            yield await self._rows(kind, event, page, names)
+            yield await self._rows(kind, event, page, names, rates)
             if len(page) < PAGE:
                 return
             before = page[-1].fence
 
-    async def _rows(self, kind: str, event: Event, page: Sequence[Booking], names: Sequence[str]) -> Rows:
+    async def _rows(
+        self, kind: str, event: Event, page: Sequence[Booking], names: Sequence[str], rates: TaxRates
+    ) -> Rows:
         if kind == "revenue":
-            return await self._revenue(page)
+            return await self._revenue(page, event, rates)
         buyers = await self._ledger.organiser.buyers_of([one.fan for one in page]) if kind != "tickets" else {}
         if kind == "bookings":
-            return [_booking(one, buyers, names, event) for one in page]
+            return [_booking(one, buyers, names, event, rates) for one in page]
         bought = [one for one in page if one.confirmed_at_us]  # including what was returned or cancelled since
         tickets = await asyncio.gather(*(self._ledger.tickets.tickets_of(one.id) for one in bought))
         pairs = [(one, ticket) for one, some in zip(bought, tickets, strict=True) for ticket in some]
@@ -125,12 +140,12 @@ class Exports:
             if ticket.state == "valid"
         ]
 
-    async def _revenue(self, page: Sequence[Booking]) -> Rows:
+    async def _revenue(self, page: Sequence[Booking], event: Event, rates: TaxRates) -> Rows:
         """One row per booking that was sold or paid, including refunded ones."""
         payments = await asyncio.gather(*(self._ledger.payments.payments_of(one.id) for one in page))
         refunds = await asyncio.gather(*(self._ledger.payments.refunds_of(one.id) for one in page))
         rows = zip(page, payments, refunds, strict=True)
-        return [_revenue(*row) for row in rows if row[0].confirmed_at_us or _captured(row[1])]
+        return [_revenue(*row, event, rates) for row in rows if row[0].confirmed_at_us or _captured(row[1])]
 
 
 def checked_kind(kind: str) -> str:
@@ -144,9 +159,12 @@ def _type(event: Event, one: Booking, ticket: Ticket) -> str:
     return type_names(event, one.price_lines, [ticket.seat_index]).get(ticket.seat_index, "")
 
 
-def _booking(one: Booking, buyers: Mapping[str, Buyer], names: Sequence[str], event: Event) -> tuple[Any, ...]:
+def _booking(
+    one: Booking, buyers: Mapping[str, Buyer], names: Sequence[str], event: Event, rates: TaxRates
+) -> tuple[Any, ...]:
     seats, buyer = " ".join(names[seat] for seat in one.seats), buyers.get(one.fan, NOBODY)
-    lines = decode_lines(one.price_lines) if event.add_ons or event.discounts else ()
+    lines = decode_lines(one.price_lines)
+    rate = _rate(one, rates)
     return (
         one.id,
         one.state.value,
@@ -157,9 +175,36 @@ def _booking(one: Booking, buyers: Mapping[str, Buyer], names: Sequence[str], ev
         _time(one.created_at_us),
         _time(one.confirmed_at_us),
         buyer.name,
-        ", ".join(f"{line.quantity} {line.name}" for line in lines if line.kind is LineKind.ADD_ON),
-        next((line.name for line in lines if line.kind is LineKind.DISCOUNT), ""),
+        _extras(lines),
+        choice_of(event, lines).code,
+        _types(event, one),
+        *_taxed(one.amount_minor, _tax(one.amount_minor, one.currency, rate), one.currency, rate),
     )
+
+
+def _types(event: Event, one: Booking) -> str:
+    """How many of which ticket type: 2 Adult, 1 Child."""
+    counted = Counter(type_names(event, one.price_lines, one.seats).values())
+    return ", ".join(f"{count} {name}" for name, count in counted.items())
+
+
+def _extras(lines: Sequence[PriceLine]) -> str:
+    return ", ".join(f"{line.quantity} {line.name}" for line in lines if line.kind is LineKind.ADD_ON)
+
+
+def _rate(one: Booking, rates: TaxRates) -> int:
+    """The tax rate as of the sale."""
+    return rates.at(one.confirmed_at_us or one.created_at_us)
+
+
+def _tax(gross_minor: int, currency: str, rate: int) -> int:
+    return tax_inside(Money(gross_minor, currency), rate).minor
+
+
+def _taxed(gross_minor: int, tax_minor: int, currency: str, rate: int) -> tuple[Any, ...]:
+    """The cells of TAXED."""
+    gross, tax, net = (amount_cell(minor, currency) for minor in (gross_minor, tax_minor, gross_minor - tax_minor))
+    return gross, Decimal(rate).scaleb(-2), tax, net
 
 
 def _ticket(one: Ticket, names: Sequence[str]) -> tuple[Any, ...]:
@@ -176,12 +221,27 @@ def _captured(payments: Sequence[Payment]) -> int:
     return sum(payment.amount_minor for payment in payments if payment.state is PaymentState.CAPTURED)
 
 
-def _revenue(one: Booking, payments: Sequence[Payment], refunds: Sequence[Refund]) -> tuple[Any, ...]:
+def _revenue(
+    one: Booking, payments: Sequence[Payment], refunds: Sequence[Refund], event: Event, rates: TaxRates
+) -> tuple[Any, ...]:
+    """The tax is rounded per payment and per refund, as on invoices and credit notes."""
     captured = _captured(payments)
     owed = [refund for refund in refunds if refund.state not in (RefundState.FAILED, RefundState.MOOT)]
     back, kept = sum(refund.amount_minor for refund in owed), sum(refund.fee_minor for refund in owed)
     amounts = (amount_cell(minor, one.currency) for minor in (captured, back, kept, captured - back))
-    return one.id, _time(one.confirmed_at_us), one.currency, *amounts
+    lines, rate = decode_lines(one.price_lines), _rate(one, rates)
+    extras = sum(line.amount_minor for line in lines if line.kind is LineKind.ADD_ON)
+    tax = _tax(captured, one.currency, rate) - sum(_tax(refund.amount_minor, one.currency, rate) for refund in owed)
+    return (
+        one.id,
+        _time(one.confirmed_at_us),
+        one.currency,
+        *amounts,
+        _types(event, one),
+        _extras(lines),
+        amount_cell(extras, one.currency),
+        *_taxed(captured - back, tax, one.currency, rate),
+    )
 
 
 def _time(at_us: int | None) -> datetime | str:

@@ -1,7 +1,6 @@
 """Venues of an organiser, and their plans: from our document, pretix JSON, a CSV table or the generator."""
 
 import asyncio
-import zoneinfo
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
@@ -18,6 +17,7 @@ from frontrow.boxoffice.model.event_changes import (
 )
 from frontrow.boxoffice.model.people import checked_name
 from frontrow.boxoffice.model.venues import Plan, Venue
+from frontrow.boxoffice.organising.time_zones import checked_zone
 from frontrow.boxoffice.plans.csv_plans import from_csv
 from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
 from frontrow.boxoffice.plans.plan_generator import generate
@@ -144,9 +144,9 @@ class Venues:
 
     async def _apply_edit(self, venue: Venue, edit: VenueEdit) -> Venue:
         name = venue.name if edit.name is None and venue.name else checked_name(edit.name or "")
-        zone = venue.time_zone if edit.time_zone is None else _zone(edit.time_zone)
         country = venue.country if edit.country is None else _country(edit.country)
         city = venue.city if edit.city is None else _text(edit.city, "city")
+        zone = venue.time_zone if edit.time_zone is None else checked_zone(edit.time_zone, city)
         plan_hash = venue.plan_hash if edit.plan is None else await self._save_plan(edit.plan, name)
         return Venue(venue.id, name, plan_hash, city, country, zone)
 
@@ -188,12 +188,6 @@ def _read(source: PlanSource, name: str) -> tuple[Plan, list[str]]:
         plan, notes = from_pretix(source.pretix)
         return plan, list(notes)
     return plan_from_document(source.document), []
-
-
-def _zone(name: str) -> str:
-    if name not in zoneinfo.available_timezones():
-        raise InvalidInput(f"{name[:60]!r} is not an IANA time zone such as Europe/Vienna", param="time_zone")
-    return name
 
 
 def _country(code: str) -> str:

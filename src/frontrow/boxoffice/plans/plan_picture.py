@@ -81,7 +81,8 @@ def _decor(plan: Plan) -> list[str]:
         elif item.shape == "rect":
             parts.append(f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="8" fill="#dfe2e8"/>')
         if item.label:
-            parts.append(_text(x + w / 2, y + h / 2, item.label, 18))
+            size = max(6, round(h / 1.25)) if item.shape == "text" and h else 18
+            parts.append(_text(x + w / 2, y + h / 2, item.label, size))
     return parts
 
 

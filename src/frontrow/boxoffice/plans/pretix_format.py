@@ -1,24 +1,35 @@
 """Imports and exports pretix seating plans (JSON), checked against the published format in both directions.
 
-Zones, rows and seats become sections, rows and seats. A category becomes the price tier; `seat_guid` becomes the seat's
-ref. pretix has no general-admission areas: an area is written as a zone with the single row GA, and such a zone is read
-as an area. Values that our plan cannot store are dropped, and the import notes list them.
+Zones, rows and seats become sections, rows and seats, all by one scale. A category becomes the price tier; `seat_guid`
+becomes the seat's ref. pretix has no general-admission areas: an area is written as a zone with the single row GA, and
+such a zone is read as an area. Values that our plan cannot store are dropped, and the import notes list them.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Final
 
-from frontrow.boxoffice.model.plan_shapes import AreaShape, Decor
+from frontrow.boxoffice.model.plan_shapes import AreaShape
 from frontrow.boxoffice.model.seat_labels import label_from
 from frontrow.boxoffice.model.venues import AREA_ROW, Plan, Row, Seat, Section, SectionKind
 from frontrow.boxoffice.plans.plan_reader import BadPlan
+from frontrow.boxoffice.plans.pretix_drawings import box_of_zone, enlarge_point, read_drawings, write_drawing
+from frontrow.boxoffice.plans.pretix_scale import OUR_SCALE, PRETIX_RADIUS, PretixScale, measure
 from frontrow.boxoffice.plans.pretix_types import matches_types
 
-DROPPED_KEYS = ("radius", "start_direction", "seat_label", "row_number_position")
+DROPPED_KEYS = ("start_direction", "row_number_position")
+MARGIN: Final = 20.0
+NUMBER_HERE: Final = "%s"  # in a label: the number of the row or seat
+# Our pages write these words themselves, in the visitor's language.
+WORD_FOR_ROW: Final = re.compile(r"(row|reihe|rang|rangée|fila|fileira|列|صف)\.?\s*", re.IGNORECASE)
+WORD_FOR_SEAT: Final = re.compile(
+    r"(seat|platz|sitz|place|siège|asiento|butaca|assento|lugar|席|座席|مقعد)\.?\s*", re.IGNORECASE
+)
+MADE_BY_A_MACHINE: Final = re.compile(r"[0-9a-fA-F-]{16,}")
 Json = Mapping[str, Any]
 
 
@@ -47,14 +58,21 @@ def from_pretix(document: Any) -> tuple[Plan, list[str]]:
     """The plan, and notes about what was dropped or renamed."""
     check_pretix(document)
     notes: Counter[str] = Counter()
-    names = _Labels("section", notes)
-    sections, decor = [], []
-    for number, zone in enumerate(document["zones"]):
-        decor += _decor(zone, notes)
+    scale, names = measure(document), _Labels("section", notes)
+    sections: list[Section] = []
+    for zone in document["zones"]:
         if any(row["seats"] for row in zone["rows"]):
-            sections.append(_section(zone, number, names, notes))
+            sections.append(_section(zone, len(sections), scale, names, notes))
+    seats = [
+        (seat.x, seat.y) for one in sections if one.kind is SectionKind.SEATED for row in one.rows for seat in row.seats
+    ]
+    decor = [item for zone in document["zones"] for item in read_drawings(zone, scale, seats, _is_area(zone), notes)]
+    if not sections:
+        raise BadPlan("a plan has 1 to 1,000,000 seats, not 0", param="seats")
     size = document["size"]
-    plan = Plan(document["name"], tuple(sections), float(size["width"]), float(size["height"]), tuple(decor))
+    width = max([scale.length(size["width"] - scale.left)] + [round(x + MARGIN, 2) for x, _ in seats])
+    height = max([scale.length(size["height"] - scale.top)] + [round(y + MARGIN, 2) for _, y in seats])
+    plan = Plan(document["name"], tuple(sections), width, height, tuple(decor))
     return plan, [f"{what} ({times} times)" for what, times in notes.items()]
 
 
@@ -62,11 +80,11 @@ def to_pretix(plan: Plan, colours: Mapping[str, str] | None = None) -> dict[str,
     """The plan as a pretix document. Flags, ranks and the positions of areas are lost."""
     zones = [_zone(plan, number, section) for number, section in enumerate(plan.sections)]
     if plan.decor:
-        areas = [_area(item) for item in plan.decor]
+        areas = [write_drawing(item) for item in plan.decor]
         zones.append({"name": "decor", "zone_id": "decor", "position": {"x": 0, "y": 0}, "rows": [], "areas": areas})
     document = {
         "name": plan.name,
-        "size": {"width": round(plan.width), "height": round(plan.height)},
+        "size": {"width": round(plan.width / OUR_SCALE), "height": round(plan.height / OUR_SCALE)},
         "categories": [{"name": tier, "color": (colours or {}).get(tier, "#3565d6")} for tier in plan.tiers],
         "zones": zones,
     }
@@ -106,80 +124,50 @@ class _Labels:
         return label
 
 
-def _section(zone: Json, number: int, names: _Labels, notes: Counter[str]) -> Section:
-    name = str(zone.get("name", ""))
-    section_id = names.add(str(zone.get("zone_id") or name), f"Z{number + 1}")
+def _section(zone: Json, number: int, scale: PretixScale, names: _Labels, notes: Counter[str]) -> Section:
+    name, zone_id = str(zone.get("name", "")), str(zone.get("zone_id", ""))
+    if name and MADE_BY_A_MACHINE.fullmatch(zone_id):
+        zone_id = ""  # tickets show the label
+    section_id = names.add(zone_id or name, f"Z{number + 1}")
     row_names = _Labels("row", notes)
     rows = tuple(
-        _row(zone, row, position, row_names, notes)
+        _row(zone, row, position, scale, row_names, notes)
         for position, row in enumerate(each for each in zone["rows"] if each["seats"])
     )
     name = "" if name == section_id else name
-    if len(rows) == 1 and rows[0].id == AREA_ROW:
-        box = _box(zone)
+    if _is_area(zone):
+        box = box_of_zone(zone, scale, [(seat.x, seat.y) for seat in rows[0].seats])
         middle = round(box.x + box.width / 2, 2), round(box.y + box.height / 2, 2)
         seats = tuple(Seat(s.number, *middle, s.tier, 0, s.ref) for s in rows[0].seats)
         return Section(section_id, (Row(AREA_ROW, seats),), name, SectionKind.AREA, number, box)
     return Section(section_id, rows, name, rank=number)
 
 
-def _row(zone: Json, row: Json, position: int, names: _Labels, notes: Counter[str]) -> Row:
+def _is_area(zone: Json) -> bool:
+    return [label_from(row["row_number"]) for row in zone["rows"] if row["seats"]] == [AREA_ROW]
+
+
+def _row(zone: Json, row: Json, position: int, scale: PretixScale, names: _Labels, notes: Counter[str]) -> Row:
     row_id = names.add(row["row_number"], f"R{position + 1}")
-    x, y = _add_points(zone["position"], row.get("position"))
     numbers = _Labels("seat number", notes)
     seats = []
     for place, seat in enumerate(row["seats"], 1):
         label = numbers.add(seat["seat_number"], f"S{place}")
-        at = seat["position"]
-        guid = seat["seat_guid"]
-        seats.append(Seat(label, round(x + at["x"], 2), round(y + at["y"], 2), seat["category"], 0, guid))
+        x, y = scale.place(zone["position"], row.get("position"), seat["position"])
+        seats.append(Seat(label, x, y, seat["category"], 0, seat["seat_guid"]))
         notes.update(f"seat {key} dropped" for key in DROPPED_KEYS if key in seat)
     notes.update(f"row {key} dropped" for key in DROPPED_KEYS if row.get(key))
-    name = row.get("row_label") or ("" if row["row_number"] == row_id else row["row_number"])
-    return Row(row_id, tuple(seats), position, name)
+    if WORD_FOR_SEAT.sub("", row.get("seat_label") or NUMBER_HERE, count=1) != NUMBER_HERE:
+        notes["row seat_label dropped"] += 1
+    return Row(row_id, tuple(seats), position, _row_name(row, row_id))
 
 
-def _add_points(*points: Json | None) -> tuple[float, float]:
-    present = [point for point in points if point]
-    return sum(point["x"] for point in present), sum(point["y"] for point in present)
-
-
-def _box(zone: Json) -> AreaShape:
-    """The rectangle of a zone, or the box around its seats."""
-    for item in zone.get("areas", ()):
-        if item.get("shape") == "rectangle" and "rectangle" in item:
-            x, y = _add_points(zone["position"], item.get("position"))
-            return AreaShape(x, y, float(item["rectangle"]["width"]), float(item["rectangle"]["height"]))
-    x, y = _add_points(zone["position"])
-    seats = [(x + s["position"]["x"], y + s["position"]["y"]) for row in zone["rows"] for s in row["seats"]]
-    left, top = min(p[0] for p in seats), min(p[1] for p in seats)
-    return AreaShape(left, top, max(p[0] for p in seats) - left + 10, max(p[1] for p in seats) - top + 10)
-
-
-def _decor(zone: Json, notes: Counter[str]) -> list[Decor]:
-    """The drawings of a zone. The rectangle of a general-admission zone is its shape, not decor."""
-    is_area = [row["row_number"] for row in zone["rows"] if row["seats"]] == [AREA_ROW]
-    found = []
-    for item in zone.get("areas", ()):
-        x, y = _add_points(zone["position"], item.get("position"))
-        label = item.get("text", {}).get("text", "")
-        match item.get("shape"):
-            case "rectangle" if "rectangle" in item and not is_area:
-                width, height = item["rectangle"]["width"], item["rectangle"]["height"]
-                found.append(Decor("rect", x, y, width, height, label))
-            case "ellipse" if "ellipse" in item:
-                rx, ry = item["ellipse"]["radius"]["x"], item["ellipse"]["radius"]["y"]
-                found.append(Decor("ellipse", x - rx, y - ry, 2 * rx, 2 * ry, label))
-            case "circle" if "circle" in item:
-                radius = item["circle"]["radius"]
-                found.append(Decor("ellipse", x - radius, y - radius, 2 * radius, 2 * radius, label))
-            case "text":
-                found.append(Decor("text", x, y, 0, 0, label))
-            case "rectangle" if is_area:
-                pass
-            case other:
-                notes[f"area of shape {other} dropped"] += 1
-    return found
+def _row_name(row: Json, row_id: str) -> str:
+    """What people call the row, without the word "row"; empty if that is its label."""
+    label = str(row.get("row_label") or NUMBER_HERE).replace(NUMBER_HERE, row["row_number"])
+    word = WORD_FOR_ROW.match(label)
+    name = label[word.end() :] if word and label[word.end() :] else label
+    return "" if name == row_id else name
 
 
 def _zone(plan: Plan, number: int, section: Section) -> dict[str, Any]:
@@ -190,15 +178,16 @@ def _zone(plan: Plan, number: int, section: Section) -> dict[str, Any]:
     if isinstance(section.shape, AreaShape):
         box = section.shape
         spots = _grid_points(box, section.size)
-        drawn = {"width": box.width, "height": box.height}
-        areas.append({"shape": "rectangle", "position": {"x": box.x, "y": box.y}, "rectangle": drawn})
+        width, height = enlarge_point(box.width, box.height).values()
+        drawn = {"width": width, "height": height}
+        areas.append({"shape": "rectangle", "position": enlarge_point(box.x, box.y), "rectangle": drawn})
     for row in section.rows:
         seats = []
         for seat in row.seats:
             x, y = spots[index - plan.bases[number]]
             guid = seat.ref or plan.seat_ids[index]
-            position = {"x": x, "y": y}
-            seats.append({"seat_guid": guid, "seat_number": seat.number, "position": position, "category": seat.tier})
+            named = {"seat_guid": guid, "seat_number": seat.number, "category": seat.tier}
+            seats.append({**named, "position": enlarge_point(x, y), "radius": PRETIX_RADIUS})
             index += 1
         rows.append({"row_number": row.id, **({"row_label": row.name} if row.name else {}), "seats": seats})
     zone = {"name": section.name or section.id, "zone_id": section.id, "position": {"x": 0, "y": 0}, "rows": rows}
@@ -216,18 +205,3 @@ def _grid_points(box: AreaShape, count: int) -> list[tuple[float, float]]:
         )
         for place in range(count)
     ]
-
-
-def _area(item: Decor) -> dict[str, Any]:
-    at = {"x": item.x, "y": item.y}
-    if item.shape == "ellipse":
-        radius = {"x": item.width / 2, "y": item.height / 2}
-        middle = {"x": item.x + item.width / 2, "y": item.y + item.height / 2}
-        drawn: dict[str, Any] = {"shape": "ellipse", "position": middle, "ellipse": {"radius": radius}}
-    elif item.shape == "rect":
-        drawn = {"shape": "rectangle", "position": at, "rectangle": {"width": item.width, "height": item.height}}
-    else:
-        drawn = {"shape": "text", "position": at}
-    if item.label:
-        drawn["text"] = {"text": item.label, "position": {"x": item.width / 2, "y": item.height / 2}}
-    return drawn

@@ -1,9 +1,9 @@
 """Fonts for printed pages. Text that the built-in Helvetica cannot print is set in Noto, embedded as a small subset.
 
-Text in Latin-1 embeds nothing. Other text gets the first font that has all its letters: Noto Sans (Latin, Greek,
-Cyrillic), Noto Sans Arabic or Noto Sans JP, reduced by HarfBuzz to the letters in use. That takes half a millisecond;
-the whole CJK font would take a second per PDF. Fonts are read once per process. A letter that no font has is printed
-without accents, or as "?".
+Text in Windows-1252 (Latin-1 with € and –) embeds nothing. Other text gets the first font that has all its letters:
+Noto Sans (Latin, Greek, Cyrillic), Noto Sans Arabic or Noto Sans JP, reduced by HarfBuzz to the letters in use. That
+takes half a millisecond; the whole CJK font would take a second per PDF. Fonts are read once per process. A letter that
+no font has is printed without accents, or as "?".
 """
 
 import functools
@@ -20,6 +20,7 @@ from typing import Any, Final
 from fpdf import FPDF
 
 CORE_FAMILY: Final = "helvetica"
+CORE_ENCODING: Final = "windows-1252"
 BASE_FAMILY: Final = "notosans"
 _ALWAYS: Final = " ?.,:()-0123456789"
 _JOINERS: Final = "\u200c\u200d"  # they change how Arabic letters join
@@ -61,12 +62,12 @@ def letters_of(file: str) -> frozenset[str]:
 
 def is_core_text(texts: Iterable[str]) -> bool:
     """Whether the fonts that every PDF reader has are enough."""
-    return all(text.isascii() or _is_latin_1(text) for text in texts)
+    return all(text.isascii() or _has_core_letters(text) for text in texts)
 
 
-def _is_latin_1(text: str) -> bool:
+def _has_core_letters(text: str) -> bool:
     try:
-        text.encode("latin-1")
+        text.encode(CORE_ENCODING)
     except UnicodeEncodeError:
         return False
     return True
@@ -119,6 +120,7 @@ class PrintFonts:
     @contextmanager
     def embedded(self, pdf: FPDF) -> Iterator[None]:
         """Embed the letters in use. Finish the PDF inside the block."""
+        pdf.core_fonts_encoding = CORE_ENCODING
         with tempfile.TemporaryDirectory(prefix="frontrow-fonts-") as folder:
             for font, letters in self._letters.items():
                 path = Path(folder, f"{font.family}{font.style}.ttf")

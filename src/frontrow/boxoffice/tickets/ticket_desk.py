@@ -5,12 +5,14 @@ same ticket.
 """
 
 import asyncio
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, Protocol
 
+from frontrow.boxoffice.messaging.locale_formats import language_of
 from frontrow.boxoffice.model.booking_choices import type_names
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound
 from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.prices import decode_lines, ticket_prices
 from frontrow.boxoffice.model.ticket_transfers import Transfer
 from frontrow.boxoffice.model.tickets import Ticket, TicketNotFound, TicketState
 from frontrow.boxoffice.model.venues import Plan, Venue
@@ -22,10 +24,11 @@ from frontrow.boxoffice.tickets.door_bundle import Bundle, Revocations, make_bun
 from frontrow.boxoffice.tickets.door_check import DoorVerdict, check_rotating_code
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Misread, ReadTicket, event_hash, read_code, shown_code, signed_text
-from frontrow.boxoffice.tickets.ticket_drawings import TicketDrawings
+from frontrow.boxoffice.tickets.ticket_drawings import TicketDrawings, draw_tickets
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.errors import Overloaded
 from frontrow.core.heavy_work import HeavyWork, Urgency
+from frontrow.core.money import Money
 
 MAX_PLANS: Final = 64  # whose seat names are cached
 PAGE: Final = 10_000
@@ -49,7 +52,7 @@ class TicketDesk:
 
     def __init__(self, ledger: DeskLedger, keys: TicketKeys, work: HeavyWork | None = None) -> None:
         self._ledger, self._keys = ledger, keys
-        self._drawings = TicketDrawings(work or HeavyWork())
+        self.drawings = TicketDrawings(work or HeavyWork())
         self._names_by_plan: dict[str, tuple[str, ...]] = {}
         self._reading = asyncio.Lock()
 
@@ -68,23 +71,31 @@ class TicketDesk:
         seats = await self.seat_names(event)
         buyer = await self._ledger.tickets.name_of_buyer(booking_id) if transfer is None else ""
         name = buyer if transfer is None else transfer.name
-        types = await self._type_names(event, booking_id, [ticket.seat_index for ticket in tickets])
+        booking = await self._ledger.booking(booking_id)
+        lines = booking.price_lines if booking is not None else ""
+        types = type_names(event, lines, [ticket.seat_index for ticket in tickets])
+        prices = ticket_prices(decode_lines(lines)) if transfer is None else {}  # what it cost is the buyer's affair
+        currency = booking.currency if booking is not None else event.currency
         return [
-            _sheet(ticket, event, venue, seat_name(seats, ticket.seat_index), name, types.get(ticket.seat_index, ""))
+            replace(
+                _sheet(ticket, event, venue, seat_name(seats, ticket.seat_index)),
+                name=name,
+                type_name=types.get(ticket.seat_index, ""),
+                price=Money(prices[ticket.seat_index], currency) if ticket.seat_index in prices else None,
+            )
             for ticket in tickets
         ]
 
-    async def _type_names(self, event: Event, booking_id: str, seats: Sequence[int]) -> dict[int, str]:
-        """The names of the ticket types, read only for an event that has types."""
-        booking = await self._ledger.booking(booking_id) if event.ticket_types else None
-        return type_names(event, booking.price_lines, seats) if booking is not None else {}
-
     async def pdf(self, booking_id: str, *, locale: str = "en", transfer: Transfer | None = None) -> bytes:
-        return await self._drawings.draw(await self._need_sheets(booking_id, transfer), locale, Urgency.SOMEBODY_WAITS)
+        return await self._draw(await self._need_sheets(booking_id, transfer), locale, Urgency.SOMEBODY_WAITS)
 
     async def pdf_for_mail(self, sheets: list[Sheet], locale: str) -> bytes:
         """The PDF of these tickets as a mail brings it. Whoever waits for a download goes first."""
-        return await self._drawings.draw(sheets, locale, Urgency.MAIL)
+        return await self._draw(sheets, locale, Urgency.MAIL)
+
+    async def _draw(self, sheets: list[Sheet], locale: str, urgency: Urgency) -> bytes:
+        language, printed = language_of(locale), tuple(sheets)
+        return await self.drawings.draw((language, printed), urgency, draw_tickets, printed, language)
 
     async def calendar(self, booking_id: str, transfer: Transfer | None = None) -> bytes:
         return calendar_entry(await self._need_sheets(booking_id, transfer))
@@ -168,7 +179,7 @@ class TicketDesk:
         return plan.seat_ids
 
 
-def _sheet(ticket: Ticket, event: Event, venue: Venue | None, seat: str, name: str, type_name: str) -> Sheet:
+def _sheet(ticket: Ticket, event: Event, venue: Venue | None, seat: str) -> Sheet:
     return Sheet(
         ticket_id=ticket.id,
         code=ticket.code,
@@ -183,7 +194,5 @@ def _sheet(ticket: Ticket, event: Event, venue: Venue | None, seat: str, name: s
         booking_id=ticket.booking_id,
         issued_at_us=ticket.issued_at_us,
         rotating=read_code(ticket.code).rotating,
-        name=name,
         scanned_at_us=ticket.scanned_at_us,
-        type_name=type_name,
     )

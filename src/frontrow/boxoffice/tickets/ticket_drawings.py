@@ -1,44 +1,39 @@
-"""PDFs of tickets, drawn beside the event loop, each once: the same tickets give the same file."""
+"""Files of tickets (PDFs, wallet passes), made beside the event loop, each once: same tickets, same file."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final
 
-from frontrow.boxoffice.messaging.locale_formats import language_of
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.heavy_work import HeavyWork, Urgency
 
-MAX_CACHED_BYTES: Final = 16 * 1024 * 1024  # of PDFs; one ticket has about 3 kB
+MAX_CACHED_BYTES: Final = 16 * 1024 * 1024  # of files; one ticket's PDF has about 3 kB
 DRAWN_WITHIN_S: Final = 20.0
-Key = tuple[str, tuple[Sheet, ...]]
 
 
 class TicketDrawings:
-    """Draws by `HeavyWork`, keeps the latest files, and lets callers who want the same file wait for one drawing."""
+    """Makes files by `HeavyWork`, keeps the latest, and lets callers who want the same file wait for one drawing."""
 
     def __init__(self, work: HeavyWork) -> None:
         self._work = work
-        self._cached: dict[Key, bytes] = {}  # the least recently used first
+        self._cached: dict[Hashable, bytes] = {}  # the least recently used first
         self._cached_bytes = 0
-        self._drawing: dict[Key, asyncio.Task[bytes]] = {}
+        self._drawing: dict[Hashable, asyncio.Task[bytes]] = {}
 
-    async def draw(self, sheets: Sequence[Sheet], locale: str, urgency: Urgency) -> bytes:
-        key = (language_of(locale), tuple(sheets))
+    async def draw(self, key: Hashable, urgency: Urgency, function: Callable[..., bytes], *arguments: Any) -> bytes:
+        """The file that `function` makes of its arguments. `key` names everything that decides its content."""
         found = self._cached.pop(key, None)
         if found is not None:
             self._cached[key] = found
             return found
         drawing = self._drawing.get(key)
         if drawing is None:
-            drawing = self._drawing[key] = asyncio.create_task(self._draw(key, urgency), name="tickets")
+            work = self._work.run(urgency, DRAWN_WITHIN_S, function, *arguments)
+            drawing = self._drawing[key] = asyncio.create_task(work, name="tickets")
             drawing.add_done_callback(lambda task: self._end(key, task))
         return await asyncio.shield(drawing)
 
-    async def _draw(self, key: Key, urgency: Urgency) -> bytes:
-        language, sheets = key
-        return await self._work.run(urgency, DRAWN_WITHIN_S, draw_tickets, sheets, language)
-
-    def _end(self, key: Key, task: "asyncio.Task[bytes]") -> None:
+    def _end(self, key: Hashable, task: "asyncio.Task[bytes]") -> None:
         self._drawing.pop(key, None)
         if task.cancelled() or task.exception() is not None:
             return

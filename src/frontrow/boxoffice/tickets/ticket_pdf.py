@@ -1,8 +1,8 @@
 """The PDF of a booking's tickets: one page per ticket, with the QR. The same tickets give the same file."""
 
 import io
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, TypeAlias
 
 from fpdf import FPDF
 from fpdf.enums import Align, XPos, YPos
@@ -19,6 +19,7 @@ _QR_MM: Final = 78.0
 _BAND_MM: Final = 5.0
 _BRAND, _SOFT, _INK = (75, 59, 214), (96, 96, 110), (20, 20, 28)
 MAX_NAME_CHARS: Final = 120
+Facts: TypeAlias = Sequence[tuple[str, str]]  # label and value
 
 
 def tickets_pdf(sheets: Sequence[Sheet], *, locale: str = "en") -> bytes:
@@ -45,29 +46,32 @@ def tickets_pdf(sheets: Sequence[Sheet], *, locale: str = "en") -> bytes:
 class _Texts:
     """The texts of a page, reduced to characters that can be printed."""
 
-    def __init__(self, title: str, facts: Mapping[str, str], seat: Sequence[tuple[str, str]], foot: str) -> None:
+    def __init__(self, title: str, facts: Sequence[Facts], seat: Facts, foot: str) -> None:
         self.title = printable(title[:MAX_NAME_CHARS])
-        self.facts = [(printable(label), printable(value[:160])) for label, value in facts.items() if value]
+        rows = [[(printable(label), printable(value[:160])) for label, value in row if value] for row in facts]
+        self.facts = [row for row in rows if row]
         self.seat = [(printable(label), printable(value)) for label, value in seat]
         self.foot = printable(foot)
 
     def choose_fonts(self, fonts: PrintFonts) -> None:
         for text in (self.title, *(value for _, value in self.seat)):
             fonts.family_of(text, "B")
-        for text in (self.foot, *(label for label, _ in self.seat), *(text for pair in self.facts for text in pair)):
+        pairs = [pair for row in self.facts for pair in row]
+        for text in (self.foot, *(label for label, _ in self.seat), *(text for pair in pairs for text in pair)):
             fonts.family_of(text)
 
 
 def _texts(sheet: Sheet, language: str) -> _Texts:
     words, writer = words_of(language), MessageWriter(language)
     when = writer.moment(Moment(sheet.starts_at_us, sheet.time_zone))
-    facts = {
-        words["when"]: when.strip("\u2068\u2069"),
-        words["where"]: sheet.place,
-        words["name"]: sheet.name,
-        words["ticket_type"]: sheet.type_name,
-        words["ticket"]: sheet.ticket_id,
-    }
+    price = writer.formats.money(sheet.price) if sheet.price is not None else ""
+    facts = [
+        [(words["when"], when.strip("\u2068\u2069"))],
+        [(words["where"], sheet.place)],
+        [(words["name"], sheet.name)],
+        [(words["ticket_type"], sheet.type_name), (words["price"], price)],
+        [(words["ticket"], sheet.ticket_id)],
+    ]
     foot = words["code_in_browser"] if sheet.rotating else words["valid_once"]
     return _Texts(sheet.event_name, facts, sheet.seat_words(words), foot)
 
@@ -88,8 +92,8 @@ class _Drawing:
         self._set_font(texts.title, "B", 19, _INK)
         pdf.multi_cell(0, 8.5, texts.title, align=self._align, new_x=XPos.LMARGIN, new_y=YPos.NEXT, max_line_height=8.5)
         pdf.ln(2)
-        for label, value in texts.facts:
-            self._draw_fact(label, value)
+        for row in texts.facts:
+            self._draw_facts(row)
         self._draw_seat(texts.seat)
         left, top = (_WIDTH_MM - _QR_MM) / 2, _HEIGHT_MM - _QR_MM - 18
         pdf.image(io.BytesIO(qr.png(sheet.code, scale=4)), x=left, y=top, w=_QR_MM, h=_QR_MM)
@@ -97,15 +101,22 @@ class _Drawing:
         self._set_font(texts.foot, "", 9, _SOFT)
         pdf.multi_cell(0, 4.5, texts.foot, align=Align.C)
 
-    def _draw_fact(self, label: str, value: str) -> None:
+    def _draw_facts(self, row: Facts) -> None:
+        """Facts side by side, each below its label, in reading direction."""
         pdf = self._pdf
-        self._set_font(label, "", 8.5, _SOFT)
-        pdf.cell(0, 4, label, align=self._align, new_x=XPos.LMARGIN, new_y=YPos.NEXT)
-        self._set_font(value, "", 11.5, _INK)
-        pdf.multi_cell(0, 5.6, value, align=self._align, new_x=XPos.LMARGIN, new_y=YPos.NEXT)
-        pdf.ln(1.4)
+        width, top, below = (_WIDTH_MM - 2 * _MARGIN_MM) / len(row), pdf.get_y(), 0.0
+        for column, (label, value) in enumerate(reversed(row) if self._right_to_left else row):
+            left = _MARGIN_MM + column * width
+            pdf.set_xy(left, top)
+            self._set_font(label, "", 8.5, _SOFT)
+            pdf.cell(width, 4, label, align=self._align)
+            pdf.set_xy(left, top + 4)
+            self._set_font(value, "", 11.5, _INK)
+            pdf.multi_cell(width, 5.6, value, align=self._align, new_x=XPos.LMARGIN, new_y=YPos.NEXT)
+            below = max(below, pdf.get_y())
+        pdf.set_xy(_MARGIN_MM, below + 1.4)
 
-    def _draw_seat(self, seat: Sequence[tuple[str, str]]) -> None:
+    def _draw_seat(self, seat: Facts) -> None:
         """Section, row and seat side by side in large type, in reading direction."""
         pdf = self._pdf
         width, top = (_WIDTH_MM - 2 * _MARGIN_MM) / max(1, len(seat)), pdf.get_y() + 1

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from frontrow.core.clock import US_PER_S
+from frontrow.core.money import Money
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -30,6 +31,7 @@ class Sheet:
     name: str = ""  # of the buyer
     scanned_at_us: int | None = None  # when it was admitted at the door
     type_name: str = ""  # of the ticket type, such as Child
+    price: Money | None = None  # with its fees, as the buyer paid it
 
     @property
     def place(self) -> str:

@@ -7,14 +7,16 @@ the event changes or a moment has passed (then the venue is read again). A clien
 import asyncio
 import hashlib
 import time
+from collections.abc import Sequence
 from typing import Annotated, Any, Final, Protocol
 
 import msgspec
 
 from frontrow.boxoffice.catalogue.event_listing import EventBrowser, FreeSeats, Listing
-from frontrow.boxoffice.model.booking_choices import PricedType, priced_types
+from frontrow.boxoffice.model.booking_choices import offered_types, priced_types
 from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
 from frontrow.boxoffice.model.prices import PriceList, cheapest_minor
+from frontrow.boxoffice.model.sale_options import TicketType
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.core.errors import FrontrowError
@@ -116,7 +118,7 @@ class EventView(EventSummary):
     show: Annotated[str, msgspec.Meta(description="shared by the dates of one show; empty: it has one date")] = ""
     ticket_types: list[TicketTypeView] = []
     add_ons: list[AddOnView] = []
-    takes_codes: Annotated[bool, msgspec.Meta(description="discount codes can be used at checkout")] = False
+    takes_codes: Annotated[bool, msgspec.Meta(description="codes can be given at checkout")] = False
 
 
 class ShownEvents(Protocol):
@@ -235,7 +237,7 @@ class EventViews:
                 for fee in PriceList(event).booking_fees
             ],
             show=event.show_id,
-            ticket_types=[_type_view(one) for one in priced_types(event)],
+            ticket_types=type_views(event, offered_types(event)),
             add_ons=[
                 AddOnView(one.key, one.name, MoneyView(one.price_minor, event.currency), one.max_per_booking)
                 for one in event.add_ons
@@ -261,10 +263,19 @@ def _tier(free: FreeSeats, currency: str) -> FreeView:
     return FreeView(free.name, free.free, free.size, price, fee)
 
 
-def _type_view(priced: PricedType) -> TicketTypeView:
-    one = priced.type
-    prices = {tier: MoneyView(minor, priced.currency) for tier, minor in priced.shown_minor.items()}
-    return TicketTypeView(one.key, one.name, one.note, prices, one.min_per_booking, one.max_per_booking)
+def type_views(event: Event, types: Sequence[TicketType]) -> list[TicketTypeView]:
+    """These ticket types with their prices."""
+    return [
+        TicketTypeView(
+            one.type.key,
+            one.type.name,
+            one.type.note,
+            {tier: MoneyView(minor, one.currency) for tier, minor in one.shown_minor.items()},
+            one.type.min_per_booking,
+            one.type.max_per_booking,
+        )
+        for one in priced_types(event, types)
+    ]
 
 
 def summary(listing: Listing) -> EventSummary:

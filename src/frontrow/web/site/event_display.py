@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from frontrow.boxoffice.catalogue.event_listing import EventAvailability
-from frontrow.boxoffice.model.booking_choices import PricedType, priced_types
+from frontrow.boxoffice.model.booking_choices import PricedType, offered_types, priced_types
 from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
 from frontrow.boxoffice.model.prices import PriceList, cheapest_minor
 from frontrow.boxoffice.model.venues import Plan, Section, Venue
@@ -56,8 +56,8 @@ class Shown:
 
     @property
     def ticket_types(self) -> list[PricedType]:
-        """Its ticket types with their prices; none before there are prices."""
-        return priced_types(self.event) if self.event.tiers else []
+        """The ticket types that everybody may choose, with their prices; none before there are prices."""
+        return priced_types(self.event, offered_types(self.event)) if self.event.tiers else []
 
     @property
     def prices(self) -> PriceList:

@@ -1,4 +1,4 @@
-"""What a fan chooses for held seats: ticket types, add-ons, a discount code. Unknown codes are counted as guesses."""
+"""What a fan chooses for held seats: ticket types, add-ons, a code. Unknown codes are counted as guesses."""
 
 from typing import Annotated, Any
 
@@ -7,7 +7,7 @@ from litestar import Request, put
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.model.booking_choices import BookingChoice, choice_of
+from frontrow.boxoffice.model.booking_choices import BookingChoice, choice_of, offered_types
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.prices import decode_lines
@@ -16,6 +16,7 @@ from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, client_ip, need_visit, own_booking
 from frontrow.web.api.booking_bodies import BookingView, booking_view, seat_ids
+from frontrow.web.endpoints.event_details import TicketTypeView, type_views
 from frontrow.web.endpoints.seats import SeatName
 from frontrow.web.platform.platform import Platform
 
@@ -33,10 +34,16 @@ class ChoiceBody(msgspec.Struct, forbid_unknown_fields=True):
     code: Annotated[str, msgspec.Meta(max_length=60, examples=["EARLY-10"])] = ""
 
 
+class ChosenBookingView(BookingView):
+    """The booking at its new price, with the ticket types that can be chosen, unlocked ones included."""
+
+    ticket_types: list[TicketTypeView] = msgspec.field(default_factory=list)
+
+
 @put(
     "/v1/bookings/{booking_id:str}/choice",
     operation_id="choose",
-    summary="Choose ticket types, add-ons and a discount code for held seats; the price changes with them",
+    summary="Choose ticket types, add-ons and a code for held seats; the price changes with them",
     opt={"access": Access.OWNER, "problems": (409, 410, 429)},
 )
 async def choose(
@@ -45,7 +52,7 @@ async def choose(
     caller: FromCaller,
     booking_id: FromPath[str],
     data: JSONBody[ChoiceBody],
-) -> BookingView:
+) -> ChosenBookingView:
     booking = await own_booking(platform, caller, booking_id)
     visit = need_visit(platform, caller, booking)
     names = dict(zip(await seat_ids(platform, booking.event_id, booking.seats), booking.seats, strict=True))
@@ -54,7 +61,10 @@ async def choose(
         raise InvalidInput(f"{unknown[0]} is not among the held seats", param="types")
     choice = BookingChoice({names[seat]: key for seat, key in data.types.items()}, data.add_ons, fold_code(data.code))
     changed = await choose_for(platform, booking, visit, choice, client_ip(platform, request))
-    return await booking_view(platform, changed, tax=True)
+    view = await booking_view(platform, changed, tax=True)
+    event = platform.box_office.sales.get(booking.event_id).event
+    offered = type_views(event, offered_types(event, choice.code))
+    return ChosenBookingView(**msgspec.structs.asdict(view), ticket_types=offered)
 
 
 async def choose_for(platform: Platform, booking: Booking, visit: ShopPass, choice: BookingChoice, ip: str) -> Booking:

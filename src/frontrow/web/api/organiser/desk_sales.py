@@ -9,15 +9,18 @@ from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
-from frontrow.boxoffice.model.desk_sales import MAX_DESK_SEATS, DeskTotal, PaidBy
+from frontrow.boxoffice.model.desk_sales import MAX_DESK_SEATS, DeskTotal, DeskWish, PaidBy
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.person_names import MAX_NAME_CHARS
+from frontrow.boxoffice.model.sale_options import MAX_ADD_ONS, MAX_OF_ONE_ADD_ON
 from frontrow.core.clock import US_PER_S
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event
+from frontrow.web.api.fans.booking_choices import OptionKey
 from frontrow.web.api.organiser.bookings import OwnBookingView, booking_views
 from frontrow.web.api.organiser.common import editor_of
 from frontrow.web.endpoints.json_values import MoneyView
+from frontrow.web.endpoints.seats import SeatName
 from frontrow.web.platform.platform import Platform
 
 PATH = "/v1/organiser/events/{event_id:str}/desk-sales"
@@ -31,6 +34,17 @@ class DeskSaleAsked(msgspec.Struct, forbid_unknown_fields=True):
     paid_by: PaidBy
     name: Annotated[str, msgspec.Meta(max_length=MAX_NAME_CHARS)] = ""
     email: Annotated[str, msgspec.Meta(max_length=254)] = ""
+    types: Annotated[
+        dict[SeatName, OptionKey],
+        msgspec.Meta(
+            max_length=MAX_DESK_SEATS, examples=[{"S-A-1": "child"}], description="ticket types, hidden ones too"
+        ),
+    ] = {}
+    add_ons: Annotated[
+        dict[OptionKey, Annotated[int, msgspec.Meta(ge=0, le=MAX_OF_ONE_ADD_ON)]],
+        msgspec.Meta(max_length=MAX_ADD_ONS, examples=[{"parking": 1}]),
+    ] = {}
+    code: Annotated[str, msgspec.Meta(max_length=60, examples=["EARLY-10"], description="not for free tickets")] = ""
 
 
 class DeskTotalView(msgspec.Struct):
@@ -62,8 +76,9 @@ async def sell_at_desk(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[DeskSaleAsked]
 ) -> OwnBookingView:
     event = await own_event(platform, caller, event_id)
+    wish = DeskWish(data.types, data.add_ons, data.code)
     sold = await platform.organiser.desk.sell(
-        editor_of(caller), event, data.seats, data.paid_by, name=data.name, email=data.email
+        editor_of(caller), event, data.seats, data.paid_by, name=data.name, email=data.email, wish=wish
     )
     return (await booking_views(platform, event, [sold]))[0]
 

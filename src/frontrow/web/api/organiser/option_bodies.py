@@ -1,4 +1,4 @@
-"""The bodies of what an event offers besides its price tiers: ticket types, add-ons, discount codes, shared limits."""
+"""The bodies of what an event offers besides its price tiers: ticket types, add-ons, codes, shared limits."""
 
 from typing import Annotated
 
@@ -41,6 +41,7 @@ class TicketTypeGiven(msgspec.Struct, forbid_unknown_fields=True):
     min_per_booking: Annotated[int, msgspec.Meta(ge=0, le=100)] = 0
     max_per_booking: Annotated[int, msgspec.Meta(ge=0, le=100, description="0: no limit of its own")] = 0
     note: Annotated[str, msgspec.Meta(max_length=200, examples=["Proof at the door"])] = ""
+    hidden: Annotated[bool, msgspec.Meta(description="shown only with a code that unlocks it, and at the desk")] = False
 
 
 class AddOnGiven(msgspec.Struct, forbid_unknown_fields=True):
@@ -54,7 +55,10 @@ class AddOnGiven(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class DiscountGiven(msgspec.Struct, forbid_unknown_fields=True):
-    """A discount code: a share of each seat's price, or an amount per seat or (`per_booking`) once per booking."""
+    """A code that makes seats cheaper, unlocks hidden ticket types, or both.
+
+    It takes off a share of each seat's price, or an amount per seat or (`per_booking`) once per booking.
+    """
 
     code: Annotated[str, msgspec.Meta(min_length=2, max_length=40, examples=["EARLY-10"])]
     basis_points: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 0
@@ -65,10 +69,11 @@ class DiscountGiven(msgspec.Struct, forbid_unknown_fields=True):
     most_per_person: Count = 0
     starts_at: Moment | None = None
     ends_at: Moment | None = None
+    unlocks: Annotated[list[Key], msgspec.Meta(max_length=MAX_TYPES, description="hidden ticket types")] = []
 
 
 class DiscountView(msgspec.Struct):
-    """A discount code as its organiser sees it."""
+    """A code as its organiser sees it."""
 
     code: str
     basis_points: int
@@ -79,6 +84,7 @@ class DiscountView(msgspec.Struct):
     most_per_person: int
     starts_at: Time | None
     ends_at: Time | None
+    unlocks: list[str]
 
 
 class SharedLimitGiven(msgspec.Struct, forbid_unknown_fields=True):
@@ -112,6 +118,7 @@ def types_of(given: list[TicketTypeGiven] | None) -> tuple[TicketType, ...] | No
             one.min_per_booking,
             one.max_per_booking,
             one.note,
+            one.hidden,
         )
         for one in given
     )
@@ -137,6 +144,7 @@ def discounts_of(given: list[DiscountGiven] | None) -> tuple[Discount, ...] | No
             one.most_per_person,
             moment_us(one.starts_at, "discounts") or 0,
             moment_us(one.ends_at, "discounts") or 0,
+            tuple(one.unlocks),
         )
         for one in given
     )
@@ -151,7 +159,14 @@ def limits_of(given: list[SharedLimitGiven] | None) -> tuple[SharedLimit, ...] |
 def type_views(event: Event) -> list[TicketTypeGiven]:
     return [
         TicketTypeGiven(
-            one.key, one.name, one.basis_points, dict(one.prices), one.min_per_booking, one.max_per_booking, one.note
+            one.key,
+            one.name,
+            one.basis_points,
+            dict(one.prices),
+            one.min_per_booking,
+            one.max_per_booking,
+            one.note,
+            one.hidden,
         )
         for one in event.ticket_types
     ]
@@ -173,6 +188,7 @@ def discount_views(event: Event) -> list[DiscountView]:
             one.most_per_person,
             time_text(one.starts_at_us) if one.starts_at_us else None,
             time_text(one.ends_at_us) if one.ends_at_us else None,
+            list(one.unlocks),
         )
         for one in event.discounts
     ]

@@ -31,11 +31,13 @@ class PlanGiven(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class NewVenue(msgspec.Struct, forbid_unknown_fields=True):
+    """Without `time_zone` it is that of the city; where that is unknown, the venue is refused."""
+
     name: Name
     plan: PlanGiven
     city: City = ""
     country: Country = ""
-    time_zone: Zone = "UTC"
+    time_zone: Zone = ""
 
 
 class VenueChange(msgspec.Struct, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""The choice at checkout: a ticket type per seat, add-ons, a discount code. One plain form that changes the price."""
+"""The choice at checkout: a ticket type per seat, add-ons, a code. One plain form that changes the price."""
 
 from typing import Any, Final
 
@@ -6,10 +6,12 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.booking_choices import BookingChoice, DiscountRefused, NoneLeft
+from frontrow.boxoffice.model.booking_choices import BookingChoice, DiscountRefused, NoneLeft, choice_of, offered_types
 from frontrow.boxoffice.model.bookings import Booking, HoldEnded
 from frontrow.boxoffice.model.email_addresses import is_email
+from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.people import TooManyTries
+from frontrow.boxoffice.model.prices import decode_lines
 from frontrow.boxoffice.model.sale_options import fold_code
 from frontrow.core.errors import InvalidInput, Refused, Unauthorised
 from frontrow.web.api import FromCaller, FromPlatform
@@ -17,20 +19,12 @@ from frontrow.web.api.access import Access, client_ip, need_visit, own_booking
 from frontrow.web.api.fans.booking_choices import choose_for
 from frontrow.web.site.cookies import Ready
 from frontrow.web.site.fans.checkout import keep_contact_of, outcome_page, page_again
-from frontrow.web.site.fans.choice_form import say_none_left
+from frontrow.web.site.fans.choice_form import CODE_ANSWERS, say_none_left
 from frontrow.web.site.languages import N_, Words
 from frontrow.web.site.render import words_for
 from frontrow.web.site.routes import Form, FromForm, action, go_to
 
 Asked = Request[Any, Any, Any]
-CODE_ANSWERS: Final = {
-    "unknown": N_("This is not a code for this event."),
-    "not_yet": N_("This code is not valid yet."),
-    "expired": N_("This code has expired."),
-    "used_up": N_("This code has been used up."),
-    "used_by_you": N_("You have already used this code."),
-    "not_for_these_seats": N_("This code is not valid for these seats."),
-}
 TOO_MANY: Final = N_("Too many tries. Please wait a few minutes.")
 AT_LEAST: Final = N_("{name}: at least {n} per booking.")
 AT_MOST: Final = N_("{name}: at most {n} per booking.")
@@ -49,7 +43,7 @@ async def choose(
     words = words_for(request)
     error = code_error = ""
     try:
-        choice = _read(form, booking)
+        choice = _read(form, booking, platform.box_office.sales.get(booking.event_id).event)
         visit = need_visit(platform, caller, booking)
         await choose_for(platform, booking, visit, choice, client_ip(platform, request))
         return go_to(f"/checkout/{booking.id}#choice")
@@ -67,8 +61,12 @@ async def choose(
     return await page_again(request, platform, caller, await own_booking(platform, caller, booking_id), filled, told)
 
 
-def _read(form: Form, booking: Booking) -> BookingChoice:
+def _read(form: Form, booking: Booking, event: Event) -> BookingChoice:
+    code = fold_code(form.one("code", 60))
     types = {seat: key for seat in booking.seats if (key := form.one(f"type{seat}", 40))}
+    if code != choice_of(event, decode_lines(booking.price_lines)).code:  # what the old code unlocked goes with it
+        keys = {one.key for one in offered_types(event, code)}
+        types = {seat: key for seat, key in types.items() if key in keys}
     add_ons = {}
     for name, typed in form.first().items():
         if name.startswith("add-") and typed.strip():
@@ -77,7 +75,7 @@ def _read(form: Form, booking: Booking) -> BookingChoice:
                 raise InvalidInput("an add-on needs a number", param="add_ons")
             if int(text):
                 add_ons[name.removeprefix("add-")[:40]] = int(text)
-    return BookingChoice(types, add_ons, fold_code(form.one("code", 60)))
+    return BookingChoice(types, add_ons, code)
 
 
 def _say(words: Words, refused: Refused | InvalidInput) -> str:

@@ -13,7 +13,7 @@ from litestar.params import FromPath
 from frontrow.boxoffice.checkout.checkout import CheckoutResult, CheckoutState
 from frontrow.boxoffice.checkout.purchases import MAX_HOLD_FACTOR
 from frontrow.boxoffice.model.booking_choices import NoneLeft
-from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded
+from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded, MoveRefused, StaleFence
 from frontrow.boxoffice.model.email_addresses import is_email
 from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.messages import Contact
@@ -83,6 +83,8 @@ async def _checkout(request: Asked, platform: Platform, caller: Caller, booking:
                 outcome = await platform.box_office.purchases.begin(booking, need_visit(platform, caller, booking))
             except Unauthorised:
                 return await outcome_page(request, platform, booking, "visit_over", 401)
+            except (HoldEnded, MoveRefused):  # ended since it was read
+                return await _ended(request, platform, await own_booking(platform, caller, booking.id), headers)
             return await _led_on(request, platform, outcome, headers)
         return await form_page(request, platform, caller, booking, headers=headers)
     return await _ended(request, platform, booking, headers)
@@ -146,6 +148,8 @@ async def outcome_page(
 ) -> Response[bytes]:
     """The page for an outcome of a checkout."""
     context = await booking_context(platform, booking)
+    if kind in ("released", "expired") and context["one"].state == "cancelled":
+        kind = "event_cancelled"
     stripe = kind == "bank" and _uses_stripe(platform)
     return render(
         request,
@@ -307,6 +311,8 @@ async def pay(
         outcome = await platform.box_office.purchases.pay(booking, visit, chosen)
     except HoldEnded:
         return await outcome_page(request, platform, booking, "expired", 410)
+    except (MoveRefused, StaleFence):  # ended or changed since it was read: its page shows the current state
+        return go_to(f"/checkout/{booking.id}")
     except NoneLeft as refused:  # a shared limit was reached meanwhile: the seats are still held
         told = (say_none_left(words_for(request), refused), "", "")
         return await page_again(request, platform, caller, booking, filled, told)

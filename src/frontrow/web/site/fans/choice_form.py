@@ -8,17 +8,26 @@ from frontrow.boxoffice.model.booking_choices import (
     NoneLeft,
     PricedType,
     choice_of,
+    offered_types,
     offers_choices,
     priced_types,
 )
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.prices import decode_lines
+from frontrow.boxoffice.model.prices import LineKind, decode_lines
 from frontrow.boxoffice.model.sale_options import AddOn
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.web.site.event_display import seat_parts
 from frontrow.web.site.languages import N_, Words
 
+CODE_ANSWERS: Final = {
+    "unknown": N_("This is not a code for this event."),
+    "not_yet": N_("This code is not valid yet."),
+    "expired": N_("This code has expired."),
+    "used_up": N_("This code has been used up."),
+    "used_by_you": N_("You have already used this code."),
+    "not_for_these_seats": N_("This code is not valid for these seats."),
+}
 ONLY_LEFT: Final = N_("{name}: only {n} left.")
 NONE_LEFT: Final = N_("{name}: none left.")
 
@@ -46,19 +55,24 @@ class ChoiceForm:
     error: str = ""
     code_error: str = ""
     code_works: bool = False
+    cheaper: bool = False  # by the code
+    unlocked: str = ""  # the names of the ticket types that the code unlocked
+    unlocks: bool = False  # whether any code of the event unlocks something
 
 
 def choice_form(event: Event, plan: Plan, booking: Booking) -> ChoiceForm | None:
     """The form for this booking; None if there is nothing to choose."""
     if not offers_choices(event):
         return None
-    chosen = choice_of(event, decode_lines(booking.price_lines))
+    lines = decode_lines(booking.price_lines)
+    chosen = choice_of(event, lines)
     first = event.ticket_types[0].key if event.ticket_types else ""
     seats = [
         SeatChoice(seat, seat_parts(plan.seat_id(seat)), plan.seats[seat].tier, chosen.types.get(seat, first))
         for seat in booking.seats
     ]
-    types = priced_types(event)
+    types = priced_types(event, offered_types(event, chosen.code))
+    unlocked = [one.type.name for one in types if one.type.hidden]
     return ChoiceForm(
         seats if types else [],
         types,
@@ -67,6 +81,9 @@ def choice_form(event: Event, plan: Plan, booking: Booking) -> ChoiceForm | None
         bool(event.discounts),
         chosen.code,
         code_works=bool(chosen.code),
+        cheaper=any(line.kind is LineKind.DISCOUNT for line in lines),
+        unlocked=", ".join(unlocked),
+        unlocks=any(one.unlocks for one in event.discounts),
     )
 
 

@@ -1,5 +1,6 @@
 """The box office: sell seats picked on the map for cash or on a card reader, give free tickets, see today's totals."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -7,17 +8,19 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.desk_sales import MAX_DESK_SEATS, PaidBy
+from frontrow.boxoffice.model.booking_choices import DiscountRefused, NoneLeft, PricedType, priced_types
+from frontrow.boxoffice.model.desk_sales import MAX_DESK_SEATS, DeskWish, PaidBy
 from frontrow.boxoffice.model.email_addresses import MAX_EMAIL_CHARS
+from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.person_names import MAX_NAME_CHARS
-from frontrow.boxoffice.model.prices import quote
-from frontrow.core.errors import FrontrowError, NotFound, Unavailable
+from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, own_event, own_event_booking
 from frontrow.web.api.organiser.common import editor_of
 from frontrow.web.api.organiser.desk_sales import desk_totals
 from frontrow.web.platform.platform import Platform
-from frontrow.web.site.languages import N_
+from frontrow.web.site.fans.choice_form import CODE_ANSWERS, say_none_left
+from frontrow.web.site.languages import N_, Words
 from frontrow.web.site.organiser.change_log import names_of_team
 from frontrow.web.site.render import PRIVATE, render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
@@ -39,7 +42,9 @@ PARAMS: Final = {
     "seats": N_("Choose at least one seat."),
     "name": N_("Free tickets need the guest's name and email address."),
     "email": N_("Enter the email address, for example ada@example.org."),
+    "code": N_("Free tickets need no code."),
 }
+TYPE, ADD_ON = "type-", "add-"  # how the names of these fields begin: a seat's ticket type, an add-on's number
 
 
 @page("/organiser/events/{event_id:str}/sell", "desk", SELLS)
@@ -59,7 +64,9 @@ async def _desk_page(
     event = await own_event(platform, caller, event_id)
     day, totals = await desk_totals(platform, event, None)
     names = await names_of_team(platform, caller) if totals and "team:read" in caller.permissions else {}
-    shown = {"seats": "", "paid_by": PaidBy.CASH.value, "name": "", "email": "", "booking": ""} | (form or {})
+    shown = {"seats": "", "paid_by": PaidBy.CASH.value, "name": "", "email": "", "code": "", "booking": ""} | (
+        form or {}
+    )
     return render(
         request,
         "organiser/desk.html",
@@ -67,6 +74,8 @@ async def _desk_page(
         status=409 if refusal else 200,
         of_event=event,
         v=shown | {"booking": platform.organiser.desk.new_booking_id()},
+        types=_types(event),
+        chosen={name.removeprefix(TYPE): key for name, key in shown.items() if name.startswith(TYPE)},
         ways=WAYS,
         most=MAX_DESK_SEATS,
         refusal=refusal,
@@ -77,12 +86,20 @@ async def _desk_page(
 
 @page("/organiser/events/{event_id:str}/sell/price.json", "desk_price", SELLS)
 async def price(request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
-    """What these seats cost with every fee, in words."""
+    """What these seats cost with every fee and all that is chosen, in words; or why they cannot be sold like this."""
     event = await own_event(platform, caller, event_id)
-    plan = await platform.organiser.organise.venues.plan(event.plan_hash)
-    seats = request.query_params.get("seats", "")[:4_000].split()[:MAX_DESK_SEATS]
-    total = quote(plan, event, sorted(set(plan.indexes(seats)))).total_minor if seats else 0
-    body = msgspec.json.encode({"total": words_for(request).money(total, event.currency)})
+    words, typed = words_for(request), dict(request.query_params)
+    seats, total, problem = typed.get("seats", "")[:4_000].split()[:MAX_DESK_SEATS], 0, ""
+    try:
+        if seats:
+            paid_by = _paid_by(typed.get("paid_by", ""))
+            _, chosen = await platform.organiser.desk.price(event, seats, _wish(typed), paid_by)
+            total = chosen.quote.total_minor
+    except Unavailable:
+        raise
+    except FrontrowError as error:
+        problem = _say(words, error)
+    body = msgspec.json.encode({"total": "" if problem else words.money(total, event.currency), "problem": problem})
     return Response(body, headers={"cache-control": PRIVATE}, media_type="application/json")
 
 
@@ -93,25 +110,57 @@ async def sell(
     """Sell the seats, then show the booking."""
     event = await own_event(platform, caller, event_id)
     seats = form.one("seats", 4_000).replace(",", " ").split()[: MAX_DESK_SEATS + 1]
-    wanted = form.one("paid_by", 20)
     try:
         sold = await platform.organiser.desk.sell(
             editor_of(caller),
             event,
             seats,
-            PaidBy(wanted) if wanted in list(PaidBy) else PaidBy.CASH,
+            _paid_by(form.one("paid_by", 20)),
             name=form.one("name", MAX_NAME_CHARS),
             email=form.one("email", MAX_EMAIL_CHARS),
             booking_id=form.one("booking", 60),
+            wish=_wish(form.first()),
         )
     except Unavailable:
         raise
     except FrontrowError as error:
         if isinstance(error, NotFound) and error.code not in REFUSALS:
             raise
-        refusal = REFUSALS.get(error.code) or PARAMS.get(error.param or "", REFUSED)
+        refusal = _say(words_for(request), error)
         return await _desk_page(request, platform, caller, event_id, refusal, form.first())
     return go_to(f"/organiser/events/{event.id}/bookings/{sold.id}?done=sold")
+
+
+def _types(event: Event) -> list[PricedType]:
+    """All ticket types, hidden ones too: staff need no code."""
+    return priced_types(event, event.ticket_types) if event.tiers else []
+
+
+def _paid_by(typed: str) -> PaidBy:
+    return PaidBy(typed) if typed in list(PaidBy) else PaidBy.CASH
+
+
+def _wish(typed: Mapping[str, str]) -> DeskWish:
+    """What was chosen in the form."""
+    types = {name.removeprefix(TYPE): key[:40] for name, key in typed.items() if name.startswith(TYPE) and key}
+    add_ons = {}
+    for name, text in typed.items():
+        count = text.strip()
+        if name.startswith(ADD_ON) and count:
+            if not (count.isascii() and count.isdigit() and len(count) < 4):
+                raise InvalidInput("an add-on needs a number", param="add_ons")
+            if int(count):
+                add_ons[name.removeprefix(ADD_ON)[:40]] = int(count)
+    return DeskWish(types, add_ons, typed.get("code", "")[:60])
+
+
+def _say(words: Words, error: FrontrowError) -> str:
+    """Why nothing can be sold like this."""
+    if isinstance(error, NoneLeft):
+        return say_none_left(words, error)
+    if isinstance(error, DiscountRefused):
+        return words(CODE_ANSWERS[error.reason])
+    return words(REFUSALS.get(error.code) or PARAMS.get(error.param or "", REFUSED))
 
 
 @page("/organiser/events/{event_id:str}/bookings/{booking_id:str}/tickets.pdf", "own_tickets_pdf", SELLS)

@@ -128,9 +128,13 @@ async def _changed(
 ) -> Response[bytes]:
     await platform.organiser.organise.change(editor_of(caller), one.event.id, edit, tag or None)
     await platform.box_office.openings.refresh()
-    names = list(STEPS)
-    path = f"/organiser/events/{one.event.id}"
-    return go_to(f"{path}/{names[names.index(step) + 1]}?done=saved" if on else f"{path}?done=saved")
+    return go_to(page_after(one, step, on=on))
+
+
+def page_after(one: OrganiserEvent, step: str, *, on: bool) -> str:
+    """Where a saved step leads: `on` to the next, otherwise to the event."""
+    names, path = list(STEPS), f"/organiser/events/{one.event.id}"
+    return f"{path}/{names[names.index(step) + 1]}?done=saved" if on else f"{path}?done=saved"
 
 
 async def _step(
@@ -174,5 +178,5 @@ def _can_write(caller: Caller, one: OrganiserEvent) -> bool:
     return "events:write" in caller.permissions and not one.is_final
 
 
-FORMS: Final = tuple(name for name in STEPS if name != "preview")
+FORMS: Final = tuple(name for name in STEPS if name not in ("options", "preview"))  # those two have files of their own
 ROUTES: list[HTTPRouteHandler] = [*(_make_page(step) for step in FORMS), *(_make_action(step) for step in FORMS)]

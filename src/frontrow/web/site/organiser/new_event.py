@@ -8,6 +8,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from frontrow.boxoffice.model.event_changes import OwnVenue
 from frontrow.boxoffice.organising.events import MAX_DESCRIPTION_CHARS, EventEdit
+from frontrow.boxoffice.organising.time_zones import zones
 from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, InvalidInput, Refused
@@ -17,7 +18,6 @@ from frontrow.web.api.organiser.common import editor_of
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.form_fields import BAD_TIME, Errors, Reading, read_local
-from frontrow.web.site.organiser.time_zones import zone_of, zones
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import Form, FromForm, action, go_to, page
 
@@ -34,6 +34,7 @@ STEPS: Final = {
     "details": N_("Details"),
     "venue": N_("Venue"),
     "prices": N_("Prices and fees"),
+    "options": N_("Ticket types"),
     "sale": N_("Sale"),
     "room": N_("Waiting room"),
     "seats": N_("Withheld seats"),
@@ -132,7 +133,7 @@ async def _venue(platform: Platform, caller: Caller, reading: Reading) -> OwnVen
             name=name,
             city=form.one("city", 200),
             country=form.one("country", 2).upper(),
-            time_zone=zone_of(form),
+            time_zone=form.one("time_zone", 64),
             plan=PlanSource(shape, seats),
         ),
     )

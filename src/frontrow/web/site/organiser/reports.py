@@ -31,7 +31,13 @@ PATH: Final = "/organiser/events/{event_id:str}/reports"
 CHART_WIDTH, CHART_HEIGHT = 1000, 160
 MAX_BAR: Final = 60
 SHOWN_DAYS: Final = 92  # in the chart and the table; files have all of them
-CHANNEL_NAMES: Final = {"online": N_("General sale"), "presale": N_("Presale"), "waitlist": N_("Waitlist")}
+CHANNEL_NAMES: Final = {
+    "online": N_("General sale"),
+    "presale": N_("Presale"),
+    "waitlist": N_("Waitlist"),
+    "box_office": N_("Box office"),
+    "guests": N_("Free (guest list)"),
+}
 FREQUENCIES: Final = {"": N_("Never"), "daily": N_("Every morning"), "weekly": N_("Every Monday morning")}
 DONE: Final = {"mail": N_("Saved.")}
 XLSX: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"

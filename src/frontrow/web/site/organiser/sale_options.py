@@ -1,7 +1,8 @@
-"""Ticket types, add-ons, discount codes and shared limits of an event: one page of plain lines, with spare ones."""
+"""Ticket types, add-ons, codes and shared limits of an event: one page of plain lines, with spare ones."""
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Any, Final
 
 from litestar import Request, Response
@@ -32,7 +33,16 @@ from frontrow.web.api.access import Caller
 from frontrow.web.api.organiser.common import editor_of
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
-from frontrow.web.site.organiser.event_steps import MEANWHILE, ONE, READS, WRITES, OrganiserEvent, done_of, load_event
+from frontrow.web.site.organiser.event_steps import (
+    MEANWHILE,
+    ONE,
+    READS,
+    WRITES,
+    OrganiserEvent,
+    done_of,
+    load_event,
+    page_after,
+)
 from frontrow.web.site.organiser.form_fields import (
     NEEDED,
     Errors,
@@ -42,6 +52,7 @@ from frontrow.web.site.organiser.form_fields import (
     money_text,
     percent_text,
 )
+from frontrow.web.site.organiser.new_event import STEPS
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
 
@@ -52,6 +63,7 @@ MOST_OF_A_TYPE: Final = 100
 MAX_FORM_BYTES: Final = 200_000
 BAD_CODE: Final = N_("A code has 2 to 40 letters, digits and dashes.")
 ONE_OF_BOTH: Final = N_("Give a percentage or an amount, not both.")
+NO_EFFECT: Final = N_("Give a percentage, an amount or a hidden ticket type to unlock.")
 Values = dict[str, str]
 
 
@@ -71,17 +83,18 @@ async def change(
     """Change them, or say what is wrong."""
     one = await load_event(platform, caller, event_id)
     reading = Reading(form, one.zone, one.event.currency)
+    types = _read_types(reading, one.plan)
     edit = EventEdit(
-        ticket_types=_read_types(reading, one.plan),
+        ticket_types=types,
         add_ons=_read_add_ons(reading),
-        discounts=_read_discounts(reading, one.plan),
+        discounts=_read_discounts(reading, one.plan, hidden_types(types)),
         limits=_read_limits(reading, countables(one.event, one.plan)),
     )
     if not reading.errors:
         try:
             await platform.organiser.organise.change(editor_of(caller), event_id, edit, form.one("tag", 60) or None)
             await platform.box_office.openings.refresh()
-            return go_to(f"/organiser/events/{event_id}/options?done=saved")
+            return go_to(page_after(one, "options", on=bool(form.one("on"))))
         except (Unavailable, NotFound):
             raise
         except ChangedMeanwhile:
@@ -110,6 +123,7 @@ async def _page(
         status=422 if errors else 200,
         one=one,
         of_event=event,
+        steps=STEPS,
         v=Typed(values),
         errors=errors or Errors(),
         rows={
@@ -120,6 +134,7 @@ async def _page(
         },
         tiers=[(number, key, _tier_name(event, key)) for number, key in enumerate(one.plan.tiers)],
         countables=countables(event, one.plan),
+        hidden=hidden_types(event.ticket_types),
         used_codes={each.code: used.get(discount_counter(event.id, each.code), 0) for each in event.discounts},
         used_add_ons={each.key: used.get(add_on_counter(event.id, each.key), 0) for each in event.add_ons},
         used_limits={
@@ -150,6 +165,11 @@ def countables(event: Event, plan: Plan) -> list[tuple[str, str]]:
     return found + [(f"tier:{key}", _tier_name(event, key)) for key in plan.tiers]
 
 
+def hidden_types(types: Sequence[TicketType]) -> list[tuple[str, str]]:
+    """What a code can unlock: (its key, its name)."""
+    return [(one.key, one.name) for one in types if one.hidden]
+
+
 def values_of(event: Event, plan: Plan, zone: str) -> Values:
     """The fields of the form."""
     found: Values = {}
@@ -160,7 +180,7 @@ def values_of(event: Event, plan: Plan, zone: str) -> Values:
     for n, kind in enumerate(event.ticket_types):
         found |= {f"tkey{n}": kind.key, f"tname{n}": kind.name, f"tnote{n}": kind.note}
         found |= {f"tpercent{n}": percent_text(kind.basis_points), f"tmin{n}": str(kind.min_per_booking or "")}
-        found[f"tmax{n}"] = str(kind.max_per_booking or "")
+        found |= {f"tmax{n}": str(kind.max_per_booking or ""), f"thidden{n}": "1" if kind.hidden else ""}
         prices = dict(kind.prices)
         found |= {f"tprice{n}-{t}": cash(prices[key]) for t, key in enumerate(plan.tiers) if key in prices}
     for n, extra in enumerate(event.add_ons):
@@ -173,6 +193,7 @@ def values_of(event: Event, plan: Plan, zone: str) -> Values:
         found |= {f"dperson{n}": str(code.most_per_person or "")}
         found |= {f"dfrom{n}": local_text(code.starts_at_us, zone), f"duntil{n}": local_text(code.ends_at_us, zone)}
         found |= {f"dtier{n}-{t}": "1" for t, key in enumerate(plan.tiers) if key in code.tiers}
+        found |= {f"dunlock{n}-{key}": "1" for key in code.unlocks}
     names = [key for key, _ in countables(event, plan)]
     for n, limit in enumerate(event.limits):
         found |= {f"lkey{n}": limit.key, f"lname{n}": limit.name, f"lmost{n}": str(limit.most)}
@@ -218,6 +239,7 @@ def _read_types(reading: Reading, plan: Plan) -> tuple[TicketType, ...]:
                 _number(reading, f"tmin{n}", 0, MOST_OF_A_TYPE, 0) if found else 0,
                 _number(reading, f"tmax{n}", 0, MOST_OF_A_TYPE, 0),
                 reading.text(f"tnote{n}", 200, needed=False),
+                bool(found and reading.form.one(f"thidden{n}")),
             )
         )
     return tuple(found)
@@ -242,7 +264,7 @@ def _read_add_ons(reading: Reading) -> tuple[AddOn, ...]:
     return tuple(found)
 
 
-def _read_discounts(reading: Reading, plan: Plan) -> tuple[Discount, ...]:
+def _read_discounts(reading: Reading, plan: Plan, hidden: list[tuple[str, str]]) -> tuple[Discount, ...]:
     found: list[Discount] = []
     for n in range(MAX_DISCOUNTS):
         code = fold_code(reading.text(f"dcode{n}", 60, needed=False))
@@ -251,8 +273,11 @@ def _read_discounts(reading: Reading, plan: Plan) -> tuple[Discount, ...]:
         points, minor = reading.percent(f"dpercent{n}"), reading.money(f"damount{n}")
         if not re.fullmatch(r"[A-Z0-9][A-Z0-9-]{1,39}", code):
             reading.errors[f"dcode{n}"] = BAD_CODE
-        if bool(points) == bool(minor):
+        unlocks = tuple(key for key, _ in hidden if reading.form.one(f"dunlock{n}-{key}"))
+        if points and minor:
             reading.errors.setdefault(f"dpercent{n}", ONE_OF_BOTH)
+        if not (points or minor or unlocks):
+            reading.errors.setdefault(f"dpercent{n}", NO_EFFECT)
         found.append(
             Discount(
                 code,
@@ -264,6 +289,7 @@ def _read_discounts(reading: Reading, plan: Plan) -> tuple[Discount, ...]:
                 _number(reading, f"dperson{n}", 0, MAX_COUNT, 0),
                 reading.when(f"dfrom{n}", needed=False),
                 reading.when(f"duntil{n}", needed=False),
+                unlocks,
             )
         )
     return tuple(found)

@@ -16,6 +16,7 @@ from litestar.params import FromPath
 
 from frontrow.boxoffice.model.event_changes import ChangedMeanwhile, OwnVenue
 from frontrow.boxoffice.model.venues import Plan, SeatFlag, Section
+from frontrow.boxoffice.organising.time_zones import zones
 from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
 from frontrow.boxoffice.plans import plan_editing as editing
 from frontrow.boxoffice.plans.plan_document import to_document
@@ -28,7 +29,6 @@ from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.form_fields import Errors, Reading, Typed
 from frontrow.web.site.organiser.new_event import SHAPES
-from frontrow.web.site.organiser.time_zones import zone_of, zones
 from frontrow.web.site.organiser.venues import DONE, MOST_BYTES, READS, WRITES, map_of, refused, source_of
 from frontrow.web.site.render import PRIVATE, render
 from frontrow.web.site.routes import Form, FromForm, action, go_to, page
@@ -112,7 +112,7 @@ async def change_place(
         name=reading.text("name"),
         city=form.one("city", 200),
         country=form.one("country", 2).upper(),
-        time_zone=zone_of(form),
+        time_zone=form.one("time_zone", 64),
     )
     return await _changed(request, platform, caller, venue_id, form, reading, edit)
 

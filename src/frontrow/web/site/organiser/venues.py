@@ -8,6 +8,7 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
 from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.organising.time_zones import zones
 from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
 from frontrow.boxoffice.plans.plan_document import FORMAT, to_document
 from frontrow.core.errors import InvalidInput, Refused
@@ -18,7 +19,6 @@ from frontrow.web.api.organiser.venues import MAX_PLAN_BYTES
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.form_fields import NEEDED, Errors, Reading, Typed
 from frontrow.web.site.organiser.new_event import SHAPES
-from frontrow.web.site.organiser.time_zones import zone_of, zones
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
 
@@ -104,7 +104,7 @@ async def make(request: Asked, platform: FromPlatform, caller: FromCaller, form:
             name=name,
             city=form.one("city", 200),
             country=form.one("country", 2).upper(),
-            time_zone=zone_of(form),
+            time_zone=form.one("time_zone", 64),
             plan=source,
         )
         created = await desk.create(editor_of(caller), edit)

@@ -40,7 +40,7 @@ from frontrow.boxoffice.model.person_names import LAST
 from frontrow.boxoffice.model.receipts import Seller
 from frontrow.boxoffice.model.reseating import Reseat
 from frontrow.boxoffice.model.show_dates import MAX_DATES
-from frontrow.boxoffice.model.taxes import SELLERS_TAX
+from frontrow.boxoffice.model.taxes import SELLERS_TAX, TaxRates
 from frontrow.boxoffice.model.tickets import Scan, TicketRevoked, Way
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.model.waitlist import WaitlistEntry
@@ -108,6 +108,14 @@ class OrganiserBook:
         if not rows:  # it never changed
             return event.tax_basis_points
         return None if rows[-1][1] == SELLERS_TAX else int(rows[-1][1])
+
+    async def tax_rates(self, event: Event) -> TaxRates:
+        """All rates that the event's sales ever had."""
+        own = [(int(row[2]), int(row[1])) for row in await self._reads["tax_rates_of"].read(event.id)]
+        if not own:  # it never changed
+            own = [(0, SELLERS_TAX if event.tax_basis_points is None else event.tax_basis_points)]
+        sellers = await self._reads["sellers_of"].read(event.organiser_id)
+        return TaxRates(own, [(int(row[5]), int(row[4])) for row in sellers])
 
     async def note(self, change: Change) -> None:
         """Write only the note. The change itself was made elsewhere, for example in the waiting room."""

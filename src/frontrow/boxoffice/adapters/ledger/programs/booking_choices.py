@@ -52,7 +52,7 @@ def reprice(ask: Reprice, facts: list[Fact]) -> Program[Booking | BaseException]
         return refused or BookingNotFound(ask.booking_id)
     own = {row[0]: int(row[1]) for row in (yield Query("uses_of_booking", [(ask.booking_id,)]))}
     if not own.keys() <= taken.keys():  # another request changed the choice in between
-        return Overloaded(f"booking {ask.booking_id} is being changed by another request; try again", retry_after_s=0.1)
+        return _changed_meanwhile(ask.booking_id)
     for name, quantity in own.items():
         taken[name] -= quantity
     for use in ask.uses:
@@ -86,7 +86,13 @@ def _why_not(ask: Reprice, booking: Booking | None) -> BaseException | None:
         return HoldEnded(booking.id, booking.hold_expires_at_us)
     if booking.state is not BookingState.HELD or booking.seats != ask.seats:
         return MoveRefused(booking.id, booking.state, Move.HOLD)
+    if not ask.seat_totals and booking.amount_minor != ask.amount_minor:  # the price is not the one that was read
+        return _changed_meanwhile(booking.id)
     return None
+
+
+def _changed_meanwhile(booking_id: str) -> Overloaded:
+    return Overloaded(f"booking {booking_id} is being changed by another request; try again", retry_after_s=0.1)
 
 
 def _count(

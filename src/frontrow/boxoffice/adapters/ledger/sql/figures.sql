@@ -74,9 +74,13 @@ WHERE b.event_id = :event_id AND f.refund_state NOT IN ('failed', 'moot')
 GROUP BY quarter ORDER BY quarter DESC LIMIT :limit
 
 -- name: sold_by_channel() :event_id text :sale_starts_at_us int
--- How bookings were sold: from an offer of the waitlist, before the general sale, or in it.
+-- How bookings were sold: by staff (for money, or given to guests), from an offer of the waitlist, before the general
+-- sale, or in it.
 SELECT sold.channel, count(*), sum(sold.seat_count), sum(sold.amount_minor) FROM (
   SELECT b.seat_count, b.amount_minor, CASE
+    WHEN substr(b.fan, 1, 5) = 'desk:' THEN CASE
+      WHEN EXISTS (SELECT 1 FROM payments AS p WHERE p.booking_id = b.id AND p.provider = 'external') THEN 'box_office'
+      ELSE 'guests' END
     WHEN EXISTS (SELECT 1 FROM offers AS o WHERE o.event_id = b.event_id AND o.booking_id = b.id) THEN 'waitlist'
     WHEN b.created_at_us < :sale_starts_at_us THEN 'presale'
     ELSE 'online' END AS channel

@@ -1,9 +1,9 @@
 // @ts-check
-/** The box office: seats picked on the map go into the field, and the server says what they cost with every fee. */
+/** The box office: seats picked on the map go into the field, each gets its ticket type, and the server says what they
+ * cost with every fee. */
 import { $, ask, say } from "../dom.js";
 import { describe } from "../seatmap/element.js";
 import { BLOCKED, FREE } from "../seatmap/model.js";
-import { money } from "../words.js";
 import "./once.js";
 import { mapOfPage, showSeating } from "./plan.js";
 
@@ -17,16 +17,46 @@ if (seating) {
   const index = new Map();
   for (let i = 0; i < model.n; i++) index.set(model.seat(i).id, i);
   let asked = 0;
+  const form = /** @type {HTMLFormElement} */ ($("#sale")),
+    types = document.querySelector("#types");
+  /** @type {Map<string, HTMLElement>} */
+  const rows = new Map();
+  /** One choice of a ticket type per picked seat; what was chosen stays while the seat is picked. */
+  const showTypes = () => {
+    if (!(types instanceof HTMLElement)) return;
+    const chosen = JSON.parse(types.dataset.chosen || "{}"),
+      ids = [...model.mine].map((i) => model.seat(i).id);
+    for (const [id, row] of rows)
+      if (!ids.includes(id)) {
+        row.remove();
+        rows.delete(id);
+      }
+    for (const id of ids)
+      if (!rows.has(id)) {
+        const pattern = /** @type {HTMLTemplateElement} */ ($("template", types)),
+          copy = /** @type {DocumentFragment} */ (pattern.content.cloneNode(true)),
+          select = /** @type {HTMLSelectElement} */ ($("select", copy));
+        $("span", copy).textContent = id;
+        select.name = `type-${id}`;
+        if (chosen[id]) select.value = chosen[id];
+        rows.set(id, $("label", copy));
+        types.append(copy);
+      }
+    types.hidden = !ids.length;
+  };
   const total = async () => {
-    const seats = [...model.mine].map((i) => model.seat(i)),
+    const seats = [...model.mine].map((i) => model.seat(i).id),
       mine = ++asked;
-    if (/** @type {HTMLInputElement} */ ($("#sale [name=paid_by]:checked")).value === "free" || !seats.length) {
-      $("#total").textContent = seats.length ? money(0, seats[0].tier.cur) : "–";
+    showTypes();
+    if (!seats.length) {
+      $("#total").textContent = "–";
       return;
     }
-    const ids = seats.map((seat) => seat.id).join(" ");
-    const { ok, body } = await ask(`${location.pathname}/price.json?seats=${encodeURIComponent(ids)}`);
-    if (mine === asked) $("#total").textContent = ok ? body.total : "–"; // an answer that was overtaken is not shown
+    const wish = new URLSearchParams({ seats: seats.join(" ") });
+    for (const [name, value] of new FormData(form))
+      if (/^(type-|add-|code$|paid_by$)/.test(name) && typeof value === "string") wish.set(name, value);
+    const { ok, body } = await ask(`${location.pathname}/price.json?${wish}`);
+    if (mine === asked) $("#total").textContent = ok ? body.problem || body.total : "–"; // an overtaken answer is not shown
   };
   const read = () => {
     const was = [...model.mine];
@@ -63,6 +93,6 @@ if (seating) {
       }
   });
   field.addEventListener("input", read);
-  $("#sale").addEventListener("change", total);
+  form.addEventListener("change", total);
   read();
 }

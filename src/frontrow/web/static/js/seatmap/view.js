@@ -268,15 +268,18 @@ export class SeatView {
       g.fillStyle = d.t === "ellipse" ? theme.floor : theme.ink;
       g.beginPath();
       if (d.t === "ellipse") g.ellipse(d.x + d.w / 2, d.y + d.h / 2, d.w / 2, d.h / 2, 0, 0, 7);
-      else g.roundRect(d.x, d.y, d.w, d.h, Math.min(d.w, d.h) * 0.12);
+      else if (d.t !== "text") g.roundRect(d.x, d.y, d.w, d.h, Math.min(d.w, d.h) * 0.12);
       g.fill();
       if (!d.label) continue;
-      const tall = d.h > d.w,
-        size = Math.min(Math.min(d.w, d.h) * 0.42, (Math.max(d.w, d.h) * 1.2) / d.label.length);
+      const text = d.t === "text",
+        tall = !text && d.h > d.w,
+        size = text
+          ? d.h / 1.25 || 12
+          : Math.min(Math.min(d.w, d.h) * 0.42, (Math.max(d.w, d.h) * 1.2) / d.label.length);
       g.save();
       g.translate(d.x + d.w / 2, d.y + d.h / 2);
       if (tall) g.rotate(-Math.PI / 2);
-      g.fillStyle = d.t === "ellipse" ? theme.ink : theme.bg;
+      g.fillStyle = d.t === "ellipse" || text ? theme.ink : theme.bg;
       g.font = `700 ${size}px ${theme.font}`;
       g.textAlign = "center";
       g.textBaseline = "middle";

@@ -1,11 +1,11 @@
-"""The time zone of a venue: named in the form, else that of its city. It is never guessed beyond that."""
+"""The time zone of a venue: the one it names, else that of its city. It is never guessed beyond that."""
 
 import zoneinfo
 from collections import Counter
 from functools import cache
 
 from frontrow.boxoffice.model.person_names import folded_name
-from frontrow.web.site.routes import Form
+from frontrow.core.errors import InvalidInput
 
 
 @cache
@@ -22,6 +22,11 @@ def zones_by_city() -> dict[str, str]:
     return {city: name for city, name in named if times[city] == 1}
 
 
-def zone_of(form: Form) -> str:
-    """The zone that the form means. Empty when it names none and the city has none: the service refuses that."""
-    return form.one("time_zone", 64) or zones_by_city().get(folded_name(form.one("city", 200)), "")
+def checked_zone(name: str, city: str) -> str:
+    """The named zone; if none is named, the city's."""
+    zone = name or zones_by_city().get(folded_name(city), "")
+    if zone in zoneinfo.available_timezones():
+        return zone
+    if name:
+        raise InvalidInput(f"{name[:60]!r} is not an IANA time zone such as Europe/Vienna", param="time_zone")
+    raise InvalidInput("name the venue's time zone, such as Europe/Vienna: its city has none", param="time_zone")
