@@ -16,7 +16,7 @@ SELECT hash, check_at_us FROM pictures WHERE check_at_us > 0 AND check_at_us <= 
 ORDER BY check_at_us LIMIT :limit
 
 -- name: uses_of_picture() :hash text
--- Reads every event, because an event's document names its picture. It is asked once per picture, days after its upload.
+-- Reads every event, because an event's document names its picture. Asked once per picture, days after its upload.
 SELECT b.organiser_id FROM brands AS b WHERE b.logo = :hash
 UNION ALL SELECT e.id FROM events AS e WHERE e.document LIKE '%"' || :hash || '"%' LIMIT 1
 
