@@ -100,7 +100,7 @@ def test_b13_from_an_empty_organiser_to_an_event_on_sale_that_a_fan_sees(desk: P
     go_on(desk, "Publish now", "**?done=published")
     fan.goto(f"{site.url}/events/{event_id}")
     expect(fan.get_by_role("heading", name="Aurora in the Park")).to_be_visible()
-    expect(fan.get_by_role("link", name="Get tickets")).to_be_visible()
+    expect(fan.get_by_role("button", name="Get tickets")).to_be_visible()
     expect(fan.get_by_text("€62.01")).to_be_visible()
     expect(fan.get_by_text("Up to 4 tickets per person.")).to_be_visible()
     in_frame = desk.goto(f"{site.url}/organiser/events/{event_id}/preview/page")
@@ -380,8 +380,8 @@ def test_the_policy_holds_on_the_pages_with_maps_and_frames(profile: Any, site: 
         until(page, MAPS_DRAWN)
     page.goto(f"{site.url}/organiser/events/{EVENT_ID}/preview")
     expect(page.locator("fr-seatmap canvas").first).to_be_visible()
-    page.frame_locator("iframe.preview").get_by_role("link", name="Get tickets").click()
-    expect(page.frame_locator("iframe.preview").get_by_role("link", name="Get tickets")).to_be_visible()
+    page.frame_locator("iframe.preview").get_by_role("button", name="Get tickets").click()
+    expect(page.frame_locator("iframe.preview").get_by_role("button", name="Get tickets")).to_be_visible()
     choose_brand(page, site)
     assert not told
 
@@ -403,4 +403,4 @@ def choose_brand(page: Page, site: Site) -> None:
     expect(page.get_by_alt_text("Your logo")).to_have_js_property("naturalHeight", LOGO_HEIGHT)
     page.goto(f"{site.url}/events/{EVENT_ID}")
     expect(page.locator(".logo img")).to_have_js_property("naturalHeight", LOGO_HEIGHT)
-    expect(page.get_by_role("link", name="Get tickets")).to_have_css("background-color", "rgb(255, 212, 0)")
+    expect(page.get_by_role("button", name="Get tickets")).to_have_css("background-color", "rgb(255, 212, 0)")

@@ -8,7 +8,7 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from tests.browser.served import Site
-from tests.browser.steps import EVENT_ID, choose, enter, go_in_without_scripts, landed, pay, said, until
+from tests.browser.steps import EVENT_ID, choose, enter, get_tickets, go_in_without_scripts, landed, pay, said, until
 
 
 def test_b18_a_purchase_by_mouse_from_the_list_of_events_to_the_ticket(fan: Page, site: Site, tmp_path: Any) -> None:
@@ -17,9 +17,7 @@ def test_b18_a_purchase_by_mouse_from_the_list_of_events_to_the_ticket(fan: Page
     fan.get_by_role("button", name="Search").click()
     fan.get_by_role("heading", name="Aurora World Tour").first.click()
     expect(fan.get_by_role("heading", name="Prices")).to_be_visible()
-    fan.get_by_role("link", name="Get tickets").click()
-    fan.get_by_role("button", name="Join the queue").click()
-    fan.wait_for_url("**/seats")
+    get_tickets(fan)
     until(fan, "window.frontrow")
     seat = fan.evaluate(
         "() => { const { map, model } = window.frontrow; map.flyTo(1);"
@@ -59,10 +57,7 @@ def test_b2_a_purchase_by_keyboard_only(fan: Page, site: Site) -> None:
         raise AssertionError(f"{selector} cannot be reached by Tab")
 
     fan.goto(f"{site.url}/events/{EVENT_ID}")
-    tab_to("a[href$='/room/']")
-    fan.keyboard.press("Enter")
-    fan.wait_for_selector("#join")
-    tab_to("#join button")
+    tab_to("#enter button")
     fan.keyboard.press("Enter")
     fan.wait_for_url("**/seats")
     until(fan, "window.frontrow")
@@ -119,8 +114,7 @@ def test_a_purchase_on_a_small_screen_with_the_best_seats(profile: Any, site: Si
 def test_a_purchase_without_javascript_from_the_list(profile: Any, site: Site) -> None:
     page = profile(java_script_enabled=False).new_page()
     page.goto(f"{site.url}/events/{EVENT_ID}")
-    page.get_by_role("link", name="Get tickets").click()
-    go_in_without_scripts(page)
+    get_tickets(page)
     assert not page.locator("#mapbox").is_visible(), "the map needs scripts; the list is there instead"
     page.get_by_role("link", name=re.compile("^Section")).first.click()
     free = page.locator("input[name=seat]:not([disabled])")

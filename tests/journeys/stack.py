@@ -67,10 +67,6 @@ class Stack:
         """The address of an event that was put on sale here, as a friend sends it."""
         return f"{self.url}/events/{self._events[name].id}"
 
-    def room_url(self, name: str) -> str:
-        """Where the waiting room of that event is."""
-        return f"{self.url}/v1/events/{self._events[name].id}/room"
-
     def add_server(self) -> Site:
         """Another server on the same stores; clustered only."""
         assert self.form == "clustered", "an embedded shop has one server"

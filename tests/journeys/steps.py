@@ -8,7 +8,7 @@ from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.served import WAIT_S
-from tests.browser.steps import be_let_in, choose, hold_at_once, until
+from tests.browser.steps import be_let_in, choose, get_tickets, hold_at_once, until
 from tests.journeys.stack import Stack
 
 GOOD_CARD = "4242 4242 4242 4242"
@@ -24,16 +24,14 @@ def find_event(page: Page, stack: Stack, event_name: str) -> None:
 
 
 def enter_shop(page: Page, stack: Stack, event_name: str, *, from_home: bool = False) -> None:
-    """From the event's page (or the home page before it) through the waiting room to the seats."""
+    """From the event's page (or the home page before it) to the seats: nobody waits, so nobody sees the room."""
     if from_home:
         find_event(page, stack, event_name)
     else:
         page.goto(stack.event_url(event_name))
-    tickets = page.get_by_role("link", name="Get tickets")
+    tickets = page.get_by_role("button", name="Get tickets")
     reload_until(page, tickets)  # a seat that came back is on sale again within a second
-    tickets.click()
-    page.get_by_role("button", name="Join the queue").click()
-    page.wait_for_url("**/seats")
+    get_tickets(page)
 
 
 def come_to_seats(page: Page, stack: Stack, event_name: str) -> None:

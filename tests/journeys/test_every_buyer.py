@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.steps import go_in_without_scripts, until
+from tests.browser.steps import get_tickets, until
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
 from tests.journeys.steps import GOOD_CARD, enter_shop, fill_buyer, hold_seats, pay_by_card
@@ -46,9 +46,7 @@ def test_by_keyboard_only(stack: Stack, visitor: Visitor) -> None:
     page.goto(stack.url)
     press(page, f"a[href='/events/{event.id}']")
     page.wait_for_url(f"**/events/{event.id}")
-    press(page, "a[href$='/room/']")
-    page.wait_for_selector("#join")
-    press(page, "#join button")
+    press(page, "#enter button")
     page.wait_for_url("**/seats")
     until(page, "window.frontrow")
     press(page, "#list button")
@@ -68,8 +66,7 @@ def test_without_scripts(stack: Stack, visitor: Visitor) -> None:
     page = visitor(java_script_enabled=False)
     page.goto(stack.url)
     page.get_by_role("heading", name="Plain Song").click()
-    page.get_by_role("link", name="Get tickets").click()
-    go_in_without_scripts(page)
+    get_tickets(page)
     assert page.url == f"{stack.url}/events/{event.id}/seats"
     page.get_by_role("link", name=re.compile("^Section")).first.click()
     page.locator("input[name=seat]:not([disabled])").first.check()

@@ -21,6 +21,7 @@ ROWS = {
     "page_event": "public",
     "page_seats": "public",
     "page_feed": "public",  # the secret is in its address; whose it is and what they may see, the service asks
+    "page_enter": "public",  # as joining the room; the form is checked like every other
     "page_hold": "public",  # the pass is in its cookie; the form is checked like every other
     "page_waitlist": "public",
     "page_join_waitlist": "public",

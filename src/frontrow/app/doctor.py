@@ -187,10 +187,46 @@ async def ledger(settings: PlatformSettings) -> list[Finding]:
         await connection.close()
     found += [_version("postgresql", server_version), await asyncio.to_thread(schema, url)]
     found.append(clock("postgresql", there_us / 1e6, before_s, time.time()))
+    if settings.ledger.read_url:
+        found += await replicas(settings)
     if safe == "off":
         do = "A confirmed booking could be lost with the server: set it to on."
         found.append(Finding("ledger", FAIL, "synchronous_commit is off", do))
     return found
+
+
+async def replicas(settings: PlatformSettings) -> list[Finding]:
+    """Whether each replica answers, follows, and how far it is behind."""
+    found = []
+    for number, url in enumerate(postgres_url.split_replicas(settings.ledger.read_url), start=1):
+        try:
+            connection = await postgres_url.connect(url, command_timeout=DEADLINE_S / 4)
+            try:
+                async with connection.transaction():
+                    follows = await connection.fetchval("SELECT pg_is_in_recovery()")
+                    beat_us = await connection.fetchval("SELECT beat_us FROM ledger_heartbeat")
+            finally:
+                await connection.close()
+        except Exception as error:
+            why = type(error).__name__ if isinstance(error, TimeoutError) else str(error).splitlines()[0][:200]
+            do = "Is ledger.read_url right, and does it run? Until then the primary answers."
+            found.append(Finding("replica", FAIL, f"host {number} of ledger.read_url does not answer: {why}", do))
+        else:
+            found.append(replica(number, is_standby=follows, age_s=time.time() - beat_us / 1e6, settings=settings))
+    return found
+
+
+def replica(number: int, *, is_standby: bool, age_s: float, settings: PlatformSettings) -> Finding:
+    """One replica that answers. Its age counts only while a server runs and renews the heartbeat."""
+    name, most_s = f"host {number} of ledger.read_url", settings.ledger.read_max_lag_s
+    if not is_standby:
+        return Finding(
+            "replica", WARN, f"{name} is a primary", "It spares ledger.url nothing if it is the same server."
+        )
+    if age_s > most_s:
+        says = f"{name} shows what was {age_s:.0f} s ago, {most_s:g} s are allowed"
+        return Finding("replica", WARN, says, "Normal while no server runs. Else look at its replication.")
+    return Finding("replica", OK, f"{name} is at most {age_s:.1f} s behind")
 
 
 def pooler(is_there: bool, settings: PlatformSettings) -> list[Finding]:

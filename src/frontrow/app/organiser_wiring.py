@@ -84,8 +84,8 @@ def make_organiser_services(
     def room_of(event_id: str) -> RoomFigures | None:
         return room_figures(room, event_id)
 
-    figures = SalesFigures(ledger.figures, clock, organise.venues.plan, states_of, room_of, speeds)
-    reports = Reports(ledger.figures, figures, clock)
+    figures = SalesFigures(ledger.browsing.figures, clock, organise.venues.plan, states_of, room_of, speeds)
+    reports = Reports(ledger.browsing.figures, figures, clock)
     live = LiveFiguresStreams(figures, event_of, speeds=recent_speeds)
     return OrganiserServices(
         organise=organise,
@@ -107,7 +107,7 @@ def make_organiser_services(
         live=live,
         history=SalesHistory(clock, lambda: openings.events, states_of, room_of, lambda: live.speeds(), point_log),
         chain=ChainCheck(lambda: verify(ledger.store), clock),
-        exports=Exports(ledger),
+        exports=Exports(ledger.browsing),
         reports=reports,
         report_mails=ReportMails(
             ledger.reports,
@@ -121,7 +121,7 @@ def make_organiser_services(
             zone_of=zone_of,
             member_of=ledger.people.staff,
         ),
-        feeds=Feeds(ledger.reports, ledger.catalogue, figures.of, clock),
+        feeds=Feeds(ledger.reports, ledger.browsing.catalogue, figures.of, clock),
     )
 
 

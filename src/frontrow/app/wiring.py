@@ -25,6 +25,7 @@ from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.figures.redis_point_log import RedisPointLog
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import KEPT_US, IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.recent_changes import RedisRecentChanges
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.adapters.payments.call_cap import CallCap
 from frontrow.boxoffice.adapters.payments.from_url import open_provider
@@ -208,7 +209,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
         passes = Passes(room, secure=is_https(settings.public_url))
-        views = EventViews(openings, browse, ledger.catalogue, box_office.feeds, endpoints.entry)
+        views = EventViews(openings, browse, ledger.browsing.catalogue, box_office.feeds, endpoints.entry)
         api_rules = _make_api_rules(settings)
         if api_rules is not None:
             stack.push_async_callback(api_rules.aclose)
@@ -264,9 +265,15 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             point_log=point_log,
         )
         stack.push_async_callback(organiser.live.aclose)
+        changes = RedisRecentChanges(settings.redis.url, settings.ledger.read_max_lag_s) if ledger.replica else None
+        if changes is not None:
+            stack.push_async_callback(changes.aclose)
         presale = _make_presale(settings, ledger, now, ids, secret_keys, people, organiser.codes)
         visits = VisitKeeper(ledger, RoomVisits(room), now, lambda: openings.events)
         jobs = [Job("openings", openings.run), Job("rooms", rooms.run), Job("visits", visits.run), brands.job()]
+        if ledger.replica is not None:
+            await ledger.replica.look()
+            jobs.append(Job("replica", ledger.replica.run))
         jobs += organiser.jobs(inside=settings.server.jobs_inside)
         if settings.server.jobs_inside:
             purge = every("purge answers", functools.partial(_purge_answers, stores.requests, now), 60.0)
@@ -293,11 +300,12 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
                 hot=live.table,
                 shown=views,
                 listed=EventLists(browse, lambda: ledger.catalogue.version + openings.follower.changes),
-                sitemaps=Sitemaps(ledger.catalogue, settings.public_url, now),
+                sitemaps=Sitemaps(ledger.browsing.catalogue, settings.public_url, now),
                 pictures=KeptPictures(ledger.pictures),
                 work=adapters.work,
                 telemetry=telemetry,
                 rules=api_rules,
+                changes=changes,
             ),
             jobs=tuple(jobs),
         )
@@ -395,7 +403,12 @@ async def _open_ledger(settings: PlatformSettings) -> SqlLedger:
         raise ConfigError(f"server.folder cannot be used: {error.strerror}", param="server.folder") from None
     try:
         with named("ledger.url"):
-            ledger = await open_ledger(settings.ledger_url, warm=True)
+            ledger = await open_ledger(
+                settings.ledger_url,
+                warm=True,
+                read_url=settings.ledger.read_url,
+                read_max_lag_s=settings.ledger.read_max_lag_s,
+            )
     except FrontrowError:
         raise
     except Exception as error:  # the driver's own, of any class; its words may hold no password, its address might
@@ -447,7 +460,7 @@ def _make_box_office(
     return BoxOfficeServices(
         openings=Openings(ledger.catalogue, sales, claims, recovery, clock, feeds, _open_frame_logs(settings, clock)),
         sales=sales,
-        browse=EventBrowser(ledger.catalogue, sales, states_of),
+        browse=EventBrowser(ledger.browsing.catalogue, sales, states_of),
         feeds=feeds,
         holds=holds,
         recovery=recovery,

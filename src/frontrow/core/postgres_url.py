@@ -92,6 +92,14 @@ def split_hosts(url: str) -> list[str]:
     return [before + host + after for host in parts["hosts"].split(",")]
 
 
+def split_replicas(url: str) -> list[str]:
+    """One URL per host of `url`, each of them good enough whether it is the primary or not."""
+    parts = _PARTS.fullmatch(url)
+    if parts is not None and "target_session_attrs=" not in parts["rest"]:
+        url += ("&" if "?" in parts["rest"] else "?") + "target_session_attrs=any"
+    return split_hosts(url)
+
+
 class PostgresHosts:
     """The hosts of one URL. `connect` returns a connection to the first that can be used."""
 

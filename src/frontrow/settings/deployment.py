@@ -63,6 +63,15 @@ class LedgerSettings:
         example="postgresql://frontrow@db/frontrow",
         doc="PostgreSQL itself, for migrations and backups, where url leads to PgBouncer",
     )
+    read_url: str = setting(
+        "",
+        secret=True,
+        example="postgresql://frontrow@replica1,replica2/frontrow",
+        doc="read replicas for lists, figures, reports and exports; the first good one is used",
+    )
+    read_max_lag_s: float = setting(
+        10.0, low=3, high=3_600, doc="a replica further behind is not read; the primary answers"
+    )
 
 
 @dataclass(frozen=True, slots=True)

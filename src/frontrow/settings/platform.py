@@ -224,6 +224,7 @@ class PlatformSettings:
         theme_css(self.room.colours)
         with named("ledger.url"):
             is_postgres(self.ledger_url)
+        self._check_replica()
         if self.redis.url:
             with named("redis.url"):
                 scheme_of(self.redis.url)
@@ -234,6 +235,16 @@ class PlatformSettings:
             health_address(self.work.health)
         if "\0" in server.folder:
             raise ConfigError("server.folder must be the name of a folder", param="server.folder")
+
+    def _check_replica(self) -> None:
+        """Only PostgreSQL has replicas."""
+        if not self.ledger.read_url:
+            return
+        with named("ledger.read_url"):
+            if not is_postgres(self.ledger.read_url):
+                raise ConfigError("a replica is a PostgreSQL server, like postgresql://frontrow@replica/frontrow")
+            if not is_postgres(self.ledger_url):
+                raise ConfigError("a SQLite ledger has no replicas; it needs a PostgreSQL ledger.url")
 
     @property
     def deployment(self) -> Deployment:

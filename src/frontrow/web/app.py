@@ -121,7 +121,8 @@ def front_of(app: Litestar, platform: Platform, ids: RequestIds | None = None) -
     room = platform.settings.room
     people = notices_for_people(Notices(room.brand, theme_css(room.colours)))
     ids = ids or RequestIds(platform.server.limiter)
-    return Front(app, platform.server.limiter, ids, counting_themselves(), methods(), people)
+    on_change = platform.server.changes.note if platform.server.changes is not None else None
+    return Front(app, platform.server.limiter, ids, counting_themselves(), methods(), people, on_change)
 
 
 def counting_themselves() -> "re.Pattern[str]":

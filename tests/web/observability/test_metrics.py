@@ -120,10 +120,11 @@ async def test_the_ledger_being_away_is_counted_and_the_page_still_answers(tmp_p
     async with a_server(tmp_path) as (platform, address), httpx.AsyncClient(base_url=address) as client:
 
         class Away:
-            class store:
-                @staticmethod
-                async def read(query):
-                    raise OSError("away")
+            class browsing:
+                class reader:
+                    @staticmethod
+                    async def read(query):
+                        raise OSError("away")
 
         await platform.server.telemetry.read(Away)
         page = (await client.get("/metrics")).text

@@ -31,6 +31,7 @@ RANKS = [
     (b"GET", b"/bookings/bkg_1/tickets.pdf", Rank.MAP),
     (b"POST", b"/events/evt_01/hold", Rank.HOLD),
     (b"GET", b"/events/evt_01/seats", Rank.MAP),
+    (b"POST", b"/events/evt_01/enter", Rank.JOIN),
     (b"GET", b"/events/evt_01", Rank.BROWSE),
     (b"GET", b"/organiser/events/evt_01", Rank.HOLD),
     (b"GET", b"/healthz", Rank.EXEMPT),

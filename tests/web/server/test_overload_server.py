@@ -7,18 +7,20 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import uvicorn
 
 from frontrow.settings.overload import OverloadSettings
+from frontrow.web.app import pages
 from frontrow.web.endpoints.messages import EndpointResponse, PendingResponse
 from frontrow.web.lane.overload_watch import Watch
 from frontrow.web.lane.protocol import lane
 from frontrow.web.observability.traffic import Traffic
-from frontrow.web.server.overload import OverloadGate
-from frontrow.web.server.overload_middleware import GuardedApp
+from frontrow.web.server.overload import LEAST_ANSWERS, OverloadGate
+from frontrow.web.server.overload_middleware import WAITS_FOR_ROOM, GuardedApp
 from tests.web.server.crowd import counts_of, crowd, request_bytes, until_true
 from tests.web.server.overload_server import COLD, HOT, app_of
 
@@ -174,6 +176,25 @@ async def test_f3_a_join_waits_without_a_task_and_has_the_same_deadline():
     assert (gate.late, gate.in_flight, len(watch.waiting)) == (1, 0, 0)
     server.should_exit = True
     await task
+
+
+@pytest.mark.parametrize(("route", "counts"), [("page_event", True), (WAITS_FOR_ROOM, False)])
+async def test_f3_waiting_for_the_room_is_no_sign_of_overload(route, counts):
+    assert any(handler.operation_id == route for handler in pages())
+    gate = OverloadGate(OverloadSettings())
+
+    async def app(scope, receive, send):
+        scope["route_handler"] = SimpleNamespace(operation_id=route)
+        await send({"type": "http.response.start", "status": 303, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def send(message):
+        pass
+
+    guarded = GuardedApp(app, Watch(gate, Traffic(), lambda peer: False))
+    for _ in range(LEAST_ANSWERS):
+        await guarded({"type": "http", "method": "POST", "path": "/events/evt_01/enter"}, None, send)  # type: ignore[arg-type, typeddict-item]
+    assert (gate.wait.close() > 0) is counts
 
 
 async def test_f3_answers_about_money_have_a_deadline_of_their_own():

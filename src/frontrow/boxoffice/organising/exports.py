@@ -98,9 +98,10 @@ class Exports:
 
     async def table(self, kind: str, event: Event, names: Sequence[str]) -> AsyncIterator[str]:
         """The table as CSV in pieces, newest bookings first. `names` are the seats' public ids."""
-        yield to_csv(HEADERS[kind], [])
+        head = to_csv(HEADERS[kind], [])
         async for rows in self._pages(kind, event, names):
-            yield "".join(to_csv(HEADERS[kind], rows).partition("\r\n")[2:])
+            yield head + "".join(to_csv(HEADERS[kind], rows).partition("\r\n")[2:])
+            head = ""
 
     async def workbook(self, kind: str, event: Event, names: Sequence[str], time_zone: str, path: Path) -> None:
         """The table as a file for spreadsheets; `InvalidInput` if it does not fit."""

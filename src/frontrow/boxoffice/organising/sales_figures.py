@@ -34,6 +34,7 @@ from frontrow.boxoffice.model.sales_figures import (
 )
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.ports.queries import Row
+from frontrow.boxoffice.ports.request_reads import measured_reads, needs_newest, note_as_of
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import InvalidInput
 
@@ -85,7 +86,7 @@ class SalesFigures:
         self._book, self._clock = book, clock
         self._plan_of, self._seats_of, self._room_of = plan_of, seats_of, room_of
         self.speeds = speeds
-        self._cache: dict[str, EventFigures] = {}
+        self._cache: dict[str, tuple[EventFigures, int]] = {}  # with the moment that a replica showed; 0: the newest
         self._runs: dict[str, list[tuple[str, str, int]]] = {}
         self._reading = asyncio.Lock()  # one read at a time; the others find it in the cache
 
@@ -97,15 +98,19 @@ class SalesFigures:
         async with self._reading:
             cached = self._fresh(event.id)
             if cached is None:
-                cached = await self._read(event)
+                with measured_reads() as reads:
+                    cached = await self._read(event)
                 if len(self._cache) >= MAX_CACHED:
                     self._cache.pop(next(iter(self._cache)))
-                self._cache[event.id] = cached
+                self._cache[event.id] = (cached, reads.as_of_us)
             return cached
 
     def _fresh(self, event_id: str) -> EventFigures | None:
-        cached = self._cache.get(event_id)
-        return cached if cached is not None and self._clock() - cached.at_us < CACHED_US else None
+        cached, as_of_us = self._cache.get(event_id, (None, 0))
+        if cached is None or self._clock() - cached.at_us >= CACHED_US or (as_of_us and needs_newest()):
+            return None
+        note_as_of(as_of_us)
+        return cached
 
     async def _read(self, event: Event) -> EventFigures:
         now_us, book = self._clock(), self._book

@@ -254,6 +254,14 @@ def slide_bounds(state: RoomState, measured: Measured, due: int) -> SlideBounds:
     )
 
 
+def admits_everybody(state: RoomState, measured: Measured, waiting: int) -> bool:
+    """Whether the next slide is expected to admit all of `waiting` people, so that there is no line."""
+    if state.phase is not Phase.OPEN or waiting < state.config.min_slide:
+        return False
+    bounds = slide_bounds(state, measured, due=1)
+    return waiting <= min(bounds.due, bounds.permits, bounds.free)
+
+
 def plan_slide(state: RoomState) -> SlidePlan | None:
     """The next slide, if one is due. With nobody to admit it still uses up the interval and stores the measurements."""
     config = state.config

@@ -48,6 +48,14 @@ class ClaimedPass:
 
 
 @dataclass(frozen=True, slots=True)
+class Entered:
+    """A place that was joined, and its pass if it was admitted at once."""
+
+    joined: Joined
+    claimed: ClaimedPass | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RoomView:
     """What the organiser sees."""
 

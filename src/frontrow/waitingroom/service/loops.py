@@ -28,6 +28,7 @@ ENDED_PER_CALL = 10_000
 HEARD_PER_CALL = 1_000
 HEARD_EVERY_US = 1_000_000  # how often the store is told who was heard; well below any `leave_s`
 REST_S = 30.0  # the pause between two turns of a resting loop
+HURRIED_PAUSE_S = 0.05  # the pause when somebody could be admitted at once
 
 
 class RoomLoops:
@@ -171,13 +172,24 @@ class RoomLoops:
     async def _pause(self, event: str) -> None:
         """Wait until the next turn: a moment, or long if the room is empty and nobody asks about it."""
         room = self._cache.rooms.get(event)
-        if room is None or not self._may_rest(room):
-            await asyncio.sleep(self._refresh_us / 1e6)
+        if room is None:
+            return
+        if not self._may_rest(room):
+            await self._short_pause(room)
             return
         room.woken.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(REST_S):
                 await room.woken.wait()
+
+    async def _short_pause(self, room: CachedRoom) -> None:
+        """The usual pause; shorter when somebody has joined who could be admitted at once."""
+        pause_s = self._refresh_us / 1e6
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause_s):
+                await room.hurried.wait()
+                await asyncio.sleep(HURRIED_PAUSE_S)
+        room.hurried.clear()
 
     def _may_rest(self, room: CachedRoom) -> bool:
         busy = room.used or not room.is_empty()

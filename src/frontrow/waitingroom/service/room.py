@@ -19,9 +19,10 @@ from frontrow.waitingroom.credentials.passes import ALGORITHMS, DOCUMENT_KEY, Pa
 from frontrow.waitingroom.credentials.places import PlaceSigner, b64
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.results import PlaceStatus
-from frontrow.waitingroom.ports import Audit, RoomStore, Roster
+from frontrow.waitingroom.ports import Audit, PlaceKey, RoomStore, Roster
 from frontrow.waitingroom.service.audit_writer import AuditWriter
 from frontrow.waitingroom.service.control import RoomControl
+from frontrow.waitingroom.service.direct_entry import DirectEntry
 from frontrow.waitingroom.service.join import JoinQueue
 from frontrow.waitingroom.service.leader import Leader
 from frontrow.waitingroom.service.loops import RoomLoops
@@ -105,6 +106,7 @@ class WaitingRoom:
             proof_clock=proof_clock or clock or WallClock(),
             counts=self.counts,
         )
+        self.direct_entry = DirectEntry(joins=self._joins, visits=visits, cache=self.cache, places=self.places)
         control = RoomControl(
             store=store,
             audit=audit,
@@ -120,6 +122,7 @@ class WaitingRoom:
         self.joined_json = self._joins.joined_json
         self.import_codes = self._joins.import_codes
 
+        self.enter = self.direct_entry.enter
         self.claim = visits.claim
         self.renew = visits.renew
         self.keep = visits.keep
@@ -163,6 +166,11 @@ class WaitingRoom:
         """The state of a place. Pure and synchronous. Raises PlaceInvalid, PlaceForeign, RoomUnknown."""
         place = self.places.verify(place_jwt, event)
         return self.cache.find(place.event).status(place)
+
+    def key_of(self, place_jwt: str, event: str | None = None) -> PlaceKey:
+        """What a place is called in the store. Raises as `status` does."""
+        place = self.places.verify(place_jwt, event)
+        return PlaceKey(place.lane, place.epoch, self.cache.find(place.event).position_of(place))
 
     def status_json(self, place_jwt: str, event: str | None = None) -> bytes:
         """`status` as the JSON that people get."""

@@ -15,7 +15,7 @@ from frontrow.waitingroom.credentials.now_serving import POLL_POLICY, NowServing
 from frontrow.waitingroom.credentials.places import Place
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model import draw
-from frontrow.waitingroom.model.admission import expected_claims, grace_of, read_note, show_rate
+from frontrow.waitingroom.model.admission import admits_everybody, expected_claims, grace_of, read_note, show_rate
 from frontrow.waitingroom.model.config import Phase
 from frontrow.waitingroom.model.errors import PlaceInvalid, RoomUnknown
 from frontrow.waitingroom.model.results import PlaceStatus, RoomView
@@ -53,6 +53,7 @@ class CachedRoom:
         self.used = False  # by a visitor, since the last turn of the loop
         self.unused_turns = REST_AFTER_TURNS  # a room rests until somebody comes
         self.woken = asyncio.Event()  # a resting loop goes on at once
+        self.hurried = asyncio.Event()  # any pause of the loop is cut short
         self._core: object = None
         self._viewed: tuple[RoomState, str, RoomView | None] = (state, "", None)
         self._made_at_us = 0
@@ -64,6 +65,16 @@ class CachedRoom:
         if not self.used:
             self.used = True
             self.woken.set()
+
+    def hurry(self) -> None:
+        """Somebody could be admitted now: the loop's next turn comes soon."""
+        self.use()
+        self.hurried.set()
+
+    def has_no_line(self, joining: int = 0) -> bool:
+        """Whether the next slide would admit everybody who waits, and so many who would join."""
+        waiting = sum(max(0, last - lane.hi) for last, lane in zip(self.issued, self.state.lanes, strict=True))
+        return admits_everybody(self.state, self.measured, waiting + joining)
 
     def is_empty(self) -> bool:
         """Nobody waits, nobody visits the shop, and nothing is left to report, by the state last read."""

@@ -14,7 +14,7 @@ from frontrow.core.coalescer import Coalescer
 from frontrow.core.guest_identity import person_of_place
 from frontrow.waitingroom.credentials.key_binding import check_proof
 from frontrow.waitingroom.credentials.passes import Pass, PassSigner, place_of
-from frontrow.waitingroom.credentials.places import PlaceSigner
+from frontrow.waitingroom.credentials.places import Place, PlaceSigner
 from frontrow.waitingroom.model.errors import NotYourTurn, PassEnded, PassExpired, StayTooLong
 from frontrow.waitingroom.model.results import ClaimedPass, claim_refusal
 from frontrow.waitingroom.model.room_state import VisitResult
@@ -72,8 +72,12 @@ class Visits:
         needs a `proof` (see `key_binding`). Raises PlaceInvalid, PlaceForeign, PlaceExpired, NotYourTurn,
         AlreadyClaimed, RoomFull, RoomHeld, ProofInvalid, Unavailable."""
         place = self._places.verify(place_jwt, event)
-        room = self._cache.find(place.event)
         check_proof(place_jwt, place, proof, self._proof_clock() // 1_000_000)
+        return await self.claim_place(place, idempotency_key)
+
+    async def claim_place(self, place: Place, idempotency_key: str | None = None) -> ClaimedPass:
+        """`claim` for a caller who is known to be the one that joined. Raises NotYourTurn and what follows there."""
+        room = self._cache.find(place.event)
         status = room.status(place)
         if status.state is PlaceState.WAITING:
             await self._loops.refresh(place.event)

@@ -23,6 +23,7 @@ from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.people import NotAllowed, SecondFactorNeeded, Session, SignInNeeded, Stage, SubjectKind
 from frontrow.boxoffice.model.roles import PERMISSIONS
 from frontrow.boxoffice.people.sessions import KEY_PREFIX, SESSION_PREFIX
+from frontrow.boxoffice.ports.request_reads import request_reads
 from frontrow.core.clock import US_PER_S
 from frontrow.core.cookies import is_https, names_to_read, read_cookie, read_cookies
 from frontrow.core.errors import ConfigError, FrontrowError, Unauthorised
@@ -30,7 +31,14 @@ from frontrow.waitingroom.credentials.passes import MAX_PASS_CHARS
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.web.endpoints.cookies import SESSION_COOKIE
 from frontrow.web.platform.platform import Platform, Secrets
-from frontrow.web.server.csrf import JSON_ONLY, HeaderLines, check_media_type, check_same_site, check_token
+from frontrow.web.server.csrf import (
+    JSON_ONLY,
+    SAFE_METHODS,
+    HeaderLines,
+    check_media_type,
+    check_same_site,
+    check_token,
+)
 
 BOOKING_PREFIX: Final = "frb_"
 MAX_BOOKING_TOKENS: Final = 20
@@ -292,6 +300,15 @@ async def identified(
     return caller
 
 
+async def choose_reads(platform: Platform, caller: Caller, method: str) -> None:
+    """Organisers who change something, or just have, read the newest; everybody else may read from a replica."""
+    changes, reads = platform.server.changes, request_reads.get()
+    if changes is None or reads is None or not caller.organiser_id:
+        return
+    reads.needs_newest = method not in SAFE_METHODS or await changes.has(caller.organiser_id)
+    reads.organiser_id = caller.organiser_id if method not in SAFE_METHODS else ""
+
+
 async def check_access(connection: Connection, handler: BaseRouteHandler) -> None:
     """The guard of every route: reads the caller, compares with the route, keeps the caller for the handler."""
     platform: Platform = connection.app.state.platform
@@ -301,6 +318,7 @@ async def check_access(connection: Connection, handler: BaseRouteHandler) -> Non
     access: Access = handler.opt["access"]
     caller = await identified(platform, method, connection.headers, handler.opt.get("accepts", JSON_ONLY))
     connection.state.caller = caller
+    await choose_reads(platform, caller, method)
     match access.kind:
         case "public" | "owner":  # the handler loads the object and checks its owner
             return

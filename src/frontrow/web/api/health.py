@@ -10,14 +10,18 @@ from litestar.handlers import HTTPRouteHandler
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.web.api import FromPlatform
 from frontrow.web.api.access import Access
+from frontrow.web.platform.platform import Platform
 
 READY_WITHIN_S = 2.0
 MAX_CLOCK_ERROR_S = 30.0  # like the doctor's
 
 
-class HealthView(msgspec.Struct):
+class HealthView(msgspec.Struct, omit_defaults=True):
     ok: bool
     events: Annotated[int, msgspec.Meta(description="events sold by this process")]
+    replica: Annotated[
+        str | None, msgspec.Meta(examples=["used"], description="used, or why lists and figures read the primary")
+    ] = None
 
 
 class JwksView(msgspec.Struct):
@@ -28,9 +32,15 @@ class NotReady(Unavailable):
     code = "not_ready"
 
 
+def _health(platform: Platform) -> HealthView:
+    replica = platform.ledger.replica
+    said = None if replica is None else replica.why_away or ("used" if replica.is_used else "it is too far behind")
+    return HealthView(True, len(platform.box_office.openings.events), said)
+
+
 @get("/healthz", operation_id="healthz", summary="Is this process alive?", opt={"access": Access.PUBLIC})
 async def healthz(platform: FromPlatform) -> HealthView:
-    return HealthView(True, len(platform.box_office.openings.events))
+    return _health(platform)
 
 
 @get(
@@ -54,7 +64,7 @@ async def readyz(platform: FromPlatform) -> HealthView:
         raise NotReady(f"this server's clock is off by {abs(ahead_s):.0f} s; set it by NTP", retry_after_s=10.0)
     if platform.server.draining.is_set():
         raise NotReady("this server is stopping", retry_after_s=1.0)
-    return HealthView(True, len(platform.box_office.openings.events))
+    return _health(platform)
 
 
 @get(

@@ -51,6 +51,7 @@ class RoomEndpoints:
 
         visitors = VisitorEndpoints(self.context, identity)
         self.join = visitors.join
+        self.enter = visitors.enter  # for the platform's pages
         self.status = visitors.status
         self.leave = visitors.leave
         self.claim = visitors.claim

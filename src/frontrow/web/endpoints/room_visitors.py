@@ -1,4 +1,4 @@
-"""What visitors do in the room over HTTP: join, status, claim, renew, give back, leave. And the shop's check of a pass.
+"""What visitors do in the room over HTTP: join, enter, status, claim, renew, give back, leave. And the check of a pass.
 
 Each endpoint has a synchronous part, where most refusals happen, and may go on asynchronously; the hot lane writes the
 first without a task. The place comes as a bearer token or, from the page, in a cookie. Errors are problem+json.
@@ -10,8 +10,10 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from frontrow.core.errors import Forbidden, FrontrowError
+from frontrow.core.errors import Forbidden, FrontrowError, Unauthorised
+from frontrow.waitingroom.model.config import Phase
 from frontrow.waitingroom.model.results import ClaimedPass, Joined
+from frontrow.waitingroom.model.window import PlaceState
 from frontrow.waitingroom.ports import VisitReply
 from frontrow.web.endpoints.messages import (
     NO_STORE,
@@ -97,16 +99,20 @@ class VisitorEndpoints:
             body = self._read_join(request)
             ip = self._context.client_ip(request)
             self._entry.count_ip(ip)
-            person = await identity.find_person(request)
-            if person:
-                self._entry.count_person(f"{event}/{person}")
-            if person and not await identity.may_have_place(event, person):
-                person = ""
+            person = await self._find_fan(event, request, identity)
             human = self._entry.verify(event, body.proof, ip)
             key = idempotency_key(request)
         except FrontrowError as error:
             return self._context.problem("join", error, request, event)
         return await self._join(event, request, replace(body, person=person), ip, key, human)
+
+    async def _find_fan(self, event: str, request: EndpointRequest, identity: JoinIdentity) -> str:
+        """The fan of the session, if they count as a person in this room; else nothing."""
+        person = await identity.find_person(request)
+        if not person:
+            return ""
+        self._entry.count_person(f"{event}/{person}")
+        return person if await identity.may_have_place(event, person) else ""
 
     async def _join(
         self,
@@ -127,6 +133,53 @@ class VisitorEndpoints:
         if body.page:
             return self._pages.joined(event, joined, is_form=is_form(request), wish=body.wish)
         return EndpointResponse(201, JSON_HEAD, _joined_body(joined))
+
+    async def enter(self, event: str, request: EndpointRequest, cnf: str | None) -> EndpointResponse:
+        """A form of the shop's own pages: into the shop if nobody has to wait, else to the room's page with a place.
+        Who has a place already, or must do something before joining, is led to the page as well."""
+        try:
+            ip = self._context.client_ip(request)
+            self._entry.count_ip(ip)
+            if self._keeps_useful_place(event, request) or not self._joins_by_itself(event):
+                return self._pages.to_room(event)
+            person, identity = "", self._identity
+            if identity is not None and identity.has_session(request):
+                person = await self._find_fan(event, request, identity)
+            if self._room.view(event).state.config.one_place_per_person and not person:
+                return self._pages.to_room(event)
+            entered = await self._room.enter(event, person, ip, cnf)
+        except FrontrowError as error:
+            return self._context.problem("join", error, request, event)
+        self._context.count("join")
+        if entered.claimed is None:
+            return self._pages.joined(event, entered.joined, is_form=True)
+        self._context.count("claim")
+        return self._pages.entered(event, entered.claimed, request)
+
+    def _joins_by_itself(self, event: str) -> bool:
+        """Whether a visitor can join without doing anything: no code to type, no check to pass, the room is open. A
+        code that only makes the wait shorter is not asked for where there is no wait. A form of our own page cannot
+        lead to another site's shop; the room's page can."""
+        room, config = self._room.cache.find(event), self._room.view(event).state.config
+        if self._entry.kind_of(event) != "none" or room.state.phase is not Phase.OPEN or self._pages.shop_is_elsewhere:
+            return False
+        if config.codes_until_us:
+            return self._room.sale_clock() >= config.codes_until_us
+        return len(config.lanes) == 1 or room.has_no_line(joining=1)
+
+    def _keeps_useful_place(self, event: str, request: EndpointRequest) -> bool:
+        """Whether this browser has a place that it can still wait with or claim."""
+        try:
+            text = self._pages.place_of(event, request)
+            if self._room.status(text, event).state is PlaceState.EXPIRED:
+                return False
+        except (Unauthorised, Forbidden):
+            return False
+        try:
+            visit = self._room.passes.read(pass_of(request, secure=self._pages.secure), event)
+        except (Unauthorised, Forbidden):
+            return True
+        return visit.place != self._room.key_of(text, event)
 
     def _read_join(self, request: EndpointRequest) -> JoinBody:
         body = read_join_body(request)

@@ -139,11 +139,29 @@ def _stores(platform: Platform) -> Iterator[Family]:
     yield _family("frontrow_claims_rebuilds_total", "counter", "Times the claim store was filled anew (F1)", rebuilds)
     lined_up = {(): len(platform.ledger.line)}
     yield _family("frontrow_ledger_line", "gauge", "Writes waiting for the next group commit", lined_up)
+    yield from _replica(platform)
     ahead_s = {(): abs(platform.wall_ahead_s)}
     help_text = "How far this machine's clock is from the ledger's; above 30 the server is not ready"
     yield _family("frontrow_clock_error_seconds", "gauge", help_text, ahead_s, add="max")
     age_s = time.time() - platform.server.telemetry.read_at_s if platform.server.telemetry.read_at_s else 0.0
     yield _family("frontrow_figures_age_seconds", "gauge", "Age of the ledger's figures", {(): age_s}, add="max")
+
+
+def _replica(platform: Platform) -> Iterator[Family]:
+    """Zero for servers that read no replica."""
+    replica = platform.ledger.replica
+    away, lag_s, left = 0.0, 0.0, 0
+    counts: Mapping[str, float] = {"primary": 0, "replica": 0}
+    if replica is not None:
+        away, lag_s, left, counts = float(not replica.is_used), replica.age_s, replica.times_left, replica.counts
+    about = "1 while a replica is set up and lists, figures and exports are read from the primary"
+    yield _family("frontrow_replica_away", "gauge", about, {(): away}, add="max")
+    about = "How far the replica is behind the ledger at most"
+    yield _family("frontrow_replica_lag_seconds", "gauge", about, {(): lag_s}, add="max")
+    about = "Times a replica was left because it lagged or did not answer"
+    yield _family("frontrow_replica_left_total", "counter", about, {(): left})
+    about = "Reads of lists, figures and exports where a replica is set up, by who answered"
+    yield _family("frontrow_browsing_reads_total", "counter", about, counts, "from")
 
 
 def _streams(platform: Platform) -> Iterator[Family]:

@@ -74,7 +74,7 @@ class Telemetry:
         """Read the ledger's figures once. A store that is away is counted, and the last figures stay."""
         try:
             async with asyncio.timeout(READ_WITHIN_S):
-                rows = await ledger.store.read(Query("operating_figures"))
+                rows = await ledger.browsing.reader.read(Query("operating_figures"))
         except (FrontrowError, TimeoutError, OSError):
             self.store_errors["ledger"] += 1
             return

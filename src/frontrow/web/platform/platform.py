@@ -25,6 +25,7 @@ from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
 from frontrow.boxoffice.organising.brands import Brands
 from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.ports.payments import PaymentProvider
+from frontrow.boxoffice.ports.request_reads import RecentChanges
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.presale.presales import Presales
 from frontrow.boxoffice.presale.signups import Signups
@@ -134,6 +135,7 @@ class ServerServices:
     work: HeavyWork = field(repr=False)  # for what takes the CPU for long
     telemetry: Telemetry = field(repr=False)
     rules: RequestRules | None = None  # those of [limits]
+    changes: RecentChanges | None = None  # where a replica is read
     draining: asyncio.Event = field(default_factory=asyncio.Event, repr=False)  # set once this server is to stop
 
 

@@ -305,11 +305,22 @@ class RoomPages:
         cookie = self._cookie(place_cookies(event), joined.place_jwt, PLACE_DAYS * 86_400)
         cookie += self._cookie(joined_at_cookies(event), str(hi), PLACE_DAYS * 86_400)
         if is_form:
-            back = self.base(event) + "/" + (f"?return={quote(wish, safe='/')}" if wish and is_page(wish) else "")
-            return EndpointResponse(303, NO_STORE + cookie + header_line("location", back))
+            return self.to_room(event, wish, cookie)
         return EndpointResponse(
             201, b"content-type: application/json\r\n" + NO_STORE + cookie, encode_json(joined.status)
         )
+
+    def to_room(self, event: str, wish: str = "", head: bytes = b"") -> EndpointResponse:
+        """To the page people wait on, and from there to `wish`."""
+        page = self.base(event) + "/" + (f"?return={quote(wish, safe='/')}" if wish and is_page(wish) else "")
+        return EndpointResponse(303, NO_STORE + head + header_line("location", page))
+
+    def entered(self, event: str, claimed: ClaimedPass, request: EndpointRequest) -> EndpointResponse:
+        """Into the shop, by a place that this browser never had to keep; an older one is of no use any more."""
+        response = self.claimed(claimed, is_form=True, wish=self._surroundings.default_wish(event))
+        if self.keeps_place(event, request):
+            response.head += self._cookie(place_cookies(event), "", 0) + self._cookie(joined_at_cookies(event), "", 0)
+        return response
 
     def claimed(self, claimed: ClaimedPass, *, is_form: bool, wish: str = "") -> EndpointResponse:
         """The pass as a cookie, and the way to the shop."""
@@ -339,6 +350,11 @@ class RoomPages:
         if value:
             return value
         raise Unauthorised("send the place you got from join as a bearer token")
+
+    @property
+    def shop_is_elsewhere(self) -> bool:
+        """Whether the shop has an address of its own."""
+        return bool(self._shop_origin)
 
     @property
     def secure(self) -> bool:

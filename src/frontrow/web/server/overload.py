@@ -38,7 +38,7 @@ _ROOM: Final = {
 # the API and the pages that do the same
 _PAYING: Final = (b"/v1/bookings/", b"/v1/webhooks/", b"/v1/door/", b"/bookings/", b"/checkout/", b"/door")
 _HOLDING: Final = (b"/v1/organiser", b"/v1/offers/", b"/organiser", b"/offers/")
-_PAGES_OF_EVENT: Final = {b"hold": Rank.HOLD, b"seats": Rank.MAP}
+_PAGES_OF_EVENT: Final = {b"hold": Rank.HOLD, b"seats": Rank.MAP, b"enter": Rank.JOIN}
 
 
 def rank_of(method: bytes, path: bytes) -> Rank:

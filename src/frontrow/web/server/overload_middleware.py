@@ -18,6 +18,7 @@ from frontrow.web.server.overload import OverloadGate, Rank, rank_of
 from frontrow.web.server.request_middleware import send_answer
 
 APP: Final = "app"
+WAITS_FOR_ROOM: Final = "page_enter"  # it waits for the waiting room on purpose: that is no sign of a queue here
 
 log = logging.getLogger("frontrow.web")
 
@@ -61,7 +62,7 @@ class GuardedApp:
         route = getattr(handler, "operation_id", None) or OTHER
         ns = answer.took_ns or time.perf_counter_ns() - answer.began_ns
         self._watch.traffic.of(route if isinstance(route, str) else OTHER, APP).took(ns, answer.status or 500)
-        if rank < Rank.PAY:
+        if rank < Rank.PAY and route != WAITS_FOR_ROOM:
             self._gate.wait.saw(ns / 1e9)
         if answer.status >= 500 or ns > SLOW_NS:
             about = {"route": route, "status": answer.status, "took_ms": ns // 1_000_000}

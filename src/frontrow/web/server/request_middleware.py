@@ -10,16 +10,18 @@ import hashlib
 import itertools
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
+from frontrow.boxoffice.ports.request_reads import RequestReads, request_reads
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.limits import Decision
 from frontrow.waitingroom.door.door_limits import DoorLimits, counted
+from frontrow.web.endpoints.json_values import time_text
 from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, header_line, problem_answer
 from frontrow.web.server.overflow_page import ForPeople
 
@@ -30,6 +32,9 @@ MAX_TAGGED_BYTES = 2 * 1024 * 1024
 request_id: ContextVar[str] = ContextVar(
     "request_id", default=""
 )  # of the request that this task answers, for log lines
+
+
+OnChange = Callable[[str], Awaitable[None]]
 
 
 class BadHost(InvalidInput):
@@ -76,10 +81,12 @@ class Front:
         counts_itself: "re.Pattern[str]",
         allowed: Callable[[str], str],
         for_people: ForPeople | None = None,
+        on_change: OnChange | None = None,
     ) -> None:
         self._app, self._entry, self._ids, self._counts_itself = app, entry, ids, counts_itself
         self._allowed = allowed  # the methods of a path, for OPTIONS
         self.for_people = for_people
+        self._on_change = on_change  # an organiser's change is about to be answered
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
@@ -90,11 +97,13 @@ class Front:
         headers = scope["headers"]
         own_id = self._ids.of(headers, peer)  # type: ignore[arg-type]
         request_id.set(own_id.decode())
+        reads = RequestReads()
+        request_reads.set(reads)
         noted: list[Decision] = []
         counted.set(noted)
         forwarded = [value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for"]
         ip = self._entry.ip_of(peer, forwarded)
-        tagged = _Tagged(scope, send, own_id, functools.partial(self._limit_headers, noted, ip))
+        tagged = _Tagged(scope, send, own_id, functools.partial(self._limit_headers, noted, ip), reads, self._on_change)
         try:
             if not self._counts_itself.fullmatch(scope["path"]):
                 self._entry.count_ip(ip)
@@ -130,8 +139,15 @@ class _Tagged:
     client has it."""
 
     def __init__(
-        self, scope: Scope, send: Send, own_id: bytes, limit_headers: Callable[[int], list[tuple[bytes, bytes]]]
+        self,
+        scope: Scope,
+        send: Send,
+        own_id: bytes,
+        limit_headers: Callable[[int], list[tuple[bytes, bytes]]],
+        reads: RequestReads,
+        on_change: OnChange | None,
     ) -> None:
+        self._reads, self._on_change = reads, on_change
         self._limit_headers = limit_headers
         self._get = scope["method"] in ("GET", "HEAD")  # type: ignore[typeddict-item]
         self._given = next((value for name, value in scope["headers"] if name == b"if-none-match"), None)
@@ -140,7 +156,9 @@ class _Tagged:
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            told = ((b"x-request-id", self._id), *self._limit_headers(message["status"]))
+            if self._reads.organiser_id and self._on_change is not None:
+                await self._on_change(self._reads.organiser_id)
+            told = ((b"x-request-id", self._id), *self._limit_headers(message["status"]), *_as_of(self._reads))
             message["headers"] = [*message.get("headers", ()), *told]
             if self._get and message["status"] == 200 and _taggable(message["headers"]):
                 self._held = message
@@ -157,6 +175,11 @@ class _Tagged:
                     message = {"type": "http.response.body", "body": b"", "more_body": False}
             await self._send(start)
         await self._send(message)
+
+
+def _as_of(reads: RequestReads) -> list[tuple[bytes, bytes]]:
+    """The moment that a replica showed; nothing if everything was read from the primary."""
+    return [(b"frontrow-as-of", time_text(reads.as_of_us).encode())] if reads.as_of_us else []
 
 
 def _taggable(headers: Any) -> bool:

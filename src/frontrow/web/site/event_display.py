@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
 from frontrow.boxoffice.catalogue.event_listing import EventAvailability
 from frontrow.boxoffice.model.booking_choices import PricedType, offered_types, priced_types
 from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
@@ -98,9 +99,10 @@ def section_of(plan: Plan, section_id: str) -> tuple[int, Section] | None:
     return None
 
 
-async def shown_event(platform: Platform, event_id: str) -> Event:
-    """The event, unless it is a draft or does not exist."""
-    event = platform.box_office.openings.events.get(event_id) or await platform.ledger.catalogue.event(event_id)
+async def shown_event(platform: Platform, event_id: str, catalogue: SqlCatalogue | None = None) -> Event:
+    """The event, unless it is a draft or does not exist. `catalogue`: where to look for one that is not sold here."""
+    catalogue = catalogue or platform.ledger.catalogue
+    event = platform.box_office.openings.events.get(event_id) or await catalogue.event(event_id)
     if event.status is EventStatus.DRAFT:
         raise EventNotFound(f"there is no event {event_id[:60]}", event=event_id[:60])
     return event

@@ -108,10 +108,10 @@ class Words:
         text = f"{day}, {format_time(moment, 'HH:mm', tzinfo=where, locale=self._locale)}"
         return isolate(text) if self.direction == "rtl" else text
 
-    def clock_time(self, at_us: int, zone: str = "UTC") -> str:
+    def clock_time(self, at_us: int, zone: str = "UTC", *, seconds: bool = False) -> str:
         """The time of day as the clock at `zone` shows it."""
         moment = datetime.fromtimestamp(at_us / US_PER_S, UTC)
-        return str(format_time(moment, "HH:mm", tzinfo=ZoneInfo(zone), locale=self._locale))
+        return str(format_time(moment, "HH:mm:ss" if seconds else "HH:mm", tzinfo=ZoneInfo(zone), locale=self._locale))
 
 
 def isolate(text: str) -> str:

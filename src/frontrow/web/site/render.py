@@ -14,6 +14,7 @@ from litestar import Request, Response
 from markupsafe import Markup
 
 from frontrow.boxoffice.model.people import csrf_of
+from frontrow.boxoffice.ports.request_reads import request_reads
 from frontrow.core.cookies import read_cookie
 from frontrow.settings.colours import theme_css
 from frontrow.web.api.access import Caller, presented
@@ -83,7 +84,7 @@ def render(
     """The page. `visit_of` names the event whose visit the page belongs to: its script follows the visit. A page
     about an event (`one`) has the colour and the logo of the organisation that sells it."""
     platform: Platform = request.app.state.platform
-    words, assets = words_for(request), site_assets()
+    words, assets, reads = words_for(request), site_assets(), request_reads.get()
     caller: Caller = getattr(request.state, "caller", Caller())
     session = presented(request.headers, secure=True).session_cookie if caller.session is not None else ""
     text = (
@@ -103,6 +104,7 @@ def render(
             modules=assets.with_imports(script) if script else [],
             script_texts=words.chosen(assets.texts(script)) if script else {},
             now_ms=platform.clock() // 1000,
+            as_of_us=reads.as_of_us if reads is not None else 0,
             visit_room=_visit_room(caller, visit_of),
         )
     )

@@ -30,6 +30,7 @@ from frontrow.web.api.access import (
     booking_of_token,
     caller_in,
     check_access,
+    choose_reads,
     need_permission,
     presented,
     read_pass,
@@ -135,6 +136,7 @@ async def page_guard(connection: Connection, handler: BaseRouteHandler) -> None:
         return
     caller = await page_caller(platform, connection)
     connection.state.caller = caller
+    await choose_reads(platform, caller, method)
     if caller.person:
         platform.server.limiter.count_person(caller.person)
     if access.kind == "fan" and caller.kind != "fan":

@@ -9,6 +9,7 @@ import asyncio
 from typing import Any
 
 from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
+from frontrow.boxoffice.adapters.ledger.engine.replica import MAX_LAG_S, Replica
 from frontrow.boxoffice.adapters.ledger.engine.sqlite import SqliteStore
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.boxoffice.adapters.ledger.schema import check_served, known_versions, newest_version, schema_version
@@ -16,10 +17,19 @@ from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.core.errors import ConfigError
 
 
-async def open_ledger(url: str, *, auto_migrate: bool | None = None, warm: bool = False, **options: Any) -> SqlLedger:
+async def open_ledger(
+    url: str,
+    *,
+    auto_migrate: bool | None = None,
+    warm: bool = False,
+    read_url: str = "",
+    read_max_lag_s: float = MAX_LAG_S,
+    **options: Any,
+) -> SqlLedger:
     """The ledger at `url`. `auto_migrate` (default: only SQLite) upgrades its schema first.
 
     `warm`: connect and plan statements now, for servers. Otherwise the first hold waits for it.
+    `read_url`: a replica for `SqlLedger.browsing`. Somebody must call its `look` or `run`, else it is not used.
     """
     if auto_migrate is None:
         auto_migrate = not is_postgres(url)
@@ -37,7 +47,7 @@ async def open_ledger(url: str, *, auto_migrate: bool | None = None, warm: bool 
         store = PostgresStore(url, **options)
         if warm:
             await store.warm()
-        return SqlLedger(store)
+        return SqlLedger(store, replica=Replica(read_url, store, max_lag_s=read_max_lag_s) if read_url else None)
     return SqlLedger(SqliteStore(sqlite_path(url), **options))
 
 

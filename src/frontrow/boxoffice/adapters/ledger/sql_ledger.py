@@ -7,7 +7,7 @@ answer or error. When nothing else is in progress, a call is committed at once.
 import asyncio
 import functools
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from frontrow.boxoffice.adapters.ledger.books.brands import SqlBrandBook
 from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
@@ -27,15 +27,23 @@ from frontrow.boxoffice.adapters.ledger.books.ticket_returns import SqlReturnsBo
 from frontrow.boxoffice.adapters.ledger.books.ticket_transfers import SqlTransferBook
 from frontrow.boxoffice.adapters.ledger.books.tickets import SqlTicketBook
 from frontrow.boxoffice.adapters.ledger.books.waitlist import SqlWaitlistBook
-from frontrow.boxoffice.adapters.ledger.engine.batched_reads import BatchedReads
+from frontrow.boxoffice.adapters.ledger.engine.batched_reads import BatchedReads, KeyedRead
 from frontrow.boxoffice.adapters.ledger.engine.due_work import FACTS, HOLDS, DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import (
     CommitLine,
     LeaseFacts,
+    LedgerReader,
     LedgerStore,
     Operation,
     RunProgram,
     RunStatements,
+)
+from frontrow.boxoffice.adapters.ledger.engine.replica import (
+    BROWSING,
+    BrowsingKeyedRead,
+    BrowsingReader,
+    NearReader,
+    Replica,
 )
 from frontrow.boxoffice.adapters.ledger.programs.booking_choices import confirm_free, reprice
 from frontrow.boxoffice.adapters.ledger.programs.bookings import ExpireHolds, MakeMove, Program, booking_of
@@ -77,20 +85,39 @@ KEY_COLUMNS: Final = {
     "tax_rates_of": 0,
     "brands_of": 0,
 }
+NAMED_IN_LINKS: Final = ("events_by_id", "venues_by_id")  # a replica that lags must not answer "there is no such event"
 FENCES_END: Final = 2**63
 MAX_PAGE: Final = 10_000
 YIELD_EVERY: Final = 5_000  # seats between two turns of the event loop
+
+
+class BrowsingBooks(NamedTuple):
+    """Books of those who look and decide nothing: lists, figures, reports, exports. They may lag behind (ADR 0161)."""
+
+    reader: LedgerReader
+    catalogue: SqlCatalogue
+    figures: SqlFiguresBook
+    organiser: OrganiserBook
+    tickets: SqlTicketBook
+    payments: SqlPaymentBook
 
 
 class SqlLedger:
     """A ledger over one store; the contract is `ports.ledger.Ledger`.
 
     Holds, bookings and the outbox are its own methods. Everything else is in books, which share the store, the group
-    commit (`line`) and the batched reads.
+    commit (`line`) and the batched reads. `browsing` has the books that may read from `replica`.
     """
 
-    def __init__(self, store: LedgerStore, *, max_batch: int = MAX_BATCH, max_waiting: int = MAX_WAITING) -> None:
-        self.store = store
+    def __init__(
+        self,
+        store: LedgerStore,
+        *,
+        max_batch: int = MAX_BATCH,
+        max_waiting: int = MAX_WAITING,
+        replica: Replica | None = None,
+    ) -> None:
+        self.store, self.replica = store, replica
         self.due_work = due = DueWork(store)
         self.line: CommitLine = Coalescer(
             self._write, max_batch=max_batch, max_in_flight=store.writers, max_waiting=max_waiting, name="ledger"
@@ -118,6 +145,28 @@ class SqlLedger:
         self.dead_letters = DeadLetterBook(store, line)
         self.keys = KeyBook(store, line)
         self.idempotency = IdempotencyStore(store, line)
+        self._near_reads: list[BatchedReads] = []
+        self.browsing = BrowsingBooks(store, self.catalogue, self.figures, self.organiser, self.tickets, self.payments)
+        if replica is not None:
+            self.browsing = self._make_browsing(BrowsingReader(store, replica), max_batch, max_waiting)
+
+    def _make_browsing(self, reader: BrowsingReader, max_batch: int, max_waiting: int) -> BrowsingBooks:
+        reads: dict[str, KeyedRead] = dict(self.reads)
+        for name in sorted(BROWSING & KEY_COLUMNS.keys()):
+            at = KEY_COLUMNS[name]
+            near = BatchedReads(NearReader(reader), name, at, max_batch=max_batch, max_waiting=max_waiting)
+            self._near_reads.append(near)
+            reads[name] = BrowsingKeyedRead(reader, self.reads[name], near, surely=name in NAMED_IN_LINKS)
+        line, due = self.line, self.due_work
+        catalogue = SqlCatalogue(reader, line, reads)
+        return BrowsingBooks(
+            reader,
+            catalogue,
+            SqlFiguresBook(reader),
+            OrganiserBook(reader, line, reads, catalogue, due),
+            SqlTicketBook(reader, line, reads),
+            SqlPaymentBook(reader, line, reads, due),
+        )
 
     async def _write(self, operations: Sequence[Operation]) -> list[Any]:
         try:
@@ -244,8 +293,10 @@ class SqlLedger:
 
     async def aclose(self) -> None:
         await self.line.aclose()
-        for read in self.reads.values():
+        for read in (*self.reads.values(), *self._near_reads):
             await read.aclose()
+        if self.replica is not None:
+            self.replica.close()
         await self.store.aclose()
 
 

@@ -64,7 +64,7 @@ async def list_own_events(
     if cursor and not (at_us.isascii() and at_us.isdigit() and len(at_us) < 19):
         raise InvalidInput("this cursor is not valid; start without one", param="cursor")
     after = (int(at_us), after_id) if cursor else (-1, "")
-    page = await platform.ledger.catalogue.events_of_organiser(caller.organiser_id, after, limit)
+    page = await platform.ledger.browsing.catalogue.events_of_organiser(caller.organiser_id, after, limit)
     last = f"{page[-1].starts_at_us}:{page[-1].id}" if len(page) == limit else None
     return OwnEventPage([summary_of(event) for event in page], cursor_of(last))
 

@@ -206,7 +206,7 @@ async def list_changes(
     cursor: Cursor = "",
     limit: Limit = 50,
 ) -> AuditPage:
-    page = await platform.ledger.organiser.changes(caller.organiser_id, event, read_number(cursor), limit)
+    page = await platform.ledger.browsing.organiser.changes(caller.organiser_id, event, read_number(cursor), limit)
     views = [
         ChangeView(one.number, time_text(one.at_us), one.actor, one.act, one.event_id, msgspec.json.decode(one.detail))
         for one in page

@@ -122,7 +122,7 @@ class EventFilter(msgspec.Struct, frozen=True):
 @page("/", "events")
 async def events(request: Asked, platform: FromPlatform) -> Response[bytes]:
     """The events that can be bought or are to come, and those that match what is looked for."""
-    currencies = await platform.ledger.catalogue.listed_currencies()
+    currencies = await platform.ledger.browsing.catalogue.listed_currencies()
     wanted = _filter(request.query_params, currencies)
     now_us = platform.clock()
     found = await platform.box_office.browse.search(wanted.search(now_us))
@@ -187,8 +187,9 @@ def _number(text: str) -> int:
 @page("/events/{event_id:str}", "event")
 async def event(request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
     """One event, with the link into its sale."""
-    event = await shown_event(platform, event_id)
-    one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
+    catalogue = platform.ledger.browsing.catalogue
+    event = await shown_event(platform, event_id, catalogue)
+    one = shown(platform, event, await catalogue.venue(event.venue_id))
     visit = caller.shop_pass
     inside = visit is not None and visit.event_id == event.id and visit.expires_at_us > platform.clock()
     tiers = {tier.name: tier for tier in one.free.tiers} if one.free else {}

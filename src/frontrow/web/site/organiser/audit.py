@@ -27,14 +27,15 @@ async def audit(request: Asked, platform: FromPlatform, caller: FromCaller) -> R
     names = await names_of_team(platform, caller)
     act = query.get("act", "") if query.get("act", "") in ACTS else ""
     actor = query.get("actor", "") if query.get("actor", "") in names else ""
-    own = await platform.ledger.catalogue.events_of_organiser(caller.organiser_id, (-1, ""), EVENTS)
+    own = await platform.ledger.browsing.catalogue.events_of_organiser(caller.organiser_id, (-1, ""), EVENTS)
     events, currencies = {one.id: one.name for one in own}, {one.id: one.currency for one in own}
     event = query.get("event", "") if query.get("event", "") in events else ""
     try:
         before = read_number(query.get("after", "")[:200])
     except InvalidInput:
         before = 0
-    found = await platform.ledger.organiser.changes(caller.organiser_id, event, before, PAGE, act=act, actor=actor)
+    book = platform.ledger.browsing.organiser
+    found = await book.changes(caller.organiser_id, event, before, PAGE, act=act, actor=actor)
     return render(
         request,
         "organiser/audit.html",

@@ -61,8 +61,9 @@ async def table(
     )
     headers = download_headers(f"{kind}-{event.id}.{ending}")
     if ending == "csv":
-        lines = _csv_lines(platform.organiser.exports.table(kind, event, plan.seat_ids))
-        return Stream(lines, headers=headers, media_type="text/csv; charset=utf-8")
+        parts = platform.organiser.exports.table(kind, event, plan.seat_ids)
+        first = await anext(parts)  # before the headers, which say how old it is
+        return Stream(_csv_lines(first, parts), headers=headers, media_type="text/csv; charset=utf-8")
     folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="frontrow-")
     path = Path(folder.name) / "table.xlsx"
     try:
@@ -77,8 +78,8 @@ async def table(
     return Stream(_pieces(path, folder), headers=headers, media_type=XLSX)
 
 
-async def _csv_lines(parts: AsyncIterator[str]) -> AsyncIterator[bytes]:
-    yield "\ufeff".encode()  # spreadsheets recognise UTF-8 by this mark
+async def _csv_lines(first: str, parts: AsyncIterator[str]) -> AsyncIterator[bytes]:
+    yield ("\ufeff" + first).encode()  # spreadsheets recognise UTF-8 by this mark
     async for part in parts:
         yield part.encode()
 

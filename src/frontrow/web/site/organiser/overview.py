@@ -77,7 +77,7 @@ async def overview(request: Asked, platform: FromPlatform, caller: FromCaller) -
     now_us = platform.clock()
     begin = (-1, "") if past else (now_us - TODAY_US, "")
     after = _after(request.query_params.get("after", "")) or begin
-    events = await platform.ledger.catalogue.events_of_organiser(caller.organiser_id, after, PAGE)
+    events = await platform.ledger.browsing.catalogue.events_of_organiser(caller.organiser_id, after, PAGE)
     last = f"{events[-1].starts_at_us}:{events[-1].id}" if len(events) == PAGE else None
     if past:
         last = last if events and events[-1].starts_at_us < now_us - TODAY_US else None

@@ -1,6 +1,8 @@
 // @ts-check
-/** <fr-countdown until="…">: days, hours, minutes and seconds to the opening; reloads the page once it is there. */
+/** The way into the sale, and <fr-countdown until="…">: days, hours, minutes and seconds to the opening; reloads the page
+ * once it is there. */
 import { now_ms } from "./dom.js";
+import { makePlaceKey } from "./place-key.js";
 import { number, t } from "./words.js";
 
 class FrCountdown extends HTMLElement {
@@ -26,4 +28,16 @@ class FrCountdown extends HTMLElement {
   }
 }
 customElements.define("fr-countdown", FrCountdown);
+
+// "Get tickets": the place is bound to this browser, and a second click takes no second place
+const form = /** @type {HTMLFormElement | null} */ (document.getElementById("enter"));
+let sent = false;
+form?.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  if (sent) return;
+  sent = true;
+  setTimeout(() => (sent = false), 3000);
+  /** @type {HTMLInputElement} */ (form.elements.namedItem("cnf")).value = await makePlaceKey(form.dataset.event ?? "");
+  form.submit();
+});
 export {};

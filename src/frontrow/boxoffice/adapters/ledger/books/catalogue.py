@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerReader, RunProgram, RunStatements
 from frontrow.boxoffice.adapters.ledger.engine.statements import WORD_SLOTS
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.adapters.ledger.programs.event_index import index_events, index_venue
@@ -42,7 +42,7 @@ MAX_FIRST: Final = 20_000  # for several words: a scan of all events could run l
 class SqlCatalogue:
     """What is sold (`ports.ledger.Catalogue`)."""
 
-    def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey) -> None:
+    def __init__(self, store: LedgerReader, line: CommitLine, reads: ReadsByKey) -> None:
         self._store, self._line, self._reads = store, line, reads
         self.version = 0  # counts this process's changes; other processes' changes are found by reading again
 

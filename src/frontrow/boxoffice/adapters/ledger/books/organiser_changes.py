@@ -15,7 +15,7 @@ from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
 from frontrow.boxoffice.adapters.ledger.books.tickets import scan_of, scan_row
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
 from frontrow.boxoffice.adapters.ledger.engine.due_work import CANCELLATIONS, DueWork
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerReader, RunProgram, RunStatements
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program, booking_of
 from frontrow.boxoffice.adapters.ledger.programs.contacts import change_email
 from frontrow.boxoffice.adapters.ledger.programs.event_index import index_events, index_venue
@@ -56,7 +56,7 @@ class OrganiserBook:
     """What organisers and doors write and read."""
 
     def __init__(
-        self, store: LedgerStore, line: CommitLine, reads: ReadsByKey, catalogue: SqlCatalogue, due: DueWork
+        self, store: LedgerReader, line: CommitLine, reads: ReadsByKey, catalogue: SqlCatalogue, due: DueWork
     ) -> None:
         self._store, self._line, self._reads, self._catalogue, self._due = store, line, reads, catalogue, due
 

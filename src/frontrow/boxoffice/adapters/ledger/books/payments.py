@@ -5,7 +5,7 @@ from typing import cast
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
 from frontrow.boxoffice.adapters.ledger.engine.due_work import PAYMENTS, REFUNDS, DueWork
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerReader
 from frontrow.boxoffice.adapters.ledger.programs.bookings import MakeMove
 from frontrow.boxoffice.adapters.ledger.programs.payments import (
     LeaseDue,
@@ -27,7 +27,7 @@ PAGE = 1_000
 class SqlPaymentBook:
     """Payments and refunds (`ports.payments.PaymentBook`)."""
 
-    def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey, due: DueWork) -> None:
+    def __init__(self, store: LedgerReader, line: CommitLine, reads: ReadsByKey, due: DueWork) -> None:
         self._store, self._line, self._reads, self._due = store, line, reads, due
 
     async def save_payment(

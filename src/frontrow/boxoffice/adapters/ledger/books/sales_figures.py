@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import LedgerStore
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import LedgerReader
 from frontrow.boxoffice.model.reports import MAX_QUARTERS, QUARTER_US
 from frontrow.boxoffice.model.sales_figures import MAX_BUCKETS
 from frontrow.boxoffice.ports.queries import Query, Row
@@ -12,7 +12,7 @@ from frontrow.core.errors import InvalidInput
 class SqlFiguresBook:
     """Sums over one event's bookings, payments and refunds."""
 
-    def __init__(self, store: LedgerStore) -> None:
+    def __init__(self, store: LedgerReader) -> None:
         self._store = store
 
     async def bookings_by_state(self, event_id: str) -> list[Row]:

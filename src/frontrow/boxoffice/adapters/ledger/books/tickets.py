@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunStatements
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerReader, RunStatements
 from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, Ticket, TicketState, Way, find_duplicates
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.errors import InvalidInput
@@ -19,7 +19,7 @@ MAX_PAGE: Final = 10_000
 class SqlTicketBook:
     """Tickets and scans (`ports.ledger.TicketBook`)."""
 
-    def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey) -> None:
+    def __init__(self, store: LedgerReader, line: CommitLine, reads: ReadsByKey) -> None:
         self._store, self._line, self._reads = store, line, reads
 
     async def ticket(self, ticket_id: str) -> Ticket | None:

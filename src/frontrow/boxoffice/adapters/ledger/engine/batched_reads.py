@@ -5,9 +5,9 @@ might reject is read alone, so its error reaches no other caller.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import LedgerStore
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import LedgerReader
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.coalescer import Coalescer
 
@@ -18,7 +18,7 @@ class BatchedReads:
     """Reads the rows of one statement by key. `key_column` is the column of a row that holds its key."""
 
     def __init__(
-        self, store: LedgerStore, statement: str, key_column: int, *, max_batch: int, max_waiting: int
+        self, store: LedgerReader, statement: str, key_column: int, *, max_batch: int, max_waiting: int
     ) -> None:
         self._store, self._statement, self._key_column = store, statement, key_column
         self._line: Coalescer[str, list[Row]] = Coalescer(
@@ -43,4 +43,10 @@ class BatchedReads:
         await self._line.aclose()
 
 
-ReadsByKey: TypeAlias = Mapping[str, BatchedReads]  # by the name of their statement
+class KeyedRead(Protocol):
+    """Reads the rows of one statement by key."""
+
+    async def read(self, key: str) -> list[Row]: ...
+
+
+ReadsByKey: TypeAlias = Mapping[str, KeyedRead]  # by the name of their statement

@@ -189,15 +189,19 @@ def lease_facts(request: LeaseFacts) -> Program[list[OutboxFact]]:
     return sorted((OutboxFact(row[0], decode_fact(row[1])) for row in rows), key=lambda fact: fact.number)
 
 
-class LedgerStore(Protocol):
+class LedgerReader(Protocol):
+    """What answers a ledger's reads."""
+
+    async def read(self, query: Query) -> list[Row]: ...
+
+
+class LedgerStore(LedgerReader, Protocol):
     """Where a ledger keeps its tables. It commits batches and answers reads."""
 
     @property
     def writers(self) -> int: ...
 
     async def write(self, operations: Sequence[Operation]) -> list[Any]: ...
-
-    async def read(self, query: Query) -> list[Row]: ...
 
     async def time_us(self) -> int: ...
 

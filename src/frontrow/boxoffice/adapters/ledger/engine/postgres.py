@@ -27,6 +27,7 @@ from asyncpg.exceptions import TargetServerAttributeNotMatched
 
 from frontrow.boxoffice.adapters.ledger.audit_chain import Chain
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import Operation, fan_locks, transaction
+from frontrow.boxoffice.adapters.ledger.engine.postgres_readers import ReaderPool
 from frontrow.boxoffice.adapters.ledger.engine.statements import (
     NO_CONFLICT,
     Dialect,
@@ -68,15 +69,9 @@ SETTINGS: Final = {
     # A server that was frozen or cut off inside a transaction keeps its locks so long, and no longer.
     "idle_in_transaction_session_timeout": "5s",
 }
-# By index here too: a page of a search must not sort everything that might match.
-READER_SETTINGS: Final = {
-    "application_name": "frontrow-ledger-reader",
-    "default_transaction_read_only": "on",
-    "enable_seqscan": "off",
-    "enable_bitmapscan": "off",
-    "jit": "off",
-}
-BEGIN_READING: Final = begin_with(READER_SETTINGS, "BEGIN READ ONLY")
+# The heartbeat of the primary. One server of many writes it; the others find it young enough.
+NOW_US: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+BEAT: Final = f"UPDATE ledger_heartbeat SET beat_us = {NOW_US} WHERE abs({NOW_US} - beat_us) > $1::bigint"  # noqa: S608
 LOST: Final = (
     OSError,
     TimeoutError,
@@ -144,14 +139,12 @@ class PostgresStore:
         # A pooler gives each transaction another connection, so each makes its own settings (`core.postgres_url`).
         self._begin = begin_with(SETTINGS) if self._hosts.is_pooled else "BEGIN"
         self.writers = writers
-        self._reader_count = readers
+        self._readers = ReaderPool(self._hosts, readers, READ_TIMEOUT_S)
         self._outage = _Outage(reconnect_for_s)
         self._call_timeout_s = call_timeout_s
         self._ids = ids or Ids()
         self._sql = {**render(Dialect.POSTGRES), **(sql or {})}
         self._idle = [_Writer() for _ in range(writers)]
-        self._pool: asyncpg.Pool[asyncpg.Record] | None = None
-        self._pool_lock = asyncio.Lock()
         self._conflict_history = ConflictHistory()
         self.batches_split = 0
         self.reconnects = 0
@@ -311,7 +304,7 @@ class PostgresStore:
         pause_s, asked_s = FIRST_PAUSE_S, time.monotonic()
         while True:  # bounded by the outage's length
             try:
-                rows = await self._fetch(self._sql[query.name], *postgres_arguments(query))
+                rows = await self._readers.fetch(self._sql[query.name], *postgres_arguments(query))
                 self._outage.over()
                 return rows
             except BAD_INPUT as error:
@@ -325,49 +318,27 @@ class PostgresStore:
     async def time_us(self) -> int:
         """The database's clock. Tries once."""
         try:
-            rows = await self._fetch("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+            rows = await self._readers.fetch(f"SELECT {NOW_US}")
         except LOST as error:
             raise _unavailable(error) from error
         return int(rows[0][0])
 
-    async def _fetch(self, sql: str, *arguments: Any) -> list[Row]:
-        async with self._pool_lock:
-            if self._pool is None:
-                self._pool = await asyncpg.create_pool(
-                    min_size=0,
-                    max_size=self._reader_count,
-                    connect=self._hosts.connect,
-                    command_timeout=READ_TIMEOUT_S,
-                    server_settings=READER_SETTINGS,
-                    reset=_keep_as_is,
-                )
-        async with asyncio.timeout(READ_TIMEOUT_S):  # waiting for a free connection included
-            if self._hosts.is_pooled:
-                return await self._fetch_pooled(self._pool, sql, arguments)
-            return await self._pool.fetch(sql, *arguments)  # type: ignore[return-value]
-
-    async def _fetch_pooled(
-        self, pool: "asyncpg.Pool[asyncpg.Record]", sql: str, arguments: Sequence[Any]
-    ) -> list[Row]:
-        async with pool.acquire() as connection:
-            await connection.execute(BEGIN_READING)
-            try:
-                return await connection.fetch(sql, *arguments)  # type: ignore[return-value]
-            finally:
-                if not connection.is_closed():
-                    await connection.execute("ROLLBACK")  # nothing was written
+    async def beat(self, every_us: int) -> int:
+        """Renew the heartbeat that replicas show, if it is older than `every_us`; the database's clock. Tries once."""
+        try:
+            async with self._readers.connection() as connection, connection.transaction():
+                await connection.execute("SET LOCAL transaction_read_only TO off")
+                await connection.execute(BEAT, every_us)
+                return int(await connection.fetchval(f"SELECT {NOW_US}"))
+        except LOST as error:
+            raise _unavailable(error) from error
 
     async def aclose(self) -> None:
         for writer in self._idle:
             if writer.connection is not None and not writer.connection.is_closed():
                 await writer.connection.close(timeout=5.0)
-        if self._pool is not None:
-            self._pool.terminate()
+        self._readers.close()
 
 
 def _unavailable(error: Exception) -> Unavailable:
     return Unavailable(f"the ledger does not answer ({type(error).__name__})", retry_after_s=5.0)
-
-
-async def _keep_as_is(connection: Any) -> None:
-    """Readers change no session state; the pool's reset query would cost a round trip per read."""

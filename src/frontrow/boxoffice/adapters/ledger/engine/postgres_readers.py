@@ -1,0 +1,82 @@
+"""Connections that only read: a small pool to one PostgreSQL, the primary or a replica.
+
+They are opened when they are first needed. A read waits for a free connection and for its rows within one time-out.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+
+import asyncpg
+
+from frontrow.boxoffice.ports.queries import Row
+from frontrow.core.postgres_url import PostgresHosts, begin_with
+
+# By index: a page of a search must not sort everything that might match.
+READER_SETTINGS: Final = {
+    "application_name": "frontrow-ledger-reader",
+    "default_transaction_read_only": "on",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "jit": "off",
+}
+BEGIN_READING: Final = begin_with(READER_SETTINGS, "BEGIN READ ONLY")
+
+
+class ReaderPool:
+    """At most `size` connections to `hosts`."""
+
+    def __init__(self, hosts: PostgresHosts, size: int, timeout_s: float) -> None:
+        self._hosts, self._size, self._timeout_s = hosts, size, timeout_s
+        self._pool: asyncpg.Pool[asyncpg.Record] | None = None
+        self._opening = asyncio.Lock()
+
+    async def fetch(self, sql: str, *arguments: Any) -> list[Row]:
+        """The rows, as last committed there."""
+        pool = await self._open()
+        async with asyncio.timeout(self._timeout_s):  # waiting for a free connection included
+            if self._hosts.is_pooled:
+                return await self._fetch_pooled(pool, sql, arguments)
+            return await pool.fetch(sql, *arguments)  # type: ignore[return-value]
+
+    @contextlib.asynccontextmanager
+    async def connection(self) -> AsyncIterator[Any]:
+        """One connection, for a transaction of its own."""
+        pool = await self._open()
+        async with asyncio.timeout(self._timeout_s), pool.acquire() as connection:
+            yield connection
+
+    async def _open(self) -> "asyncpg.Pool[asyncpg.Record]":
+        async with self._opening:
+            if self._pool is None:
+                self._pool = await asyncpg.create_pool(
+                    min_size=0,
+                    max_size=self._size,
+                    connect=self._hosts.connect,
+                    command_timeout=self._timeout_s,
+                    server_settings=READER_SETTINGS,
+                    reset=_keep_as_is,
+                )
+            return self._pool
+
+    async def _fetch_pooled(
+        self, pool: "asyncpg.Pool[asyncpg.Record]", sql: str, arguments: Sequence[Any]
+    ) -> list[Row]:
+        async with pool.acquire() as connection:
+            await connection.execute(BEGIN_READING)
+            try:
+                return await connection.fetch(sql, *arguments)  # type: ignore[return-value]
+            finally:
+                if not connection.is_closed():
+                    await connection.execute("ROLLBACK")  # nothing was written
+
+    def close(self) -> None:
+        """End all connections. The next read opens new ones."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.terminate()
+
+
+async def _keep_as_is(connection: Any) -> None:
+    """Readers change no session state; the pool's reset query would cost a round trip per read."""
