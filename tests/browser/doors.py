@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.hold_values import ShopPass
+from frontrow.boxoffice.model.sale_options import TicketType
 from frontrow.boxoffice.model.tickets import Ticket
 from frontrow.boxoffice.plans.plan_generator import generate
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
@@ -19,7 +20,7 @@ from tests.browser.steps import until
 
 SHOW = "evt_show"
 TOMORROW = "evt_tomorrow"  # the same show, a day later
-OTHER = "evt_other"  # people may leave and come back
+OTHER = "evt_other"  # people may leave and come back; adults and children
 DAY_US = 86_400 * US_PER_S
 WIDE, HIGH = 480, 360  # of the camera's picture
 CAMERA = ["--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"]
@@ -37,7 +38,8 @@ async def put_shows(platform: Platform) -> None:
     for number, (event_id, name) in enumerate(((SHOW, "Aurora"), (TOMORROW, "Aurora"), (OTHER, "Late Night Comedy"))):
         starts_us = now_us + 3600 * US_PER_S + number * DAY_US
         times = {"starts_at_us": starts_us, "sale_ends_at_us": starts_us}
-        await put_hall(platform, plan, id=event_id, name=name, reentry=event_id == OTHER, **times)
+        types = (TicketType("adult", "Adult"), TicketType("child", "Child", 5_000)) if event_id == OTHER else ()
+        await put_hall(platform, plan, id=event_id, name=name, reentry=event_id == OTHER, ticket_types=types, **times)
 
 
 def buy(site: Site, count: int = 1, event_id: str = SHOW) -> list[Ticket]:

@@ -80,6 +80,7 @@ def test_b10_people_leave_and_come_back_with_and_without_a_network(door: Page, s
     expect(door.locator("#verdict-detail")).to_have_text("Welcome back.")
     scan(door, first.code, "duplicate")
     scan(door, second.code, "ok")
+    expect(door.locator("#verdict-detail")).to_have_text("Adult")  # the bundle knows the ticket's type
     way("Exit")
     scan(door, second.code, "left")
     scan(door, second.code, "not_inside")

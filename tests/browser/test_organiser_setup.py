@@ -10,10 +10,12 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from frontrow.app.wiring import Platform
+from frontrow.boxoffice.model.event_changes import Editor
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.people import Stage, SubjectKind
 from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.organising.pictures import LOGO_HEIGHT
+from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
 from frontrow.core.clock import US_PER_S
 from tests.boxoffice.organising.test_pictures import a_file
 from tests.boxoffice.people.support import PASSWORD
@@ -228,6 +230,126 @@ def test_the_editor_works_by_keyboard_alone(desk: Page, site: Site) -> None:
     expect(desk.get_by_role("link", name="Parterre")).to_have_count(0)
 
 
+SPOT = """([s, r, i]) => {
+  const { board, arranger } = window.frontrow, { points } = arranger.draft.sections[s].rows[r];
+  const { left, top } = board.box.getBoundingClientRect(), { x, y } = board.spot(points[2 * i], points[2 * i + 1]);
+  return [left + x, top + y];
+}"""
+GRIP = """(name) => {
+  const { board } = window.frontrow, { left, top } = board.box.getBoundingClientRect();
+  return [left + board.grips[name].x, top + board.grips[name].y];
+}"""
+FIRST_SEATS = "window.frontrow.arranger.draft.sections.map((one) => one.rows[0].points.slice(0, 2))"
+BENDS = """() => {
+  const { points } = window.frontrow.arranger.draft.sections[0].rows[0];
+  return points[13] - points[1];
+}"""
+Spot = tuple[float, float]
+
+
+def drag(page: Page, spot: Spot, right: float, down: float) -> None:
+    page.mouse.move(*spot)
+    page.mouse.down()
+    page.mouse.move(spot[0] + right / 2, spot[1] + down / 2)
+    page.mouse.move(spot[0] + right, spot[1] + down)
+    page.mouse.up()
+
+
+def drag_by_finger(page: Page, spot: Spot, right: float, down: float) -> None:
+    fingers = page.context.new_cdp_session(page)
+    for step in range(6):
+        at = {"x": spot[0] + right * step / 5, "y": spot[1] + down * step / 5}
+        kind = "touchMove" if step else "touchStart"
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [at]})
+    fingers.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+def test_seats_are_arranged_by_mouse_by_finger_and_by_keys(profile: Any, site: Site) -> None:
+    """Two blocks: dragged, bent, undone, kept over a reload, refused where they overlap, saved; on a phone as well."""
+    table = [
+        f"{block},{row},{n},{40 + 10 * n},{y + 12 * row}"
+        for block, y in (("A", 50), ("B", 150))
+        for row in (1, 2)
+        for n in range(1, 13)
+    ]
+
+    async def made(platform: Platform) -> str:
+        edit = VenueEdit(name="Loft", plan=PlanSource(csv="\n".join(["section,row,seat,x,y", *table])))
+        return (await platform.organiser.organise.venues.create(Editor("stf_x", NEW_TEAM), edit)).venue.id
+
+    page = profile(has_touch=True).new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    staff(page, site, "owner", NEW_TEAM)
+    url = f"{site.url}/organiser/venues/{site.call(made)}/arrange"
+
+    def opened() -> None:
+        page.wait_for_selector("#arrange[data-ready]")
+        page.locator("#board").scroll_into_view_if_needed()
+
+    page.goto(url)
+    opened()
+    before = page.evaluate(FIRST_SEATS)
+    drag(page, page.evaluate(SPOT, [1, 0, 3]), 37, 93)
+    expect(page.get_by_role("heading", name="Section B")).to_be_visible()
+    after = page.evaluate(FIRST_SEATS)
+    assert after[0] == before[0], "nothing else moves"
+    assert after[1][1] > before[1][1]
+    assert all(value % 5 == 0 for value in after[1]), "on the grid"
+    page.keyboard.press("Control+z")
+    assert page.evaluate(FIRST_SEATS) == before
+    page.keyboard.press("Control+Shift+z")
+    assert page.evaluate(FIRST_SEATS) == after
+    page.get_by_role("radio", name="Rows").check()
+    page.get_by_role("button", name="A", exact=True).click()
+    page.get_by_role("button", name="Row 1").focus()
+    page.keyboard.press("Shift+ArrowRight")
+    expect(page.locator("#say")).to_have_text("Row 1 of section A: now at 100, 62.")
+    assert page.evaluate(FIRST_SEATS)[0] == [before[0][0] + 50, before[0][1]]
+    page.keyboard.press("Alt+ArrowUp")
+    expect(page.locator("#say")).to_have_text("Row 1 of section A: bent by -5°.")
+    drag(page, page.evaluate(GRIP, "bend"), 0, -40)
+    assert page.evaluate(BENDS) < -3, "the middle is above the ends"
+    page.reload()
+    opened()
+    expect(page.get_by_text("Unsaved changes were restored.")).to_be_visible()
+    assert page.evaluate(BENDS) < -3
+    page.get_by_role("button", name="B", exact=True).click()
+    page.get_by_role("button", name="Row 2").click()
+    for _ in range(2):
+        page.get_by_role("button", name="Up", exact=True).click()
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#problem")).to_contain_text("B-1-1 and B-2-1 overlap, and 11 more of these rows")
+    opened()
+    assert page.evaluate("window.frontrow.board.wrong.size") == 24
+    page.get_by_role("button", name="B", exact=True).click()
+    page.get_by_role("button", name="Row 2").focus()
+    for _ in range(2):
+        page.keyboard.press("ArrowDown")
+    shown = page.evaluate(FIRST_SEATS)
+    go_on(page, "Save", "**?done=saved")
+    opened()
+    assert page.evaluate(FIRST_SEATS) == shown
+    expect(page.get_by_text("Changes stay in this browser")).to_be_hidden()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(url)
+    opened()
+    page.touchscreen.tap(*page.evaluate(SPOT, [0, 1, 6]))
+    expect(page.get_by_role("heading", name="Section A")).to_be_visible()
+    drag_by_finger(page, page.evaluate(SPOT, [0, 1, 6]), 30, 10)
+    moved = page.evaluate(FIRST_SEATS)
+    assert moved[0][0] > shown[0][0]
+    assert moved[1] == shown[1]
+    was = page.evaluate(BENDS)
+    drag_by_finger(page, page.evaluate(GRIP, "bend"), 0, 40)
+    assert page.evaluate(BENDS) > was + 2
+    left, top = page.evaluate(SPOT, [1, 1, 0])
+    scrolled = page.evaluate("scrollY")
+    drag_by_finger(page, (left, top), 0, -120)
+    until(page, f"() => scrollY > {scrolled}")
+    assert page.evaluate(FIRST_SEATS)[1] == shown[1], "a finger moves only what is selected"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 def test_codes_are_made_taken_along_and_imported(desk: Page, site: Site) -> None:
     staff(desk, site, "box_office")
     desk.goto(f"{site.url}/organiser/events/{EVENT_ID}/codes")
@@ -349,6 +471,11 @@ def _venues(page: Page, site: Site) -> Iterator[tuple[str, Page]]:
     page.get_by_role("link", name="Stalls").click()
     page.wait_for_selector("fr-seatmap canvas")
     yield "venue editor", page
+    page.get_by_role("link", name="Arrange seats").click()
+    page.wait_for_selector("#arrange[data-ready]")
+    page.get_by_role("button", name="Circle", exact=True).click()
+    page.keyboard.press("ArrowDown")
+    yield "seats being arranged", page
 
 
 def test_axe_finds_nothing_text_reflows_and_the_console_stays_clean(profile: Any, site: Site) -> None:

@@ -9,7 +9,7 @@ const gate = await Gate.opened(bundle);
 const verdicts = [];
 for (const [code, now_us] of asks) {
   const { verdict, ticket } = await gate.verify(code, now_us);
-  verdicts.push([verdict, ticket?.id ?? "", ticket ? [ticket.seat, ticket.fence] : []]);
+  verdicts.push([verdict, ticket?.id ?? "", ticket ? [ticket.seat, ticket.fence, gate.type(ticket.seat)] : []]);
 }
 const opened = [];
 for (const one of bundles)

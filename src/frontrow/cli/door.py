@@ -124,11 +124,12 @@ def _format_answer(answer: DoorAnswer, took_ms: float, as_json: bool) -> str:
                 "accepted": answer.accepted,
                 "ticket": answer.ticket_id,
                 "seat": answer.seat,
+                "type": answer.type_name,
                 "first_gate": first.gate if first else None,
                 "took_ms": round(took_ms, 3),
             }
         )
-    words = [VERDICT_TEXTS[answer.verdict], answer.seat, answer.ticket_id]
+    words = [VERDICT_TEXTS[answer.verdict], answer.seat, answer.type_name, answer.ticket_id]
     if answer.verdict is DoorVerdict.ALREADY_IN and answer.first_scan is not None:
         words.append(f"first at {answer.first_scan.gate}")
     return f"{'OK' if answer.accepted else 'NO'}  {'  '.join(word for word in words if word)}  ({took_ms:.2f} ms)"

@@ -196,6 +196,19 @@ async def test_b10_a_gate_works_offline_with_the_bundle_and_hears_when_it_change
         assert newer.status_code == 200
         fresh = Gate(msgspec.json.decode(newer.content, type=Bundle), "north")
         assert fresh.check(codes[1], desk.platform.clock()).verdict is DoorVerdict.REVOKED
+        # with ticket types the bundle knows each sold seat's, and each sale makes a new one
+        owner, own = await desk.as_(Role.OWNER), f"/v1/organiser/events/{desk.event}"
+        types = [{"key": "adult", "name": "Adult"}, {"key": "child", "name": "Child", "basis_points": 5000}]
+        assert (await owner.ask("PATCH", own, json={"ticket_types": types})).status_code == 200
+        typed = await desk.ask("GET", path, headers={"if-none-match": newer.headers["etag"]})
+        assert typed.json()["types"] == {"Adult": [0], "Child": []}
+        wish = {"seats": ["S-B-1"], "paid_by": "cash", "types": {"S-B-1": "child"}}
+        sold = await owner.post(f"{own}/desk-sales", 201, json=wish)
+        late = await desk.ask("GET", path, headers={"if-none-match": typed.headers["etag"]})
+        gate = Gate(msgspec.json.decode(late.content, type=Bundle), "north")
+        (ticket,) = await desk.platform.ledger.tickets.tickets_of(sold["booking"])
+        assert gate.check(ticket.code, desk.platform.clock()).type_name == "Child"
+        assert gate.check(codes[0], desk.platform.clock()).type_name == "Adult"
 
 
 async def test_b10_a_gate_keeps_up_with_revocations_and_with_what_others_let_in(tmp_path):

@@ -69,7 +69,7 @@ def test_b10_the_page_and_the_python_gate_give_every_code_the_same_verdict() -> 
     former = KEYS.rotated()
     tickets = plain.issue(a_booking())
     dead = plain.issue(a_booking(seats=(3,), fence=1))[0]
-    bundle = make_bundle(former, "evt_1", "Aurora – Ü 音", [dead.id], NOW_US, ["A-1"] * 20)
+    bundle = make_bundle(former, "evt_1", "Aurora – Ü 音", [dead.id], NOW_US, ["A-1"] * 20, {"Child": [17]})
     gate = Gate(bundle, "north")
     moving = live.issue(a_booking(seats=(5,), fence=9))[0].code
     codes = [one.code for one in tickets] + [
@@ -95,7 +95,8 @@ def test_b10_the_page_and_the_python_gate_give_every_code_the_same_verdict() -> 
         seen.add(verdict)
         assert verdict == ANSWERS[expected], code
         assert ticket == (known.id if known else ""), code
-        assert seat == ([known.seat_index, known.fence] if known else []), code
+        kind = {17: "Child"}.get(known.seat_index, "") if known else ""
+        assert seat == ([known.seat_index, known.fence, kind] if known else []), code
     assert seen == {"ok", "unreadable", "forged", "wrong_event", "revoked", "old_code"}
 
 

@@ -295,6 +295,7 @@ async def test_the_box_office_sells_picked_seats_says_what_is_wrong_and_shows_th
         }
         own = f"/v1/organiser/events/{owner.desk.event}"
         assert (await owner.desk.ask("PATCH", own, json=options)).status_code == 200
+        assert 'name="add-parking" value=""' in await owner.get(path)
         wish: dict[str, str | list[str]] = {"seats": "S-B-1 S-B-2", "type-S-B-2": "child", "add-parking": "1"}
         asked = f"{path}/price.json?seats=S-B-1%20S-B-2&type-S-B-2=child&add-parking=1"
         assert "€83" in await owner.get(asked)

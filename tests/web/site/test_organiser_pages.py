@@ -127,9 +127,9 @@ async def test_another_organisers_things_do_not_exist(platform: Platform, client
     )
     path = f"/organiser/venues/{made.venue.id}"
     assert (await client.get(path, headers=BROWSER | cookie(mine.session))).status_code == 200
-    for behind in ("", "/map.json"):
+    for behind in ("", "/map.json", "/arrange"):
         assert (await client.get(path + behind, headers=BROWSER | cookie(theirs.session))).status_code == 404
-    for behind in ("", "/plan", "/edit"):
+    for behind in ("", "/plan", "/edit", "/arrange"):
         given = form(theirs, name="Mine now", source="template", seats="100", shape="arena")
         answer = await client.post(path + behind, data=given, headers=FORM | cookie(theirs.session))
         assert answer.status_code == 404
@@ -154,6 +154,40 @@ async def test_every_form_of_a_member_who_may_only_read_is_refused_and_needs_its
             assert refused.status_code == 403, path
             wordless = await client.post(real, data={}, headers=FORM | cookie(owner.session))
             assert wordless.status_code == 403, path
+
+
+async def test_an_arrangement_is_saved_or_comes_back_with_what_is_wrong(
+    platform: Platform, client: httpx.AsyncClient
+) -> None:
+    mine, desk = await member(platform, Role.OWNER), platform.organiser.organise.venues
+    editor = Editor("stf_x", "org_hall")
+    plan = PlanSource(csv="section,row,seat,x,y\nA,1,1,20,20\nA,1,2,30,20\nB,1,1,20,60\n")
+    made = await desk.create(editor, VenueEdit(name="Hall", plan=plan))
+    path = f"/organiser/venues/{made.venue.id}/arrange"
+
+    async def save(placed: str, tag: str) -> httpx.Response:
+        return await client.post(path, data=form(mine, placed=placed, tag=tag), headers=FORM | cookie(mine.session))
+
+    assert (await save('{"sections":[{"of":"A"},{"of":"B"}]}', made.tag)).headers["location"].endswith("?done=saved")
+    same = await desk.get(editor, made.venue.id)
+    assert same.venue.plan_hash == made.venue.plan_hash, "saved without a change"
+    onto = '{"sections":[{"of":"A"},{"of":"B","rows":[{"of":"1","points":[3000,2100]}]}]}'
+    refused = await save(onto, same.tag)
+    assert refused.status_code == 422
+    assert "A-1-2 and B-1-1 overlap" in refused.text
+    assert '"points":[3000,2100]' in refused.text, "nothing is lost"
+    moved = '{"sections":[{"of":"A"},{"of":"B","rows":[{"of":"1","points":[3000,9000]}]}]}'
+    assert (await save(moved, same.tag)).status_code == 303
+    after = await desk.get(editor, made.venue.id)
+    assert [(seat.x, seat.y) for seat in (await desk.plan(after.venue.plan_hash)).seats] == [
+        (20, 20),
+        (30, 20),
+        (30, 90),
+    ]
+    late = await save(moved, same.tag)
+    assert late.status_code == 422
+    assert "Someone else changed this venue" in late.text
+    assert (await save("{", after.tag)).status_code == 422
 
 
 async def test_an_edit_of_an_older_version_is_told_and_keeps_what_was_typed(

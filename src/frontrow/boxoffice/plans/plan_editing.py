@@ -29,7 +29,7 @@ def add_rows(plan: Plan, section_id: str, name: str, rows: int, in_row: int, tie
         raise InvalidInput(f"1 to {MAX_ROWS} rows of 1 to {MAX_IN_ROW} seats", param="rows")
     shape = GridShape(MARGIN, _y_below(plan), PITCH, ROW_STEP)
     new_rows = tuple(_make_row(shape, at, in_row, tier) for at in range(rows))
-    return _add_section(plan, Section(section_id, new_rows, name, rank=_last_rank(plan) + 1, shape=shape))
+    return _add_section(plan, Section(section_id, new_rows, name, rank=last_rank(plan) + 1, shape=shape))
 
 
 def add_area(plan: Plan, section_id: str, name: str, capacity: int, tier: str) -> Plan:
@@ -39,7 +39,7 @@ def add_area(plan: Plan, section_id: str, name: str, capacity: int, tier: str) -
     side = round(max(60.0, min(400.0, (capacity * 20.0) ** 0.5)), 1)
     box = AreaShape(MARGIN, _y_below(plan), side * 1.6, side)
     section = area(section_id, capacity, tier=tier, shape=box, name=name)
-    return _add_section(plan, replace(section, rank=_last_rank(plan) + 1))
+    return _add_section(plan, replace(section, rank=last_rank(plan) + 1))
 
 
 def rename_section(plan: Plan, section_id: str, name: str, tier: str) -> Plan:
@@ -92,7 +92,7 @@ def move_section(plan: Plan, section_id: str, right: float, down: float) -> Plan
         for row in section.rows
     )
     moved = replace(section, rows=rows, shape=None if isinstance(shape, ArcShape) else shape)
-    return _grow(_replace_section(plan, moved))
+    return grow_plan(_replace_section(plan, moved))
 
 
 def remove_section(plan: Plan, section_id: str) -> Plan:
@@ -112,7 +112,8 @@ def _make_row(shape: GridShape, at: int, count: int, tier: str) -> Row:
     return Row(row_label(at), tuple(Seat(str(n), x, y, tier) for n, (x, y) in enumerate(points, 1)), at)
 
 
-def _last_rank(plan: Plan) -> int:
+def last_rank(plan: Plan) -> int:
+    """The rank of the section that is offered last."""
     return max(section.rank for section in plan.sections)
 
 
@@ -135,14 +136,14 @@ def _bounds(section: Section) -> tuple[float, float, float, float]:
 def _add_section(plan: Plan, section: Section) -> Plan:
     if any(one.id == section.id for one in plan.sections):
         raise InvalidInput(f"there is already a section {section.id}", param="section")
-    return _grow(replace(plan, sections=(*plan.sections, section)))
+    return grow_plan(replace(plan, sections=(*plan.sections, section)))
 
 
 def _replace_section(plan: Plan, section: Section) -> Plan:
     return replace(plan, sections=tuple(section if one.id == section.id else one for one in plan.sections))
 
 
-def _grow(plan: Plan) -> Plan:
+def grow_plan(plan: Plan) -> Plan:
     """The plan, enlarged to fit all of its sections."""
     boxes = [_bounds(section) for section in plan.sections]
     width = max(plan.width, max(box[2] for box in boxes) + MARGIN)

@@ -1,4 +1,4 @@
-"""The door bundle, one JSON file for the gates: the public keys, seat names and revocation list of an event.
+"""The door bundle, one JSON file for the gates: public keys, seat names, ticket types and revocation list of an event.
 
 The revocation list is signed with the ticket key, so a gate can load a newer one from any source. It only grows. With
 rotating codes the bundle contains the event's secret. Its owner can renew screenshots but cannot sign tickets.
@@ -6,6 +6,7 @@ rotating codes the bundle contains the event's secret. Its owner can renew scree
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -15,6 +16,7 @@ from frontrow.boxoffice.tickets.ticket_codes import event_hash
 from frontrow.core.errors import InvalidInput
 
 _LIST_DOMAIN: Final = b"frontrow revocations 1\0"
+NO_TYPES: Final[Mapping[str, Sequence[int]]] = MappingProxyType({})
 
 
 class Revocations(msgspec.Struct, frozen=True):
@@ -36,6 +38,7 @@ class Bundle(msgspec.Struct, frozen=True):
     revocations: Revocations
     seats: tuple[str, ...] = ()  # seat names by index
     rotating_secret: str = ""
+    types: dict[str, tuple[int, ...]] = {}  # the sold seats of each ticket type; empty for an event without types
 
     def verifying(self) -> VerifyingKeys:
         return VerifyingKeys.of(*map(bytes.fromhex, self.keys))
@@ -69,7 +72,13 @@ def _signed_text(event_id: str, at_us: int, ids: Sequence[str]) -> bytes:
 
 
 def make_bundle(
-    keys: TicketKeys, event_id: str, name: str, revoked: Sequence[str], at_us: int, seats: Sequence[str] = ()
+    keys: TicketKeys,
+    event_id: str,
+    name: str,
+    revoked: Sequence[str],
+    at_us: int,
+    seats: Sequence[str] = (),
+    types: Mapping[str, Sequence[int]] = NO_TYPES,
 ) -> Bundle:
     """The bundle of an event at `at_us`."""
     return Bundle(
@@ -79,6 +88,7 @@ def make_bundle(
         sign_revocations(keys, event_id, revoked, at_us),
         tuple(seats),
         keys.rotating_secret(event_id).hex(),
+        {one: tuple(sold) for one, sold in types.items()},
     )
 
 

@@ -55,6 +55,7 @@ class DoorAnswer(msgspec.Struct, frozen=True):
     ticket_id: str = ""
     seat: str = ""
     first_scan: Scan | None = None  # set when the ticket was already admitted
+    type_name: str = ""  # of the ticket, as far as the bundle knows it
 
     @property
     def accepted(self) -> bool:
@@ -77,6 +78,7 @@ class Gate:
         self._keys = bundle.verifying()
         self._event = bundle.event()
         self._secret = bytes.fromhex(bundle.rotating_secret)
+        self._types = {seat: name for name, seats in bundle.types.items() for seat in seats}
         self._revoked = set(check_revocations(bundle.revocations, self._keys, bundle.event_id))
         self._log = log
         self._admitted: dict[str, Scan] = {}
@@ -120,7 +122,7 @@ class Gate:
             verdict = DoorVerdict.REPLACED
         if verdict is DoorVerdict.WELCOME:
             self._admit(ticket, now_us)
-        return DoorAnswer(verdict, ticket.id, seat, first)
+        return DoorAnswer(verdict, ticket.id, seat, first, self._types.get(ticket.seat_index, ""))
 
     def _admit(self, ticket: ReadTicket, now_us: int) -> None:
         scan = Scan(

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from frontrow.boxoffice.messaging.locale_formats import language_of
 from frontrow.boxoffice.model.booking_choices import type_names
-from frontrow.boxoffice.model.bookings import Booking, BookingNotFound
+from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.prices import decode_lines, ticket_prices
 from frontrow.boxoffice.model.ticket_transfers import Transfer
@@ -45,6 +45,8 @@ class DeskLedger(Protocol):
     def tickets(self) -> TicketBook: ...
 
     async def booking(self, booking_id: str) -> Booking | None: ...
+
+    async def live_bookings(self, event_id: str, after: str, limit: int) -> list[Booking]: ...
 
 
 class TicketDesk:
@@ -133,14 +135,29 @@ class TicketDesk:
         return "".join(kid.hex() for kid in sorted(self._keys.verifying.public))
 
     async def bundle(self, event_id: str, now_us: int) -> Bundle:
-        """The bundle for the gates of an event: keys, seats and the whole revocation list."""
+        """The bundle for the gates of an event: keys, seats, ticket types and the whole revocation list."""
         event = await self._ledger.catalogue.event(event_id)
-        revoked = await self._revoked(event_id)
-        return make_bundle(self._keys, event_id, event.name, revoked, now_us, await self.seat_names(event))
+        revoked, names = await self._revoked(event_id), await self.seat_names(event)
+        return make_bundle(self._keys, event_id, event.name, revoked, now_us, names, await self._sold_types(event))
 
     async def revocations(self, event_id: str, now_us: int) -> Revocations:
         """Only the signed revocation list, for a gate that has its bundle."""
         return sign_revocations(self._keys, event_id, await self._revoked(event_id), now_us)
+
+    async def _sold_types(self, event: Event) -> dict[str, list[int]]:
+        """The sold seats of each ticket type."""
+        found: dict[str, list[int]] = {one.name: [] for one in event.ticket_types}
+        after = ""
+        for _ in range(MAX_PAGES if found else 0):
+            page = await self._ledger.live_bookings(event.id, after, PAGE)
+            for one in page:
+                if one.state is BookingState.CONFIRMED:
+                    for seat, name in type_names(event, one.price_lines, one.seats).items():
+                        found[name].append(seat)
+            if len(page) < PAGE:
+                break
+            after = page[-1].id
+        return found
 
     async def _revoked(self, event_id: str) -> list[str]:
         revoked: list[str] = []

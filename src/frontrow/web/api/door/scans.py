@@ -151,7 +151,7 @@ class CountsView(msgspec.Struct):
 @get(
     f"{PATH}/bundle",
     operation_id="get_bundle",
-    summary="The bundle of an offline gate: keys, seats, the signed revocation list",
+    summary="The bundle of an offline gate: keys, seats, ticket types, the signed revocation list",
     opt={**SCANS, "answers": {200: Bundle, 304: None}},
 )
 async def get_bundle(
@@ -316,10 +316,13 @@ async def count_scans(platform: FromPlatform, caller: FromCaller, event_id: From
 
 
 async def _bundle_tag(platform: Platform, event: Event) -> str:
-    """The ETag of a bundle. It changes when keys, seats or revoked tickets change."""
+    """The ETag of a bundle. It changes when keys, seats or revoked tickets change, and with each sale if there are
+    ticket types."""
     count, last_us = await platform.ledger.organiser.revocation_mark(event.id)
     keys = platform.box_office.desk.key_ring_mark()
-    return tag_of(f"{event.id}\n{event.name}\n{event.plan_hash}\n{keys}\n{count}\n{last_us}")
+    sold_us = (await platform.ledger.figures.sold_span(event.id))[1] if event.ticket_types else 0
+    types = ",".join(one.name for one in event.ticket_types)
+    return tag_of(f"{event.id}\n{event.name}\n{event.plan_hash}\n{keys}\n{count}\n{last_us}\n{types}\n{sold_us}")
 
 
 def _scanned(

@@ -113,7 +113,7 @@ export class Checking {
       { verdict, ticket } = await held.verify(code, now_ms * US);
     if (verdict === "wrong_event") return this._elsewhere(code);
     if (!ticket) return { ...NOTHING, kind: /** @type {Kind} */ (verdict) };
-    const found = { ...NOTHING, ticket: ticket.id, seat: held.seat(ticket.seat) };
+    const found = { ...NOTHING, ticket: ticket.id, seat: held.seat(ticket.seat), type: held.type(ticket.seat) };
     if (verdict !== "ok") return { ...found, kind: /** @type {Kind} */ (verdict) };
     const use = {
       event: this._event.id,

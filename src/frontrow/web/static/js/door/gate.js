@@ -5,7 +5,7 @@
  * A browser without Ed25519 verifies nothing and therefore admits nobody by itself (`canVerify`). */
 import { eventHash, listText, read, rotatingFits, unhex } from "./codes.js";
 
-/** @typedef {{event_id: string, name: string, keys: string[], revocations: RevocationList, seats: string[], rotating_secret: string}} Bundle */
+/** @typedef {{event_id: string, name: string, keys: string[], revocations: RevocationList, seats: string[], rotating_secret: string, types?: Record<string, number[]>}} Bundle */
 /** @typedef {{event_id: string, at_us: number, ids: string[], kid: string, signature: string}} RevocationList */
 /** @typedef {"ok" | "duplicate" | "revoked" | "wrong_event" | "forged" | "unreadable" | "old_code" | "replaced" | "unsure"} Verdict */
 /** @typedef {{verdict: Verdict, ticket: import("./codes.js").ReadTicket | null}} Verified */
@@ -39,6 +39,10 @@ export class Gate {
     this._secret = unhex(bundle.rotating_secret);
     /** @type {Set<string>} */
     this.revoked = new Set();
+    /** @type {Map<number, string>} */
+    this._types = new Map();
+    for (const [name, seats] of Object.entries(bundle.types ?? {}))
+      for (const seat of seats) this._types.set(seat, name);
   }
 
   /** A gate with this bundle; throws when its revocation list is not signed for the event. @param {Bundle} bundle */
@@ -92,5 +96,10 @@ export class Gate {
   /** @param {number} index */
   seat(index) {
     return this.bundle.seats[index] ?? "";
+  }
+
+  /** The ticket type of a seat, if it was sold before the bundle was made. @param {number} index */
+  type(index) {
+    return this._types.get(index) ?? "";
   }
 }

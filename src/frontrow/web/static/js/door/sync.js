@@ -32,6 +32,8 @@ export class Sync extends EventTarget {
     /** @type {{tickets: number, inside: number, outside: number, gates: {gate: string, tickets: number, exits: number}[]} | null} */
     this.counts = null;
     this._tag = "";
+    this._bundle_tag = "";
+    this._bundle_ms = 0;
     this._after = 0;
     this._whole_ms = 0;
     this._failures = 0;
@@ -146,12 +148,23 @@ export class Sync extends EventTarget {
         });
       } else await this._takeBundle(); // signed by a key newer than ours
     }
-    return counts.status === 200;
+    const fine = counts.status === 200;
+    if (fine && this.gate && this._isOld(this.gate.bundle)) await this._takeBundle(); // more was sold: who is a child?
+    return fine;
+  }
+
+  /** Whether the ticket types of a bundle may have changed. @param {import("./gate.js").Bundle} bundle */
+  _isOld(bundle) {
+    const types = Object.keys(bundle.types ?? { unknown: [] }).length; // a bundle of an older version does not say
+    return types > 0 && Date.now() - this._bundle_ms > ANEW_MS;
   }
 
   async _takeBundle() {
-    const { status, body } = await this._link.ask("/bundle", { deadline_ms: BUNDLE_MS });
+    const { status, body, tag } = await this._link.ask("/bundle", { tag: this._bundle_tag, deadline_ms: BUNDLE_MS });
+    if (status === 304) this._bundle_ms = Date.now();
     if (status !== 200) return false;
+    this._bundle_ms = Date.now();
+    this._bundle_tag = tag;
     this.gate = await Gate.opened(body);
     await this._store.keepEvent({
       id: this._event,
