@@ -72,6 +72,9 @@ def platform(
     `settings` are more FRONTROW_… variables.
     """
     env = {name: value for name, value in os.environ.items() if not name.startswith("FRONTROW_")}
+    env.pop(
+        "PYTHONDONTWRITEBYTECODE", None
+    )  # an installed package has its bytecode; without it each start compiles all
     env |= {
         "FRONTROW_SECRET_KEY": SECRET,
         "FRONTROW_REDIS_URL": redis_url,

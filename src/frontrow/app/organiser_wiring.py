@@ -2,6 +2,7 @@
 
 import contextlib
 
+from frontrow.boxoffice.adapters.channels.in_app import InAppChannel
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.audit.chain_check import ChainCheck
@@ -10,6 +11,8 @@ from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.room_rules import RoomRules
 from frontrow.boxoffice.model.sales_figures import RoomFigures
 from frontrow.boxoffice.organising.bookings import OrganiserBookings
+from frontrow.boxoffice.organising.buyer_message_mail import BuyerMessageMail, SellerOf
+from frontrow.boxoffice.organising.buyer_messages import BuyerMessages
 from frontrow.boxoffice.organising.desk_sales import DeskSales
 from frontrow.boxoffice.organising.events import OrganiserEvents
 from frontrow.boxoffice.organising.exports import Exports
@@ -39,6 +42,7 @@ from frontrow.web.platform.event_openings import Openings
 from frontrow.web.platform.fan_codes import FanCodes
 from frontrow.web.platform.organiser_services import OrganiserServices
 from frontrow.web.platform.platform import MessagingServices
+from frontrow.web.site.markdown import as_html
 from frontrow.web.streams.sales_figures import LiveFiguresStreams
 from frontrow.web.streams.sales_history import PointLog, SalesHistory
 
@@ -65,6 +69,8 @@ def make_organiser_services(
     mail: Channel,
     vault: Vault,
     public_url: str,
+    seller_of: SellerOf,
+    message_key: bytes,
     point_log: PointLog | None = None,
 ) -> OrganiserServices:
     """Build the services. `speeds` and `recent_speeds` say how quickly this process answers."""
@@ -97,6 +103,24 @@ def make_organiser_services(
             messaging.notifier,
             organise.venues.plan,
             clock,
+        ),
+        messages=BuyerMessages(
+            ledger.buyer_messages,
+            BuyerMessageMail(
+                ledger,
+                (mail, InAppChannel(ledger.messages, clock)),
+                messaging.links,
+                clock,
+                message_of=ledger.buyer_messages.message,
+                seller_of=seller_of,
+                as_html=as_html,
+                key=message_key,
+            ),
+            clock,
+            ids,
+            event_of=ledger.catalogue.event,
+            booking_of=ledger.booking,
+            plan_of=organise.venues.plan,
         ),
         desk=DeskSales(ledger, claims, issuer, seats, organise.venues.plan, clock, ids),
         waitlists=OrganiserWaitlists(ledger, clock),

@@ -262,6 +262,8 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             mail=open_mail(settings.mail_url),
             vault=people.vault,
             public_url=settings.public_url,
+            seller_of=box_office.receipts.seller_of,
+            message_key=secret_keys.key("buyer messages"),
             point_log=point_log,
         )
         stack.push_async_callback(organiser.live.aclose)

@@ -176,10 +176,21 @@ def _connect(module: Any, retry_class: Any, url: str, timeout_s: float, options:
         if kind == "cluster":
             return module.RedisCluster.from_url(url.replace(scheme, plain, 1), **settings)
         if kind == "sentinel":
-            return _sentinel(module, url, settings)
-        return module.Redis.from_url(url, **settings)
+            return _sentinel(module, url, settings | _driver())
+        return module.Redis.from_url(url, **settings, **_driver())
     except ValueError as error:
         raise ConfigError(f"store {mask_password(url)!r}: {_reason(url, error)}; a valid one is {EXAMPLE}") from None
+
+
+@functools.cache
+def _driver() -> dict[str, Any]:
+    """What a client tells the server about itself. Given here, redis-py does not look it up again for each connection,
+    which would take a millisecond."""
+    try:
+        from redis.driver_info import DriverInfo
+    except ImportError:  # an older redis-py
+        return {}
+    return {"driver_info": DriverInfo()}
 
 
 def _reason(url: str, error: ValueError) -> str:

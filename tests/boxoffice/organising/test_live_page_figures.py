@@ -152,6 +152,21 @@ async def test_b13_every_server_remembers_the_last_hour_of_what_it_sells():
     assert sum(bool(history.of(event)) for event in sold_here) == MAX_EVENTS
 
 
+async def test_n7_while_nothing_happens_there_is_a_point_every_few_minutes():
+    """Hundreds of quiet events cost nothing, and the line of the chart stays flat until something happens."""
+    clock, seats, room = a_clock(), {"evt_a": b"\x00"}, msgspec.structs.replace(ROOM, waiting=0, active=0)
+    history = SalesHistory(clock, lambda: seats, seats.get, lambda _: room, dict)
+    began_s = clock.now_us // US_PER_S
+    for _ in range(121):
+        await history.record_points()
+        clock.now_us += 5 * US_PER_S
+    assert [point.at_s - began_s for point in history.of("evt_a")] == [0, 300, 600]
+    clock.now_us += 100 * US_PER_S
+    seats["evt_a"] = b"\x02"
+    await history.record_points()
+    assert [(point.at_s - began_s, point.sold) for point in history.of("evt_a")[-3:]] == [(600, 0), (700, 0), (705, 1)]
+
+
 async def test_b13_servers_share_the_last_hour(redis_url):
     """A server that was just started shows what the others have noted, and each span has one point."""
     clock, sold_here = a_clock(), {"evt_a": bytes([0, 1, 2])}

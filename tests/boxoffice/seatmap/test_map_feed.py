@@ -314,6 +314,35 @@ async def test_a_map_that_nobody_looks_at_rests_until_somebody_comes() -> None:
         await feed.stop()
 
 
+async def test_a_map_listens_before_it_loads_so_that_it_reads_the_plan_only_once() -> None:
+    """N7: five hundred maps that start together; what another server publishes meanwhile is not missed."""
+    hall, log, reads = Hall(), MemoryFrameLog(epoch=7), []
+
+    async def read(indexes: Sequence[int]) -> bytes:
+        reads.append(len(indexes))
+        states = await hall(indexes)
+        if len(reads) == 1:  # another server sells a seat while this one loads
+            hall.states[3] = 2
+            await log.exchange(encode_changes({3: 2}), 7, 0)
+        return states
+
+    feed = MapFeed(40, log, read, FeedSettings(rest_s=60))
+    await feed.start()
+    try:
+        await until(lambda: feed.state(3) == 2)
+        assert feed.ring.seq == 1
+    finally:
+        await feed.stop()
+    reads.clear()
+    quiet = MapFeed(40, MemoryFrameLog(epoch=7), read, FeedSettings(rest_s=60))
+    await quiet.start()
+    try:
+        await until(lambda: quiet._resting)
+        assert reads == [40]
+    finally:
+        await quiet.stop()
+
+
 async def test_the_maps_of_many_events_listen_over_one_connection(own_valkey: Valkey) -> None:
     """N7: a server that sells hundreds of events does not open hundreds of connections."""
     import redis

@@ -207,3 +207,20 @@ async def test_one_call_for_each_batch_of_joins(redis_url: str) -> None:
     await joined(store, 1000)
     assert store.calls - before <= 2, "the script, and once its text"
     await store.aclose()
+
+
+async def test_rooms_that_are_read_at_the_same_moment_are_read_with_one_call(redis_url: str) -> None:
+    """N7: hundreds of resting rooms, and hundreds that are opened when a server starts."""
+    store = RedisRoomStore(redis_url, timeout_s=20)
+    rooms = [f"{EVENT}{number}" for number in range(20)]
+    for room in rooms[1:]:
+        await store.create(room, Recovered(new_room()))
+    await store.snapshot(rooms[1])  # the server knows the script from now on
+    before = store.calls
+    first, *others = await asyncio.gather(*map(store.snapshot, rooms))
+    assert store.calls - before == 1
+    assert first is None, "nobody made this one"
+    assert all(state is not None and state.now_us for state in others)
+    await store._redis.script_flush()
+    assert sum(state is not None for state in await asyncio.gather(*map(store.snapshot, rooms))) == 19
+    await store.aclose()

@@ -108,8 +108,27 @@ async def test_a_reader_who_talks_back_is_cut_off_and_one_who_leaves_is_forgotte
     assert (len(streams), len(connections)) == (0, 0)
 
 
+async def test_without_readers_nothing_is_broadcast_and_the_first_reader_gets_every_later_frame() -> None:
+    streams, sink = Streams(heartbeat_s=60), Sink()
+    running = asyncio.create_task(streams.run())
+    for number in range(3):
+        streams.show(b"%d" % number)
+        await asyncio.sleep(0)
+    assert streams.sent == 0, "hundreds of quiet rooms cost nothing"
+    opened_on(streams, sink)
+    assert b"data: 2" in sink.written[0]
+    streams.show(b"3")
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert b"data: 3" in sink.written[-1]
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+
+
 async def test_the_same_document_again_is_no_change() -> None:
     streams = Streams(heartbeat_s=60)
+    opened_on(streams, Sink())
     streams.show(b"{}")
     running = asyncio.create_task(streams.run())
     for _ in range(10):

@@ -18,6 +18,7 @@ from frontrow.core.errors import FrontrowError
 EVERY_S: Final = 1.0  # between two updates of the events named by facts
 SWEEP_EVERY_S: Final = 5.0
 EVENTS_PER_SWEEP: Final = 50
+RECOUNTS_PER_SWEEP: Final = 2  # so that a thousand events on sale cost no more than a hundred
 RECOUNT_AFTER_US: Final = 300 * US_PER_S
 LONGEST_PAUSE_S: Final = 30.0
 MAX_CHANGED: Final = 100_000  # events; the sweep finds the others
@@ -81,7 +82,7 @@ class EventStatusKeeper:
         """Update the events that are over, and a few whose last count is the oldest."""
         now_us = self._clock()
         due = await self._catalogue.ended_events(now_us, EVENTS_PER_SWEEP)
-        due += await self._catalogue.stale_counts(now_us - RECOUNT_AFTER_US, EVENTS_PER_SWEEP)
+        due += await self._catalogue.stale_counts(now_us - RECOUNT_AFTER_US, RECOUNTS_PER_SWEEP)
         for event_id in dict.fromkeys(due):
             await self._update(event_id)
 

@@ -9,7 +9,7 @@ twice meanwhile, because the ledger decides every hold.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import msgspec
 
@@ -19,11 +19,13 @@ from frontrow.boxoffice.model.claims import SOLD_UNTIL_US, ClaimKind, TakenSeat
 from frontrow.boxoffice.ports.ledger import Ledger
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.core.clock import Clock
+from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import FrontrowError
 
 WRITE_GRACE_US = 10_000_000  # a claim younger than this may still be on its way to the ledger
 MANY = 20  # events; with more, those without sales get less attention
 ROUNDS = 10  # turns until each of many events was checked once
+CHECK_EVERY = 5  # turns; an event in doubt is checked at once
 QUIET_ROUNDS = 20  # a quiet event among many is reconciled once in this many rounds
 
 
@@ -55,6 +57,7 @@ class Recovery:
     ) -> None:
         self._sales, self._claims, self._ledger, self._clock = sales, claims, ledger, clock
         self._check_s, self._reconcile_every = check_s, reconcile_every
+        self._lost: Coalescer[str, bool] = Coalescer(self._are_lost, name="claim checks")
         self._doubts: set[str] = set()
         self._doubted = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -70,13 +73,18 @@ class Recovery:
 
     async def check(self, event_id: str) -> bool:
         """Fill the store if it is lost; return whether the event can be sold."""
-        if not await self._claims.lost(event_id):
+        if not await self._lost.ask(event_id):
             return True
         if await self._claims.rebuild(event_id, lambda: self._ledger_seats(event_id), self._clock()):
             self.stats.rebuilds += 1
             await self.reconcile(event_id)  # the ledger may have changed while the store was being filled
             return True
         return not await self._claims.lost(event_id)
+
+    async def _are_lost(self, event_ids: Sequence[str]) -> list[bool]:
+        """Events that are opened at the same time are checked together."""
+        lost = await self._claims.lost_among(event_ids)
+        return [event_id in lost for event_id in event_ids]
 
     async def reconcile(self, event_id: str) -> Repairs:
         """Compare the store with the ledger and repair the store."""
@@ -136,10 +144,15 @@ class Recovery:
     async def _check_some(self, doubts: set[str]) -> None:
         """Check the events in doubt and the next of the others, and reconcile some of them, in turn."""
         events = list(self._sales)
-        checked = _next_of(events, self._checked, max(MANY, -(-len(events) // ROUNDS)))
-        self._checked += len(checked)
+        checked: list[str] = []
+        if self._turn % CHECK_EVERY == 0:
+            checked = _next_of(events, self._checked, max(MANY, -(-len(events) // ROUNDS)))
+            self._checked += len(checked)
         try:
-            lost = await self._claims.lost_among([*dict.fromkeys((*doubts, *checked))])
+            asked = [*dict.fromkeys((*doubts, *checked))]
+            lost = await self._claims.lost_among(asked) if asked else set()
+            if lost and len(asked) < len(events):  # whoever lost one event may have lost them all
+                lost = await self._claims.lost_among(events)
         except FrontrowError:  # the store is unavailable: the next turn tries again
             self.stats.failures += 1
             self._doubts |= doubts

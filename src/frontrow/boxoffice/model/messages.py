@@ -73,6 +73,7 @@ class Message(msgspec.Struct, frozen=True):
     short: str = ""
     attachments: tuple[Attachment, ...] = ()
     url: str = ""  # the link that does what the message asks for
+    reply_to: str = ""  # where answers go; empty: to the sender
 
 
 class InAppMessage(msgspec.Struct, frozen=True):

@@ -44,7 +44,8 @@ class FeedSettings:
     max_frames: int = 600
     retry_s: float = 0.5
     rest_after_ticks: int = 120  # without a viewer or a change
-    rest_s: float = 30.0  # the pause between two ticks of a resting map
+    rest_s: float = 600.0  # the pause between two ticks of a resting map
+    listening_within_s: float = 1.0  # how long a map that starts waits for its subscription
 
 
 class MapFeed:
@@ -79,6 +80,7 @@ class MapFeed:
         self._resting = False
         self._woken = asyncio.Event()
         self._tick_now = asyncio.Event()
+        self._listening = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
 
@@ -108,10 +110,22 @@ class MapFeed:
         return self.ring.states[index]
 
     async def start(self) -> None:
-        """Load the map from the claim store, then keep it up to date in the background."""
+        """Load the map from the claim store, then keep it up to date in the background.
+
+        It listens before it loads: then no frame is missed between the two, and nothing has to be read again.
+        """
         self._stopping = False
-        await self.resync()
-        self._tasks = [asyncio.create_task(self._tick_forever()), asyncio.create_task(self._listen_forever())]
+        self._tasks = [asyncio.create_task(self._listen_forever())]
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.settings.listening_within_s):
+                    await self._listening.wait()
+            self._tick_now.clear()
+            await self.resync()
+        except BaseException:
+            await self.stop()
+            raise
+        self._tasks.append(asyncio.create_task(self._tick_forever()))
 
     async def stop(self) -> None:
         """End the background work. The streams of viewers end."""
@@ -208,6 +222,7 @@ class MapFeed:
 
     def _on_ready(self) -> None:
         """The subscription is active: fetch what was published before it."""
+        self._listening.set()
         self._behind = True
         self._tick_now.set()
 

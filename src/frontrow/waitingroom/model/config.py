@@ -1,6 +1,7 @@
 """The settings of a room: window, rate, capacity, lanes. Values only, validated on creation, stored as JSON."""
 
 import dataclasses
+import functools
 import json
 import re
 from enum import StrEnum
@@ -93,6 +94,7 @@ class RoomConfig:
         return json.dumps(fields, separators=(",", ":"), sort_keys=True)
 
     @classmethod
+    @functools.lru_cache(maxsize=4096)  # a room is read again and again, and its settings hardly ever change
     def from_json(cls, text: str | bytes) -> "RoomConfig":
         fields = json.loads(text)
         fields["lanes"] = tuple(LaneRule(**lane) for lane in fields["lanes"])

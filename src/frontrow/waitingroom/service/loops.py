@@ -11,6 +11,7 @@ import contextlib
 import logging
 from collections import Counter
 from dataclasses import replace
+from zlib import crc32
 
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
@@ -27,7 +28,7 @@ log = logging.getLogger("frontrow.room")
 ENDED_PER_CALL = 10_000
 HEARD_PER_CALL = 1_000
 HEARD_EVERY_US = 1_000_000  # how often the store is told who was heard; well below any `leave_s`
-REST_S = 30.0  # the pause between two turns of a resting loop
+REST_S = 30.0  # the longest pause between two turns of a resting loop
 HURRIED_PAUSE_S = 0.05  # the pause when somebody could be admitted at once
 
 
@@ -158,6 +159,9 @@ class RoomLoops:
         self._loops[event] = asyncio.create_task(self._loop(event), name=f"room {event}")
 
     async def _loop(self, event: str) -> None:
+        room = self._cache.rooms.get(event)
+        if room is not None and self._may_rest(room):  # it was read a moment ago, and nobody is there
+            await self._rest(room)
         # A library that was just timing out may swallow a cancellation; it cannot swallow these two conditions.
         while self._started and event in self._cache.rooms:
             try:
@@ -177,9 +181,16 @@ class RoomLoops:
         if not self._may_rest(room):
             await self._short_pause(room)
             return
+        await self._rest(room)
+
+    async def _rest(self, room: CachedRoom) -> None:
+        """Wait until a visitor comes or this room's second of the half minute. Rooms of the same second are read with
+        one call, and hundreds of rooms are not read in the same moment."""
+        now_s = asyncio.get_running_loop().time()
+        until_s = REST_S * (now_s // REST_S) + crc32(room.event.encode()) % round(REST_S)
         room.woken.clear()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(REST_S):
+            async with asyncio.timeout_at(until_s if until_s > now_s else until_s + REST_S):
                 await room.woken.wait()
 
     async def _short_pause(self, room: CachedRoom) -> None:

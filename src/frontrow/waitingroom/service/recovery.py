@@ -105,6 +105,8 @@ async def rebuild_room(
         if state is not None and seen is not None and is_behind(state, seen, issued):
             await store.forget(event, state.epoch)
             continue
+        if state is not None and seen is None:
+            return state
         if state is None:
             recovered = await _read_audit(store, audit, event, seen, now_s)
             if recovered is None:

@@ -39,6 +39,7 @@ class CachedRoom:
 
     def __init__(self, event: str, state: RoomState, key: Ed25519PrivateKey, master_secret: bytes) -> None:
         self.event = event
+        self.state = state
         self._key = key
         self._master_secret = master_secret
         self._listeners: dict[object, Callable[[NowServing], None]] = {}
@@ -83,7 +84,10 @@ class CachedRoom:
 
     def update(self, state: RoomState) -> None:
         """Go on with a newer state."""
-        self.state = state
+        is_same, self.state = replace(state, now_us=self.state.now_us) == self.state, state
+        if is_same and self._made_at_us:  # only time has passed
+            self._viewed = state, *self._viewed[1:]
+            return
         grown = len(state.lanes) - len(self.issued)
         self.issued += [0] * grown
         self.shown += [0] * grown

@@ -7,15 +7,17 @@ their pass ran out), `codes`, idempotency keys that expire, and chunks of 8 byte
 stored for anybody who waits. `ends` counts passes that were claimed under an older version.
 """
 
+import asyncio
 import functools
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib import resources
 from typing import Any
 
 import redis.exceptions
 
 from frontrow.core.clock import Clock
+from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.core.redis_breaker import RedisBreaker
 from frontrow.core.redis_url import connect, disconnect, is_cluster
@@ -39,6 +41,7 @@ from frontrow.waitingroom.stores.memory import CHUNK, ENDED_S, KEY_TTL_US, KNOCK
 
 MAX_CONFIGURE_TRIES = 20
 PEOPLE_PER_CALL = 1_000
+SNAPSHOTS_PER_CALL = 64
 
 
 @functools.cache
@@ -60,6 +63,9 @@ class RedisRoomStore:
         self._redis: Any = connect(url, timeout_s=timeout_s)
         self._breaker = None if is_cluster(url) else RedisBreaker("the waiting room")
         self._clock = clock
+        self._snapshots: Coalescer[str, RoomState | None] = Coalescer(
+            self._read_many, max_batch=SNAPSHOTS_PER_CALL, max_in_flight=8, name="room snapshots"
+        )
         self.calls = 0
 
     async def create(self, event: str, room: Recovered) -> bool:
@@ -89,8 +95,7 @@ class RedisRoomStore:
         await self._run("lift", [room_key(event)], [x for lane in lanes for x in (lane.issued, lane.hi, lane.lo)])
 
     async def snapshot(self, event: str) -> RoomState | None:
-        read = await self._read(event)
-        return read[0] if read else None
+        return await self._snapshots.ask(event)
 
     async def join(
         self, event: str, commands: Sequence[JoinCommand], seen: Sequence[int] = ()
@@ -232,19 +237,31 @@ class RedisRoomStore:
         return int(await self._send("ZREM", roster_key(event, lane), person)) == 1
 
     async def aclose(self) -> None:
+        await self._snapshots.aclose()
         await disconnect(self._redis)
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
     async def _read(self, event: str) -> tuple[RoomState, int] | None:
-        keys = [room_key(event, part) for part in ("", "ends", "took", "knocks", "visits", "kept", "ended", "left")]
-        reply = await self._run("snapshot", keys, [])
-        if reply is None:
-            return None
-        now_us, flat, took = int(reply[0]), [part.decode() for part in reply[1]], [int(part) for part in reply[2]]
-        fields = dict(zip(flat[::2], flat[1::2], strict=True))
-        state = state_of(fields, dict(zip(took[::2], took[1::2], strict=True)), now_us, int(reply[3]))
-        return state, int(fields.get("rev", 0))
+        return _snapshot_of(await self._run("snapshot", _snapshot_keys(event), []))
+
+    async def _read_many(self, events: Sequence[str]) -> list[RoomState | BaseException | None]:
+        """Rooms that are asked for at the same moment are read with one call; on a Cluster, each alone."""
+        if len(events) == 1 or self._breaker is None:
+            return await self._read_each(events)
+        sha, now = script("snapshot")[1], self._clock() if self._clock else ""
+        pipeline = self._redis.pipeline(transaction=False)
+        for event in events:
+            keys = _snapshot_keys(event)
+            pipeline.execute_command("EVALSHA", sha, len(keys), *keys, now)
+        replies = await self._guard(lambda: pipeline.execute(raise_on_error=False))
+        if any(isinstance(reply, Exception) for reply in replies):  # a server that does not know the script yet
+            return await self._read_each(events)
+        return [read[0] if read else None for read in map(_snapshot_of, replies)]
+
+    async def _read_each(self, events: Sequence[str]) -> list[RoomState | BaseException | None]:
+        found = await asyncio.gather(*map(self._read, events), return_exceptions=True)
+        return [read[0] if isinstance(read, tuple) else read for read in found]
 
     async def _run(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """Run a script by its hash; send its text when the server does not know it."""
@@ -256,11 +273,15 @@ class RedisRoomStore:
             return await self._send("EVAL", text, *words)
 
     async def _send(self, *words: Any, **options: Any) -> Any:
+        return await self._guard(lambda: self._redis.execute_command(*words, **options))
+
+    async def _guard(self, send: Callable[[], Awaitable[Any]]) -> Any:
+        """The reply to `send()`, or an error of ours."""
         self.calls += 1
         try:
             if self._breaker is None:  # one lost node of a Cluster stops only its own rooms
-                return await self._redis.execute_command(*words, **options)
-            return await self._breaker.call(lambda: self._redis.execute_command(*words, **options))
+                return await send()
+            return await self._breaker.call(send)
         except (redis.exceptions.NoScriptError, Unavailable):
             raise
         except redis.exceptions.ResponseError as error:
@@ -271,6 +292,20 @@ class RedisRoomStore:
             raise Unavailable(f"the room's store refused: {error}", retry_after_s=1) from error
         except (redis.exceptions.RedisError, OSError, TimeoutError) as error:
             raise Unavailable(f"the room's store did not answer: {error}", retry_after_s=1) from error
+
+
+def _snapshot_keys(event: str) -> list[str]:
+    return [room_key(event, part) for part in ("", "ends", "took", "knocks", "visits", "kept", "ended", "left")]
+
+
+def _snapshot_of(reply: Any) -> tuple[RoomState, int] | None:
+    """The room and its revision, by the reply of the script."""
+    if reply is None:
+        return None
+    now_us, flat, took = int(reply[0]), [part.decode() for part in reply[1]], [int(part) for part in reply[2]]
+    fields = dict(zip(flat[::2], flat[1::2], strict=True))
+    state = state_of(fields, dict(zip(took[::2], took[1::2], strict=True)), now_us, int(reply[3]))
+    return state, int(fields.get("rev", 0))
 
 
 def room_key(event: str, part: str = "") -> str:

@@ -56,6 +56,7 @@ GROUPS: Final = (
         "Find, refund and reseat bookings.",
         (f"{_OWN}/bookings", f"{_OWN}/failed-refunds"),
     ),
+    OperationGroup("Organiser: messages", "Write to the people who have tickets.", (f"{_OWN}/messages",)),
     OperationGroup(
         "Organiser: waiting room",
         "Steer the room and the waitlist of an event.",

@@ -68,6 +68,11 @@ class Board:
                     shutil.rmtree(old, ignore_errors=True)
         return Board(own)
 
+    @property
+    def has_readers(self) -> bool:
+        """Whether there are other workers to write for."""
+        return self._folder is not None
+
     def write(self, families: Sequence[Family]) -> None:
         """Write this worker's numbers for the others, atomically."""
         if self._folder is None:

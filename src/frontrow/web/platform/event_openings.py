@@ -7,7 +7,7 @@ Events that are over are closed some minutes later, with their feed, claims, roo
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -29,11 +29,13 @@ from frontrow.core.errors import FrontrowError
 
 log = logging.getLogger("frontrow.openings")
 
+SMALL_PLAN = 2_000  # seats; a plan of this size is prepared sooner than a thread would begin
 KEEP_CLOSED_US = 600 * US_PER_S  # refunds of a cancelled event still need its sale
 
 Watcher = Callable[[Event], Awaitable[None]]
 Opened = Callable[[str, MapFeed | None], None]
 Closed = Callable[[str], Awaitable[None]]
+Prepared = TypeVar("Prepared")
 
 
 class MapFile(msgspec.Struct, frozen=True):
@@ -51,6 +53,13 @@ def _draw(plan: Plan, event: Event) -> MapFile:
 def _drawn_from(event: Event) -> tuple[Any, ...]:
     """What of an event its drawn map depends on."""
     return event.plan_hash, event.tiers
+
+
+async def _prepare(plan: Plan, prepare: Callable[..., Prepared], *given: Any) -> Prepared:
+    """The result of `prepare(*given)`, which takes long for a large plan: then in a thread."""
+    if plan.size <= SMALL_PLAN:
+        return prepare(*given)
+    return await asyncio.to_thread(prepare, *given)
 
 
 class Openings:
@@ -116,9 +125,9 @@ class Openings:
         before = self.events.get(event.id)
         plan = await self._plan(event)
         self._claims.learn(event.id, plan)
-        sale = await asyncio.to_thread(self._sales.open, event, plan)
+        sale = await _prepare(plan, self._sales.open, event, plan)
         if before is None or event.id not in self.maps or _drawn_from(before) != _drawn_from(event):
-            self.maps[event.id] = await asyncio.to_thread(_draw, plan, event)
+            self.maps[event.id] = await _prepare(plan, _draw, plan, event)
         read_states = self._state_readers.get(event.id)
         if read_states is not None:
             read_states.update_event(event)

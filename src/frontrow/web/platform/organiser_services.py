@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from frontrow.boxoffice.audit.chain_check import ChainCheck
 from frontrow.boxoffice.jobs.background_jobs import Job
 from frontrow.boxoffice.organising.bookings import OrganiserBookings
+from frontrow.boxoffice.organising.buyer_messages import BuyerMessages
 from frontrow.boxoffice.organising.desk_sales import DeskSales
 from frontrow.boxoffice.organising.events import OrganiserEvents
 from frontrow.boxoffice.organising.exports import Exports
@@ -29,6 +30,7 @@ class OrganiserServices:
     organise: OrganiserEvents
     dates: ShowDates
     bookings: OrganiserBookings
+    messages: BuyerMessages
     desk: DeskSales
     waitlists: OrganiserWaitlists
     webhooks: ManagedWebhooks
@@ -44,5 +46,6 @@ class OrganiserServices:
     feeds: Feeds
 
     def jobs(self, *, inside: bool) -> Sequence[Job]:
-        """The background jobs: the history in every server, cancellations and report mails only where the jobs run."""
-        return [self.history.job(), *([self.cancelling.job(), *self.report_mails.jobs()] if inside else [])]
+        """The background jobs: the history in every server, the others only where the jobs run."""
+        others = [self.cancelling.job(), *self.report_mails.jobs(), *self.messages.jobs()]
+        return [self.history.job(), *(others if inside else [])]

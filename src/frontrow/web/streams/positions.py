@@ -92,6 +92,7 @@ class Streams:
         self._event = b": waiting\n\n"
         self._frame = chunk(self._event)
         self._changed = asyncio.Event()
+        self._has_readers = asyncio.Event()
         self._next: asyncio.Future[None] | None = None
 
     def __len__(self) -> int:
@@ -117,6 +118,7 @@ class Streams:
         """Take over a connection from the hot lane: write the head (with uvicorn's `lines`) and the latest frame."""
         head = (STATUS_LINE[200], lines, STREAM_HEAD, b"transfer-encoding: chunked\r\n\r\n", self._frame)
         stream = Stream(self, transport, connections, address)
+        self._has_readers.set()
         transport.write(b"".join(head))
         transport.set_write_buffer_limits(high=16 * 1024)
         return stream
@@ -124,6 +126,7 @@ class Streams:
     async def events(self, address: str = "") -> AsyncGenerator[bytes, None]:
         """The same events for a reader through Litestar."""
         self.others += 1
+        self._has_readers.set()
         self.caps.add(address)
         try:
             while True:
@@ -136,8 +139,11 @@ class Streams:
             self.caps.remove(address)
 
     async def run(self) -> None:
-        """Broadcast on every change and every heartbeat until cancelled."""
+        """Broadcast on every change and every heartbeat until cancelled. Without readers it sleeps."""
         while True:
+            if not len(self):
+                self._has_readers.clear()
+                await self._has_readers.wait()
             try:
                 async with asyncio.timeout(self._heartbeat_s):
                     await self._changed.wait()

@@ -1,4 +1,5 @@
-"""The last hour of every event sold here, a point every few seconds, whether or not somebody watches.
+"""The last hour of every event sold here, a point every few seconds, whether or not somebody watches. While nothing
+happens there is a point every few minutes.
 
 So a reload of the live page, or a second organiser who opens it in the middle of the sale, sees how it came to this.
 A point is counted from memory (the room, the map, this server's answers); the ledger is not asked. Events that are no
@@ -21,6 +22,7 @@ from frontrow.core.clock import US_PER_S, Clock
 EVERY_S: Final = 5.0
 MAX_POINTS: Final = 720
 MAX_EVENTS: Final = 200
+QUIET_EVERY_S: Final = 300  # while nobody comes and no seat changes
 HELD, SOLD = 1, 2
 SPEED: Final = "hold"  # the answer buyers wait for
 
@@ -42,6 +44,12 @@ class Point(msgspec.Struct, frozen=True, array_like=True):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Point).decode
+
+
+def _is_quiet(last: Point, now: Point) -> bool:
+    """Whether nobody is in the room and no seat has changed."""
+    nobody = last.waiting == last.active == now.waiting == now.active == 0  # None: this server cannot tell
+    return nobody and (last.held, last.sold) == (now.held, now.sold)
 
 
 class PointLog(Protocol):
@@ -82,9 +90,18 @@ class SalesHistory:
             if speed is not None:
                 point = replace(point, p50_ms=speed.p50_ms, p99_ms=speed.p99_ms)
             ring = self._points.setdefault(event_id, deque(maxlen=MAX_POINTS))
-            for new in await self._share(event_id, point, ring[-1].at_s if ring else 0):
-                if not ring or ring[-1].at_s < new.at_s:  # a clock that was set back waits until time has caught up
-                    ring.append(new)
+            last = ring[-1] if ring else None
+            if last is not None and _is_quiet(last, point):
+                if point.at_s < last.at_s + QUIET_EVERY_S:
+                    continue
+            elif last is not None and point.at_s > last.at_s + 2 * EVERY_S:  # it was quiet until a moment ago
+                await self._add(event_id, ring, replace(last, at_s=int(point.at_s - EVERY_S)))
+            await self._add(event_id, ring, point)
+
+    async def _add(self, event_id: str, ring: "deque[Point]", point: Point) -> None:
+        for new in await self._share(event_id, point, ring[-1].at_s if ring else 0):
+            if not ring or ring[-1].at_s < new.at_s:  # a clock that was set back waits until time has caught up
+                ring.append(new)
 
     async def _share(self, event_id: str, point: Point, known_s: int) -> list[Point]:
         """This point, or what all servers noted since the last one."""

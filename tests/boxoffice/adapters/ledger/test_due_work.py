@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from frontrow.boxoffice.adapters.ledger.engine.due_work import FRESH_US, QUIET_FRESH_US
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.messages import NewDelivery
 from frontrow.boxoffice.ports.queries import Query
@@ -65,3 +66,30 @@ async def test_every_kind_of_work_that_is_due_is_found(ledger: SqlLedger, monkey
     }  # fmt: skip
     later = polls(ledger, bench.now_us + 3_600 * US_PER_S)
     assert len(await later["holds"]()) == 1
+
+
+async def test_after_a_quiet_time_jobs_read_rarely_and_still_find_an_expired_hold_in_time(
+    ledger: SqlLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(ledger, ledger)
+    asked_us: list[int] = []
+    read = ledger.store.read
+
+    async def noted(query: Query) -> Any:
+        asked_us.append(query.params[0])
+        return await read(query)
+
+    monkeypatch.setattr("frontrow.boxoffice.adapters.ledger.engine.due_work.QUIET_AFTER_S", 0.0)
+    monkeypatch.setattr("frontrow.boxoffice.adapters.ledger.engine.due_work.QUIET_FRESH_S", 60.0)
+    ledger.due_work.share()
+    held = await bench.hold(1)
+    numbers = [fact.number for fact in await ledger.lease_facts(bench.now_us, LEASE_US, 100)]
+    await ledger.facts_published(numbers, bench.now_us)
+    monkeypatch.setattr(ledger.store, "read", noted)
+    for step in range(5):
+        assert await ledger.expire_due(bench.now_us + step * FRESH_US, 100) == []
+    assert asked_us == [bench.now_us + QUIET_FRESH_US], "one read instead of five, about the next half second too"
+    just_before_us = held.expires_at_us - QUIET_FRESH_US // 2
+    assert await ledger.expire_due(just_before_us, 100) == []
+    ended = await ledger.expire_due(held.expires_at_us, 100)
+    assert [one.booking_id for one in ended] == [held.booking_id]

@@ -6,6 +6,7 @@ The stream is trimmed to about `max_kept` facts, oldest first. Size it for the l
 A reader that failed leaves its name to the next reader of this process, which first takes up what was in hand.
 """
 
+import time
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -102,6 +103,7 @@ class RedisReader:
         self._stream, self._group, self._name, self.is_new_group = member
         self._claim_idle_ms, self._longest_wait_s = claim_idle_ms, longest_wait_s
         self._may_have_more_in_hand = True
+        self._look_for_abandoned_s = 0.0  # monotonic; twice per `claim_idle_ms` is often enough
 
     async def read(self, limit: int, wait_s: float) -> list[BusFact]:
         try:
@@ -111,11 +113,13 @@ class RedisReader:
                 self._may_have_more_in_hand = bool(in_hand)
                 if in_hand:
                     return in_hand
-            abandoned = await self._client.xautoclaim(
-                self._stream, self._group, self._name, min_idle_time=self._claim_idle_ms, count=limit
-            )
-            if abandoned[1]:
-                return _facts(abandoned[1])
+            if time.monotonic() >= self._look_for_abandoned_s:
+                abandoned = await self._client.xautoclaim(
+                    self._stream, self._group, self._name, min_idle_time=self._claim_idle_ms, count=limit
+                )
+                if abandoned[1]:
+                    return _facts(abandoned[1])
+                self._look_for_abandoned_s = time.monotonic() + self._claim_idle_ms / 2000
             wait_ms = max(1, int(min(wait_s, self._longest_wait_s) * 1000))
             reply = await self._client.xreadgroup(
                 self._group, self._name, {self._stream: ">"}, count=limit, block=wait_ms

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from frontrow.boxoffice.adapters.ledger.books.brands import SqlBrandBook
+from frontrow.boxoffice.adapters.ledger.books.buyer_messages import SqlBuyerMessageBook
 from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
 from frontrow.boxoffice.adapters.ledger.books.dead_letters import DeadLetterBook
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore
@@ -138,6 +139,7 @@ class SqlLedger:
         self.people = SqlPeopleBook(store, line, reads)
         self.organiser = OrganiserBook(store, line, reads, self.catalogue, due)
         self.brands = SqlBrandBook(store, reads, self.organiser)
+        self.buyer_messages = SqlBuyerMessageBook(store, line, due)
         self.figures = SqlFiguresBook(store)
         self.invoices = SqlInvoiceBook(store, line)
         self.reports = SqlReportBook(store, line)

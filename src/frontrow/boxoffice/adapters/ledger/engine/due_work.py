@@ -2,6 +2,9 @@
 
 About ten jobs of a process lease work several times per second. While nothing happens, each of these transactions finds
 nothing. A job asks here first. The answer of one read is good for all jobs for a moment, or until this process writes.
+
+After some seconds without work the reads are rarer. Each then also asks about what becomes due before the next one, so
+nothing that has a time is late. Only what another process writes after a quiet time is seen up to QUIET_FRESH_S late.
 """
 
 import asyncio
@@ -14,7 +17,11 @@ from frontrow.core.clock import US_PER_S
 
 FRESH_S: Final = 0.1
 FRESH_US: Final = round(FRESH_S * US_PER_S)
+QUIET_AFTER_S: Final = 5.0  # without any work
+QUIET_FRESH_S: Final = 0.5
+QUIET_FRESH_US: Final = round(QUIET_FRESH_S * US_PER_S)
 FACTS, HOLDS, PAYMENTS, REFUNDS, CANCELLATIONS = "facts", "holds", "payments", "refunds", "cancellations"
+BUYER_MESSAGES: Final = "buyer messages"
 _DELIVERIES: Final = "deliveries "
 
 
@@ -27,13 +34,14 @@ class DueWork:
         self._kinds: set[str] = set()  # of deliveries that somebody asks for
         self._due: frozenset[str] = frozenset()
         self._fresh_until_s = 0.0
-        self._read_us = 0  # the time that was asked about
+        self._good_until_us = 0  # later questions need a new read
+        self._busy_at_s = time.monotonic()  # when there was work the last time
         self._writes = 0
         self._reading = asyncio.Lock()
 
     def share(self) -> None:
         """From now on jobs share their reads. An answer knows all writes of this process; those of others are seen at
-        most FRESH_S late."""
+        most FRESH_S late, or QUIET_FRESH_S after a quiet time."""
         self._shared = True
 
     def forget(self) -> None:
@@ -45,7 +53,7 @@ class DueWork:
         if not self._shared:
             return True
         async with self._reading:
-            if time.monotonic() >= self._fresh_until_s or now_us > self._read_us + FRESH_US:
+            if time.monotonic() >= self._fresh_until_s or now_us > self._good_until_us:
                 await self._read(now_us)
         return work in self._due
 
@@ -56,8 +64,13 @@ class DueWork:
         return await self.may_have(_DELIVERIES + kind, now_us)
 
     async def _read(self, now_us: int) -> None:
-        writes, self._read_us = self._writes, now_us
+        writes, is_quiet = self._writes, time.monotonic() - self._busy_at_s >= QUIET_AFTER_S
+        asked_us = now_us + (QUIET_FRESH_US if is_quiet else 0)
         kinds = [(kind,) for kind in sorted(self._kinds)] or [("",)]
-        rows = await self._store.read(Query("due_work", kinds, (now_us,)))
+        rows = await self._store.read(Query("due_work", kinds, (asked_us,)))
         self._due = frozenset(str(row[0]) for row in rows)
-        self._fresh_until_s = time.monotonic() + FRESH_S if writes == self._writes else 0.0
+        if self._due:
+            self._busy_at_s, is_quiet = time.monotonic(), False
+        self._good_until_us = asked_us if is_quiet else now_us + FRESH_US
+        fresh_s = QUIET_FRESH_S if is_quiet else FRESH_S
+        self._fresh_until_s = time.monotonic() + fresh_s if writes == self._writes else 0.0

@@ -1,9 +1,9 @@
-"""Version 35: brands of organisations, and when pictures are checked for use (ADR 0154)."""
+"""Version 36: brands of organisations, and when pictures are checked for use (ADR 0154)."""
 
 from frontrow.boxoffice.adapters.ledger.migrations import ddl
 
-revision = "0035"
-down_revision = "0034"
+revision = "0036"
+down_revision = "0035"
 
 BRANDS = """
 CREATE TABLE brands (

@@ -1,0 +1,144 @@
+"""Statements of the sale stay inside one event (docs/scaling.md, "Large ledgers").
+
+Each statement over a table of the sale names the event, or ids that belong to one event. The exceptions are listed here
+with their reason. The second test sells, resells, refunds and scans two events at once on PostgreSQL, and looks at what
+was really sent.
+"""
+
+import contextlib
+import re
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import pytest
+
+from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
+from frontrow.boxoffice.adapters.ledger.engine.statements import Statement, statements
+from frontrow.boxoffice.model.tickets import Scan
+from frontrow.boxoffice.ports.queries import Query
+from frontrow.core.clock import ManualClock
+from tests.boxoffice.refunds.test_ticket_returns import Market
+from tests.boxoffice.shop import open_shop
+from tests.boxoffice.waiting import Waiting, small_plan
+
+TABLES: Final = (
+    "bookings", "booking_seats", "payments", "refunds", "tickets", "scans", "waitlist", "waitlist_rules", "offers",
+    "returns", "ticket_transfers", "booking_uses", "outbox", "idempotency_keys", "invoices",
+)  # fmt: skip
+IDS: Final = {"id", "booking_id", "payment_id", "entry_id", "ticket_id", "refund_id", "sold_as"}
+ACROSS: Final = {
+    "jobs look for work that is due in any event": (
+        "due_facts", "due_holds", "due_offers", "due_payments", "due_refunds", "due_work", "facts_published",
+        "lease_facts", "leased_facts", "missed_facts", "payments_page", "purge_facts", "resold_returns",
+        "returns_in_state",
+    ),
+    "a person's own list, whatever the events": (
+        "entries_in_line", "events_bought", "forget_transfers_to", "purchases_of", "purchases_of_address",
+        "transfers_received", "transfers_to_address",
+    ),
+    "an organiser's invoices and limits over several dates": (
+        "bought_elsewhere", "invoice_by_number", "invoices_page", "live_uses", "uses_of_counter",
+    ),
+    "the provider names a payment by its own number": ("payment_by_ref",),
+    "idempotency keys belong to a person": ("forget_keys", "keys_page", "known_keys"),
+    "operators look at the whole ledger": (
+        "bookings_out_of_step", "ledger_counts", "money_totals", "operating_figures", "returns_owed",
+        "seats_out_of_step", "seats_sold_twice",
+    ),
+}  # fmt: skip
+
+
+def is_of_sale(statement: Statement) -> bool:
+    return any(re.search(rf"\b(FROM|JOIN|INTO|UPDATE)\s+{table}\b", statement.text) for table in TABLES)
+
+
+def is_inside_one_event(statement: Statement) -> bool:
+    given = {name for name, _ in (*statement.columns, *statement.params)}
+    return "event_id" in given or bool(given & IDS)
+
+
+def test_every_statement_of_the_sale_names_an_event_or_ids_of_one_and_the_exceptions_are_listed() -> None:
+    outside = sorted(name for name, one in statements().items() if is_of_sale(one) and not is_inside_one_event(one))
+    assert outside == sorted(name for names in ACROSS.values() for name in names)
+
+
+class Recorder:
+    """What was sent to PostgreSQL."""
+
+    def __init__(self, store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sent: list[Query] = []
+        query, read = store._query, store.read
+
+        async def noted_query(connection: Any, one: Query, **more: Any) -> Any:
+            self.sent.append(one)
+            return await query(connection, one, **more)
+
+        async def noted_read(one: Query) -> Any:
+            self.sent.append(one)
+            return await read(one)
+
+        monkeypatch.setattr(store, "_query", noted_query)
+        monkeypatch.setattr(store, "read", noted_read)
+
+
+@contextlib.asynccontextmanager
+async def open_market(url: str, clock: ManualClock, event_id: str) -> AsyncIterator[Market]:
+    async with open_shop(url, clock=clock, plan=small_plan(), ready=False, id=event_id) as shop:
+        assert await shop.recovery.check(event_id)
+        await shop.ledger.catalogue.put_event(shop.event, clock())
+        yield Market(Waiting(shop), clock)
+
+
+async def sell_everything(market: Market, event_id: str) -> None:
+    """Hold, pay, wait, return, resell, refund and scan."""
+    ledger, now_us = market.ledger, market.clock()
+    booking_id, fence = await market.sell("old", 0, 1, 2)
+    for start in (3, 6, 9, 12):
+        await market.sell(f"x{start}", start, start + 1, start + 2)
+    await market.waiting.list.join(event_id, "ada", 1)
+    await market.resale.give_back(booking_id, "old", fence, [1])
+    await market.waiting.worker.serve_event(event_id)
+    (offer,) = await market.waiting.list.offers(event_id, "ada")
+    claimed = await market.waiting.list.claim(offer.id, "ada")
+    await market.pay(claimed.booking_id, claimed.fence)
+    await market.resale.sweep()
+    await market.till.refunds.work()
+    ticket = (await ledger.tickets.tickets_of(claimed.booking_id))[0]
+    await ledger.tickets.record_scans([Scan(f"scn_{event_id}", event_id, ticket.id, "north", now_us)])
+    await market.till.refunds.override(booking_id)
+    await market.till.refunds.work()
+
+
+async def test_a_whole_sale_on_postgresql_sends_no_statement_about_two_events(
+    postgres_ledger_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two events are sold, resold, refunded and scanned; the ids in each statement are all of the same event."""
+    clock, events = ManualClock(), ("evt_one", "evt_two")
+    async with contextlib.AsyncExitStack() as stack:
+        markets = [await stack.enter_async_context(open_market(postgres_ledger_url, clock, one)) for one in events]
+        recorders = [Recorder(market.ledger.store, monkeypatch) for market in markets]  # type: ignore[arg-type]
+        for market, event_id in zip(markets, events, strict=True):
+            await sell_everything(market, event_id)
+        event_of = await events_by_id(markets[0])
+    sent = [query for recorder in recorders for query in recorder.sent]
+    across = {name for names in ACROSS.values() for name in names}
+    of_sale = [one for one in sent if is_of_sale(statements()[one.name]) and one.name not in across]
+    used = {one.name for one in of_sale}
+    assert {"take_free_seats", "set_payments", "add_refunds", "join_waitlist", "add_returns", "add_scans"} <= used
+    for query in of_sale:
+        given = [value for row in (*query.rows, query.params) for value in row]
+        about = {event_of[value] for value in given if value in event_of}
+        assert len(about) == 1, (query.name, about, given)
+
+
+async def events_by_id(market: Market) -> dict[Any, str]:
+    """The event of each id that the sale made."""
+    pool = market.ledger.store._pool  # type: ignore[attr-defined]
+    found: dict[Any, str] = {}
+    async with pool.acquire() as connection:
+        for table in ("bookings", "tickets", "waitlist", "offers", "returns", "scans"):
+            found |= {row[0]: row[1] for row in await connection.fetch(f"SELECT id, event_id FROM {table}")}
+        for table in ("payments", "refunds"):
+            rows = await connection.fetch(f"SELECT id, booking_id FROM {table}")
+            found |= {row[0]: found[row[1]] for row in rows}
+    return found | {event_id: event_id for event_id in found.values()}
