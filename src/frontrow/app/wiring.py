@@ -20,6 +20,7 @@ import msgspec
 from frontrow.app.organiser_wiring import make_organiser_services
 from frontrow.app.room_wiring import HumanChecks, make_room
 from frontrow.boxoffice.adapters.bus.from_url import open_bus
+from frontrow.boxoffice.adapters.bus.kafka_access import KafkaAccess
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings, open_channels, open_mail
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.figures.redis_point_log import RedisPointLog
@@ -124,6 +125,7 @@ from frontrow.web.streams.seat_routes import LiveSeats
 __all__ = ["Platform", "PlatformSettings", "Secrets", "WorkUrls", "open_jobs", "open_platform", "read_settings"]
 
 REFUSED_BY_POSTGRES: Final = ("28", "3D")  # a wrong user or password, or no such database: waiting would not help
+LAG_EVERY_S: Final = 15.0
 ALL_GROUPS: Final = (*GROUPS, WAITLIST_GROUP)
 
 
@@ -140,6 +142,7 @@ class WorkUrls(msgspec.Struct, frozen=True):
     stripe_api: str = ""
     secret_key: str = ""  # the servers' own; without it, links in messages lead to pages that ask who the reader is
     public_url: str = "http://127.0.0.1:8000"
+    bus_access: KafkaAccess = KafkaAccess()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +176,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         outgoing = SafeHttpClient()
         stack.push_async_callback(outgoing.aclose)
         with named("bus.url"):
-            bus = open_bus(settings.bus_url, ALL_GROUPS)
+            bus = open_bus(settings.bus_url, ALL_GROUPS, settings.bus.access)
         stack.push_async_callback(bus.aclose)
         work = HeavyWork(settings.server.heavy_processes)
         stack.push_async_callback(work.aclose)
@@ -272,7 +275,8 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             stack.push_async_callback(changes.aclose)
         presale = _make_presale(settings, ledger, now, ids, secret_keys, people, organiser.codes)
         visits = VisitKeeper(ledger, RoomVisits(room), now, lambda: openings.events)
-        jobs = [Job("openings", openings.run), Job("rooms", rooms.run), Job("visits", visits.run), brands.job()]
+        jobs = [Job("openings", openings.run), Job("rooms", rooms.run), Job("visits", visits.run)]
+        jobs += [every("bus lag", functools.partial(_measure_lag, bus, telemetry), LAG_EVERY_S), brands.job()]
         if ledger.replica is not None:
             await ledger.replica.look()
             jobs.append(Job("replica", ledger.replica.run))
@@ -327,7 +331,7 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
         ledger.due_work.share()
         stack.push_async_callback(ledger.aclose)
         clock = await LedgerClock.measure(ledger, SystemClock())
-        bus = open_bus(work.bus, ALL_GROUPS)
+        bus = open_bus(work.bus, ALL_GROUPS, work.bus_access)
         stack.push_async_callback(bus.aclose)
         claims = _open_claims("" if work.claims == "memory:" else work.claims)
         stack.push_async_callback(claims.aclose)
@@ -391,6 +395,10 @@ def _make_jobs(
     return box_office_jobs(
         ledger, bus, clock, messaging.notifier, messaging.webhooks, on_expired=seats.expired, more=more
     )
+
+
+async def _measure_lag(bus: Bus, telemetry: Telemetry) -> None:
+    telemetry.bus_lag = await bus.measure_lag(ALL_GROUPS)
 
 
 async def _purge_answers(requests: IdempotencyStore, clock: Clock) -> None:
