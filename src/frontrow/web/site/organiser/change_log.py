@@ -55,6 +55,8 @@ ACTS: Final = {
     "change_brand": N_("Brand changed"),
     "put_logo": N_("Logo changed"),
     "remove_logo": N_("Logo removed"),
+    "change_wallet": N_("Keys of a wallet changed"),
+    "remove_wallet": N_("Keys of a wallet removed"),
 }
 # recorded field -> words
 FIELDS: Final = {
@@ -114,6 +116,9 @@ FIELDS: Final = {
     "webhook": N_("Webhook"),
     "delivery": N_("Delivery"),
     "colour": N_("Colour"),
+    "wallet": N_("Wallet"),
+    "account": N_("Account"),
+    "holder": N_("Holder"),
 }
 CHANGED: Final = N_("Changed")
 YES, NO = N_("yes"), N_("no")

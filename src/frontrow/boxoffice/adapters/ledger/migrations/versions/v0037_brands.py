@@ -1,9 +1,9 @@
-"""Version 36: brands of organisations, and when pictures are checked for use (ADR 0154)."""
+"""Version 37: brands of organisations, and when pictures are checked for use (ADR 0154)."""
 
 from frontrow.boxoffice.adapters.ledger.migrations import ddl
 
-revision = "0036"
-down_revision = "0035"
+revision = "0037"
+down_revision = "0036"
 
 BRANDS = """
 CREATE TABLE brands (
