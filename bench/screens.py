@@ -4,6 +4,7 @@ An arena that is half sold, other shows around it, and the tour of every page of
 of them go to bench/out/screens, those that documents show also to docs/img.
 """
 
+import asyncio
 import contextlib
 import random
 import shutil
@@ -30,6 +31,7 @@ from tests.support.chromium import launch
 OUT = Path("bench/out/screens")
 SEATS = 12_000
 SOLD = 400  # bookings that were paid while the pictures are taken
+CROWD = 3_000  # people who come to the organiser's live sale
 DAY_US = 86_400 * US_PER_S
 # name in the tour -> name of its picture in docs/img
 SHOWN = {
@@ -101,6 +103,13 @@ async def sell_some(platform: Platform) -> None:
             await platform.box_office.checkout.pay(held.booking_id, held.fence, "pm_card_visa")
 
 
+async def bring_crowd(platform: Platform) -> None:
+    """People in line, who are let in a few at a time."""
+    await platform.room.service.set_rate(EVENT_ID, 4, 4)
+    for _ in range(CROWD // 500):
+        await asyncio.gather(*(platform.room.service.join(EVENT_ID) for _ in range(500)))
+
+
 class Shoot:
     """Takes a small picture of a page as it is now."""
 
@@ -126,11 +135,14 @@ def shoot_office(page: Page, site: Site, shoot: Shoot) -> None:
 
 
 def shoot_all(browser: Browser, site: Site, folder: Path) -> None:
-    """Every page in every look, each part of the tour by a browser that has seen nothing yet."""
-    for size, scheme in LOOKS:
-        width, height = SIZES[size]
-        ending, number = f"{size}-{scheme}", 0
-        for part in (*PARTS, "office"):
+    """Every page in every look, each part of the tour by a browser that has seen nothing yet. The crowd comes after the
+    fans' pages: whoever takes those would have to wait behind it."""
+    for part in (*PARTS, "office"):
+        if part == "office":
+            site.call(bring_crowd)
+        for size, scheme in LOOKS:
+            width, height = SIZES[size]
+            ending = f"{size}-{scheme}"
             context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
             context.set_default_timeout(60_000)
             context.add_init_script(STAYS)
@@ -139,9 +151,9 @@ def shoot_all(browser: Browser, site: Site, folder: Path) -> None:
                 page = context.new_page()
                 shoot_office(page, site, Shoot(page, folder if kept else OUT, ending))
             else:
-                for name, page in pages_of(part, context, site, f"{ending}@example.org"):
-                    made = Shoot(page, OUT, ending)(f"{number:02d}-{name.replace(' ', '-').replace(',', '')}")
-                    number += 1
+                for number, (name, page) in enumerate(pages_of(part, context, site, f"{ending}@example.org")):
+                    plain = name.replace(" ", "-").replace(",", "")
+                    made = Shoot(page, OUT, ending)(f"{part}-{number:02d}-{plain}")
                     if kept and name in SHOWN:
                         shutil.copy(made, folder / f"{SHOWN[name]}-{ending}.png")
             context.close()

@@ -197,12 +197,19 @@ def left_of(page: Page, section: str) -> float:
     return found
 
 
+def venue_url(site: Site, plan: PlanSource) -> str:
+    """The page of a new venue of the new team."""
+
+    async def made(platform: Platform) -> str:
+        edit = VenueEdit(name="Barn", plan=plan)
+        return (await platform.organiser.organise.venues.create(Editor("stf_x", NEW_TEAM), edit)).venue.id
+
+    return f"{site.url}/organiser/venues/{site.call(made)}"
+
+
 def test_the_editor_works_by_keyboard_alone(desk: Page, site: Site) -> None:
     staff(desk, site, "owner", NEW_TEAM)
-    desk.goto(f"{site.url}/organiser/venues/new")
-    desk.get_by_label("Name of the venue").fill("Barn")
-    desk.get_by_role("button", name="Preview").click()
-    go_on(desk, "Save venue", "**?done=made")
+    desk.goto(venue_url(site, PlanSource("theatre", 500)))
     summary = desk.locator("summary", has_text="Add a section with seats")
     summary.focus()
     desk.keyboard.press("Enter")
@@ -272,14 +279,10 @@ def test_seats_are_arranged_by_mouse_by_finger_and_by_keys(profile: Any, site: S
         for n in range(1, 13)
     ]
 
-    async def made(platform: Platform) -> str:
-        edit = VenueEdit(name="Loft", plan=PlanSource(csv="\n".join(["section,row,seat,x,y", *table])))
-        return (await platform.organiser.organise.venues.create(Editor("stf_x", NEW_TEAM), edit)).venue.id
-
     page = profile(has_touch=True).new_page()
     page.set_default_timeout(PATIENCE_MS)
     staff(page, site, "owner", NEW_TEAM)
-    url = f"{site.url}/organiser/venues/{site.call(made)}/arrange"
+    url = venue_url(site, PlanSource(csv="\n".join(["section,row,seat,x,y", *table]))) + "/arrange"
 
     def opened() -> None:
         page.wait_for_selector("#arrange[data-ready]")
@@ -298,6 +301,12 @@ def test_seats_are_arranged_by_mouse_by_finger_and_by_keys(profile: Any, site: S
     assert page.evaluate(FIRST_SEATS) == before
     page.keyboard.press("Control+Shift+z")
     assert page.evaluate(FIRST_SEATS) == after
+    drag(page, page.evaluate(GRIP, "turn"), 60, 0)
+    expect(page.locator("#say")).to_contain_text("Section B: rotated by")
+    page.keyboard.press("Control+z")
+    left, top = page.evaluate(SPOT, [0, 0, 0])
+    drag(page, (left - 25, top - 25), 600, 600)
+    expect(page.get_by_role("heading", name="2 items")).to_be_visible()
     page.get_by_role("radio", name="Rows").check()
     page.get_by_role("button", name="A", exact=True).click()
     page.get_by_role("button", name="Row 1").focus()

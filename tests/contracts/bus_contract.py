@@ -13,13 +13,14 @@ from frontrow.boxoffice.ports.messages import Bus, BusReader
 Make = Callable[[], Bus]
 Check = Callable[[Make], Coroutine[Any, Any, None]]
 PATIENCE_S = 60.0
-BOOKINGS = 7
+BOOKINGS = 14
+EVENTS = 7
 SETTLING_TURNS = 12
 
 
 def facts(count: int, first: int = 1) -> list[BusFact]:
     return [
-        on_the_bus(OutboxFact(n, HoldReleased(f"bkg_{n % BOOKINGS}", "evt_1", f"fan ü {n}", n, (n,), n)))
+        on_the_bus(OutboxFact(n, HoldReleased(f"bkg_{n % BOOKINGS}", f"evt_{n % EVENTS}", f"fan ü {n}", n, (n,), n)))
         for n in range(first, first + count)
     ]
 
@@ -50,9 +51,9 @@ async def every_group_gets_every_fact_in_order_even_if_it_comes_late(make: Make)
     for reader in (first, second):
         got = await read_until(reader, numbers(sent))
         assert len(got) == len(sent), "nothing came twice where nothing failed"
-        for _, of_booking in itertools.groupby(sorted(got, key=lambda fact: fact.key), key=lambda fact: fact.key):
-            order = [fact.number for fact in of_booking]
-            assert order == sorted(order), "facts of one booking keep their order"
+        for _, of_event in itertools.groupby(sorted(got, key=lambda fact: fact.key), key=lambda fact: fact.key):
+            order = [fact.number for fact in of_event]
+            assert order == sorted(order), "facts of one event keep their order"
         assert {fact.number: fact.body for fact in got} == {fact.number: fact.body for fact in sent}
         assert got[0].fact().fan == f"fan ü {got[0].number}"
         assert await reader.read(10, 0.05) == []
@@ -116,8 +117,30 @@ async def read_together(members: Sequence[BusReader], sent: Sequence[BusFact]) -
     return seen
 
 
+async def a_group_is_behind_by_what_it_has_not_finished(make: Make) -> None:
+    bus = make()
+    sent = facts(50)
+    await bus.publish(sent[:30])
+    reader = await bus.reader("measured")
+    await read_until(reader, numbers(sent[:30]))
+    assert await behind(bus) == 0
+    await bus.publish(sent[30:])
+    assert await behind(bus) == 20
+    await read_until(reader, numbers(sent[30:]), finish=False)
+    assert await behind(bus) == 20, "read is not finished"
+    await reader.aclose()
+    await bus.aclose()
+
+
+async def behind(bus: Bus) -> int:
+    found = await bus.measure_lag(["measured", "nobody"])
+    assert {group for group, _ in found} >= {"measured"}
+    return sum(lag for (group, _), lag in found.items() if group == "measured")
+
+
 CHECKS: list[Check] = [
     every_group_gets_every_fact_in_order_even_if_it_comes_late,
     what_a_dead_reader_did_not_finish_comes_again,
     members_of_a_group_share_the_facts,
+    a_group_is_behind_by_what_it_has_not_finished,
 ]

@@ -74,9 +74,9 @@ def test_an_organiser_from_the_invitation_to_a_running_sale(stack: Stack, visito
     for group, name in zip(types, ("Adult", "Child"), strict=True):
         group.get_by_label("Name").fill(name)
     types[1].get_by_label("Percent of the price").fill("50")
-    code = desk.get_by_role("group", name="Discount code 1")
-    code.get_by_label("Code").fill("EARLY-10")
-    code.get_by_label("Percent").fill("10")
+    code = desk.get_by_role("group", name="Code 1", exact=True)
+    code.get_by_label("Code", exact=True).fill("EARLY-10")
+    code.get_by_label("Percent", exact=True).fill("10")
     go_on(desk, "Save and continue", "**/sale?done=saved")
     desk.get_by_label("The sale opens").fill("2020-01-01T10:00")
     go_on(desk, "Save and continue", "**/room?done=saved")

@@ -56,6 +56,8 @@ async def examine(settings: PlatformSettings) -> list[Finding]:
     """Every finding, in order."""
     found = [*versions(), *secrets(settings), *server(settings), *mail(settings), *disk(settings)]
     found += await _within("ledger", lambda: ledger(settings))
+    if settings.bus.url.startswith("kafka:"):
+        found += await _within("bus", lambda: bus(settings))
     if settings.shared:
         for url in dict.fromkeys((settings.redis.url, *settings.room.shards)):
             found += await _within("redis", functools.partial(redis, url))
@@ -270,6 +272,28 @@ def _version(name: str, text: str) -> Finding:
     if numbers and numbers < oldest[: len(numbers)]:
         return Finding("versions", FAIL, f"{name} {text} is too old", f"Use {'.'.join(map(str, oldest))} or newer.")
     return Finding("versions", OK, f"{name} {text}")
+
+
+async def bus(settings: PlatformSettings) -> list[Finding]:
+    """Whether Kafka lets us in, and what it has of our topic."""
+    from frontrow.boxoffice.adapters.bus.kafka_check import KafkaRefusal, look_at_kafka
+
+    access = settings.bus.access
+    try:
+        seen = await asyncio.to_thread(look_at_kafka, settings.bus.url, access)
+    except KafkaRefusal as refusal:
+        return [Finding("bus", FAIL, f"Kafka {refusal.says}", refusal.do)]
+    if not seen.partitions:
+        return [Finding("bus", WARN, "Kafka has no such topic yet", "It is made with the first fact, if it may be.")]
+    found = [Finding("bus", OK, f"Kafka answers: {seen.brokers} brokers, {seen.partitions} partitions")]
+    if access.security_protocol in ("plaintext", "sasl_plaintext"):
+        do = "Set bus.security_protocol to sasl_ssl where the brokers are not on a network of your own."
+        found.append(Finding("bus", WARN, "facts and passwords travel to Kafka unencrypted", do))
+    if access.partitions and access.partitions != seen.partitions:
+        says = f"the topic has {seen.partitions} partitions, bus.partitions says {access.partitions}"
+        do = "Events move to other partitions when it grows; add partitions while no sale runs, or change the setting."
+        found.append(Finding("bus", WARN, says, do))
+    return found
 
 
 async def redis(url: str) -> list[Finding]:

@@ -2,6 +2,7 @@
 
 import contextlib
 
+from frontrow.boxoffice.adapters.channels.in_app import InAppChannel
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.audit.chain_check import ChainCheck
@@ -10,6 +11,8 @@ from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.room_rules import RoomRules
 from frontrow.boxoffice.model.sales_figures import RoomFigures
 from frontrow.boxoffice.organising.bookings import OrganiserBookings
+from frontrow.boxoffice.organising.buyer_message_mail import BuyerMessageMail, SellerOf
+from frontrow.boxoffice.organising.buyer_messages import BuyerMessages
 from frontrow.boxoffice.organising.desk_sales import DeskSales
 from frontrow.boxoffice.organising.events import OrganiserEvents
 from frontrow.boxoffice.organising.exports import Exports
@@ -20,6 +23,7 @@ from frontrow.boxoffice.organising.reseating import Reseater
 from frontrow.boxoffice.organising.sales_figures import SalesFigures, SpeedsOf
 from frontrow.boxoffice.organising.show_dates import ShowDates
 from frontrow.boxoffice.organising.waitlists import OrganiserWaitlists
+from frontrow.boxoffice.organising.wallets import ManagedWallets
 from frontrow.boxoffice.organising.webhooks import ManagedWebhooks
 from frontrow.boxoffice.ports.ledger import TicketIssuer
 from frontrow.boxoffice.ports.messages import Channel
@@ -28,6 +32,7 @@ from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
+from frontrow.boxoffice.tickets.wallet_passes import WalletVault
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.heavy_work import HeavyWork
@@ -39,6 +44,7 @@ from frontrow.web.platform.event_openings import Openings
 from frontrow.web.platform.fan_codes import FanCodes
 from frontrow.web.platform.organiser_services import OrganiserServices
 from frontrow.web.platform.platform import MessagingServices
+from frontrow.web.site.markdown import as_html
 from frontrow.web.streams.sales_figures import LiveFiguresStreams
 from frontrow.web.streams.sales_history import PointLog, SalesHistory
 
@@ -60,11 +66,14 @@ def make_organiser_services(
     human_checks: tuple[str, ...],
     work: HeavyWork,
     endpoint_secrets: EndpointSecrets,
+    wallet_vault: WalletVault,
     speeds: SpeedsOf,
     recent_speeds: SpeedsOf,
     mail: Channel,
     vault: Vault,
     public_url: str,
+    seller_of: SellerOf,
+    message_key: bytes,
     point_log: PointLog | None = None,
 ) -> OrganiserServices:
     """Build the services. `speeds` and `recent_speeds` say how quickly this process answers."""
@@ -98,8 +107,27 @@ def make_organiser_services(
             organise.venues.plan,
             clock,
         ),
+        messages=BuyerMessages(
+            ledger.buyer_messages,
+            BuyerMessageMail(
+                ledger,
+                (mail, InAppChannel(ledger.messages, clock)),
+                messaging.links,
+                clock,
+                message_of=ledger.buyer_messages.message,
+                seller_of=seller_of,
+                as_html=as_html,
+                key=message_key,
+            ),
+            clock,
+            ids,
+            event_of=ledger.catalogue.event,
+            booking_of=ledger.booking,
+            plan_of=organise.venues.plan,
+        ),
         desk=DeskSales(ledger, claims, issuer, seats, organise.venues.plan, clock, ids),
         waitlists=OrganiserWaitlists(ledger, clock),
+        wallets=ManagedWallets(ledger.wallets, wallet_vault, work, clock),
         webhooks=ManagedWebhooks(ledger, messaging.webhooks, clock, ids, endpoint_secrets),
         cancelling=EventCancellations(ledger.organiser, refunds, clock),
         codes=FanCodes(ledger.organiser, room.audit, organise.rules_of, clock, room.codes),

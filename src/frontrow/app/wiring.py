@@ -20,6 +20,7 @@ import msgspec
 from frontrow.app.organiser_wiring import make_organiser_services
 from frontrow.app.room_wiring import HumanChecks, make_room
 from frontrow.boxoffice.adapters.bus.from_url import open_bus
+from frontrow.boxoffice.adapters.bus.kafka_access import KafkaAccess
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings, open_channels, open_mail
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.figures.redis_point_log import RedisPointLog
@@ -67,6 +68,7 @@ from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
 from frontrow.boxoffice.tickets.ticket_transfers import TicketTransfers
+from frontrow.boxoffice.tickets.wallet_passes import WalletPasses, WalletVault
 from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
 from frontrow.core.clock import Clock, SystemClock
@@ -120,6 +122,7 @@ from frontrow.web.streams.seat_routes import LiveSeats
 __all__ = ["Platform", "PlatformSettings", "Secrets", "WorkUrls", "open_jobs", "open_platform", "read_settings"]
 
 REFUSED_BY_POSTGRES: Final = ("28", "3D")  # a wrong user or password, or no such database: waiting would not help
+LAG_EVERY_S: Final = 15.0
 ALL_GROUPS: Final = (*GROUPS, WAITLIST_GROUP)
 
 
@@ -136,6 +139,7 @@ class WorkUrls(msgspec.Struct, frozen=True):
     stripe_api: str = ""
     secret_key: str = ""  # the servers' own; without it, links in messages lead to pages that ask who the reader is
     public_url: str = "http://127.0.0.1:8000"
+    bus_access: KafkaAccess = KafkaAccess()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +173,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         outgoing = SafeHttpClient()
         stack.push_async_callback(outgoing.aclose)
         with named("bus.url"):
-            bus = open_bus(settings.bus_url, ALL_GROUPS)
+            bus = open_bus(settings.bus_url, ALL_GROUPS, settings.bus.access)
         stack.push_async_callback(bus.aclose)
         work = HeavyWork(settings.server.heavy_processes)
         stack.push_async_callback(work.aclose)
@@ -181,7 +185,8 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             Ids(now),
             Issuer(keys.tickets),
         )
-        box_office = _make_box_office(settings, adapters, provider, keys.tickets, issuer, ids)
+        wallet_vault = WalletVault(Vault([secret_keys.key("wallets")]))
+        box_office = _make_box_office(settings, adapters, provider, keys.tickets, issuer, ids, wallet_vault)
         stack.push_async_callback(box_office.holds.aclose)
         stack.push_async_callback(box_office.openings.aclose)
         with named("mail.url"):
@@ -249,11 +254,14 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             human_checks=settings.room.human_checks,
             work=adapters.work,
             endpoint_secrets=endpoint_secrets,
+            wallet_vault=wallet_vault,
             speeds=telemetry.speeds,
             recent_speeds=telemetry.recent_speeds,
             mail=open_mail(settings.mail_url),
             vault=people.vault,
             public_url=settings.public_url,
+            seller_of=box_office.receipts.seller_of,
+            message_key=secret_keys.key("buyer messages"),
             point_log=point_log,
         )
         stack.push_async_callback(organiser.live.aclose)
@@ -263,6 +271,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         presale = _make_presale(settings, ledger, now, ids, secret_keys, people, organiser.codes)
         visits = VisitKeeper(ledger, RoomVisits(room), now, lambda: openings.events)
         jobs = [Job("openings", openings.run), Job("rooms", rooms.run), Job("visits", visits.run)]
+        jobs.append(every("bus lag", functools.partial(_measure_lag, bus, telemetry), LAG_EVERY_S))
         if ledger.replica is not None:
             await ledger.replica.look()
             jobs.append(Job("replica", ledger.replica.run))
@@ -315,7 +324,7 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
         ledger.due_work.share()
         stack.push_async_callback(ledger.aclose)
         clock = await LedgerClock.measure(ledger, SystemClock())
-        bus = open_bus(work.bus, ALL_GROUPS)
+        bus = open_bus(work.bus, ALL_GROUPS, work.bus_access)
         stack.push_async_callback(bus.aclose)
         claims = _open_claims("" if work.claims == "memory:" else work.claims)
         stack.push_async_callback(claims.aclose)
@@ -380,6 +389,10 @@ def _make_jobs(
     )
 
 
+async def _measure_lag(bus: Bus, telemetry: Telemetry) -> None:
+    telemetry.bus_lag = await bus.measure_lag(ALL_GROUPS)
+
+
 async def _purge_answers(requests: IdempotencyStore, clock: Clock) -> None:
     await requests.purge(clock() - KEPT_US)
 
@@ -426,6 +439,7 @@ def _make_box_office(
     keys: TicketKeys,
     issuer: Issuer,
     ids: Ids,
+    wallet_vault: WalletVault,
 ) -> BoxOfficeServices:
     """The box office's services. Seats that change are shown on the live maps of `feeds`."""
     ledger, claims, clock = adapters.ledger, adapters.claims, adapters.clock
@@ -464,6 +478,7 @@ def _make_box_office(
         desk=desk,
         receipts=(receipts := Receipts(ledger, desk)),
         invoices=Invoices(ledger, receipts, desk, clock, adapters.work),
+        wallets=WalletPasses(ledger, desk, receipts, wallet_vault, clock),
     )
 
 

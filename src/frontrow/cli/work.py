@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -79,7 +80,9 @@ def work(
             urls |= {"stripe_key": stripe_key, "stripe_api": stripe_api}
             urls |= {"secret_key": secret_key, "public_url": public_url}
             chosen = {name: url for name, url in urls.items() if url is not None}
-            settings = WorkUrls(keys=keys or here.ticket_keys, **(defaults | chosen))
+            access = replace(here.bus, url=chosen.get("bus", here.bus.url))
+            access.check()
+            settings = WorkUrls(keys=keys or here.ticket_keys, bus_access=access.access, **(defaults | chosen))
         else:
             raise ConfigError(f"{EMBEDDED}. --ledger works for a ledger alone", param="redis.url")
         clean = asyncio.run(run_jobs(settings, health or ""))

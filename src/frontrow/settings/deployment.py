@@ -9,6 +9,14 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from frontrow.boxoffice.adapters.bus.kafka_access import (
+    EXAMPLE,
+    MECHANISMS,
+    PROTOCOLS,
+    KafkaAccess,
+    read_kafka_url,
+)
+from frontrow.core.errors import ConfigError
 from frontrow.core.settings_loader import load, read_tables, setting
 
 
@@ -83,9 +91,50 @@ class RedisSettings:
 
 @dataclass(frozen=True, slots=True)
 class BusSettings:
+    """`[bus]`: what carries facts to their consumers. All but the first are for Kafka."""
+
     url: str = setting(
-        "", secret=True, example="kafka://broker:9092/facts", doc="empty: memory, or Redis Streams where there is one"
+        "",
+        secret=True,
+        example="kafka://broker1:9092,broker2:9092/facts",
+        doc="empty: memory, or Redis Streams where there is one",
     )
+    security_protocol: str = setting("plaintext", choices=PROTOCOLS, doc="of the brokers' listener")
+    sasl_mechanism: str = setting("SCRAM-SHA-512", choices=MECHANISMS)
+    user: str = setting("", doc="with sasl_ssl or sasl_plaintext")
+    password: str = setting("", secret=True)
+    ca_file: str = setting(
+        "", example="/etc/kafka/ca.pem", doc="who signed the brokers' certificates; empty: the system's"
+    )
+    cert_file: str = setting("", doc="our own certificate, where brokers ask for one")
+    key_file: str = setting("", doc="its key")
+    partitions: int = setting(
+        0, low=0, high=10_000, doc="of a topic that we make; 0: as the brokers do. An event is in one partition"
+    )
+
+    @property
+    def access(self) -> KafkaAccess:
+        """Everything that Kafka's client needs besides the address."""
+        return KafkaAccess(
+            self.security_protocol,
+            self.sasl_mechanism,
+            self.user,
+            self.password,
+            self.ca_file,
+            self.cert_file,
+            self.key_file,
+            self.partitions,
+        )
+
+    def check(self) -> None:
+        """Refuse what cannot work together."""
+        if self.url.startswith("kafka:"):
+            read_kafka_url(self.url)
+            self.access.check()
+        elif self.access != KafkaAccess():
+            set_up = fields(KafkaAccess)
+            name = next(one.name for one in set_up if getattr(self, one.name) != one.default)
+            raise ConfigError(f"bus.{name} is for Kafka; set bus.url to one, like {EXAMPLE}", param=f"bus.{name}")
 
 
 @dataclass(frozen=True, slots=True)

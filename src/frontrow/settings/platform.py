@@ -225,6 +225,7 @@ class PlatformSettings:
         with named("ledger.url"):
             is_postgres(self.ledger_url)
         self._check_replica()
+        self.bus.check()
         if self.redis.url:
             with named("redis.url"):
                 scheme_of(self.redis.url)

@@ -10,6 +10,7 @@ import pytest
 from frontrow.boxoffice.messaging.locale_formats import LANGUAGES, Moment, formats_of, language_of
 from frontrow.boxoffice.messaging.message_texts import KindTexts, MessageWriter, languages, render
 from frontrow.boxoffice.messaging.notifications import KIND_OF_FACT
+from frontrow.boxoffice.organising.buyer_message_mail import KIND as BUYER_MESSAGE
 from frontrow.boxoffice.organising.report_mails import REPORT_MAIL_KINDS
 from frontrow.boxoffice.people.account_mail import ACCOUNT_KINDS
 from frontrow.boxoffice.presale.signup_mail import SIGNUP_KINDS
@@ -42,6 +43,8 @@ ABOUT = {
     "all_sold": "30",
     "all_seats": "56",
     "net": Money(1_500_00, "EUR"),
+    "organiser": "Stadthalle",
+    "written_subject": "Another entrance",
 }
 URL = "https://tickets.example.org/open#frm_x"
 
@@ -57,7 +60,13 @@ def test_every_kind_of_message_exists_in_all_seven_languages_with_the_same_place
     """Issue 11, section 5: mails were in English and German only."""
     assert set(languages()) == set(LANGUAGES) == set(PAGE_LANGUAGES)
     english = languages()["en"]
-    assert set(english.kinds) >= {*KIND_OF_FACT.values(), *ACCOUNT_KINDS, *SIGNUP_KINDS, *REPORT_MAIL_KINDS}
+    assert set(english.kinds) >= {
+        *KIND_OF_FACT.values(),
+        *ACCOUNT_KINDS,
+        *SIGNUP_KINDS,
+        *REPORT_MAIL_KINDS,
+        BUYER_MESSAGE,
+    }
     for name, language in languages().items():
         assert language.kinds.keys() == english.kinds.keys(), name
         assert language.words.keys() == english.words.keys(), name

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -69,6 +70,11 @@ class Served:
         answer = self.client.post("/join")
         assert answer.status_code == 201, answer.text
         return str(answer.json()["place"])
+
+    def recorded(self) -> int:
+        """The last position in the durable trail."""
+        with contextlib.closing(sqlite3.connect(self.folder / "audit.sqlite")) as trail:
+            return int(trail.execute("SELECT coalesce(max(last), 0) FROM room_joins").fetchone()[0])
 
     def status(self, place: str) -> Any:
         return self.client.get("/status", headers={"Authorization": f"Bearer {place}"}).json()
@@ -159,6 +165,7 @@ def test_two_workers_on_redis_survive_a_worker_killed_and_redis_wiped(own_valkey
         wait_for(lambda: served.status(places[0])["state"] == "active")
         assert served.claim(places[0]).status_code == 201
         before = served.status(places[199])
+        wait_for(lambda: served.recorded() == 200)  # the trail is written behind the answers (W13)
         victim = int(subprocess.check_output(["pgrep", "-P", str(served.process.pid), "-f", "spawn_main"]).split()[0])
         os.kill(victim, signal.SIGKILL)
         own_valkey.command("FLUSHALL")

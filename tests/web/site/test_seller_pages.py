@@ -19,6 +19,7 @@ HALL = {
     "invoice_prefix": "",
     "fees": [],
     "fees_currency": "",
+    "contact_email": "",
 }
 
 

@@ -43,6 +43,13 @@ class RenderedMessage(msgspec.Struct, frozen=True):
     short: str
 
 
+class WrittenText(msgspec.Struct, frozen=True):
+    """What somebody wrote themselves, to be put into the frame as it is. `html` is clean already."""
+
+    text: str
+    html: str
+
+
 class Language(msgspec.Struct, frozen=True):
     """Everything one language's file holds. `words` are the labels of tickets and receipts."""
 
@@ -154,23 +161,32 @@ def _count_text(language: str, name: str, number: int) -> str:
     return _template(forms.get(formats.plural(number), forms["other"]), False).render(n=formats.number(number))
 
 
-def render(kind: str, locale: str, about: Mapping[str, Any], *, url: str = "", html: bool = True) -> RenderedMessage:
+def render(
+    kind: str,
+    locale: str,
+    about: Mapping[str, Any],
+    *,
+    url: str = "",
+    html: bool = True,
+    written: WrittenText | None = None,
+) -> RenderedMessage:
     """Render a message in the person's language with its link. `html` is only for mail."""
     name = language_of(locale)
     language = languages()[name]
     texts = language.kinds[kind]
-    values = {"buyer": "", "tickets": [], "receipt": None, **about}
+    values = {"buyer": "", "tickets": [], "receipt": None, "wallets": [], **about}
+    own = written or WrittenText("", "")
     closing = language.closing if texts.closing is None else texts.closing
     body = (language.greeting, *texts.lines, closing)
     plain = MessageWriter(name)
     subject, short, *text_parts = plain.fill((texts.subject, texts.short, *body), plain.localised(values))
     subject = _one_line(subject)  # a line break in a name must not become a header
-    text = _body("message.txt", plain, language, texts, values, text_parts, subject, url)
+    text = _body("message.txt", plain, language, texts, values, text_parts, subject, url, own.text)
     page = ""
     if html:
         writer = MessageWriter(name, html=True)
         parts = list(map(Markup, writer.fill(body, writer.localised(values))))  # their values are escaped
-        page = _body("message.html", writer, language, texts, values, parts, subject, url)
+        page = _body("message.html", writer, language, texts, values, parts, subject, url, Markup(own.html))  # noqa: S704
     return RenderedMessage(subject, text, page, _one_line(short))
 
 
@@ -187,6 +203,7 @@ def _body(
     parts: Sequence[str],
     subject: str,
     url: str,
+    written: str,
 ) -> str:
     greeting, *lines, closing = parts
     frame = {
@@ -195,9 +212,11 @@ def _body(
         "subject": subject,
         "greeting": greeting,
         "lines": [line for line in lines if line.strip()],
+        "written": written,
         "action": texts.action,
         "url": url,
         "tickets": values["tickets"],
+        "wallets": values["wallets"],
         "receipt": values["receipt"],
         "money": writer.formats.money,
         "percent": writer.formats.percent,

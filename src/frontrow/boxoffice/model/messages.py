@@ -30,7 +30,9 @@ class BusFact(msgspec.Struct, frozen=True):
 
 
 def on_the_bus(outbox: OutboxFact) -> BusFact:
-    return BusFact(outbox.number, outbox.fact.booking_id, encode_fact(outbox.fact).encode())
+    """A fact as the bus carries it. Its key is its event, so the facts of one event keep their order."""
+    fact = outbox.fact
+    return BusFact(outbox.number, fact.event_id or fact.booking_id, encode_fact(fact).encode())
 
 
 class Contact(msgspec.Struct, frozen=True):
@@ -73,6 +75,7 @@ class Message(msgspec.Struct, frozen=True):
     short: str = ""
     attachments: tuple[Attachment, ...] = ()
     url: str = ""  # the link that does what the message asks for
+    reply_to: str = ""  # where answers go; empty: to the sender
 
 
 class InAppMessage(msgspec.Struct, frozen=True):

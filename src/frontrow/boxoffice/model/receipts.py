@@ -8,6 +8,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
+from frontrow.boxoffice.model.email_addresses import is_email
 from frontrow.boxoffice.model.events import Fee, check_fees
 from frontrow.boxoffice.model.prices import LineKind
 from frontrow.boxoffice.model.taxes import check_tax, tax_inside
@@ -32,6 +33,7 @@ class Seller:
     invoice_prefix: str = ""  # before the number of its invoices
     fees: tuple[Fee, ...] = ()  # which new events begin with
     fees_currency: str = ""  # of their fixed amounts
+    contact_email: str = ""  # where buyers' answers to its messages go
 
     def fees_in(self, currency: str) -> tuple[Fee, ...]:
         """The fees that a new event begins with. In another currency only those that are percentages."""
@@ -56,6 +58,10 @@ def checked_seller(seller: Seller) -> Seller:
             raise InvalidInput(f"{param} has a character that cannot be printed", param=param)
     if not seller.name.strip():
         raise InvalidInput("name is required", param="name")
+    if seller.contact_email and not is_email(seller.contact_email):
+        raise InvalidInput(
+            "contact_email is not an e-mail address; one is like hall@example.org", param="contact_email"
+        )
     check_tax(seller.tax_basis_points)
     if seller.fees:
         Money(0, seller.fees_currency)  # raises for a wrong currency

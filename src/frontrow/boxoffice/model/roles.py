@@ -13,6 +13,7 @@ PERMISSIONS: Final[Mapping[str, str]] = {
     "sales:control": "publish, pause, cancel and steer the waiting room",
     "bookings:read": "see bookings and who made them",
     "refunds:write": "refund outside the fans' own window; sell and give tickets at the desk",
+    "messages:write": "write to the people who have tickets",
     "codes:write": "make presale and priority codes",
     "webhooks:write": "send the event's facts elsewhere",
     "figures:read": "see sales figures, live and as files",

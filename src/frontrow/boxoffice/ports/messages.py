@@ -33,7 +33,7 @@ class BusReader(Protocol):
     async def read(self, limit: int, wait_s: float) -> list[BusFact]:
         """At most `limit` facts, oldest first. Empty when none came within `wait_s`.
 
-        A new group starts with the oldest fact on the bus. Facts of one booking come in the order of publishing.
+        A new group starts with the oldest fact on the bus. Facts of one event come in the order of publishing.
         """
         ...
 
@@ -64,6 +64,11 @@ class Bus(Protocol):
         ...
 
     async def reader(self, group: str) -> BusReader: ...
+
+    async def measure_lag(self, groups: Sequence[str]) -> dict[tuple[str, str], int]:
+        """Facts on the bus that each of these groups has not finished, by group and partition (`all` where there is
+        only one). Groups that the bus does not know are left out."""
+        ...
 
     async def aclose(self) -> None: ...
 

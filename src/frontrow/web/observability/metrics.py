@@ -125,6 +125,9 @@ def _messages(platform: Platform) -> Iterator[Family]:
     yield _family("frontrow_outbox_lag_seconds", "gauge", "Age of the oldest unpublished fact", {(): lag_s}, add="max")
     count = {(): outbox.get("unpublished", 0)}
     yield _family("frontrow_outbox_facts", "gauge", "Facts not yet published", count, add="max")
+    behind = platform.server.telemetry.bus_lag or {("notify", "all"): 0}
+    about = "Facts on the bus that a group of consumers has not finished"
+    yield _family("frontrow_bus_lag_facts", "gauge", about, behind, "group", "partition", add="max")
     deliveries = platform.server.telemetry.figures.get("deliveries", {}) or {"waiting": 0}
     yield _family("frontrow_deliveries", "gauge", "Messages and webhooks, by state", deliveries, "state", add="max")
 

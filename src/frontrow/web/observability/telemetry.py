@@ -46,6 +46,7 @@ class Telemetry:
         self.board = board or Board(None)
         self.figures: Figures = {}
         self.read_at_s = 0.0
+        self.bus_lag: dict[tuple[str, str], int] = {}  # facts not finished, by group and partition
         self.store_errors: Counter[str] = Counter()
         self._before: deque[dict[str, list[int]]] = deque(maxlen=RECENT_LOOKS)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from frontrow.boxoffice.audit.chain_check import ChainCheck
 from frontrow.boxoffice.jobs.background_jobs import Job
 from frontrow.boxoffice.organising.bookings import OrganiserBookings
+from frontrow.boxoffice.organising.buyer_messages import BuyerMessages
 from frontrow.boxoffice.organising.desk_sales import DeskSales
 from frontrow.boxoffice.organising.events import OrganiserEvents
 from frontrow.boxoffice.organising.exports import Exports
@@ -15,6 +16,7 @@ from frontrow.boxoffice.organising.reports import Reports
 from frontrow.boxoffice.organising.sales_figures import SalesFigures
 from frontrow.boxoffice.organising.show_dates import ShowDates
 from frontrow.boxoffice.organising.waitlists import OrganiserWaitlists
+from frontrow.boxoffice.organising.wallets import ManagedWallets
 from frontrow.boxoffice.organising.webhooks import ManagedWebhooks
 from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.web.platform.fan_codes import FanCodes
@@ -29,9 +31,11 @@ class OrganiserServices:
     organise: OrganiserEvents
     dates: ShowDates
     bookings: OrganiserBookings
+    messages: BuyerMessages
     desk: DeskSales
     waitlists: OrganiserWaitlists
     webhooks: ManagedWebhooks
+    wallets: ManagedWallets
     cancelling: EventCancellations
     codes: FanCodes
     figures: SalesFigures
@@ -44,5 +48,6 @@ class OrganiserServices:
     feeds: Feeds
 
     def jobs(self, *, inside: bool) -> Sequence[Job]:
-        """The background jobs: the history in every server, cancellations and report mails only where the jobs run."""
-        return [self.history.job(), *([self.cancelling.job(), *self.report_mails.jobs()] if inside else [])]
+        """The background jobs: the history in every server, the others only where the jobs run."""
+        others = [self.cancelling.job(), *self.report_mails.jobs(), *self.messages.jobs()]
+        return [self.history.job(), *(others if inside else [])]

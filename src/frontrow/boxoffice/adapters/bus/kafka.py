@@ -1,4 +1,8 @@
-"""The bus over Kafka (confluent-kafka): one topic, keyed by booking, idempotent producer, offsets committed when done.
+"""The bus over Kafka (confluent-kafka): one topic, keyed by event, idempotent producer, offsets committed when done.
+
+The facts of one event are in one partition, in the order in which they were published; the partitioner is the one of
+Java's clients, so that others find them there too. The producer waits for all replicas (`acks=all`), and what it sends
+again after a lost answer the broker stores once.
 
 A reader owns whole partitions; what it read and did not finish is read again by whoever owns them next. The client's
 calls block, so producer and readers have a thread each. (aiokafka needs no threads, but its groups of two members
@@ -6,19 +10,26 @@ failed against librdkafka's own test broker.)
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
+from frontrow.boxoffice.adapters.bus.kafka_access import TOPIC, KafkaAccess
+from frontrow.boxoffice.adapters.bus.kafka_check import VAGUE
 from frontrow.boxoffice.model.messages import BusFact
 from frontrow.core.errors import Unavailable
 
-TOPIC: Final = "frontrow.facts"
 PUBLISH_TIMEOUT_S: Final = 15.0
 SESSION_TIMEOUT_MS: Final = 10_000
 HEARTBEAT_MS: Final = 1_000
+CREATE_TIMEOUT_S: Final = 5.0
+LAG_TIMEOUT_S: Final = 5.0
+MAX_PARTITIONS: Final = 64  # shown one by one
 LONGEST_WAIT_S: Final = 1.0  # so that a reader closes quickly
 # Another reader owns our partitions now. What we finished is read again there, which is allowed.
 REBALANCED: Final = frozenset(
@@ -28,22 +39,36 @@ Result = TypeVar("Result")
 
 
 class KafkaBus:
-    """A bus over one Kafka topic. `options` are librdkafka's (`security.protocol`, `sasl.username`, …)."""
+    """A bus over one Kafka topic."""
 
-    def __init__(self, servers: str, *, topic: str = TOPIC, options: dict[str, Any] | None = None) -> None:
-        self._topic = topic
-        self._config: dict[str, Any] = {"bootstrap.servers": servers, "log_level": 0} | (options or {})
+    def __init__(self, servers: str, *, topic: str = TOPIC, access: KafkaAccess | None = None) -> None:
+        self._topic, self._access = topic, access or KafkaAccess()
+        self._refusals = _Refusals()
+        self._config: dict[str, Any] = {
+            "bootstrap.servers": servers,
+            "log_level": 0,
+            "error_cb": self._refusals.note,
+            **self._access.options(),
+        }
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kafka-producer")
+        self._lag_thread = ThreadPoolExecutor(1, thread_name_prefix="kafka-lag")
         self._producer: Producer | None = None
+        self._lag_clients: dict[str, Consumer] = {}
 
     async def publish(self, facts: Sequence[BusFact]) -> None:
         await _run_in(self._thread, lambda: self._publish(facts))
 
     def _publish(self, facts: Sequence[BusFact]) -> None:
         if self._producer is None:
+            self._create_topic()
             self._producer = Producer(
                 self._config
-                | {"enable.idempotence": True, "acks": "all", "delivery.timeout.ms": int(PUBLISH_TIMEOUT_S * 1000)}
+                | {
+                    "enable.idempotence": True,
+                    "acks": "all",
+                    "partitioner": "murmur2_random",
+                    "delivery.timeout.ms": int(PUBLISH_TIMEOUT_S * 1000),
+                }
             )
         failed: list[str] = []
         delivered: list[int] = []
@@ -60,7 +85,41 @@ class KafkaBus:
         if failed or len(delivered) != len(facts):
             self._producer = None  # an idempotent producer cannot continue after a lost message
             missing = failed[:1] or [f"{len(facts) - len(delivered)} facts unanswered"]
-            raise Unavailable(f"the bus does not answer ({missing[0]})", retry_after_s=1.0)
+            why = self._refusals.last or missing[0]
+            raise Unavailable(f"the bus does not answer ({why})", retry_after_s=1.0)
+        self._refusals.last = ""
+
+    def _create_topic(self) -> None:
+        """Make the topic with `partitions`, if that is set. A broker that does not let us makes it by its own rules."""
+        if not self._access.partitions:
+            return
+        admin = AdminClient(self._config)
+        with contextlib.suppress(KafkaException):
+            if self._topic not in admin.list_topics(timeout=CREATE_TIMEOUT_S).topics:
+                asked = NewTopic(self._topic, num_partitions=self._access.partitions)
+                made = admin.create_topics([asked], request_timeout=CREATE_TIMEOUT_S)
+                made[self._topic].result(CREATE_TIMEOUT_S + 1.0)
+
+    async def measure_lag(self, groups: Sequence[str]) -> dict[tuple[str, str], int]:
+        """By asking the brokers, so it is known of dead consumers too. Above `MAX_PARTITIONS` one sum per group."""
+        return await _run_in(self._lag_thread, lambda: self._measure_lag(groups))
+
+    def _measure_lag(self, groups: Sequence[str]) -> dict[tuple[str, str], int]:
+        found: dict[tuple[str, str], int] = {}
+        for group in groups:
+            if group not in self._lag_clients:
+                self._lag_clients[group] = Consumer(self._config | {"group.id": group, "enable.auto.commit": False})
+            client = self._lag_clients[group]
+            seen = client.list_topics(self._topic, timeout=LAG_TIMEOUT_S).topics[self._topic].partitions
+            places = client.committed([TopicPartition(self._topic, one) for one in sorted(seen)], timeout=LAG_TIMEOUT_S)
+            lags: dict[str, int] = {}
+            for place in places:
+                low, high = client.get_watermark_offsets(place, timeout=LAG_TIMEOUT_S)
+                lags[str(place.partition)] = max(0, high - max(low, place.offset))
+            if len(lags) > MAX_PARTITIONS:
+                lags = {"all": sum(lags.values())}
+            found |= {(group, partition): lag for partition, lag in lags.items()}
+        return found
 
     async def reader(self, group: str) -> "KafkaReader":
         config = self._config | {
@@ -75,8 +134,23 @@ class KafkaBus:
         return KafkaReader(config, self._topic)
 
     async def aclose(self) -> None:
-        await asyncio.to_thread(self._thread.shutdown)
+        for thread in (self._thread, self._lag_thread):
+            await asyncio.to_thread(thread.shutdown)
+        for client in self._lag_clients.values():
+            await asyncio.to_thread(client.close)
+        self._lag_clients.clear()
         self._producer = None
+
+
+class _Refusals:
+    """The last error of the client that explains something: credentials, certificates, permissions."""
+
+    def __init__(self) -> None:
+        self.last = ""
+
+    def note(self, error: KafkaError) -> None:
+        if error.code() not in VAGUE:
+            self.last = error.str()[:300]
 
 
 class KafkaReader:

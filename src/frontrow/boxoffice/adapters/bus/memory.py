@@ -66,6 +66,9 @@ class MemoryBus:
             self._groups[group] = _Group(self._log)
         return MemoryReader(self._groups[group], self._finished)
 
+    async def measure_lag(self, groups: Sequence[str]) -> dict[tuple[str, str], int]:
+        return {(name, "all"): self._groups[name].unfinished for name in groups if name in self._groups}
+
     async def aclose(self) -> None:
         self._groups.clear()
 

@@ -79,6 +79,16 @@ class RedisBus:
         member = Member(self._stream, group, name, is_new_group)
         return RedisReader(client, member, left, self._claim_idle_ms, self._timeout_s)
 
+    async def measure_lag(self, groups: Sequence[str]) -> dict[tuple[str, str], int]:
+        try:
+            known = await self._client.xinfo_groups(self._stream)
+        except ResponseError:
+            return {}  # nobody has published or read yet
+        except (RedisError, OSError) as error:
+            raise _unavailable(error) from error
+        lags = {one["name"].decode(): int(one["pending"]) + int(one.get("lag") or 0) for one in known}
+        return {(name, "all"): lags[name] for name in groups if name in lags}
+
     async def aclose(self) -> None:
         await disconnect(self._client)
 

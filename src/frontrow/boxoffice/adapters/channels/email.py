@@ -32,6 +32,8 @@ def build_email(message: Message, sender: str, sender_name: str = "") -> EmailMe
     email = EmailMessage(policy=SMTP_POLICY)
     email["From"] = formataddr((sender_name, sender))
     email["To"] = message.contact.email
+    if _ADDRESS.fullmatch(message.reply_to):
+        email["Reply-To"] = message.reply_to
     email["Subject"] = message.subject
     email["Date"] = formatdate()
     email["Message-ID"] = f"<{message.id}@{sender.rpartition('@')[2]}>"

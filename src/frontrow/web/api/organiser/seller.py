@@ -31,7 +31,7 @@ class SellerBody(msgspec.Struct, forbid_unknown_fields=True):
     """Who sells. Prices include tax at `tax_basis_points` (1900 is 19 %), unless an event has a rate of its own.
 
     New events begin with `fees`; those with fixed amounts only if the event is in `fees_currency`. Invoices are
-    numbered `invoice_prefix` and six digits.
+    numbered `invoice_prefix` and six digits. Answers to messages to buyers go to `contact_email`.
     """
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_CHARS, examples=["Waldbühne GmbH"])]
@@ -41,6 +41,7 @@ class SellerBody(msgspec.Struct, forbid_unknown_fields=True):
     invoice_prefix: Annotated[str, msgspec.Meta(max_length=MAX_PREFIX_CHARS, examples=["2026-"])] = ""
     fees: Fees = []
     fees_currency: Annotated[str, msgspec.Meta(pattern="^([A-Z]{3})?$", examples=["EUR"])] = ""
+    contact_email: Annotated[str, msgspec.Meta(max_length=254, examples=["hall@example.org"])] = ""
 
 
 @get(
@@ -60,6 +61,7 @@ async def get_seller(platform: FromPlatform, caller: FromCaller) -> SellerBody:
         seller.invoice_prefix,
         fees,
         seller.fees_currency,
+        seller.contact_email,
     )
 
 
@@ -85,6 +87,7 @@ async def keep_seller(platform: Platform, caller: Caller, data: SellerBody) -> N
         data.invoice_prefix,
         tuple(Fee(f.name, f.per_seat_minor, f.per_booking_minor, f.basis_points) for f in data.fees),
         data.fees_currency,
+        data.contact_email.strip(),
     )
     change = Change(editor_of(caller), "change_seller", "", platform.clock())
     await platform.ledger.organiser.put_seller(checked_seller(given), change)

@@ -33,6 +33,7 @@ ACTS: Final = {
     "cancel_booking": N_("Booking cancelled"),
     "resend": N_("Email sent again"),
     "change_email": N_("Email address corrected"),
+    "write_to_buyers": N_("Message to buyers"),
     "reseat": N_("Moved to other seats"),
     "check_in": N_("Checked in by name"),
     "undo_scan": N_("Admission undone"),
@@ -51,6 +52,8 @@ ACTS: Final = {
     "export": N_("Table exported"),
     "choose_report_mail": N_("Report by email chosen"),
     "change_seller": N_("Seller changed"),
+    "change_wallet": N_("Keys of a wallet changed"),
+    "remove_wallet": N_("Keys of a wallet removed"),
 }
 # recorded field -> words
 FIELDS: Final = {
@@ -91,6 +94,11 @@ FIELDS: Final = {
     "refund": N_("Refund"),
     "amount_minor": N_("Amount"),
     "seats": N_("Seats"),
+    "section": N_("Section"),
+    "tier": N_("Price tier"),
+    "subject": N_("Subject"),
+    "recipients": N_("Recipients"),
+    "message_id": N_("Message"),
     "leave": N_("Old seats"),
     "to": N_("New seats"),
     "table": N_("Table"),
@@ -104,6 +112,9 @@ FIELDS: Final = {
     "url": N_("Address"),
     "webhook": N_("Webhook"),
     "delivery": N_("Delivery"),
+    "wallet": N_("Wallet"),
+    "account": N_("Account"),
+    "holder": N_("Holder"),
 }
 CHANGED: Final = N_("Changed")
 YES, NO = N_("yes"), N_("no")

@@ -27,6 +27,7 @@ REFUSED: Final = {
     "address": N_("This address cannot be printed."),
     "tax_id": N_("This tax number cannot be printed."),
     "tax_basis_points": BAD_TAX,
+    "contact_email": N_("This is not an email address."),
     "invoice_prefix": N_("Use at most 20 characters before the number."),
 }
 BAD_FEES: Final = N_("Each fee needs a name, and amounts like 2.50.")
@@ -75,7 +76,7 @@ def _values(stored: Seller) -> Values:
     """What the form shows."""
     filled = Values(name=stored.name, address=stored.address, tax_id=stored.tax_id)
     filled |= {"rate": percent_text(stored.tax_basis_points), "invoice_prefix": stored.invoice_prefix}
-    filled["fees_currency"] = stored.fees_currency
+    filled |= {"fees_currency": stored.fees_currency, "contact_email": stored.contact_email}
     return filled | fee_values(stored.fees, stored.fees_currency or "EUR", MOST_FEES)
 
 
@@ -105,6 +106,7 @@ def _given(form: Form) -> SellerBody:
         int(whole) * 100 + int(part.ljust(2, "0")),
         form.one("invoice_prefix", 40),
         *_fees(form),
+        form.one("contact_email", 260),
     )
 
 

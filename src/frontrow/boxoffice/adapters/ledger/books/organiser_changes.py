@@ -68,7 +68,7 @@ class OrganiserBook:
         index: Callable[[], Program[None]] | None = None,
     ) -> list[Row]:
         """Run `first`. If it returns rows, run `rest` and `index` and write the note. Returns the rows of `first`."""
-        note = _note(change)
+        note = organiser_note(change)
         run = RunProgram(lambda facts: _changed(change, first, tuple(rest), index), change.at_us, note=note)
         answered = cast("list[Row]", await self._line.submit(run))
         self._catalogue.version += 1
@@ -85,7 +85,7 @@ class OrganiserBook:
             change.at_us,
         )
         fees = msgspec.json.encode((seller.fees_currency, seller.fees)).decode() if seller.fees else ""
-        put = Query("put_sellers", [(*row, seller.invoice_prefix, fees)])
+        put = Query("put_sellers", [(*row, seller.invoice_prefix, fees, seller.contact_email)])
         await self.changed(change, put, (Query("keep_sellers", [row]),))
 
     async def seller(self, organiser_id: str) -> Seller | None:
@@ -93,9 +93,9 @@ class OrganiserBook:
         rows = await self._store.read(Query("seller_of", params=(organiser_id,)))
         if not rows:
             return None
-        organiser, name, address, tax_id, rate, prefix, text = rows[0]
+        organiser, name, address, tax_id, rate, prefix, text, contact_email = rows[0]
         currency, fees = msgspec.json.decode(text, type=tuple[str, tuple[Fee, ...]]) if text else ("", ())
-        return Seller(organiser, name, address, tax_id, rate, prefix, fees, currency)
+        return Seller(organiser, name, address, tax_id, rate, prefix, fees, currency, contact_email)
 
     async def seller_at(self, organiser_id: str, at_us: int) -> Seller | None:
         """The seller details as of `at_us`, if there were any."""
@@ -119,7 +119,7 @@ class OrganiserBook:
 
     async def note(self, change: Change) -> None:
         """Write only the note. The change itself was made elsewhere, for example in the waiting room."""
-        await self._line.submit(RunStatements((_noted(change),), _note(change), change.at_us))
+        await self._line.submit(RunStatements((noted(change),), organiser_note(change), change.at_us))
 
     async def changes(
         self,
@@ -178,7 +178,7 @@ class OrganiserBook:
 
         None when somebody else changed the event since `was`. `event` has its `show_id`.
         """
-        run = RunProgram(lambda facts: _add_dates(was, event, dates, change), change.at_us, note=_note(change))
+        run = RunProgram(lambda facts: _add_dates(was, event, dates, change), change.at_us, note=organiser_note(change))
         added = cast("tuple[int] | None", await self._line.submit(run))
         self._catalogue.version += 1
         return None if added is None else added[0]
@@ -263,27 +263,27 @@ class OrganiserBook:
         organiser = change.editor.organiser_id
 
         def run() -> Program[bool | BaseException]:
-            return change_email(booking.fan, email, booking.event_id, organiser, _noted(change), change.at_us)
+            return change_email(booking.fan, email, booking.event_id, organiser, noted(change), change.at_us)
 
-        ran = RunProgram(lambda facts: run(), change.at_us, note=_note(change))
+        ran = RunProgram(lambda facts: run(), change.at_us, note=organiser_note(change))
         return cast(bool, await self._line.submit(ran))
 
     async def reseat(self, ask: Reseat, change: Change) -> Booking:
         """Move a confirmed booking to other seats, in one transaction."""
-        ran = RunProgram(lambda facts: reseat(ask, _noted(change), facts), ask.now_us)
+        ran = RunProgram(lambda facts: reseat(ask, noted(change), facts), ask.now_us)
         return cast(Booking, await self._line.submit(ran))
 
     async def refund_noted(self, refund: Refund, *, fence: int, now_us: int, change: Change) -> Refund:
         """Write a refund with the note of who gave it, in one transaction. A repeated refund is not noted again."""
         ask = RequestRefund(refund, fence, now_us)
         return cast(
-            Refund, await self._line.submit(RunProgram(lambda facts: _refunded(ask, _noted(change), facts), now_us))
+            Refund, await self._line.submit(RunProgram(lambda facts: _refunded(ask, noted(change), facts), now_us))
         )
 
     async def save_refund_noted(self, refund: Refund, *, now_us: int, change: Change) -> Refund:
         """Write the next version of a refund with its note, in one transaction."""
         ask = SaveRefund(refund, (), now_us)
-        ran = RunProgram(lambda facts: _saved(ask, _noted(change), facts), now_us, note=_note(change))
+        ran = RunProgram(lambda facts: _saved(ask, noted(change), facts), now_us, note=organiser_note(change))
         return cast(Refund, await self._line.submit(ran))
 
     async def failed_refunds(self, organiser_id: str, event_id: str, limit: int) -> list[tuple[str, Refund]]:
@@ -393,7 +393,7 @@ def _changed(
         yield query
     if index is not None:
         yield from index()
-    yield _noted(change)
+    yield noted(change)
     return rows
 
 
@@ -415,9 +415,9 @@ def _add_dates(
         if event.tiers:
             yield Query("put_tiers", [row for one in fresh for row in _tier_rows(one)])
     yield from index_events([event, *fresh])
-    yield _noted(change)
+    yield noted(change)
     for one in fresh:
-        yield _noted(replace_struct(change, act="create_event", event_id=one.id, detail={"like": event.id}))
+        yield noted(replace_struct(change, act="create_event", event_id=one.id, detail={"like": event.id}))
     return (len(fresh),)
 
 
@@ -436,14 +436,16 @@ def _saved(ask: SaveRefund, note: Query, facts: list[Fact]) -> Program[Refund | 
     return ask.refund
 
 
-def _noted(change: Change) -> Query:
+def noted(change: Change) -> Query:
+    """The statement that writes a change into the organiser's audit."""
     detail = msgspec.json.encode(change.detail).decode()
     editor = change.editor
     row = (editor.organiser_id, change.event_id, editor.id, change.act, detail, change.at_us)
     return Query("add_changes", [row])
 
 
-def _note(change: Change) -> str:
+def organiser_note(change: Change) -> str:
+    """A change as the chained log records it."""
     note = {"act": change.act, "organiser": change.editor.organiser_id, "actor": change.editor.id}
     note |= {"event": change.event_id} if change.event_id else {}
     return msgspec.json.encode(note | {"detail": change.detail, "at_us": change.at_us}).decode()

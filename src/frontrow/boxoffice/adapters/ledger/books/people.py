@@ -326,7 +326,7 @@ def _erase(fan_id: str, now_us: int, facts: list[Fact]) -> Program[bool]:
         yield Query("forget_transfers_to", [(email, now_us)])
         known_as |= {(str(row[0]),) for row in (yield Query("names_of_address", params=(email, MAX_ERASED)))}
     names = sorted(known_as)
-    for query in ("drop_contacts", "drop_name_tails", "drop_push", "drop_in_app"):
+    for query in ("forget_messages_to", "drop_contacts", "drop_name_tails", "drop_push", "drop_in_app"):
         yield Query(query, names)
     for row in (yield Query("entries_in_line", names)):  # an erased fan must get no offer
         yield from leave(row[1], row[3], now_us, facts)  # refused only while its offer is being paid

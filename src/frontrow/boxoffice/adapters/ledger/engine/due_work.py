@@ -21,6 +21,7 @@ QUIET_AFTER_S: Final = 5.0  # without any work
 QUIET_FRESH_S: Final = 0.5
 QUIET_FRESH_US: Final = round(QUIET_FRESH_S * US_PER_S)
 FACTS, HOLDS, PAYMENTS, REFUNDS, CANCELLATIONS = "facts", "holds", "payments", "refunds", "cancellations"
+BUYER_MESSAGES: Final = "buyer messages"
 _DELIVERIES: Final = "deliveries "
 
 

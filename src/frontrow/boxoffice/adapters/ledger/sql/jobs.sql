@@ -8,5 +8,7 @@ UNION ALL SELECT 'payments' WHERE EXISTS (SELECT 1 FROM payments WHERE retry_at_
 UNION ALL SELECT 'refunds' WHERE EXISTS (SELECT 1 FROM refunds WHERE retry_at_us > 0 AND retry_at_us <= :now_us)
 UNION ALL SELECT 'cancellations' WHERE EXISTS
   (SELECT 1 FROM cancellations WHERE job_state = 'running' AND next_at_us <= :now_us)
+UNION ALL SELECT 'buyer messages' WHERE EXISTS
+  (SELECT 1 FROM buyer_messages WHERE message_state = 'sending' AND next_at_us <= :now_us)
 UNION ALL SELECT 'deliveries ' || r.kind FROM :rows WHERE EXISTS (SELECT 1 FROM deliveries AS d
   WHERE d.kind = r.kind AND d.delivery_state = 'waiting' AND d.leased_until_us <= :now_us AND d.next_at_us <= :now_us)

@@ -8,18 +8,21 @@ SELECT o.id, o.name, o.created_at_us FROM organisers AS o WHERE o.id > :after OR
 -- name: organisers_by_id(id text)
 SELECT o.id, o.name, o.created_at_us FROM :rows CROSS JOIN organisers AS o WHERE o.id = r.id
 
--- name: put_sellers(organiser_id text, name text, address text, tax_id text, tax_basis_points int, now_us int, invoice_prefix text, fees text)
-INSERT INTO sellers (organiser_id, name, address, tax_id, tax_basis_points, changed_at_us, invoice_prefix, fees)
-SELECT r.organiser_id, r.name, r.address, r.tax_id, r.tax_basis_points, r.now_us, r.invoice_prefix, r.fees
+-- name: put_sellers(organiser_id text, name text, address text, tax_id text, tax_basis_points int, now_us int, invoice_prefix text, fees text, contact_email text)
+INSERT INTO sellers (organiser_id, name, address, tax_id, tax_basis_points, changed_at_us, invoice_prefix, fees,
+  contact_email)
+SELECT r.organiser_id, r.name, r.address, r.tax_id, r.tax_basis_points, r.now_us, r.invoice_prefix, r.fees,
+  r.contact_email
 FROM :rows WHERE true
 ON CONFLICT (organiser_id) DO UPDATE SET name = excluded.name, address = excluded.address, tax_id = excluded.tax_id,
   tax_basis_points = excluded.tax_basis_points, changed_at_us = excluded.changed_at_us,
-  invoice_prefix = excluded.invoice_prefix, fees = excluded.fees
+  invoice_prefix = excluded.invoice_prefix, fees = excluded.fees, contact_email = excluded.contact_email
 RETURNING organiser_id
 
 -- name: seller_of() :organiser_id text
-SELECT s.organiser_id, s.name, s.address, s.tax_id, s.tax_basis_points, s.invoice_prefix, s.fees FROM sellers AS s
-WHERE s.organiser_id = :organiser_id
+SELECT s.organiser_id, s.name, s.address, s.tax_id, s.tax_basis_points, s.invoice_prefix, s.fees,
+  s.contact_email
+FROM sellers AS s WHERE s.organiser_id = :organiser_id
 
 -- name: keep_sellers(organiser_id text, name text, address text, tax_id text, tax_basis_points int, now_us int)
 -- The seller's details from now on. Earlier details stay for earlier receipts.

@@ -177,6 +177,7 @@ function start(doc) {
     else if (e.key === "+" || e.key === "=") arranger.bend(BEND);
     else if (e.key === "-") arranger.bend(-BEND);
     else if (e.key === "Delete") arranger.remove();
+    else if (e.key === " " && e.target === box) gestures.held = true;
     else if (e.key === "PageDown") arranger.step(1);
     else if (e.key === "PageUp") arranger.step(-1);
     else if (e.key === "Escape" && gestures.busy) gestures.cancel();
@@ -196,6 +197,10 @@ function start(doc) {
       arranger.choose([item]);
     }
     if (press(e)) e.preventDefault();
+  });
+
+  document.addEventListener("keyup", (e) => {
+    if (e.key === " ") gestures.held = false;
   });
 
   form.addEventListener("submit", (e) => {

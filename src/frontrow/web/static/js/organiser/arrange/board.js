@@ -17,7 +17,8 @@ const SEAT = 3.7,
   HANDLE_PX = 9,
   HANDLE_AWAY_PX = 30,
   EDGE_PX = 16,
-  NAMES_FROM = 0.9;
+  NAMES_FROM = 0.9,
+  MAX_SIZES = 8;
 
 export class Board {
   /** @type {Camera} */ camera = { k: 1, x: 0, y: 0 };
@@ -29,7 +30,8 @@ export class Board {
   #below = true;
   /** @type {Record<string, string>} */ #theme = {};
   /** @type {string[]} */ #tiers = [];
-  /** @type {Path2D[] | null} the chosen seats by tier, kept while they are only moved */ #lifted = null;
+  /** Pictures of a seat by size: one per tier and one for a wrong seat. @type {Map<string, HTMLCanvasElement[]>} */ #sprites =
+    new Map();
   /** @type {Draft} */ draft = { sections: [] };
   /** @type {Chosen} */ chosen = new Set();
   /** @type {ReadonlySet<string>} keys of what is wrong */ wrong = new Set();
@@ -56,6 +58,7 @@ export class Board {
     for (const name of ["map-bg", "map-floor", "map-ink", "brand", "bad", "font-sans"])
       this.#theme[name] = token(`--${name}`);
     this.#tiers = Array.from({ length: TIERS }, (_, n) => token(`--tier-${n}`));
+    this.#sprites.clear();
     this.repaint();
   }
 
@@ -168,7 +171,6 @@ export class Board {
   /** Both canvases anew. */
   repaint() {
     this.#below = true;
-    this.#lifted = null;
     this.request();
   }
   /** The upper canvas anew. */
@@ -183,7 +185,6 @@ export class Board {
   /** The chosen ones have another form now. @param {Draft} draft */
   reshape(draft) {
     this.draft = draft;
-    this.#lifted = null;
     this.request();
   }
 
@@ -204,7 +205,8 @@ export class Board {
     this.#clear(g, this.base);
     this.#paintDecor(g);
     this.#paintAreas(g, false);
-    this.#fill(g, this.#dots(false));
+    this.#paintSeats(g, false);
+    this.#aim(g, 0, 0);
     this.#paintNames(g);
   }
 
@@ -214,58 +216,66 @@ export class Board {
     this.#aim(g, ...this.shift);
     if (this.chosen.size) {
       this.#paintAreas(g, true);
-      this.#lifted ??= this.#dots(true);
-      const ring = { w: 2.4 / this.camera.k, colour: this.#theme["map-ink"] };
-      for (const path of this.#lifted) {
-        g.lineWidth = ring.w;
-        g.strokeStyle = ring.colour;
-        g.stroke(path);
-      }
-      this.#fill(g, this.#lifted);
+      this.#paintSeats(g, true);
     }
     g.setTransform(this.#dpr, 0, 0, this.#dpr, 0, 0);
     this.#paintHandles(g);
     this.#paintFrame(g);
   }
 
-  /** The seats as one path per tier, those above or those below; the last path are the wrong ones. @param {boolean} above */
-  #dots(above) {
-    const paths = Array.from({ length: TIERS + 1 }, () => new Path2D()),
-      square = this.camera.k * SEAT < 1.4;
+  /** The seats above or those below: small pictures, copied. @param {CanvasRenderingContext2D} g @param {boolean} above */
+  #paintSeats(g, above) {
+    const { chosen, wrong } = this,
+      k = this.camera.k * this.#dpr,
+      sprites = this.#seatPictures(above),
+      half = sprites[0].width / 2,
+      [dx, dy] = above ? this.shift : [0, 0],
+      [ox, oy] = [this.camera.x * this.#dpr + dx * k - half, this.camera.y * this.#dpr + dy * k - half],
+      { width, height } = this.base,
+      single = [...chosen].some((key) => key.split("/").length > 2) || wrong.size > 0;
+    g.setTransform(1, 0, 0, 1, 0, 0);
     for (const section of this.draft.sections) {
-      if (section.box) continue;
-      const whole = this.chosen.has(section.key);
-      for (const row of section.rows) {
-        const all = whole || this.chosen.has(row.key);
-        row.points.forEach((x, at) => {
-          if (at % 2) return;
-          const seat = at / 2,
-            y = row.points[at + 1],
-            key = this.chosen.size || this.wrong.size ? `${row.key}/${seat}` : "";
-          if ((all || this.chosen.has(key)) !== above) return;
-          const wrong = this.wrong.has(key),
-            path = paths[wrong ? TIERS : row.tiers[seat] % TIERS],
-            radius = wrong ? SEAT + 1.5 : SEAT;
-          if (square) path.rect(x - radius, y - radius, 2 * radius, 2 * radius);
-          else {
-            path.moveTo(x + radius, y);
-            path.arc(x, y, radius, 0, 7);
-          }
-        });
+      const whole = chosen.has(section.key);
+      if (section.box || (whole && !above)) continue;
+      for (const { key, points, tiers } of section.rows) {
+        const all = whole || chosen.has(key);
+        if (!single && all !== above) continue;
+        for (let at = 0; at < points.length; at += 2) {
+          const x = Math.round(points[at] * k + ox),
+            y = Math.round(points[at + 1] * k + oy);
+          if (x < -2 * half || y < -2 * half || x > width || y > height) continue;
+          const seat = single ? `${key}/${at / 2}` : "";
+          if (single && (all || chosen.has(seat)) !== above) continue;
+          g.drawImage(sprites[single && wrong.has(seat) ? TIERS : tiers[at / 2] % TIERS], x, y);
+        }
       }
     }
-    return paths;
   }
-  /** @param {CanvasRenderingContext2D} g @param {Path2D[]} paths */
-  #fill(g, paths) {
-    paths.forEach((path, tier) => {
-      g.fillStyle = tier < TIERS ? this.#tiers[tier] : this.#theme.bad;
-      g.fill(path);
-      if (tier < TIERS || !this.wrong.size) return;
-      g.lineWidth = 2 / this.camera.k;
-      g.strokeStyle = this.#theme["map-ink"];
-      g.stroke(path);
-    });
+  /** The pictures of a seat at this size, above with a ring. @param {boolean} above */
+  #seatPictures(above) {
+    const radius = Math.max(1, SEAT * this.camera.k * this.#dpr),
+      name = `${radius.toFixed(2)} ${above}`,
+      found = this.#sprites.get(name);
+    if (found) return found;
+    const ring = above ? 1.2 * this.#dpr : 0,
+      z = 2 * Math.ceil(radius * 1.4 + ring + 1),
+      made = [...this.#tiers, this.#theme.bad].map((colour, tier) => {
+        const canvas = document.createElement("canvas"),
+          g = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d")),
+          wrong = tier === TIERS;
+        canvas.width = canvas.height = z;
+        g.beginPath();
+        g.arc(z / 2, z / 2, wrong ? radius * 1.4 : radius, 0, 7);
+        g.fillStyle = colour;
+        g.fill();
+        g.lineWidth = wrong ? 1.2 * this.#dpr : ring;
+        g.strokeStyle = this.#theme["map-ink"];
+        if (g.lineWidth && (ring || wrong)) g.stroke();
+        return canvas;
+      });
+    if (this.#sprites.size > MAX_SIZES) this.#sprites.clear();
+    this.#sprites.set(name, made);
+    return made;
   }
 
   /** @param {CanvasRenderingContext2D} g @param {boolean} above */

@@ -27,6 +27,7 @@ export class Gestures {
   #moved = false;
   #degrees = 0;
   #coarse = false;
+  /** Whether the space bar is held: the mouse then moves the plan under the window. */ held = false;
 
   /** @param {HTMLElement} box @param {import("./board.js").Board} board @param {import("./arranger.js").Arranger} arranger */
   constructor(box, board, arranger) {
@@ -114,7 +115,7 @@ export class Gestures {
     this.#coarse = coarse;
     this.#moved = false;
     this.#degrees = 0;
-    this.#what = e.button === 1 ? "pan" : this.#begin(at, coarse, e.shiftKey);
+    this.#what = e.button === 1 || this.held ? "pan" : this.#begin(at, coarse, e.shiftKey);
   }
   /** What a pointer begins here. @param {Spot} at @param {boolean} coarse @param {boolean} adds @returns {"tap" | "move" | "turn" | "bend" | "frame" | "pan"} */
   #begin(at, coarse, adds) {
