@@ -19,6 +19,7 @@ from tests.browser.looks import MOST_MOVED, SHIFTS, bring_axe, read_booking_view
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import EVENT_ID, click_seat, settled, until
+from tests.support.wallet_files import PASS_TYPE_ID, TEAM_ID, authority, der, p12, pass_certificate
 
 BASE = f"/organiser/events/{EVENT_ID}"
 
@@ -171,6 +172,23 @@ def test_a_webhook_is_made_and_its_secret_told_once(desk: Page, hall: Site) -> N
     expect(desk.get_by_text("fct_test-")).to_be_visible()
 
 
+def test_the_keys_of_a_wallet_are_uploaded_from_files(desk: Page, hall: Site) -> None:
+    """Issue 15: wallet passes. A refused file says why, and nothing typed is lost."""
+    desk.goto(f"{hall.url}/organiser/wallets")
+    form = desk.locator("form[action$='/apple']")
+    for password, told in (("guess", "The password does not open this file."), ("secret", "Saved.")):
+        files = {"certificate": p12(pass_certificate()), "intermediate": der(authority()[0])}
+        for name, body in files.items():
+            given: Any = {"name": f"{name}.p12", "mimeType": "application/x-pkcs12", "buffer": body}
+            form.locator(f"#{name}-file").set_input_files(given)
+        form.get_by_label("Team identifier").fill(TEAM_ID)
+        form.get_by_label("Password of the file").fill(password)
+        form.get_by_role("button", name="Save").click()
+        expect(desk.get_by_text(told)).to_be_visible()
+        expect(form.get_by_label("Team identifier")).to_have_value(TEAM_ID if password == "guess" else "")
+    expect(desk.get_by_text(PASS_TYPE_ID)).to_be_visible()
+
+
 def pages_of_an_event(site: Site) -> list[tuple[str, str, str]]:
     """Name, path and the dialog to open."""
     booking = sold(site, "103-A-1", "103-A-2", fan="ada")
@@ -196,6 +214,7 @@ def other_pages(site: Site) -> list[tuple[str, str, str]]:
         ("audit", "/organiser/audit", ""),
         ("webhooks", "/organiser/webhooks", ""),
         ("seller", "/organiser/seller", ""),
+        ("wallets", "/organiser/wallets", ""),
         ("exports", f"{BASE}/exports", ""),
         ("reports", f"{BASE}/reports", ""),
         ("feeds", "/organiser/feeds", ""),

@@ -4,12 +4,16 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from msgspec.structs import replace
 from playwright.sync_api import BrowserContext, Page
 
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.adapters.payments.simulated import Fault
+from frontrow.boxoffice.messaging.mail_links import LinkPurpose
 from frontrow.boxoffice.model.bookings import HoldEnded
+from frontrow.boxoffice.model.event_changes import Change, Editor
 from frontrow.boxoffice.model.events import EventStatus
+from frontrow.boxoffice.model.wallets import Wallet, WalletKeys
 from frontrow.core.errors import Forbidden, Unavailable
 from frontrow.waitingroom.door.door_limits import TooManyRequests
 from tests.browser.mails import sign_in
@@ -59,6 +63,10 @@ async def put_all(platform: Platform) -> None:
     await put_hall(platform, id="evt_paused", name="Late Night Comedy", paused=True)
     await put_hall(platform, id="evt_sold_out", name="Harbour City v Northgate", withheld=frozenset(range(1_500)))
     await put_hall(platform, id="evt_cancelled", name="Open Air", status=EventStatus.CANCELLED)
+    keys = WalletKeys("org_default", Wallet.APPLE, "pass.org.example", "A1B2C3D4E5", 0, "sealed", now_us)
+    change = Change(Editor("stf_1", "org_default"), "change_wallet", "", now_us)
+    for one in (keys, replace(keys, wallet=Wallet.GOOGLE)):  # tickets have the buttons of both
+        await platform.ledger.wallets.put(one, change)
     await put_hall(platform, id=SHORT_ID, name="A short hold", hold_ttl_s=2)
 
 
@@ -122,6 +130,7 @@ def _choosing(page: Page, site: Site, address: str) -> Pages:
     pay(page, PAYS)
     page.wait_for_selector(".ticket")
     yield "tickets of a booking", page
+    booking_id = page.url.rpartition("/")[2]
     page.get_by_text("Return tickets", exact=True).click()
     page.locator("input[name=seat]").first.check()
     page.get_by_role("button", name="See the refund").click()
@@ -129,6 +138,21 @@ def _choosing(page: Page, site: Site, address: str) -> Pages:
     yield "tickets to return", page
     page.goto(f"{site.url}/tickets")
     yield "my tickets", page
+    page.goto(_sent_ticket(site, booking_id))
+    page.wait_for_url("**/transfers/**")
+    yield "a ticket that somebody sent", page
+
+
+def _sent_ticket(site: Site, booking_id: str) -> str:
+    """The link of the mail to somebody who was sent a ticket."""
+
+    async def sent(platform: Platform) -> str:
+        booking = await platform.ledger.booking(booking_id)
+        assert booking is not None
+        transfer = await platform.box_office.transfers.send(booking, booking.seats[0], "grace@example.org", "en")
+        return platform.messaging.links.url(LinkPurpose.TRANSFER, transfer.id, transfer.expires_at_us)
+
+    return str(site.call(sent))
 
 
 def _endings(page: Page, site: Site, address: str) -> Pages:

@@ -31,7 +31,7 @@ ROWS = {
         ("page_transfer", "page_accept_transfer", "page_send_received", "page_transfer_qr", "page_transfer_pdf"),
         "public",
     ),  # by the link of the mail or the proven address; the handler asks
-    "page_transfer_ics": "public",
+    **dict.fromkeys(("page_transfer_ics", "page_transfer_apple_wallet", "page_transfer_google_wallet"), "public"),
     **dict.fromkeys(("page_robots", "page_sitemap", "page_sitemap_part", "page_poster"), "public"),
     "page_picture": "public",
     "page_open_link": "public",  # what is behind `#` no server sees
@@ -71,6 +71,9 @@ ROWS = {
     "page_ticket_qr": "owner",
     "page_tickets_pdf": "owner",
     "page_tickets_ics": "owner",
+    **dict.fromkeys(
+        ("page_apple_wallet", "page_google_wallet", "page_ticket_apple_wallet", "page_ticket_google_wallet"), "owner"
+    ),
     "page_receipt": "owner",
     "page_invoice": "owner",
     "page_issue_invoice": "owner",

@@ -23,6 +23,7 @@ from frontrow.boxoffice.organising.reseating import Reseater
 from frontrow.boxoffice.organising.sales_figures import SalesFigures, SpeedsOf
 from frontrow.boxoffice.organising.show_dates import ShowDates
 from frontrow.boxoffice.organising.waitlists import OrganiserWaitlists
+from frontrow.boxoffice.organising.wallets import ManagedWallets
 from frontrow.boxoffice.organising.webhooks import ManagedWebhooks
 from frontrow.boxoffice.ports.ledger import TicketIssuer
 from frontrow.boxoffice.ports.messages import Channel
@@ -31,6 +32,7 @@ from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
+from frontrow.boxoffice.tickets.wallet_passes import WalletVault
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.heavy_work import HeavyWork
@@ -64,6 +66,7 @@ def make_organiser_services(
     human_checks: tuple[str, ...],
     work: HeavyWork,
     endpoint_secrets: EndpointSecrets,
+    wallet_vault: WalletVault,
     speeds: SpeedsOf,
     recent_speeds: SpeedsOf,
     mail: Channel,
@@ -124,6 +127,7 @@ def make_organiser_services(
         ),
         desk=DeskSales(ledger, claims, issuer, seats, organise.venues.plan, clock, ids),
         waitlists=OrganiserWaitlists(ledger, clock),
+        wallets=ManagedWallets(ledger.wallets, wallet_vault, work, clock),
         webhooks=ManagedWebhooks(ledger, messaging.webhooks, clock, ids, endpoint_secrets),
         cancelling=EventCancellations(ledger.organiser, refunds, clock),
         codes=FanCodes(ledger.organiser, room.audit, organise.rules_of, clock, room.codes),

@@ -68,6 +68,7 @@ from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
 from frontrow.boxoffice.tickets.ticket_transfers import TicketTransfers
+from frontrow.boxoffice.tickets.wallet_passes import WalletPasses, WalletVault
 from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
 from frontrow.core.clock import Clock, SystemClock
@@ -184,7 +185,8 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             Ids(now),
             Issuer(keys.tickets),
         )
-        box_office = _make_box_office(settings, adapters, provider, keys.tickets, issuer, ids)
+        wallet_vault = WalletVault(Vault([secret_keys.key("wallets")]))
+        box_office = _make_box_office(settings, adapters, provider, keys.tickets, issuer, ids, wallet_vault)
         stack.push_async_callback(box_office.holds.aclose)
         stack.push_async_callback(box_office.openings.aclose)
         with named("mail.url"):
@@ -252,6 +254,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             human_checks=settings.room.human_checks,
             work=adapters.work,
             endpoint_secrets=endpoint_secrets,
+            wallet_vault=wallet_vault,
             speeds=telemetry.speeds,
             recent_speeds=telemetry.recent_speeds,
             mail=open_mail(settings.mail_url),
@@ -436,6 +439,7 @@ def _make_box_office(
     keys: TicketKeys,
     issuer: Issuer,
     ids: Ids,
+    wallet_vault: WalletVault,
 ) -> BoxOfficeServices:
     """The box office's services. Seats that change are shown on the live maps of `feeds`."""
     ledger, claims, clock = adapters.ledger, adapters.claims, adapters.clock
@@ -474,6 +478,7 @@ def _make_box_office(
         desk=desk,
         receipts=(receipts := Receipts(ledger, desk)),
         invoices=Invoices(ledger, receipts, desk, clock, adapters.work),
+        wallets=WalletPasses(ledger, desk, receipts, wallet_vault, clock),
     )
 
 

@@ -30,6 +30,7 @@ from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.messaging.mail_links import LinkPurpose, MailLinks, OpenedLink
 from frontrow.boxoffice.messaging.notifications import KIND, Notifier
 from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
+from frontrow.boxoffice.model.event_changes import Change, Editor
 from frontrow.boxoffice.model.facts import (
     BookingConfirmed,
     BookingRefunded,
@@ -48,6 +49,7 @@ from frontrow.boxoffice.model.messages import Contact, Message, Outcome
 from frontrow.boxoffice.model.people import Staff
 from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.model.venues import Venue
+from frontrow.boxoffice.model.wallets import Wallet, WalletKeys
 from frontrow.boxoffice.ports.messages import Channel
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
@@ -138,6 +140,28 @@ async def test_the_confirmation_is_sent_at_least_once_with_the_same_tickets_each
     await notifier.worker().drain()
     assert len(post.mails) == 2
     assert await desk.ledger.messages.delivery_counts(KIND) == {"sent": 1}
+
+
+async def test_the_mail_links_to_the_wallets_that_the_organiser_has_keys_for(desk: Desk, tmp_path: Path) -> None:
+    """Issue 15: only those, and not those whose certificate has expired."""
+    await desk.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org", locale="de"), NOW)
+    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"))
+    change = Change(Editor("stf_1", "org_default"), "change_wallet", "", NOW)
+    told = []
+    for number, ends_us in enumerate((None, NOW + LEASE_S * 5_000_000, NOW), start=1):
+        for wallet in Wallet if ends_us is not None else ():
+            await desk.ledger.wallets.put(WalletKeys("org_default", wallet, "a", "h", ends_us, "sealed", NOW), change)
+        await desk.tell(notifier, number=number)
+        await notifier.worker().drain()
+        (path,) = (tmp_path / "outbox").glob("*.eml")
+        mail = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
+        path.unlink()
+        told.append([mail.get_body((kind,)).get_content() for kind in ("plain", "html")])  # type: ignore[union-attr]
+    assert ["Wallet" in text for text in (*told[0], *told[2])] == [False] * 4
+    plain, page = told[1]
+    action = next(line for line in plain.splitlines() if line.startswith("https://tickets.example.org/open#frm_"))
+    assert f"Zu Apple Wallet hinzufügen:\n{action}/apple-wallet" in plain.replace("\r\n", "\n")
+    assert f'<a href="{action}/google-wallet" style="color:inherit">In Google Wallet speichern</a>' in page
 
 
 @pytest.mark.parametrize(("locale", "subject"), [("en", "New seats for"), ("de", "Neue Plätze für")])

@@ -174,7 +174,7 @@ def render(
     name = language_of(locale)
     language = languages()[name]
     texts = language.kinds[kind]
-    values = {"buyer": "", "tickets": [], "receipt": None, **about}
+    values = {"buyer": "", "tickets": [], "receipt": None, "wallets": [], **about}
     own = written or WrittenText("", "")
     closing = language.closing if texts.closing is None else texts.closing
     body = (language.greeting, *texts.lines, closing)
@@ -216,6 +216,7 @@ def _body(
         "action": texts.action,
         "url": url,
         "tickets": values["tickets"],
+        "wallets": values["wallets"],
         "receipt": values["receipt"],
         "money": writer.formats.money,
         "percent": writer.formats.percent,

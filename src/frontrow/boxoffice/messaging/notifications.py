@@ -24,12 +24,14 @@ from frontrow.boxoffice.model.facts import BookingConfirmed, Fact, decode_fact, 
 from frontrow.boxoffice.model.messages import Attachment, Contact, Delivery, Message, NewDelivery, Outcome, not_tried
 from frontrow.boxoffice.model.roles import ROLES
 from frontrow.boxoffice.model.ticket_transfers import TransferState
+from frontrow.boxoffice.model.wallets import Wallet, usable_wallets
 from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.messages import Channel, MessageBook
 from frontrow.boxoffice.ports.payments import PaymentBook
 from frontrow.boxoffice.ports.people import PeopleBook
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.ports.transfers import TransferBook
+from frontrow.boxoffice.ports.wallets import WalletBook
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
 from frontrow.boxoffice.tickets.door_bundle import seat_name
@@ -101,6 +103,9 @@ class NotifyLedger(Protocol):
 
     @property
     def transfers(self) -> TransferBook: ...
+
+    @property
+    def wallets(self) -> WalletBook: ...
 
 
 class _NotificationBody(msgspec.Struct, frozen=True):
@@ -259,6 +264,10 @@ class Notifier:
         if body.kind in WITH_RECEIPT:
             about["receipt"] = await self._receipts.of(fact.booking_id)
         url = self._url(body, fact, event)
+        if sheets and not any(one.rotating for one in sheets):
+            keys = await self._ledger.wallets.keys_of(event.organiser_id)
+            offered = usable_wallets(keys, self._clock())
+            about["wallets"] = [(f"{one}_wallet", f"{url}/{one}-wallet") for one in Wallet if one in offered]
         rendered = render(body.kind, contact.locale, about, url=url, html=body.channel not in WITHOUT_HTML)
         attachments: tuple[Attachment, ...] = ()
         if body.channel == "email" and sheets:

@@ -90,6 +90,7 @@ PROBLEMS: Final[dict[str, Advice]] = {
     "move_refused": Advice(409, "Check the booking's state; steps cannot be skipped."),
     "no_priority": Advice(409, "Join the waiting room."),
     "no_recipients": Advice(409, "Choose another audience: nobody there has both a valid ticket and an address."),
+    "no_wallet_pass": Advice(409, "Show the ticket in the browser or as PDF; `reason` says why there is none."),
     "no_such_seats": Advice(409, "Ask for fewer seats, other sections, or join the waitlist."),
     "none_left": Advice(409, "Choose fewer, or leave it out; `left` says how many there are."),
     "not_on_sale": Advice(409, "Come back when the sale is open; `reason` says why it is not."),

@@ -16,6 +16,7 @@ from frontrow.boxoffice.organising.reports import Reports
 from frontrow.boxoffice.organising.sales_figures import SalesFigures
 from frontrow.boxoffice.organising.show_dates import ShowDates
 from frontrow.boxoffice.organising.waitlists import OrganiserWaitlists
+from frontrow.boxoffice.organising.wallets import ManagedWallets
 from frontrow.boxoffice.organising.webhooks import ManagedWebhooks
 from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.web.platform.fan_codes import FanCodes
@@ -34,6 +35,7 @@ class OrganiserServices:
     desk: DeskSales
     waitlists: OrganiserWaitlists
     webhooks: ManagedWebhooks
+    wallets: ManagedWallets
     cancelling: EventCancellations
     codes: FanCodes
     figures: SalesFigures

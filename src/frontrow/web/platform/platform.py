@@ -33,6 +33,7 @@ from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
 from frontrow.boxoffice.tickets.ticket_transfers import TicketTransfers
+from frontrow.boxoffice.tickets.wallet_passes import WalletPasses
 from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
 from frontrow.core.clock import Clock
@@ -84,6 +85,7 @@ class BoxOfficeServices:
     desk: TicketDesk
     receipts: Receipts
     invoices: Invoices
+    wallets: WalletPasses
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,6 +27,7 @@ from frontrow.boxoffice.adapters.ledger.books.ticket_returns import SqlReturnsBo
 from frontrow.boxoffice.adapters.ledger.books.ticket_transfers import SqlTransferBook
 from frontrow.boxoffice.adapters.ledger.books.tickets import SqlTicketBook
 from frontrow.boxoffice.adapters.ledger.books.waitlist import SqlWaitlistBook
+from frontrow.boxoffice.adapters.ledger.books.wallets import SqlWalletBook
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import BatchedReads, KeyedRead
 from frontrow.boxoffice.adapters.ledger.engine.due_work import FACTS, HOLDS, DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import (
@@ -83,6 +84,7 @@ KEY_COLUMNS: Final = {
     "organisers_by_id": 0,
     "sellers_of": 0,
     "tax_rates_of": 0,
+    "wallet_keys_of": 0,
 }
 NAMED_IN_LINKS: Final = ("events_by_id", "venues_by_id")  # a replica that lags must not answer "there is no such event"
 FENCES_END: Final = 2**63
@@ -136,6 +138,7 @@ class SqlLedger:
         self.pictures = SqlPictureBook(store, line)
         self.people = SqlPeopleBook(store, line, reads)
         self.organiser = OrganiserBook(store, line, reads, self.catalogue, due)
+        self.wallets = SqlWalletBook(reads, self.organiser)
         self.buyer_messages = SqlBuyerMessageBook(store, line, due)
         self.figures = SqlFiguresBook(store)
         self.invoices = SqlInvoiceBook(store, line)

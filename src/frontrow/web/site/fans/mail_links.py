@@ -23,6 +23,7 @@ from frontrow.web.site.event_display import seat_parts, shown, shown_event
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
+from frontrow.web.site.wallet_buttons import WALLET_PAGES
 
 Asked = Request[Any, Any, Any]
 ENDED: Final = N_("This link has expired. Sign in with your email address to see your tickets.")
@@ -45,12 +46,13 @@ async def open_link(request: Asked) -> Response[bytes]:
 @action("/open", "redeem_mail_link")
 async def redeem_mail_link(request: Asked, platform: FromPlatform, form: FromForm) -> Response[bytes]:
     """Keep the link's capability in this browser, and go to what it names."""
-    text = form.one("link", 2 * MAX_CHARS).rpartition("#")[2]
+    text, _, ending = form.one("link", 2 * MAX_CHARS).rpartition("#")[2].partition("/")
     link = platform.messaging.links.read(text)
     if link is None or link.ended(platform.clock()):
         problem = NOT_OURS if link is None else ENDED
         return render(request, "open-link.html", status=410 if link else 422, script="js/open-link.js", problem=problem)
-    return go_to(_path(link), remember_link(platform, request, text))
+    below = f"/{ending}" if ending in WALLET_PAGES.values() else ""
+    return go_to(_path(link) + below, remember_link(platform, request, text))
 
 
 def _path(link: OpenedLink) -> str:

@@ -15,7 +15,9 @@ from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.payments import RefundState
 from frontrow.boxoffice.model.ticket_transfers import Transfer, TransferState
 from frontrow.boxoffice.model.tickets import TicketNotFound, TicketScanned
+from frontrow.boxoffice.model.wallets import Wallet
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
+from frontrow.boxoffice.tickets.wallet_passes import MAX_BUNDLED
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
@@ -30,6 +32,7 @@ from frontrow.web.site.fans.mail_links import with_priority
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
+from frontrow.web.site.wallet_buttons import WALLET_PAGES, WalletButton, wallet_buttons
 
 Asked = Request[Any, Any, Any]
 PRIVATE: Final = {"cache-control": "private, no-store", "x-content-type-options": "nosniff"}
@@ -82,6 +85,7 @@ async def tickets_page(
     contact = await platform.ledger.messages.contact(booking.fan) if own else None
     now_us = platform.clock()
     transfers = await _shown_transfers(platform, booking, now_us) if own else []
+    wallets = await wallet_buttons(platform, event.organiser_id) if sheets else []
     return render(
         request,
         "booking.html",
@@ -103,9 +107,18 @@ async def tickets_page(
         sheets=[(sheet, *seat_parts(sheet.seat)) for sheet in sheets],
         unused=[(sheet, *seat_parts(sheet.seat)) for sheet in sheets if sheet.scanned_at_us is None],
         starts=in_words(request, event.starts_at_us, context["one"].zone),
+        wallets=wallets,
+        wallets_for_all=_wallets_for_all(wallets, sheets),
         sent_to=contact.email if contact is not None else "",
         **context,
     )
+
+
+def _wallets_for_all(wallets: Sequence[WalletButton], sheets: Sequence[Sheet]) -> list[WalletButton]:
+    """The buttons that add all tickets at once: Apple takes a few in one file, a link to Google has room for one."""
+    if not 1 < len(sheets) <= MAX_BUNDLED or any(one.rotating for one in sheets):
+        return []
+    return [one for one in wallets if one.ending == WALLET_PAGES[Wallet.APPLE]]
 
 
 async def _shown_transfers(platform: Platform, booking: Booking, now_us: int) -> list[Transfer]:

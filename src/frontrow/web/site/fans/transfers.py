@@ -20,6 +20,7 @@ from frontrow.web.site.fans.tickets import PRIVATE, in_words, tickets_page
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
+from frontrow.web.site.wallet_buttons import wallet_buttons
 
 Asked = Request[Any, Any, Any]
 REFUSED: Final = N_("This ticket cannot be transferred.")
@@ -113,6 +114,7 @@ async def _page(
         starts=in_words(request, event.starts_at_us, one.zone),
         sender=(sender.name or sender.email) if sender is not None and not transfer.from_transfer else "",
         sheets=sheets,
+        wallets=await wallet_buttons(platform, event.organiser_id) if sheets else [],
         sent_on=next((other for other in others if other.from_transfer == transfer.id and other.open(now_us)), None),
         may_send=bool(sheets)
         and sheets[0].scanned_at_us is None

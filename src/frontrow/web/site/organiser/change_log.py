@@ -52,6 +52,8 @@ ACTS: Final = {
     "export": N_("Table exported"),
     "choose_report_mail": N_("Report by email chosen"),
     "change_seller": N_("Seller changed"),
+    "change_wallet": N_("Keys of a wallet changed"),
+    "remove_wallet": N_("Keys of a wallet removed"),
 }
 # recorded field -> words
 FIELDS: Final = {
@@ -110,6 +112,9 @@ FIELDS: Final = {
     "url": N_("Address"),
     "webhook": N_("Webhook"),
     "delivery": N_("Delivery"),
+    "wallet": N_("Wallet"),
+    "account": N_("Account"),
+    "holder": N_("Holder"),
 }
 CHANGED: Final = N_("Changed")
 YES, NO = N_("yes"), N_("no")
