@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from frontrow.boxoffice.model.seats import (
 from frontrow.boxoffice.model.venues import UnknownSeats
 from frontrow.core.clock import US_PER_S, ManualClock
 from frontrow.core.errors import FrontrowError, Overloaded, Unauthorised
+from frontrow.core.money import Money
 from tests.boxoffice.shop import EVENT, NOW, Shop, open_shop, sqlite_url
 
 HOLD_US = 600 * US_PER_S
@@ -132,6 +134,24 @@ async def test_the_same_idempotency_key_is_the_same_hold(shop: Shop) -> None:
     assert again.seats == best[0].seats
     assert len(await shop.taken()) == 4
     assert (await shop.hold("zed", 50, key="k1")).fan == "zed"  # keys belong to the fan
+
+
+async def test_a_repeated_request_is_told_the_price_of_its_hold_and_not_todays(shop: Shop) -> None:
+    """Also if other seats, at another price, would be the best by now."""
+    ann, bob = shop.shop_pass("ann"), shop.shop_pass("bob")
+    first = await shop.hold("ann", 3, 4, key="k1")
+    best = await shop.holds.place_best(EVENT, bob, Wish(2), idempotency_key="k2")
+    dearer = tuple(replace(tier, price=Money(tier.price.minor + 100, "EUR")) for tier in shop.sale.event.tiers)
+    shop.sale.update_event(replace(shop.sale.event, tiers=dearer))
+    assert (await shop.holds.place(EVENT, ann, ["A-2-1"])).amount_minor == first.amount_minor // 2 + 100
+    again = await shop.hold("ann", 3, 4, key="k1")
+    assert (again.repeated, again.amount_minor, again.lines) == (True, first.amount_minor, first.lines)
+    shop.sale.seats.mark_taken(range(40), "somebody", NOW + HOLD_US, NOW)
+    same = await shop.holds.place_best(EVENT, bob, Wish(2), idempotency_key="k2")
+    assert (same.seats, same.amount_minor, same.lines) == (best.seats, best.amount_minor, best.lines)
+    cyd = shop.shop_pass("cyd")
+    many = await asyncio.gather(*(shop.holds.place_best(EVENT, cyd, Wish(2), idempotency_key="k3") for _ in range(9)))
+    assert len({(hold.seats, hold.amount_minor, hold.lines) for hold in many}) == 1
 
 
 async def test_the_cap_of_a_person_holds_under_races(tmp_path: Path) -> None:

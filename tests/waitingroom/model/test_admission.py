@@ -66,10 +66,25 @@ def test_w3_a_skipped_slide_never_makes_a_later_place_expired() -> None:
     """By count: with nobody waiting the window stands still, so whoever joins is waiting, not expired."""
     state = room(config=RoomConfig(active_windows=2), lanes=(LaneState(issued=10, hi=10),))
     for _ in range(20):
-        step = planned(replace(state, now_us=state.now_us + S, slid_at_us=state.now_us))
+        step = planned(replace(state, now_us=state.now_us + 2 * S, slid_at_us=state.now_us))
         state = replace(state, note=step.note, ring=step.ring, now_us=state.now_us + S)
         assert step.los == (0,)
         assert step.his == (10,)
+
+
+def test_w3_who_comes_to_an_empty_room_is_admitted_by_the_interval_that_nobody_used() -> None:
+    """At most one such interval is kept, so a quiet hour makes no crowd: 250 who come then take three slides."""
+    quiet = room(now_us=10 * S, slid_at_us=5 * S, lanes=(LaneState(),))
+    step = planned(quiet)
+    assert (step.due, step.admitted) == (4, 0)
+    kept = replace(quiet, slid_at_us=9 * S)
+    assert plan_slide(kept) is None
+    crowd = replace(kept, lanes=(LaneState(250),), now_us=kept.now_us + S // 2)
+    step = planned(crowd)
+    assert (step.due, step.admitted) == (1, 100)
+    after = replace(crowd, slid_at_us=10 * S, lanes=(LaneState(250, 100),))
+    assert plan_slide(after) is None
+    assert planned(replace(after, now_us=11 * S)).admitted == 100
 
 
 def test_w6_the_bucket_meters_admissions() -> None:
@@ -102,6 +117,9 @@ def test_w6_a_slide_never_passes_any_of_its_four_bounds(
         bucket_milli=bucket_milli,
         bucket_at_us=due * S,
     )
+    if not issued:  # one interval is kept for whoever comes next
+        assert plan_slide(replace(state, now_us=S)) is None
+        return
     limits = slide_bounds(state, Measured(), due)
     step = planned(state)
     assert step.admitted <= min(due * 100, bucket_milli // 1000, max(0, 1010 - active), issued)

@@ -34,7 +34,10 @@ async def room(request: pytest.FixtureRequest, room_keys: RoomKeys) -> AsyncIter
     room = WaitingRoom(store, open_sqlite_audit(":memory:"), room_keys, clock=clock, refresh_us=3_600_000_000)
     room.direct_entry.within_s = PATIENCE_S
     await room.create(EVENT, SMALL)
-    await room.tick(EVENT)  # the next slide is due in a second
+    first = await room.join(EVENT)  # is admitted at once, and gone again: the next slide is due in a second
+    await room.tick(EVENT)
+    await room.give_back((await room.claim(first.place_jwt)).pass_jwt)
+    await room.tick(EVENT)
     yield room
     await room.aclose()
 
@@ -46,8 +49,9 @@ async def admit(room: WaitingRoom) -> None:
     await room.tick(EVENT)
 
 
-async def begin(room: WaitingRoom, people: int, issued: int, **options: Any) -> "list[asyncio.Task[Entered]]":
+async def begin(room: WaitingRoom, people: int, **options: Any) -> "list[asyncio.Task[Entered]]":
     """So many people enter at the same time; returns once all of them have a place."""
+    issued = room.cache.find(EVENT).issued[0] + people
     entering = [asyncio.create_task(room.enter(EVENT, **options)) for _ in range(people)]
     async with asyncio.timeout(PATIENCE_S):
         while room.cache.find(EVENT).issued[0] < issued:  # noqa: ASYNC110 - the room has no event for it
@@ -65,7 +69,7 @@ def state_of(room: WaitingRoom, one: Entered) -> PlaceState:
 
 
 async def test_who_need_not_wait_gets_a_pass_by_the_next_slide(room: WaitingRoom) -> None:
-    entering = await begin(room, 1, 1)
+    entering = await begin(room, 1)
     assert not entering[0].done()
     await admit(room)
     [one] = await entered(entering)
@@ -76,8 +80,8 @@ async def test_who_need_not_wait_gets_a_pass_by_the_next_slide(room: WaitingRoom
 async def test_where_people_wait_nobody_waits_for_the_answer_and_the_place_is_kept(room: WaitingRoom) -> None:
     """Twelve wait for eight per slide: whoever enters gets the thirteenth place, at once and without a pass."""
     before = [await room.join(EVENT) for _ in range(12)]
-    [late] = await entered(await begin(room, 1, 13))
-    assert (late.claimed, late.joined.position, state_of(room, late)) == (None, 13, PlaceState.WAITING)
+    [late] = await entered(await begin(room, 1))
+    assert (late.claimed, late.joined.position, state_of(room, late)) == (None, 1 + 13, PlaceState.WAITING)
     await admit(room)
     assert [room.status(one.place_jwt).state for one in before].count(PlaceState.ACTIVE) == 8
     assert state_of(room, late) is PlaceState.WAITING
@@ -86,35 +90,35 @@ async def test_where_people_wait_nobody_waits_for_the_answer_and_the_place_is_ke
 async def test_nobody_is_overtaken_by_somebody_who_enters(room: WaitingRoom) -> None:
     """Three wait in the room. Who enters behind them is let in by the same slide, not before them."""
     before = [await room.join(EVENT) for _ in range(3)]
-    entering = await begin(room, 1, 4)
+    entering = await begin(room, 1)
     for _ in range(5):
         await room.tick(EVENT)
     assert not entering[0].done()
     assert room.status(before[0].place_jwt).state is PlaceState.WAITING
     await admit(room)
     [one] = await entered(entering)
-    assert (one.joined.position, one.claimed is not None) == (4, True)
+    assert (one.joined.position, one.claimed is not None) == (1 + 4, True)
     assert {room.status(place.place_jwt).state for place in before} == {PlaceState.ACTIVE}
 
 
 async def test_fifty_who_enter_at_once_are_in_order_and_never_more_than_fit(room: WaitingRoom) -> None:
-    few = await begin(room, 6, 6)
+    few = await begin(room, 6)
     await admit(room)
     inside = await entered(few)
-    assert sorted(one.joined.position or 0 for one in inside if one.claimed) == [1, 2, 3, 4, 5, 6]
-    crowd = await entered(await begin(room, 50, 56))
-    assert sorted(one.joined.position or 0 for one in crowd) == list(range(7, 57))
+    assert sorted(one.joined.position or 0 for one in inside if one.claimed) == [2, 3, 4, 5, 6, 7]
+    crowd = await entered(await begin(room, 50))
+    assert sorted(one.joined.position or 0 for one in crowd) == list(range(8, 58))
     assert not any(one.claimed for one in crowd), "four fit, so fifty are a line"
     await admit(room)
     admitted = [one.joined.position or 0 for one in crowd if state_of(room, one) is PlaceState.ACTIVE]
-    assert sorted(admitted) == list(range(7, 7 + len(admitted)))
+    assert sorted(admitted) == list(range(8, 8 + len(admitted)))
     assert room.view(EVENT).state.active == 6
 
 
 async def test_a_paused_room_keeps_the_place_and_a_closed_one_gives_none(room: WaitingRoom) -> None:
     await room.pause(EVENT)
     [one] = await entered([asyncio.create_task(room.enter(EVENT))])
-    assert (one.claimed, one.joined.position) == (None, 1)
+    assert (one.claimed, one.joined.position) == (None, 2)
     await room.close(EVENT)
     with pytest.raises(RoomClosed):
         await room.enter(EVENT)
@@ -132,7 +136,7 @@ async def test_a_slide_that_does_not_come_leaves_the_place_which_only_its_browse
 async def test_the_loop_turns_for_somebody_who_could_be_admitted_at_once(room: WaitingRoom) -> None:
     """Its usual pause is an hour here."""
     await room.start()
-    entering = await begin(room, 1, 1)
+    entering = await begin(room, 1)
     assert isinstance(room.clock, ManualClock)
     room.clock.advance(1)
     [one] = await entered(entering)

@@ -16,7 +16,7 @@ from frontrow.boxoffice.holds.held_seats import HeldSeats
 from frontrow.boxoffice.model.claims import ClaimedSeats, ClaimRefused
 from frontrow.boxoffice.model.hold_values import Hold, HoldStats, ShopPass
 from frontrow.boxoffice.model.holds import IdempotencyMismatch, NewHold, PlacedHold, SeatsTaken
-from frontrow.boxoffice.model.prices import Quote, encode_lines
+from frontrow.boxoffice.model.prices import Quote, decode_lines, encode_lines
 from frontrow.boxoffice.ports.ledger import Ledger
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.core.errors import FrontrowError, Unavailable
@@ -90,6 +90,9 @@ class AttemptRunner:
             self._held.notify_change(sale.event.id, ended.seats)
         self._held.notify_change(sale.event.id, placed.seats)
         ids = sale.plan.seat_ids
+        amount_minor, lines = quote.total_minor, quote.lines
+        if placed.repeated:
+            amount_minor, lines = placed.amount_minor, decode_lines(placed.price_lines)
         return Hold(
             placed.booking_id,
             placed.event_id,
@@ -98,10 +101,10 @@ class AttemptRunner:
             placed.seats,
             placed.fence,
             placed.expires_at_us,
-            quote.total_minor,
+            amount_minor,
             quote.currency,
             placed.repeated,
-            quote.lines,
+            lines,
         )
 
     async def release_refused(

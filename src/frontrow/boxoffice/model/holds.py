@@ -70,6 +70,8 @@ class PlacedHold(msgspec.Struct, frozen=True, gc=False):
     state: BookingState = BookingState.HELD
     repeated: bool = False
     ended: tuple["ExpiredHold", ...] = ()  # expired holds of others that this one ended
+    amount_minor: int = 0  # of a repeated one: what it costs, whatever its seats would cost today
+    price_lines: str = ""  # likewise
 
 
 class ChangedHold(msgspec.Struct, frozen=True):

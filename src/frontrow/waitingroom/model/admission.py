@@ -263,9 +263,12 @@ def admits_everybody(state: RoomState, measured: Measured, waiting: int) -> bool
 
 
 def plan_slide(state: RoomState) -> SlidePlan | None:
-    """The next slide, if one is due. With nobody to admit it still uses up the interval and stores the measurements."""
+    """The next slide, if one is due. With nobody to admit it still stores the measurements and uses up its intervals,
+    except the last one while nobody waits: who comes next is admitted by that, at once."""
     config = state.config
     due = (state.now_us - state.slid_at_us) // config.interval_us
+    if not any(lane.waiting for lane in state.lanes):
+        due -= 1
     if state.phase is not Phase.OPEN or due < 1:
         return None
     measured = observe(state, read_note(state.note))

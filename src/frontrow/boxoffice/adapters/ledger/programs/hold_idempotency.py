@@ -71,7 +71,10 @@ class HoldKeys:
         if refused:
             yield Query("forget_keys", refused)
         for at, owner in self.followers:
-            answer = self.answers[owner]
-            if self.wishes[at].request_hash != self.wishes[owner].request_hash:
+            answer, first = self.answers[owner], self.wishes[owner]
+            if self.wishes[at].request_hash != first.request_hash:
                 answer = IdempotencyMismatch(self.wishes[at].idempotency_key or "")
-            self.answers[at] = replace(answer, repeated=True) if isinstance(answer, PlacedHold) else answer
+            elif isinstance(answer, PlacedHold) and not answer.repeated:
+                price = {"amount_minor": first.amount_minor, "price_lines": first.price_lines}
+                answer = replace(answer, repeated=True, **price)
+            self.answers[at] = answer

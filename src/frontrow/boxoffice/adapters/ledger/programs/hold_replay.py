@@ -40,4 +40,6 @@ def repeated(wish: NewHold, booking: Booking, *, same_request: bool = False) -> 
         booking.hold_expires_at_us,
         booking.state,
         repeated=True,
+        amount_minor=booking.amount_minor,
+        price_lines=booking.price_lines,
     )
