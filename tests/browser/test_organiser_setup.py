@@ -302,6 +302,12 @@ def test_seats_are_arranged_by_mouse_by_finger_and_by_keys(profile: Any, site: S
     assert page.evaluate(FIRST_SEATS) == before
     page.keyboard.press("Control+Shift+z")
     assert page.evaluate(FIRST_SEATS) == after
+    drag(page, page.evaluate(GRIP, "turn"), 60, 0)
+    expect(page.locator("#say")).to_contain_text("Section B: rotated by")
+    page.keyboard.press("Control+z")
+    left, top = page.evaluate(SPOT, [0, 0, 0])
+    drag(page, (left - 25, top - 25), 600, 600)
+    expect(page.get_by_role("heading", name="2 items")).to_be_visible()
     page.get_by_role("radio", name="Rows").check()
     page.get_by_role("button", name="A", exact=True).click()
     page.get_by_role("button", name="Row 1").focus()
