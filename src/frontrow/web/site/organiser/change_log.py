@@ -52,6 +52,9 @@ ACTS: Final = {
     "export": N_("Table exported"),
     "choose_report_mail": N_("Report by email chosen"),
     "change_seller": N_("Seller changed"),
+    "change_brand": N_("Brand changed"),
+    "put_logo": N_("Logo changed"),
+    "remove_logo": N_("Logo removed"),
     "change_wallet": N_("Keys of a wallet changed"),
     "remove_wallet": N_("Keys of a wallet removed"),
 }
@@ -116,6 +119,7 @@ FIELDS: Final = {
     "url": N_("Address"),
     "webhook": N_("Webhook"),
     "delivery": N_("Delivery"),
+    "colour": N_("Colour"),
     "wallet": N_("Wallet"),
     "account": N_("Account"),
     "holder": N_("Holder"),
