@@ -58,8 +58,11 @@ PUSH = """() => {
   let full = 0;
   const put = view.dg.putImageData.bind(view.dg);
   view.dg.putImageData = (...how) => { full += Number(!how.length || how[5] > base.width / 2); put(...how); };
-  for (let n = 0; n < 6; n++) { view.camera = { ...view.camera, x: view.camera.x + 5, y: view.camera.y - 3 }; view.draw(); }
-  const seat = model.hit((view.middle[0] - view.camera.x) / view.camera.k, (view.middle[1] - view.camera.y) / view.camera.k, 200);
+  for (let n = 0; n < 6; n++) {
+    view.camera = { ...view.camera, x: view.camera.x + 5, y: view.camera.y - 3 };
+    view.draw();
+  }
+  const { k, x, y } = view.camera, [mx, my] = view.middle, seat = model.hit((mx - x) / k, (my - y) / k, 200);
   const before = shot(), was = model.state[seat];
   model.state[seat] = 2; view.touch([seat]); view.draw();
   const kept = shot(), painted = full;
