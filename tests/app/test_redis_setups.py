@@ -11,7 +11,7 @@ from frontrow.app.doctor import FAIL, redis
 from tests.support.servers import Cluster, Sentinel, Valkey
 from tests.support.tls_proxy import TlsProxy
 from tests.web.api.script import Buyer, a_buyer
-from tests.web.api.support import EVENT_ID, a_client, a_platform
+from tests.web.api.support import EVENT_ID, a_client, a_platform, one_row
 
 # What Frontrow needs: no key is out of bounds, and nothing that changes the server.
 ACL = ("on", ">s3cret", "~*", "&*", "+@all", "-@dangerous", "-@admin", "+info", "+cluster|slots", "+cluster|shards")
@@ -30,18 +30,25 @@ async def patiently(ask: Callable[[], Awaitable[httpx.Response]]) -> httpx.Respo
         await asyncio.sleep(0.1)
 
 
-async def buy(buyer: Buyer, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    """From the queue to the tickets; `between` happens while the seats are held."""
-    headers = {}
+async def enter(buyer: Buyer) -> None:
+    """From the queue to the pass."""
     joined = await patiently(lambda: buyer.call("room_join", event_id=EVENT_ID))
     assert joined.status_code == 201, joined.text
-    headers["Authorization"] = f"Bearer {joined.json()['place']}"
+    place = {"Authorization": f"Bearer {joined.json()['place']}"}
     deadline_s = time.monotonic() + PATIENCE_S
-    while (await buyer.call("room_status", event_id=EVENT_ID, headers=headers)).json()["state"] != "active":
+    while True:
+        claimed = await patiently(lambda: buyer.call("room_claim", event_id=EVENT_ID, headers=place))
+        if claimed.status_code == 201:
+            break
+        assert claimed.status_code == 409, claimed.text  # not yet
         assert time.monotonic() < deadline_s
         await asyncio.sleep(0.05)
-    claimed = await patiently(lambda: buyer.call("room_claim", event_id=EVENT_ID, headers=headers))
     buyer.headers["Frontrow-Pass"] = claimed.json()["pass"]
+
+
+async def buy(buyer: Buyer, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """From the queue to the tickets; `between` happens while the seats are held."""
+    await enter(buyer)
     held = await patiently(lambda: buyer.call("place_hold", event_id=EVENT_ID, json={"best": {"count": 2}}))
     assert held.status_code == 201, held.text
     booking = held.json()["booking"]
@@ -74,6 +81,44 @@ async def test_a_cluster_carries_a_whole_sale(tmp_path, redis_cluster: Cluster, 
     ):
         await buy(await add_buyer(client, 1))
         assert (await client.get("/readyz")).status_code == 200
+
+
+async def test_a_node_of_six_dies_in_the_middle_of_a_seat_storm(tmp_path, postgres_ledger_url):
+    """Twelve fans want the same seats, and the primary that has their claims is killed: 503 for a moment, never 500,
+    its replica takes over, and each seat is sold once."""
+    seats = [f"S-A-{number + 1}" for number in range(12)]
+    sold: dict[str, str] = {}
+
+    async def fight(buyer: Buyer, cluster: Cluster) -> None:
+        await enter(buyer)
+        for seat in seats:
+            wish = {"seats": [seat]}
+            buyer.headers["Idempotency-Key"] += seat
+            held = await patiently(lambda wish=wish: buyer.call("place_hold", event_id=EVENT_ID, json=wish))
+            if held.status_code == 201:
+                break
+            assert held.status_code == 409, held.text
+        booking = held.json()["booking"]
+        buyer.headers["Frontrow-Booking"] = held.json()["booking_token"]
+        victim = cluster.primary_of(f"{{{EVENT_ID}:S}}")
+        if seat == seats[3] and victim.is_running:
+            victim.kill()
+        paid = await patiently(lambda: buyer.call("pay", booking_id=booking, json={"method": "pm_card_visa"}))
+        assert paid.status_code == 200, paid.text
+        assert seat not in sold
+        sold[seat] = booking
+
+    with Cluster(replicas=True) as cluster:
+        async with (
+            a_platform(tmp_path, one_row(12), redis_url=cluster.url, postgres_url=postgres_ledger_url) as platform,
+            a_client(platform) as client,
+        ):
+            buyers = [await add_buyer(client, number) for number in range(12)]
+            await asyncio.gather(*(fight(buyer, cluster) for buyer in buyers))
+            assert not cluster.primary_of(f"{{{EVENT_ID}:S}}").is_running
+            assert sorted(sold) == sorted(seats)
+            states = [(await platform.ledger.booking(booking)).state for booking in sold.values()]
+            assert set(states) == {"confirmed"}
 
 
 async def test_a_purchase_by_tls_as_a_user_with_few_rights(tmp_path, own_valkey: Valkey, postgres_ledger_url):

@@ -303,6 +303,11 @@ def prepare_operation(world: World) -> None:
     world.known["ledger restore"] = "ledger restore --ledger sqlite:///other.db"
 
 
+def prepare_ledger(world: World) -> None:
+    """The ledger of a server that was started once."""
+    assert CliRunner().invoke(_app_of("ledger"), ["migrate"], env=world.env).exit_code == 0
+
+
 def prepare_hall(world: World) -> None:
     """A hall of pretix to import."""
     (world.folder / "hall.json").write_text(json.dumps(to_pretix(generate("theatre", 100))))
@@ -318,6 +323,7 @@ PREPARED: dict[str, Callable[[World], None]] = {  # page -> what there is before
     "docs/guides/backup.md": prepare_servers,
     "docs/guides/production.md": prepare_checkout,
     "docs/operations.md": prepare_operation,
+    "docs/scaling.md": prepare_ledger,
     "docs/seats.md": prepare_hall,
 }
 TOGETHER = (  # pages in one folder, one after the other: the later ones are about what the first ones started

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -76,6 +77,10 @@ class Server:
     def pid(self) -> int:
         assert self._process is not None, f"{self.name} is not running"
         return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
 
     def start(self) -> Self:
         """Start and wait until it answers. At the first start, if somebody was quicker, on another port."""
@@ -201,37 +206,53 @@ class Sentinel(Valkey):
 
 
 class Cluster:
-    """A Redis Cluster of `size` primaries, slots spread evenly."""
+    """A Redis Cluster of `size` primaries, slots spread evenly; with `replicas` each has one, which takes over."""
 
-    def __init__(self, size: int = 3) -> None:
-        self.nodes = [Valkey(cluster=True) for _ in range(size)]
+    def __init__(self, size: int = 3, *, replicas: bool = False) -> None:
+        fast = ("--cluster-node-timeout", "500", "--cluster-replica-validity-factor", "0") if replicas else ()
+        self.nodes = [Valkey(*fast, cluster=True) for _ in range(size)]
+        self.replicas = [Valkey(*fast, cluster=True) for _ in self.nodes] if replicas else []
 
     @property
     def url(self) -> str:
         return f"redis+cluster://127.0.0.1:{self.nodes[0].port}"
 
     def __enter__(self) -> Self:
-        step = 16384 // len(self.nodes)
-        for index, node in enumerate(self.nodes):
+        step, all_nodes = 16384 // len(self.nodes), [*self.nodes, *self.replicas]
+        for index, node in enumerate(all_nodes):
             node.start()
             last = 16383 if node is self.nodes[-1] else (index + 1) * step - 1
-            node.command("CLUSTER", "ADDSLOTSRANGE", index * step, last)
+            if node in self.nodes:
+                node.command("CLUSTER", "ADDSLOTSRANGE", index * step, last)
             bus_port = node.options[-1]
-            for other in self.nodes[:index]:
+            for other in all_nodes[:index]:
                 other.command("CLUSTER", "MEET", "127.0.0.1", node.port, bus_port)
+        self._wait_until(lambda: all(self._is_ready(node) for node in all_nodes))
+        for node, replica in zip(self.nodes, self.replicas, strict=False):
+            name = node.command("CLUSTER", "MYID").split(b"\r\n")[1].decode()
+            self._wait_until(lambda one=replica, of=name: one.command("CLUSTER", "REPLICATE", of) == b"+OK\r\n")
+        self._wait_until(lambda: all(b"link_status:up" in one.command("INFO", "replication") for one in self.replicas))
+        return self
+
+    def primary_of(self, key: str) -> Valkey:
+        """The node that has this key, as long as nothing was moved."""
+        slot = int(self.nodes[0].command("CLUSTER", "KEYSLOT", key)[1:])
+        return self.nodes[min(slot // (16384 // len(self.nodes)), len(self.nodes) - 1)]
+
+    def _wait_until(self, true: Callable[[], bool]) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
-        while not all(self._ready(node) for node in self.nodes):
+        while not true():
             if time.monotonic() > deadline:
                 raise ServerUnavailable("the Redis Cluster did not come together")
             time.sleep(0.02)
-        return self
 
-    def _ready(self, node: Valkey) -> bool:
+    def _is_ready(self, node: Valkey) -> bool:
         told = node.command("CLUSTER", "INFO")
-        return b"cluster_state:ok" in told and b"cluster_known_nodes:%d" % len(self.nodes) in told
+        known = len(self.nodes) + len(self.replicas)
+        return b"cluster_state:ok" in told and b"cluster_known_nodes:%d" % known in told
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        for node in self.nodes:
+        for node in (*self.nodes, *self.replicas):
             node.close()
 
 

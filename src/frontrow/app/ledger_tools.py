@@ -1,4 +1,4 @@
-"""The ledger as commands use it: open it by its URL, upgrade it, verify it, copy it.
+"""The ledger as commands use it: open it by its URL, upgrade it, verify it, copy it, archive past events.
 
 Only the ledger's own libraries are loaded here, so the command line starts quickly.
 """
@@ -9,8 +9,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from frontrow.boxoffice.adapters.ledger import backups
+import msgspec
+
+from frontrow.boxoffice.adapters.ledger import archives, backups
 from frontrow.boxoffice.adapters.ledger.audit_verification import Heads, verify
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import RunStatements
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.boxoffice.adapters.ledger.schema import check_served, known_versions, schema_version
@@ -96,3 +99,31 @@ def back_up_ledger(url: str, file: Path) -> int:
 def restore_ledger(file: Path, url: str, *, force: bool) -> str:
     """Make a ledger of a backup. Returns the backup's schema version."""
     return backups.restore(file, url, force=force)
+
+
+async def find_past_events(url: str, before_us: int, now_us: int) -> list[str]:
+    """The events that can be archived, as far as their dates say."""
+    _check_there(url)
+    return await archives.find_past_events(url, before_us, now_us)
+
+
+async def archive_event(url: str, event_id: str, folder: Path, now_us: int) -> archives.ArchiveFile:
+    """Move a past event into a file in `folder`. The audit log says so, with the file's checksum."""
+    _check_there(url)
+    archive = await archives.archive_event(url, event_id, folder, now_us)
+    await _note(url, "archive_event", archive, now_us)
+    return archive
+
+
+async def restore_event(url: str, file: Path, now_us: int) -> archives.ArchiveFile:
+    """Put an archived event back."""
+    _check_there(url)
+    archive = await archives.restore_event(url, file)
+    await _note(url, "restore_event", archive, now_us)
+    return archive
+
+
+async def _note(url: str, act: str, archive: archives.ArchiveFile, now_us: int) -> None:
+    about = {"act": act, "event": archive.event_id, "sha256": archive.sha256, "rows": archive.rows}
+    async with opened_ledger(url) as ledger:
+        await ledger.line.submit(RunStatements((), msgspec.json.encode(about).decode(), now_us))

@@ -1,4 +1,5 @@
-"""`frontrow ledger migrate | verify | status | reconcile | aside | backup | restore`: schema, proof, money, copies."""
+"""`frontrow ledger migrate | verify | status | reconcile | aside | backup | restore | archive`: schema, proof, money,
+copies."""
 
 import asyncio
 import json
@@ -7,6 +8,7 @@ from typing import Annotated
 import typer
 
 from frontrow.app.ledger_tools import migrate_ledger, read_ledger_status, verify_ledger
+from frontrow.cli.archives import archive
 from frontrow.cli.backups import backup, restore
 from frontrow.cli.dead_letters import app as aside_app
 from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_direct_ledger, find_ledger
@@ -18,6 +20,7 @@ app.command()(reconcile)
 app.add_typer(aside_app, name="aside")
 app.command()(backup)
 app.command()(restore)
+app.command()(archive)
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 
 

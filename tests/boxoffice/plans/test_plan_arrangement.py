@@ -1,6 +1,7 @@
 """What the editor saves: seats go where they were put, everything else stays, and seats on top of others are named."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontrow.boxoffice.model.plan_shapes import AreaShape, GridShape
-from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section
+from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, area
 from frontrow.boxoffice.plans.plan_arrangement import arrange_plan, read_arrangement
 from frontrow.boxoffice.plans.plan_document import plan_bytes, plan_hash
 from frontrow.boxoffice.plans.plan_generator import generate
@@ -49,7 +50,7 @@ def test_saving_without_a_change_keeps_every_byte(kind: str) -> None:
     assert plan_hash(arranged(plan, *again)) == plan_hash(plan)
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(dx=st.integers(0, 30_000), dy=st.integers(0, 30_000))
 def test_a_section_is_where_it_was_put_and_nothing_else_moved(dx: int, dy: int) -> None:
     plan = HALLS["arena"]
@@ -90,9 +91,9 @@ def test_rows_and_sections_are_copied_renamed_and_removed() -> None:
 
 def test_an_area_moves_with_its_places() -> None:
     after = decode_plan(plan_bytes(arranged(small_plan(), {"of": "F", "box": [1000, 20_000, 8000, 4000]})))
-    area = after.sections[-1]
-    assert area.shape == AreaShape(10, 200, 80, 40)
-    assert (area.rows[0].seats[0].x, area.rows[0].seats[0].y) == (50, 220)
+    lawn = after.sections[-1]
+    assert lawn.shape == AreaShape(10, 200, 80, 40)
+    assert (lawn.rows[0].seats[0].x, lawn.rows[0].seats[0].y) == (50, 220)
     assert after.height >= 240
 
 
@@ -126,6 +127,17 @@ def test_seats_on_top_of_others_are_named_and_old_neighbours_are_not() -> None:
 def test_what_is_wrong_is_said(placement: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         arranged(small_plan(), placement)
+
+
+def test_too_many_copies_are_refused_before_they_are_made() -> None:
+    copies = [{"of": "F", "id": f"F{number}"} for number in range(1100)]
+    plan = small_plan()
+    crowd = replace(plan, sections=(*plan.sections[:2], area("F", 1_000)))
+    with pytest.raises(BadPlan, match="at most 1,000,000 seats"):
+        arranged(crowd, *copies)
+    rows_again = [{"of": "A", "id": f"R{number}"} for number in range(101_000)]
+    with pytest.raises(BadPlan, match="at most 1,000,000 seats"):
+        arranged(small_plan(), {"of": "S", "rows": rows_again})
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"sections": []}', '{"sections": [1]}', "[" * 5000, "\ud800"])

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from frontrow.boxoffice.model.plan_shapes import AreaShape, GridShape, Shape, row_points
-from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, SectionKind
+from frontrow.boxoffice.model.venues import MAX_SEATS, Plan, Row, Seat, Section, SectionKind
 from frontrow.boxoffice.plans.plan_editing import grow_plan, last_rank
 from frontrow.boxoffice.plans.plan_reader import BadPlan
 
@@ -22,7 +22,7 @@ MAX_NAMED, MAX_FOUND = 20, 200
 Point = tuple[float, float]
 
 
-class RowPlacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RowPlacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A row: the id it had, its id now if that is another, and its seats if they moved (x, y, x, y …)."""
 
     of: str
@@ -30,7 +30,7 @@ class RowPlacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     points: list[int] | None = None
 
 
-class SectionPlacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SectionPlacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A section: the id it had, its id now, its rows if they changed; of an area its box (x, y, width, height)."""
 
     of: str
@@ -39,7 +39,7 @@ class SectionPlacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     box: tuple[int, int, int, int] | None = None
 
 
-class Arrangement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Arrangement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """All sections that stay."""
 
     sections: list[SectionPlacement]
@@ -55,36 +55,39 @@ def read_arrangement(text: str) -> Arrangement:
 
 def arrange_plan(plan: Plan, arrangement: Arrangement) -> Plan:
     """The plan as arranged. Seats that now lie on others are refused by name."""
+    sources = _find_sources(plan, arrangement)
     sections: list[Section] = []
     seen: set[str] = set()
-    for placement in arrangement.sections:
-        source = _find_section(plan, placement.of)
+    for source, placement in zip(sources, arrangement.sections, strict=True):
         placed = _place_section(source, placement, is_copy=placement.of in seen)
         if placement.of in seen:
             placed = replace(placed, rank=last_rank(plan) + 1 + len(sections))
         seen.add(placement.of)
         sections.append(placed)
-    if not sections:
-        raise BadPlan("a plan has at least one section", param="sections")
     if [id(one) for one in sections] == [id(one) for one in plan.sections]:
         return plan
     arranged = grow_plan(replace(plan, sections=tuple(sections)))
-    _check_overlaps(plan, arrangement, arranged)
+    _check_overlaps(sources, arrangement, arranged)
     return arranged
 
 
-def _find_section(plan: Plan, label: str) -> Section:
-    found = next((one for one in plan.sections if one.id == label), None)
-    if found is None:
-        raise BadPlan(f"the plan has no section {label[:40]!r} any more", param="section")
-    return found
-
-
-def _find_row(section: Section, label: str) -> Row:
-    found = next((one for one in section.rows if one.id == label), None)
-    if found is None:
-        raise BadPlan(f"section {section.id} has no row {label[:40]!r} any more", param="row")
-    return found
+def _find_sources(plan: Plan, arrangement: Arrangement) -> list[Section]:
+    """The section that each placement was. Refuses too many copies before they are made."""
+    by_id = {section.id: section for section in plan.sections}
+    sources, size = [], 0
+    for placement in arrangement.sections:
+        source = by_id.get(placement.of)
+        if source is None:
+            raise BadPlan(f"the plan has no section {placement.of[:40]!r} any more", param="section")
+        rows = {row.id: len(row.seats) for row in source.rows}
+        chosen = rows if placement.rows is None else [row.of for row in placement.rows]
+        size += sum(rows.get(label, 0) for label in chosen)
+        if size > MAX_SEATS:
+            raise BadPlan(f"a plan has at most {MAX_SEATS:,} seats", param="seats")
+        sources.append(source)
+    if not sources:
+        raise BadPlan("a plan has at least one section", param="sections")
+    return sources
 
 
 def _place_section(source: Section, placement: SectionPlacement, *, is_copy: bool) -> Section:
@@ -108,9 +111,12 @@ def _place_section(source: Section, placement: SectionPlacement, *, is_copy: boo
 
 def _place_rows(section: Section, placements: Sequence[RowPlacement]) -> Iterator[Row]:
     seen: set[str] = set()
+    by_id = {row.id: row for row in section.rows}
     rank = max(row.rank for row in section.rows)
     for placement in placements:
-        source = _find_row(section, placement.of)
+        source = by_id.get(placement.of)
+        if source is None:
+            raise BadPlan(f"section {section.id} has no row {placement.of[:40]!r} any more", param="row")
         row = (
             source
             if placement.points is None
@@ -160,9 +166,9 @@ def _without_refs(section: Section) -> Section:
     return replace(section, rows=rows)
 
 
-def _check_overlaps(plan: Plan, arrangement: Arrangement, arranged: Plan) -> None:
+def _check_overlaps(sources: Sequence[Section], arrangement: Arrangement, arranged: Plan) -> None:
     """Refuse seats that were moved onto others. Seats that moved together, or not at all, may lie as they lay."""
-    pairs = find_overlaps(plan, arrangement, arranged)
+    pairs = find_overlaps(sources, arrangement, arranged)
     if pairs:
         said = _describe_overlaps(pairs)
         raise BadPlan("; ".join(said), param="seats", errors=said, seats=[seat for pair in pairs for seat in pair])
@@ -180,11 +186,11 @@ def _describe_overlaps(pairs: Sequence[tuple[str, str]]) -> list[str]:
     return said[:MAX_NAMED]
 
 
-def find_overlaps(plan: Plan, arrangement: Arrangement, arranged: Plan) -> list[tuple[str, str]]:
+def find_overlaps(sources: Sequence[Section], arrangement: Arrangement, arranged: Plan) -> list[tuple[str, str]]:
     """Pairs of seats, by id, that came nearer to each other than `NEAREST`; at most two hundred."""
     cells: dict[tuple[int, int], dict[Point, int]] = {}
     found: list[tuple[str, str]] = []
-    for index, move in enumerate(_moves(plan, arrangement, arranged)):
+    for index, move in enumerate(_moves(sources, arrangement, arranged)):
         if move is None:
             continue
         seat = arranged.seats[index]
@@ -206,10 +212,9 @@ def find_overlaps(plan: Plan, arrangement: Arrangement, arranged: Plan) -> list[
     return found
 
 
-def _moves(plan: Plan, arrangement: Arrangement, arranged: Plan) -> Iterator[Point | None]:
+def _moves(sources: Sequence[Section], arrangement: Arrangement, arranged: Plan) -> Iterator[Point | None]:
     """How far each seat moved from where it, or what it is a copy of, was; None for a place in an area."""
-    for placement, section in zip(arrangement.sections, arranged.sections, strict=True):
-        source = _find_section(plan, placement.of)
+    for source, placement, section in zip(sources, arrangement.sections, arranged.sections, strict=True):
         if source.kind is SectionKind.AREA:
             yield from [None] * section.size
             continue

@@ -18,10 +18,9 @@ from frontrow.boxoffice.model.seat_labels import label_from
 from frontrow.boxoffice.model.venues import AREA_ROW, Plan, Row, Seat, Section, SectionKind
 from frontrow.boxoffice.plans.plan_reader import BadPlan
 from frontrow.boxoffice.plans.pretix_drawings import box_of_zone, enlarge_point, read_drawings, write_drawing
-from frontrow.boxoffice.plans.pretix_scale import OUR_SCALE, PRETIX_RADIUS, PretixScale, measure
+from frontrow.boxoffice.plans.pretix_scale import OUR_SCALE, PRETIX_RADIUS, PretixScale, add_positions, measure
 from frontrow.boxoffice.plans.pretix_types import matches_types
 
-DROPPED_KEYS = ("start_direction", "row_number_position")
 MARGIN: Final = 20.0
 NUMBER_HERE: Final = "%s"  # in a label: the number of the row or seat
 # Our pages write these words themselves, in the visitor's language.
@@ -151,12 +150,14 @@ def _row(zone: Json, row: Json, position: int, scale: PretixScale, names: _Label
     row_id = names.add(row["row_number"], f"R{position + 1}")
     numbers = _Labels("seat number", notes)
     seats = []
-    for place, seat in enumerate(row["seats"], 1):
+    points = scale.place_all(add_positions(zone["position"], row.get("position")), row["seats"])
+    for place, (seat, (x, y)) in enumerate(zip(row["seats"], points, strict=True), 1):
         label = numbers.add(seat["seat_number"], f"S{place}")
-        x, y = scale.place(zone["position"], row.get("position"), seat["position"])
         seats.append(Seat(label, x, y, seat["category"], 0, seat["seat_guid"]))
-        notes.update(f"seat {key} dropped" for key in DROPPED_KEYS if key in seat)
-    notes.update(f"row {key} dropped" for key in DROPPED_KEYS if row.get(key))
+        if "start_direction" in seat:
+            notes["seat start_direction dropped"] += 1
+    if row.get("row_number_position"):
+        notes["row row_number_position dropped"] += 1
     if WORD_FOR_SEAT.sub("", row.get("seat_label") or NUMBER_HERE, count=1) != NUMBER_HERE:
         notes["row seat_label dropped"] += 1
     return Row(row_id, tuple(seats), position, _row_name(row, row_id))

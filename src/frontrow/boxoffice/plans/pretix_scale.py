@@ -5,7 +5,7 @@ makes both equal. If seats would still overlap, the plan's radius says nothing, 
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -29,42 +29,47 @@ class PretixScale:
 
     def place(self, *parts: Json | None) -> Point:
         """The point at the sum of these positions: of the zone, the row or area, and the seat or text."""
-        given = [part for part in parts if part]
-        x, y = sum(part["x"] for part in given), sum(part["y"] for part in given)
-        return self.length(x - self.left), self.length(y - self.top)
+        x, y = add_positions(*parts)
+        return round((x - self.left) * self.factor, 2), round((y - self.top) * self.factor, 2)
+
+    def place_all(self, corner: Point, seats: Iterable[Json]) -> list[Point]:
+        """The points of seats whose positions are relative to `corner`."""
+        left, top, factor = self.left - corner[0], self.top - corner[1], self.factor
+        positions = [seat["position"] for seat in seats]
+        return [(round((at["x"] - left) * factor, 2), round((at["y"] - top) * factor, 2)) for at in positions]
 
     def length(self, distance: float) -> float:
         return round(distance * self.factor, 2)
 
 
+def add_positions(*parts: Json | None) -> Point:
+    """The sum of positions, of which some may be missing."""
+    given = [part for part in parts if part]
+    return sum(part["x"] for part in given), sum(part["y"] for part in given)
+
+
 def measure(document: Json) -> PretixScale:
     """The scale of a plan. What lies left of its edge or above it moves the whole plan, so that nothing is cut off."""
-    rows = [
-        [(seat["position"], seat.get("radius")) for seat in row["seats"]]
-        for zone in document["zones"]
-        for row in zone["rows"]
-    ]
-    radii = [radius or PRETIX_RADIUS for row in rows for _, radius in row]
-    gaps = [gap for row in rows for gap in _gaps(at for at, _ in row)]
-    radius = median(radii) if radii else PRETIX_RADIUS
+    rows = [(zone, row) for zone in document["zones"] for row in zone["rows"] if row["seats"]]
+    radius = median(
+        [seat.get("radius") or PRETIX_RADIUS for _, row in rows for seat in row["seats"]] or [PRETIX_RADIUS]
+    )
+    gaps = [gap for _, row in rows for gap in _gaps(row["seats"])]
     factor = SEAT_RADIUS / radius if radius > 0 else OUR_SCALE
     if gaps and median(gaps) * factor < 2 * SEAT_RADIUS:
         factor = PITCH / median(gaps)
     if abs(factor / OUR_SCALE - 1) < 1e-9:
         factor = OUR_SCALE
-    whole = PretixScale(1.0)
-    places = [
-        whole.place(zone["position"], row.get("position"), seat["position"])
-        for zone in document["zones"]
-        for row in zone["rows"]
-        for seat in row["seats"]
-    ]
+    corners = [add_positions(zone["position"], row.get("position")) for zone, row in rows]
+    firsts = [[min(seat["position"][axis] for seat in row["seats"]) for axis in "xy"] for _, row in rows]
+    left = min((corner[0] + first[0] for corner, first in zip(corners, firsts, strict=True)), default=0.0)
+    top = min((corner[1] + first[1] for corner, first in zip(corners, firsts, strict=True)), default=0.0)
     margin = 2 * radius
-    left, top = (min([p[axis] for p in places], default=0.0) for axis in (0, 1))
     return PretixScale(factor, left - margin if left < 0 else 0.0, top - margin if top < 0 else 0.0)
 
 
-def _gaps(row: Iterable[Json]) -> list[float]:
+def _gaps(seats: Sequence[Json]) -> list[float]:
     """The distances between neighbours of a row."""
-    distances = [math.hypot(b["x"] - a["x"], b["y"] - a["y"]) for a, b in pairwise(row)]
+    points = [(seat["position"]["x"], seat["position"]["y"]) for seat in seats]
+    distances = [math.hypot(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(points)]
     return [distance for distance in distances if 0 < distance < math.inf]

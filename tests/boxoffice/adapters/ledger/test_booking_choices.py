@@ -9,6 +9,7 @@ from frontrow.boxoffice.model.booking_choices import DiscountRefused, NoneLeft, 
 from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded, Move, MoveRefused, StaleFence
 from frontrow.boxoffice.model.holds import NewHold
 from frontrow.boxoffice.model.payments import Payment, PaymentChanged
+from frontrow.core.errors import Overloaded
 from tests.boxoffice.adapters.ledger.test_contract import broken
 from tests.boxoffice.conftest import opened
 
@@ -126,6 +127,17 @@ async def test_only_a_live_hold_of_this_fence_changes_its_price(ledger: Any) -> 
     await ledger.confirm(booking.id, booking.fence, NOW_US + 2)
     with pytest.raises(MoveRefused):
         await ledger.reprice(asking(booking))
+
+
+async def test_counting_at_an_old_price_changes_nothing(ledger: Any) -> None:
+    """Two tabs: one begins to pay with the price it read, the other chose another one meanwhile."""
+    read = await held(ledger, 1)
+    await ledger.reprice(asking(read, amount=9_000))
+    count_only = Reprice(read.id, read.fence, NOW_US + 2, read.seats, (), read.amount_minor, read.price_lines, (CODE,))
+    with pytest.raises(Overloaded):
+        await ledger.reprice(count_only)
+    now = await ledger.booking(read.id)
+    assert (now.amount_minor, await ledger.live_uses([CODE.counter], NOW_US + 3)) == (9_000, {})
 
 
 async def test_nothing_is_paid_with_an_amount_that_the_choice_has_changed(ledger: Any) -> None:

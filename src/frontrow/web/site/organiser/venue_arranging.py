@@ -5,7 +5,6 @@ comes back with the page, so that nothing is lost. Events keep the plan they wer
 """
 
 import asyncio
-import json
 from typing import Any, Final
 
 from litestar import Request, Response
@@ -15,7 +14,7 @@ from litestar.params import FromPath
 from frontrow.boxoffice.model.event_changes import ChangedMeanwhile
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
-from frontrow.boxoffice.plans.plan_arrangement import arrange_plan, read_arrangement
+from frontrow.boxoffice.plans.plan_arrangement import Arrangement, arrange_plan, read_arrangement
 from frontrow.boxoffice.plans.plan_document import to_document
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
@@ -74,7 +73,7 @@ async def _shown(
         script="js/organiser/arrange.js",
         own=own,
         pads=PADS,
-        typed=_json(placed),
+        typed=_typed(placed),
         errors=errors,
         wrong=wrong[:MAX_NAMED],
         seats=error.about.get("seats", []) if error else [],
@@ -82,10 +81,11 @@ async def _shown(
     )
 
 
-def _json(text: str) -> Any:
+def _typed(placed: str) -> Arrangement | None:
+    """The arrangement that was sent, to be gone on with; None if it is none."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return read_arrangement(placed)
+    except InvalidInput:
         return None
 
 

@@ -40,7 +40,7 @@ if (seating) {
         select.name = `type-${id}`;
         if (chosen[id]) select.value = chosen[id];
         rows.set(id, $("label", copy));
-        types.append(copy);
+        $(".fields", types).append(copy);
       }
     types.hidden = !ids.length;
   };
