@@ -14,6 +14,7 @@ from frontrow.boxoffice.model.event_changes import Editor
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.people import Stage, SubjectKind
 from frontrow.boxoffice.model.roles import Role
+from frontrow.boxoffice.organising.pictures import LOGO_HEIGHT
 from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
 from frontrow.core.clock import US_PER_S
 from tests.boxoffice.organising.test_pictures import a_file
@@ -455,7 +456,7 @@ def every_page(context: BrowserContext, site: Site) -> Iterator[tuple[str, Page]
     yield "new event, venue", page
     yield from _venues(page, site)
     staff(page, site)
-    for path in ("/organiser", "/organiser?show=past", "/organiser/venues"):
+    for path in ("/organiser", "/organiser?show=past", "/organiser/venues", "/organiser/brand"):
         page.goto(site.url + path)
         yield path, page
     for behind in IDS:
@@ -517,4 +518,25 @@ def test_the_policy_holds_on_the_pages_with_maps_and_frames(profile: Any, site: 
     expect(page.locator("fr-seatmap canvas").first).to_be_visible()
     page.frame_locator("iframe.preview").get_by_role("button", name="Get tickets").click()
     expect(page.frame_locator("iframe.preview").get_by_role("button", name="Get tickets")).to_be_visible()
+    choose_brand(page, site)
     assert not told
+
+
+def choose_brand(page: Page, site: Site) -> None:
+    """A colour is previewed in both schemes while it is typed; saved with a logo, fans see both."""
+    page.goto(f"{site.url}/organiser/brand")
+    page.locator("#colour").fill("#ffd400")
+    light, dark = (page.locator(f".look.{scheme}") for scheme in ("light", "dark"))
+    for look in (light, dark):
+        expect(look.locator(".btn")).to_have_css("background-color", "rgb(255, 212, 0)")
+    expect(light.locator("xpath=..").locator(".adjusted")).to_be_visible()
+    expect(dark.locator("xpath=..").locator(".adjusted")).to_be_hidden()
+    expect(dark.locator("a")).to_have_css("color", "rgb(255, 212, 0)")
+    expect(light.locator("a")).not_to_have_css("color", "rgb(255, 212, 0)")
+    page.get_by_role("button", name="Save").click()
+    page.wait_for_url("**?done=saved")
+    page.set_input_files("#picture-file", {"name": "logo.png", "mimeType": "image/png", "buffer": a_file()})
+    expect(page.get_by_alt_text("Your logo")).to_have_js_property("naturalHeight", LOGO_HEIGHT)
+    page.goto(f"{site.url}/events/{EVENT_ID}")
+    expect(page.locator(".logo img")).to_have_js_property("naturalHeight", LOGO_HEIGHT)
+    expect(page.get_by_role("button", name="Get tickets")).to_have_css("background-color", "rgb(255, 212, 0)")

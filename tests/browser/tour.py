@@ -16,6 +16,7 @@ from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.wallets import Wallet, WalletKeys
 from frontrow.core.errors import Forbidden, Unavailable
 from frontrow.waitingroom.door.door_limits import TooManyRequests
+from tests.boxoffice.organising.test_brands import a_logo
 from tests.browser.mails import sign_in
 from tests.browser.served import Site, put_hall
 from tests.browser.steps import EVENT_ID, SHORT_ID, be_let_in, choose, enter, hold_at_once, landed, pay
@@ -58,16 +59,24 @@ async def put_all(platform: Platform) -> None:
     """The show on sale, one in each other state, and one whose holds last two seconds."""
     day_us = 86_400_000_000
     now_us = platform.clock()
-    await put_hall(platform)
+    await put_hall(platform, organiser_id="org_brand")
+    await put_brand(platform)
     await put_hall(platform, id="evt_soon", name="Winter Philharmonic", sale_starts_at_us=now_us + day_us)
     await put_hall(platform, id="evt_paused", name="Late Night Comedy", paused=True)
     await put_hall(platform, id="evt_sold_out", name="Harbour City v Northgate", withheld=frozenset(range(1_500)))
     await put_hall(platform, id="evt_cancelled", name="Open Air", status=EventStatus.CANCELLED)
-    keys = WalletKeys("org_default", Wallet.APPLE, "pass.org.example", "A1B2C3D4E5", 0, "sealed", now_us)
-    change = Change(Editor("stf_1", "org_default"), "change_wallet", "", now_us)
+    keys = WalletKeys("org_brand", Wallet.APPLE, "pass.org.example", "A1B2C3D4E5", 0, "sealed", now_us)
+    change = Change(Editor("stf_1", "org_brand"), "change_wallet", "", now_us)
     for one in (keys, replace(keys, wallet=Wallet.GOOGLE)):  # tickets have the buttons of both
         await platform.ledger.wallets.put(one, change)
     await put_hall(platform, id=SHORT_ID, name="A short hold", hold_ttl_s=2)
+
+
+async def put_brand(platform: Platform) -> None:
+    """The show on sale has a brand of its own: a colour that nobody could read on white, and a transparent logo."""
+    editor = Editor("stf_brand", "org_brand")
+    await platform.brands.change_colour(editor, "#ffd400")
+    await platform.brands.put_logo(editor, a_logo("#7a0000"))
 
 
 def pages_of(part: str, context: BrowserContext, site: Site, address: str) -> Pages:

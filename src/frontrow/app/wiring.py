@@ -51,6 +51,8 @@ from frontrow.boxoffice.messaging.notifications import Notifier
 from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
 from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
 from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.organising.brands import Brands
+from frontrow.boxoffice.organising.picture_leftovers import PictureLeftovers
 from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.ports.messages import Bus, Channel
 from frontrow.boxoffice.ports.payments import PaymentProvider
@@ -101,6 +103,7 @@ from frontrow.web.observability.worker_metrics import Board
 from frontrow.web.platform.event_openings import Openings
 from frontrow.web.platform.event_rooms import Rooms
 from frontrow.web.platform.fan_codes import FanCodes
+from frontrow.web.platform.kept_pictures import KeptPictures
 from frontrow.web.platform.platform import (
     BoxOfficeServices,
     MessagingServices,
@@ -115,6 +118,7 @@ from frontrow.web.platform.sitemaps import Sitemaps
 from frontrow.web.platform.visits import RoomVisits
 from frontrow.web.room.page import PageSettings, RoomPages
 from frontrow.web.server.address_caps import AddressCaps
+from frontrow.web.site.brand_styles import ShownBrand, shown_brand
 from frontrow.web.site.fans.waiting_room import SiteSurroundings
 from frontrow.web.streams.positions import Streams
 from frontrow.web.streams.seat_routes import LiveSeats
@@ -199,8 +203,12 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         people = _make_people(settings, ledger, now, ids, secret_keys)
         stack.push_async_callback(people.aclose)
         zones: dict[str, str] = {}
+        brands = Brands(ledger, now, work)
+        await brands.refresh()
         caps = _make_stream_caps(settings)
-        room, endpoints, rooms, checks = _make_room(settings, keys.room, now, clock, people, openings, zones, caps)
+        room, endpoints, rooms, checks = _make_room(
+            settings, keys.room, now, clock, people, openings, zones, caps, brands
+        )
         stack.push_async_callback(endpoints.entry.aclose)
         stack.push_async_callback(checks.aclose)
         stack.push_async_callback(room.aclose)
@@ -271,7 +279,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         presale = _make_presale(settings, ledger, now, ids, secret_keys, people, organiser.codes)
         visits = VisitKeeper(ledger, RoomVisits(room), now, lambda: openings.events)
         jobs = [Job("openings", openings.run), Job("rooms", rooms.run), Job("visits", visits.run)]
-        jobs.append(every("bus lag", functools.partial(_measure_lag, bus, telemetry), LAG_EVERY_S))
+        jobs += [every("bus lag", functools.partial(_measure_lag, bus, telemetry), LAG_EVERY_S), brands.job()]
         if ledger.replica is not None:
             await ledger.replica.look()
             jobs.append(Job("replica", ledger.replica.run))
@@ -293,6 +301,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             messaging=messaging,
             presale=presale,
             organiser=organiser,
+            brands=brands,
             room=RoomServices(service=room, endpoints=endpoints, passes=passes),
             server=ServerServices(
                 limiter=endpoints.entry,
@@ -301,6 +310,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
                 shown=views,
                 listed=EventLists(browse, lambda: ledger.catalogue.version + openings.follower.changes),
                 sitemaps=Sitemaps(ledger.browsing.catalogue, settings.public_url, now),
+                pictures=KeptPictures(ledger.pictures),
                 work=adapters.work,
                 telemetry=telemetry,
                 rules=api_rules,
@@ -383,7 +393,8 @@ def _make_jobs(
     """The jobs of every box office, whether they run in a server or in `frontrow work`."""
     ledger, bus, clock, provider = adapters.ledger, adapters.bus, adapters.clock, adapters.provider
     more = money_jobs(ledger, provider, clock, issuer, seats=seats) if provider is not None else []
-    more += [*beside, *waitlist_jobs(ledger, bus, clock, offering, resale)]
+    more += [*beside, PictureLeftovers(ledger.pictures, clock).job()]
+    more += waitlist_jobs(ledger, bus, clock, offering, resale)
     return box_office_jobs(
         ledger, bus, clock, messaging.notifier, messaging.webhooks, on_expired=seats.expired, more=more
     )
@@ -541,6 +552,7 @@ def _make_room(
     openings: Openings,
     zones: dict[str, str],
     caps: AddressCaps,
+    brands: Brands,
 ) -> tuple[WaitingRoom, RoomEndpoints, Rooms, HumanChecks]:
     """The waiting room over the platform's Redis and database. It keeps `given_clock`, if there is one."""
     folder = settings.folder / "room"
@@ -555,7 +567,12 @@ def _make_room(
     )
     secure = page.secure_cookies or is_https(settings.public_url)
     page_settings = PageSettings(page.brand, (), page.shop_url, secure, theme=theme_css(page.colours))
-    pages = RoomPages(room, entry, page_settings, SiteSurroundings(room, page_settings, openings.events, zones))
+
+    def brand_of(organiser_id: str) -> ShownBrand | None:
+        return shown_brand(brands.of(organiser_id), page.colours)
+
+    surroundings = SiteSurroundings(room, page_settings, openings.events, zones, brand_of)
+    pages = RoomPages(room, entry, page_settings, surroundings)
     identity = SessionIdentity(room, fan_of(people), people.fans.is_proven)
     endpoints = RoomEndpoints(room, entry, pages, {}, organiser_key=page.organiser_key, identity=identity)
     checks = HumanChecks(own, keys)

@@ -3,11 +3,11 @@
 `theme_css(["brand:#a3123f/#ff8fa9"])` is a style that goes after ours. The names are those of `static/css/tokens.css`.
 """
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+from frontrow.core.colours import HEX, LEAST_CONTRAST, contrast
 from frontrow.core.errors import ConfigError
 
 # Ours, light and dark: what a theme does not name stays as it is. A test compares them with tokens.css.
@@ -36,16 +36,12 @@ PAIRS: Final = (
     ("ink-2", "bg"),
     ("ink-2", "surface"),
 )
-LEAST_CONTRAST: Final = 4.5
-_HEX: Final = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})", re.IGNORECASE)
 
 
 @lru_cache
 def theme_css(colours: Sequence[str]) -> str:
     """The style of these colours; empty for none. Raises `ConfigError` when one cannot be used."""
-    given = dict(map(_read, colours))
-    if len(given) < len(colours):
-        raise _mistake("a colour is named twice")
+    given = _given(colours)
     _check_contrast(COLOURS | given)
     rules = [f"--{name}:light-dark({light},{dark})" for name, (light, dark) in given.items()]
     if "surface-2" in given:  # the waiting room's page calls it so
@@ -53,12 +49,24 @@ def theme_css(colours: Sequence[str]) -> str:
     return f":root{{{';'.join(rules)}}}" if rules else ""
 
 
+def site_colours(colours: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Every colour of the site, light and dark: ours, and those that replace them."""
+    return COLOURS | _given(colours)
+
+
+def _given(colours: Sequence[str]) -> dict[str, tuple[str, str]]:
+    given = dict(map(_read, colours))
+    if len(given) < len(colours):
+        raise _mistake("a colour is named twice")
+    return given
+
+
 def _read(text: str) -> tuple[str, tuple[str, str]]:
     name, _, both = text.partition(":")
     light, _, dark = both.partition("/")
     if name not in COLOURS:
         raise _mistake(f"{name!r} is not a colour; there are {', '.join(COLOURS)}")
-    if not _HEX.fullmatch(light) or not _HEX.fullmatch(dark):
+    if not HEX.fullmatch(light) or not HEX.fullmatch(dark):
         raise _mistake(f"{text!r} must be name:light/dark, like brand:#a3123f/#ff8fa9")
     return name, (light, dark)
 
@@ -66,7 +74,7 @@ def _read(text: str) -> tuple[str, tuple[str, str]]:
 def _check_contrast(colours: dict[str, tuple[str, str]]) -> None:
     for text, behind in PAIRS:
         for scheme, one, other in zip(("light", "dark"), colours[text], colours[behind], strict=True):
-            found = _contrast(one, other)
+            found = contrast(one, other)
             if found < LEAST_CONTRAST:
                 told = f"in {scheme}, {text} {one} on {behind} {other} has a contrast of {found:.1f}"
                 raise _mistake(f"{told}; people need {LEAST_CONTRAST} to read it")
@@ -74,16 +82,3 @@ def _check_contrast(colours: dict[str, tuple[str, str]]) -> None:
 
 def _mistake(what: str) -> ConfigError:
     return ConfigError(f"room.colours: {what}", param="room.colours")
-
-
-def _contrast(one: str, other: str) -> float:
-    darker, lighter = sorted((_luminance(one), _luminance(other)))
-    return (lighter + 0.05) / (darker + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    """WCAG's relative luminance."""
-    digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
-    parts = [int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

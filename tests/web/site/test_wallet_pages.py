@@ -1,6 +1,7 @@
 """Wallet passes from the organiser's keys to the fan's phone (issue 15): pages, API, who gets one and who does not."""
 
 import base64
+import functools
 import io
 import json
 import logging
@@ -43,8 +44,13 @@ def text(raw: bytes) -> str:
     return base64.b64encode(raw).decode()
 
 
+@functools.cache
+def certificate_file() -> str:
+    return text(p12(pass_certificate()))
+
+
 def apple_form(**changes: str) -> dict[str, str]:
-    given = {"certificate": text(p12(pass_certificate())), "password": "secret"}
+    given = {"certificate": certificate_file(), "password": "secret"}
     return given | {"intermediate": text(der(authority()[0]))} | changes
 
 

@@ -35,12 +35,13 @@ from frontrow.boxoffice.model.events import (
 )
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.model.people import checked_name
+from frontrow.boxoffice.model.pictures import KEEP_UNUSED_US
 from frontrow.boxoffice.model.receipts import Seller
 from frontrow.boxoffice.model.room_rules import HUMAN_CHECKS, FixedOncePublished, RoomRules, check_change, check_rules
 from frontrow.boxoffice.model.sale_options import AddOn, Discount, SharedLimit, TicketType
 from frontrow.boxoffice.model.taxes import SELLERS_TAX
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
-from frontrow.boxoffice.organising.pictures import prepare_picture
+from frontrow.boxoffice.organising.pictures import PREPARE_WITHIN_S, prepare_picture
 from frontrow.boxoffice.organising.venues import VenueBook, Venues
 from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.queries import Query
@@ -52,7 +53,6 @@ from frontrow.core.money import Money
 
 MAX_TRIES: Final = 20  # how often an edit without a tag is repeated on a newer version
 MAX_DESCRIPTION_CHARS: Final = 10_000
-PREPARE_WITHIN_S: Final = 20.0
 FINAL: Final = frozenset({EventStatus.COMPLETED, EventStatus.CANCELLED})
 FIXED: Final = ("venue_id", "currency")  # once published
 
@@ -208,15 +208,15 @@ class OrganiserEvents:
             fields = edit.fields()
             detail = {"fields": fields, "changes": describe_changes(event, changed, fields)}
             change = Change(editor, "change_event", event_id, self._clock(), detail)
-            tax_history = _tax_history(event, changed, change.at_us)
-            if changed == event or await self._ledger.organiser.swap_event(document, changed, change, tax_history):
+            more = [*_tax_history(event, changed, change.at_us), *_replaced_picture(event, changed, change.at_us)]
+            if changed == event or await self._ledger.organiser.swap_event(document, changed, change, more):
                 return await self.get(editor, event_id)
         raise ChangedMeanwhile("this event is being changed by others; try again", param="If-Match")
 
-    async def put_picture(self, editor: Editor, event_id: str, raw: bytes) -> VersionedEvent:
-        """Show this picture with the event. It is checked, cropped and written anew, away from the event loop."""
+    async def put_picture(self, editor: Editor, event_id: str, encoded: str) -> VersionedEvent:
+        """Show this picture (in base64) with the event. It is cropped and written anew beside the event loop."""
         await self.read(editor, event_id)  # whose event it is, before the work
-        picture = await self._work.run(Urgency.IMPORT, PREPARE_WITHIN_S, prepare_picture, raw)
+        picture = await self._work.run(Urgency.IMPORT, PREPARE_WITHIN_S, prepare_picture, encoded)
         await self._ledger.pictures.add(picture.hash, editor.organiser_id, picture.body, self._clock())
         return await self.change(editor, event_id, EventEdit(picture=picture.hash))
 
@@ -354,6 +354,13 @@ def _tax_history(was: Event, event: Event, now_us: int) -> tuple[Query, ...]:
         return ()
     rates = [SELLERS_TAX if one.tax_basis_points is None else one.tax_basis_points for one in (was, event)]
     return (Query("keep_tax_rates", [(event.id, 0, rates[0]), (event.id, now_us, rates[1])]),)
+
+
+def _replaced_picture(was: Event, event: Event, now_us: int) -> tuple[Query, ...]:
+    """Have a picture that this event no longer shows checked later: nothing else may show it either."""
+    if not was.picture or was.picture == event.picture:
+        return ()
+    return (Query("check_pictures", [(was.picture, now_us + KEEP_UNUSED_US)]),)
 
 
 def _check_editable(event: Event, edit: EventEdit) -> None:

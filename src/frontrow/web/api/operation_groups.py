@@ -77,8 +77,14 @@ GROUPS: Final = (
     OperationGroup("Organiser: venues", "Venues and their seating plans.", ("/v1/organiser/venues",)),
     OperationGroup(
         "Organiser: team",
-        "Members, API keys, the seller's details, keys of wallets.",
-        ("/v1/organiser/team", "/v1/organiser/keys", "/v1/organiser/seller", "/v1/organiser/wallets"),
+        "Members, API keys, the seller's details, colour and logo, keys of wallets.",
+        (
+            "/v1/organiser/team",
+            "/v1/organiser/keys",
+            "/v1/organiser/seller",
+            "/v1/organiser/brand",
+            "/v1/organiser/wallets",
+        ),
     ),
     OperationGroup(
         "Organiser: webhooks",

@@ -22,6 +22,7 @@ from frontrow.boxoffice.jobs.background_jobs import Job
 from frontrow.boxoffice.messaging.mail_links import MailLinks
 from frontrow.boxoffice.messaging.notifications import Notifier
 from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
+from frontrow.boxoffice.organising.brands import Brands
 from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.ports.payments import PaymentProvider
 from frontrow.boxoffice.ports.request_reads import RecentChanges
@@ -51,6 +52,7 @@ from frontrow.web.endpoints.seats import ShopEndpoints
 from frontrow.web.lane.route_table import HotTable
 from frontrow.web.observability.telemetry import Telemetry
 from frontrow.web.platform.event_openings import Openings
+from frontrow.web.platform.kept_pictures import KeptPictures
 from frontrow.web.platform.organiser_services import OrganiserServices
 from frontrow.web.platform.sitemaps import Sitemaps
 
@@ -131,6 +133,7 @@ class ServerServices:
     shown: EventViews
     listed: EventLists
     sitemaps: Sitemaps
+    pictures: KeptPictures
     work: HeavyWork = field(repr=False)  # for what takes the CPU for long
     telemetry: Telemetry = field(repr=False)
     rules: RequestRules | None = None  # those of [limits]
@@ -154,6 +157,7 @@ class Platform:
     organiser: OrganiserServices
     room: RoomServices
     server: ServerServices
+    brands: Brands
     jobs: tuple[Job, ...] = field(repr=False)
 
     @property

@@ -81,10 +81,14 @@ def strip_lines(text: str) -> str:
     return "\n".join(line for line in lines if line and not line.startswith("// "))
 
 
-def minify_style(text: str) -> str:
-    """The style with its own properties (`--brand`, …) called `--A`, `--B`, …"""
+def minify_style(text: str, more: str = "") -> str:
+    """The style with its own properties (`--brand`, …) called `--A`, `--B`, …
+
+    With `more`, that style instead, which goes after it, with the same names.
+    """
     style = strip_lines(text)
     names = sorted(set(re.findall(r"--[a-z][a-z0-9-]*", style)), key=len, reverse=True)
+    style = more or style
     for number, name in enumerate(names):
         style = re.sub(rf"{name}(?![a-z0-9-])", f"--{chr(65 + number)}", style)
     return style

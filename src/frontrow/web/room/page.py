@@ -48,6 +48,7 @@ from frontrow.web.room.page_parts import (
 from frontrow.web.server.overflow_page import OVERFLOW, OVERFLOW_AGAIN_S, Notices
 
 PLACE_DAYS = 7
+MAX_STYLES = 500  # of organisations, shortened and kept
 INSIDE_PATH = "/inside"  # of a room that is served alone
 INSIDE = {
     "heading": "You’re in",
@@ -98,8 +99,8 @@ class PageSurroundings(Protocol):
         """The page when there is no such room; None for problem+json."""
 
     def fields(self, event: str, base: str, words: Any) -> dict[str, Any]:
-        """Fields of the template beyond the room: the event's title, where to get ready, hints, script texts. `base`
-        is the path of the event's endpoints."""
+        """Fields of the template beyond the room: the event's title, where to get ready, hints, script texts, and the
+        brand of who sells (`house`, if it has one). `base` is the path of the event's endpoints."""
 
     def default_wish(self, event: str) -> str:
         """The page of the shop for visitors who asked for none; nothing for the shop's front."""
@@ -131,6 +132,7 @@ class PlainSurroundings:
             "script_words": "",
             "hint": "",
             "hint_link": ("", ""),
+            "house": None,
         }
 
     def default_wish(self, event: str) -> str:
@@ -140,10 +142,19 @@ class PlainSurroundings:
 @functools.cache
 def _page_files(theme: str) -> tuple[str, str, jinja2.Template]:
     """Style, script and template of the page, minified once per process and theme."""
-    folder = files("frontrow.web") / "templates"
-    html, css, js = ((folder / name).read_text("utf-8") for name in ("room.html", "room.css", "room.js"))
+    html, css, js = map(_file, ("room.html", "room.css", "room.js"))
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     return minify_style(f"{css}\n{theme}"), minify_script(js), environment.from_string(strip_lines(html))
+
+
+def _file(name: str) -> str:
+    return (files("frontrow.web") / "templates" / name).read_text("utf-8")
+
+
+@functools.lru_cache(MAX_STYLES)
+def _short_style(own_css: str, theme: str) -> str:
+    """A style that goes after the page's own, with the same short names."""
+    return minify_style(f"{_file('room.css')}\n{theme}", own_css) if own_css else ""
 
 
 class RoomPages:
@@ -225,9 +236,14 @@ class RoomPages:
         wish = read_wish(request.query.decode("latin-1")) or self._surroundings.default_wish(event)
         base = self.base(front or event)
         bound = self._bound_hash(event, request) if status is not None else ""
+        fields = self._surroundings.fields(event, self.base(event), words)
+        house = fields["house"]
+        own_css = _short_style(house.style.inline_css if house and house.style else "", self._settings.theme)
+        policy = self._policy(human, own_css, images=bool(house and house.logo))
         body = self._page.render(
             facts,
             css=safe(self._css),
+            own_css=safe(own_css),
             js=safe(self._js),
             base=base,
             event=event,
@@ -237,7 +253,7 @@ class RoomPages:
             words=words,
             title=words(HEADINGS[facts["state"]]),
             heading=words(HEADINGS[facts["state"]]),
-            **self._surroundings.fields(event, self.base(event), words),
+            **fields,
             phase=state.phase.value,
             message=state.config.message,
             error=error,
@@ -248,7 +264,7 @@ class RoomPages:
             captcha=CAPTCHA_WIDGETS.get(human),
             site_key=self._entry.site_key_of(event),
         )
-        return EndpointResponse(http_status, HTML + NO_STORE + page_head(self._policy(human)), body.encode())
+        return EndpointResponse(http_status, HTML + NO_STORE + page_head(policy), body.encode())
 
     def _bound_hash(self, event: str, request: EndpointRequest) -> str:
         """The hash of a place that is bound to the browser's key: its proof must name it."""
@@ -367,11 +383,13 @@ class RoomPages:
     def _cookie(self, names: tuple[str, str], value: str, max_age_s: int) -> bytes:
         return header_line("set-cookie", cookie_line(names, value, max_age_s, secure=self._settings.secure_cookies))
 
-    def _policy(self, human: str) -> str:
+    def _policy(self, human: str, own_css: str, *, images: bool) -> str:
         host = CAPTCHA_HOSTS.get(human, "")
         extra, frames = (f" {host}", f"; frame-src {host}") if host else ("", "")
+        styles = " ".join(map(policy_hash, (self._css, own_css) if own_css else (self._css,)))
+        shown = "img-src 'self'; " if images else ""
         shop = f" {self._shop_origin}" if self._shop_origin else ""  # the form that enters leads there
         return (
-            f"default-src 'none'; style-src {policy_hash(self._css)}; script-src {policy_hash(self._js)}{extra}; "
+            f"default-src 'none'; style-src {styles}; script-src {policy_hash(self._js)}{extra}; {shown}"
             f"connect-src 'self'{extra}{frames}; form-action 'self'{shop}; base-uri 'none'; frame-ancestors 'none'"
         )

@@ -21,6 +21,8 @@ from frontrow.web.api.access import Caller, presented
 from frontrow.web.endpoints.cookies import LANGUAGE_COOKIES
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.assets import site_assets, theme_asset
+from frontrow.web.site.brand_styles import ShownBrand, shown_brand
+from frontrow.web.site.event_display import Shown
 from frontrow.web.site.languages import LANGUAGES, Words, best_language, load_all, words_of
 from frontrow.web.site.markdown import as_html
 from frontrow.web.site.posters import poster_svg
@@ -30,6 +32,7 @@ MIN_GZIP_BYTES: Final = 1_000
 PRIVATE: Final = "private, no-store"
 PUBLIC: Final = "public, max-age=0, must-revalidate"
 GUESTS: Final = "public, max-age=0, s-maxage=1"  # the same for all who bring nothing; else private
+STAFF_PAGES: Final = ("organiser/", "door")
 Asked = Request[Any, Any, Any]
 
 
@@ -78,7 +81,8 @@ def render(
     visit_of: str = "",
     **context: Any,
 ) -> Response[bytes]:
-    """The page. `visit_of` names the event whose visit the page belongs to: its script follows the visit."""
+    """The page. `visit_of` names the event whose visit the page belongs to: its script follows the visit. A page
+    about an event (`one`) has the colour and the logo of the organisation that sells it."""
     platform: Platform = request.app.state.platform
     words, assets, reads = words_for(request), site_assets(), request_reads.get()
     caller: Caller = getattr(request.state, "caller", Caller())
@@ -96,6 +100,7 @@ def render(
             here=request.url.path + (f"?{request.url.query}" if request.url.query else ""),
             brand=platform.settings.room.brand,
             theme_url=_theme_url(platform),
+            house=_brand_of(platform, template, context.get("one")),
             modules=assets.with_imports(script) if script else [],
             script_texts=words.chosen(assets.texts(script)) if script else {},
             now_ms=platform.clock() // 1000,
@@ -127,6 +132,13 @@ def _theme_url(platform: Platform) -> str:
     """Where the style of the site's own colours is; empty without them."""
     style = theme_css(platform.settings.room.colours)
     return theme_asset(style)[0] if style else ""
+
+
+def _brand_of(platform: Platform, template: str, one: Any) -> ShownBrand | None:
+    """The brand of who sells the page's event; None on pages about no event, at the desk and at the door."""
+    if not isinstance(one, Shown) or template.startswith(STAFF_PAGES):
+        return None
+    return shown_brand(platform.brands.of(one.event.organiser_id), platform.settings.room.colours)
 
 
 def _visit_room(caller: Caller, event_id: str) -> str:

@@ -8,8 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from frontrow.app.doctor import examine
+from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.cli.ledger import app
+from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import ConfigError
 from frontrow.core.postgres_url import connect
 from frontrow.settings.platform import LedgerSettings
@@ -63,6 +65,9 @@ async def test_a_ticket_is_bought_behind_a_pooler_and_the_doctor_knows_it(
         assert (await buyer.pay(held["booking"]))["state"] == "confirmed"
         tickets = (await buyer.call("list_tickets", booking_id=held["booking"])).json()["tickets"]
         assert [ticket["seat"] for ticket in tickets] == ["S-B-3", "S-B-4"]
+        store = platform.ledger.store
+        assert isinstance(store, PostgresStore)
+        assert abs(await store.beat(0) - platform.clock()) < 60 * US_PER_S  # the heartbeat for replicas
     settings = settings_for(tmp_path, redis_url=redis_url, postgres_url=url)
     for ledger, told in (
         (LedgerSettings(url, postgres_ledger_url), "reached through a pooler of transactions"),

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewTopic
 
 from frontrow.boxoffice.adapters.bus.kafka_access import TOPIC, KafkaAccess
@@ -35,6 +35,7 @@ LONGEST_WAIT_S: Final = 1.0  # so that a reader closes quickly
 REBALANCED: Final = frozenset(
     {KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS, KafkaError.UNKNOWN_MEMBER_ID}
 )
+EARLIEST, LATEST = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
 Result = TypeVar("Result")
 
 
@@ -53,7 +54,7 @@ class KafkaBus:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kafka-producer")
         self._lag_thread = ThreadPoolExecutor(1, thread_name_prefix="kafka-lag")
         self._producer: Producer | None = None
-        self._lag_clients: dict[str, Consumer] = {}
+        self._admin: AdminClient | None = None
 
     async def publish(self, facts: Sequence[BusFact]) -> None:
         await _run_in(self._thread, lambda: self._publish(facts))
@@ -105,17 +106,22 @@ class KafkaBus:
         return await _run_in(self._lag_thread, lambda: self._measure_lag(groups))
 
     def _measure_lag(self, groups: Sequence[str]) -> dict[tuple[str, str], int]:
+        if self._admin is None:
+            self._admin = AdminClient(self._config)
+        admin, within = self._admin, {"request_timeout": LAG_TIMEOUT_S}
+        partitions = admin.list_topics(self._topic, timeout=LAG_TIMEOUT_S).topics[self._topic].partitions
+        places = [TopicPartition(self._topic, one) for one in sorted(partitions)]
+        if not places:
+            return {}  # nobody has published yet
+        ends = admin.list_offsets(dict.fromkeys(places, LATEST), **within)
+        begins = admin.list_offsets(dict.fromkeys(places, EARLIEST), **within)
+        first = {place.partition: told.result(LAG_TIMEOUT_S).offset for place, told in begins.items()}
+        last = {place.partition: told.result(LAG_TIMEOUT_S).offset for place, told in ends.items()}
         found: dict[tuple[str, str], int] = {}
         for group in groups:
-            if group not in self._lag_clients:
-                self._lag_clients[group] = Consumer(self._config | {"group.id": group, "enable.auto.commit": False})
-            client = self._lag_clients[group]
-            seen = client.list_topics(self._topic, timeout=LAG_TIMEOUT_S).topics[self._topic].partitions
-            places = client.committed([TopicPartition(self._topic, one) for one in sorted(seen)], timeout=LAG_TIMEOUT_S)
-            lags: dict[str, int] = {}
-            for place in places:
-                low, high = client.get_watermark_offsets(place, timeout=LAG_TIMEOUT_S)
-                lags[str(place.partition)] = max(0, high - max(low, place.offset))
+            asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)], **within)
+            done = {one.partition: one.offset for one in asked[group].result(LAG_TIMEOUT_S).topic_partitions}
+            lags = {str(at): max(0, last[at] - max(first[at], done.get(at, -1))) for at in sorted(last)}
             if len(lags) > MAX_PARTITIONS:
                 lags = {"all": sum(lags.values())}
             found |= {(group, partition): lag for partition, lag in lags.items()}
@@ -136,10 +142,7 @@ class KafkaBus:
     async def aclose(self) -> None:
         for thread in (self._thread, self._lag_thread):
             await asyncio.to_thread(thread.shutdown)
-        for client in self._lag_clients.values():
-            await asyncio.to_thread(client.close)
-        self._lag_clients.clear()
-        self._producer = None
+        self._producer = self._admin = None
 
 
 class _Refusals:

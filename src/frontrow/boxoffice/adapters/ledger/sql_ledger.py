@@ -9,6 +9,7 @@ import functools
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from frontrow.boxoffice.adapters.ledger.books.brands import SqlBrandBook
 from frontrow.boxoffice.adapters.ledger.books.buyer_messages import SqlBuyerMessageBook
 from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
 from frontrow.boxoffice.adapters.ledger.books.dead_letters import DeadLetterBook
@@ -84,6 +85,7 @@ KEY_COLUMNS: Final = {
     "organisers_by_id": 0,
     "sellers_of": 0,
     "tax_rates_of": 0,
+    "brands_of": 0,
     "wallet_keys_of": 0,
 }
 NAMED_IN_LINKS: Final = ("events_by_id", "venues_by_id")  # a replica that lags must not answer "there is no such event"
@@ -138,6 +140,7 @@ class SqlLedger:
         self.pictures = SqlPictureBook(store, line)
         self.people = SqlPeopleBook(store, line, reads)
         self.organiser = OrganiserBook(store, line, reads, self.catalogue, due)
+        self.brands = SqlBrandBook(store, reads, self.organiser)
         self.wallets = SqlWalletBook(reads, self.organiser)
         self.buyer_messages = SqlBuyerMessageBook(store, line, due)
         self.figures = SqlFiguresBook(store)

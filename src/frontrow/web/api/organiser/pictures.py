@@ -8,19 +8,19 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
 from frontrow.boxoffice.organising.events import EventEdit
-from frontrow.boxoffice.organising.pictures import MAX_UPLOAD_BYTES
+from frontrow.boxoffice.organising.pictures import MAX_UPLOAD_CHARS
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.api.organiser.common import editor_of
 
 PATH = "/v1/organiser/events/{event_id:str}/picture"
-MAX_BODY_BYTES = MAX_UPLOAD_BYTES * 4 // 3 + 1_000
+MAX_BODY_BYTES = MAX_UPLOAD_CHARS + 1_000
 
 
 class PictureBody(msgspec.Struct, forbid_unknown_fields=True):
     """A JPEG, PNG or WebP file in base64."""
 
-    picture: Annotated[bytes, msgspec.Meta(max_length=MAX_UPLOAD_BYTES, examples=["iVBORw0KGgo="])]
+    picture: Annotated[str, msgspec.Meta(max_length=MAX_UPLOAD_CHARS, examples=["iVBORw0KGgo="])]
 
 
 class PictureView(msgspec.Struct):

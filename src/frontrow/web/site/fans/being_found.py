@@ -1,16 +1,18 @@
-"""For search engines and those who share a page: robots.txt, sitemaps, posters and pictures."""
+"""For search engines and those who share a page: robots.txt, sitemaps, posters; and pictures and styles of brands."""
 
 import gzip
+import re
 from typing import Any, Final
 
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.organising.pictures import MEDIA_TYPE
+from frontrow.boxoffice.organising.pictures import media_type_of
 from frontrow.core.errors import NotFound
 from frontrow.core.heavy_work import HeavyWork, Urgency
 from frontrow.web.api import FromPlatform
+from frontrow.web.site.brand_styles import brand_style
 from frontrow.web.site.event_display import shown_event
 from frontrow.web.site.files import FOREVER
 from frontrow.web.site.posters import poster_png
@@ -32,6 +34,7 @@ PRIVATE_PATHS: Final = (
     "/v1/",
 )
 XML: Final = "application/xml"
+BRAND_FILE: Final = re.compile(r"(?P<colour>[0-9a-f]{6})-[0-9a-f]{12}\.css", re.ASCII)
 
 
 _drawn: dict[str, bytes] = {}  # the same for every platform of a process
@@ -89,11 +92,21 @@ async def poster(platform: FromPlatform, event_id: FromPath[str]) -> Response[by
 @page("/pictures/{picture_hash:str}", "picture")
 async def picture(platform: FromPlatform, picture_hash: FromPath[str]) -> Response[bytes]:
     """A picture that an organiser uploaded. It never changes, because its address is its hash."""
-    body = await platform.ledger.pictures.find(picture_hash)
-    if body is None:
-        raise NotFound("there is no such picture")
+    body = await platform.server.pictures.find(picture_hash)
     headers = {"cache-control": FOREVER, "x-content-type-options": "nosniff"}
-    return Response(body, headers=headers, media_type=MEDIA_TYPE)
+    return Response(body, headers=headers, media_type=media_type_of(body))
 
 
-ROUTES: list[HTTPRouteHandler] = [robots, sitemap, sitemap_part, poster, picture]
+@page("/brands/{name:str}", "brand_style")
+async def brand_sheet(platform: FromPlatform, name: FromPath[str]) -> Response[bytes]:
+    """The style of an organisation's colour. Under an older hash (a page from before an update) not cached."""
+    named = BRAND_FILE.fullmatch(name)
+    if named is None:
+        raise NotFound("there is no such style")
+    style = brand_style(f"#{named['colour']}", platform.settings.room.colours)
+    lasting = style.url == f"/brands/{name}"
+    headers = {"cache-control": FOREVER if lasting else "no-cache", "x-content-type-options": "nosniff"}
+    return Response(style.css.encode(), headers=headers, media_type="text/css")
+
+
+ROUTES: list[HTTPRouteHandler] = [robots, sitemap, sitemap_part, poster, picture, brand_sheet]

@@ -4,7 +4,7 @@ It stays the one self-contained answer of `room.page`; only its words and surrou
 to the event's seats.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
@@ -17,6 +17,7 @@ from frontrow.web.room.page import PageSettings
 from frontrow.web.room.page_parts import safe
 from frontrow.web.server.overflow_page import Notices
 from frontrow.web.site.assets import texts_in
+from frontrow.web.site.brand_styles import ShownBrand
 from frontrow.web.site.languages import DEFAULT, N_, best_language, words_of
 from frontrow.web.site.refusal_pages import accepted, problem_notice, words_in
 from frontrow.web.site.render import as_json
@@ -46,14 +47,20 @@ REFUSALS: Final = {
 
 class SiteSurroundings:
     """Implements `PageSurroundings` for the platform. `events` are those of this server by id, `zones` the time zones
-    of their venues; both change while the server runs."""
+    of their venues, `brand_of` the brand of an organisation; all change while the server runs."""
 
     def __init__(
-        self, room: WaitingRoom, settings: PageSettings, events: Mapping[str, Event], zones: Mapping[str, str]
+        self,
+        room: WaitingRoom,
+        settings: PageSettings,
+        events: Mapping[str, Event],
+        zones: Mapping[str, str],
+        brand_of: Callable[[str], ShownBrand | None],
     ) -> None:
         self._room = room
         self._events = events
         self._zones = zones
+        self._brand_of = brand_of
         self._own_shop = settings.next_url in ("", "/")
         self._notices = Notices(settings.brand, settings.theme)
 
@@ -77,6 +84,7 @@ class SiteSurroundings:
             "ready_url": f"/ready?back={base}/",
             "home": f"/events/{event}",
             "script_words": script_words(words.language),
+            "house": self._brand_of(listed.organiser_id) if listed else None,
             **self._hint(event, base, words),
         }
 
