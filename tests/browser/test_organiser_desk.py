@@ -10,6 +10,8 @@ from playwright.sync_api import Page, expect
 
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.buyer_messages import Audience, AudienceKind
+from frontrow.boxoffice.model.event_changes import Editor
 from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.messages import Contact
 from frontrow.boxoffice.model.sale_options import TicketType
@@ -172,6 +174,16 @@ def test_a_webhook_is_made_and_its_secret_told_once(desk: Page, hall: Site) -> N
     expect(desk.get_by_text("fct_test-")).to_be_visible()
 
 
+async def a_draft(platform: Platform, booking: Booking) -> str:
+    """A message to this booking's buyer, ready to be sent."""
+    event = await platform.ledger.catalogue.event(booking.event_id)
+    to_one = Audience(AudienceKind.BOOKING, booking.id)
+    messages = platform.organiser.messages
+    draft = await messages.write(Editor("stf_ada", event.organiser_id), event, to_one, "Gate B", "Use **gate B**.")
+    await messages.keep_draft(draft)
+    return draft.id
+
+
 def test_the_keys_of_a_wallet_are_uploaded_from_files(desk: Page, hall: Site) -> None:
     """Issue 15: wallet passes. A refused file says why, and nothing typed is lost."""
     desk.goto(f"{hall.url}/organiser/wallets")
@@ -194,11 +206,14 @@ def pages_of_an_event(site: Site) -> list[tuple[str, str, str]]:
     booking = sold(site, "103-A-1", "103-A-2", fan="ada")
     held = sold(site, "103-B-1", fan="hal", pay=False)
     site.call(lambda platform: platform.box_office.invoices.issue(booking))
+    draft = site.call(lambda platform: a_draft(platform, booking))
     return [
         ("live", f"{BASE}/live", "pause"),
         ("bookings", f"{BASE}/bookings", ""),
         ("booking", f"{BASE}/bookings/{booking.id}", ""),
         ("invoices", "/organiser/invoices", ""),
+        ("messages", f"{BASE}/messages?booking={booking.id}", ""),
+        ("message", f"{BASE}/messages/{draft}", ""),
         ("refund", f"{BASE}/bookings/{booking.id}?do=refund", ""),
         ("reseat", f"{BASE}/bookings/{booking.id}?do=reseat", ""),
         ("held booking", f"{BASE}/bookings/{held.id}", "cancel"),

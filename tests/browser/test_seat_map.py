@@ -49,6 +49,28 @@ WATCH = """async ([move, frames]) => {
   }
   return seen;
 }"""
+# Pushes the map by little steps while seats change, and compares what is seen with the same painted anew: how many
+# pixels differ, how many of the pushed frames painted all seats again, and how many pixels the change was.
+PUSH = """() => {
+  const { map, model } = window.frontrow, { view } = map, { base } = view;
+  const shot = () => new Uint32Array(view.g.getImageData(0, 0, base.width, base.height).data.buffer);
+  const apart = (a, b) => a.reduce((n, one, at) => n + Number(one !== b[at]), 0);
+  let full = 0;
+  const put = view.dg.putImageData.bind(view.dg);
+  view.dg.putImageData = (...how) => { full += Number(!how.length || how[5] > base.width / 2); put(...how); };
+  for (let n = 0; n < 6; n++) {
+    view.camera = { ...view.camera, x: view.camera.x + 5, y: view.camera.y - 3 };
+    view.draw();
+  }
+  const { k, x, y } = view.camera, [mx, my] = view.middle, seat = model.hit((mx - x) / k, (my - y) / k, 200);
+  const before = shot(), was = model.state[seat];
+  model.state[seat] = 2; view.touch([seat]); view.draw();
+  const kept = shot(), painted = full;
+  view.invalidate(); view.draw();
+  const fresh = shot();
+  model.state[seat] = was;
+  return { painted, differ: apart(kept, fresh), change: apart(before, kept), seats: view.showsSeats };
+}"""
 # How far the middle of the view is inside the venue's four sides.
 INSIDE = """() => {
   const { map, model } = window.frontrow, { k, x, y } = map.view.camera, [mx, my] = map.view.middle;
@@ -147,6 +169,18 @@ def test_no_frame_of_a_movement_is_blank_or_stretched(open_map: Any) -> None:
         assert any(one["looked"] > 50 for one in seen), move
         assert max(one["stretched"] for one in seen) < 2, f"{move}: a picture was stretched"
         assert max(one["blank"] for one in seen) < 0.06, f"{move}: seats were missing (names cover a few)"
+
+
+def test_a_pushed_map_moves_the_painted_seats_along_and_shows_the_same(open_map: Any) -> None:
+    page = open_map()
+    page.evaluate("window.frontrow.feed.stop()")
+    page.evaluate("window.frontrow.map.flyTo(2)")
+    landed(page)
+    seen = page.evaluate(PUSH)
+    assert seen["seats"]
+    assert seen["painted"] <= 1, "the first step paints the seats around as well, the others none"
+    assert seen["change"] > 20, "the seat that changed"
+    assert seen["differ"] < 20, "at most at the rim of that seat"
 
 
 def test_names_stand_beside_seats_and_rows_have_theirs(open_map: Any) -> None:

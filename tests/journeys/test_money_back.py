@@ -227,6 +227,19 @@ def test_an_organiser_refunds_and_moves_and_the_returner_is_paid(stack: Stack, v
     eventually(lambda: stack.paid(returned) == 0, "Ada has her money")
     stack.mailbox.wait_for("ada11@example.org", f"Your returned ticket for {name} is sold")
 
+    owner.get_by_role("link", name="Write to the buyer").click()
+    owner.get_by_label("Subject").fill("Your new seat at {event}")
+    owner.get_by_label("Text").fill("Please use **gate B**.")
+    owner.get_by_role("button", name="Preview").click()
+    expect(owner.frame_locator("iframe.preview").get_by_text("gate B")).to_be_visible()
+    expect(owner.get_by_role("heading", name="Send it to 1 address?")).to_be_visible()
+    owner.get_by_role("button", name="Send now").click()
+    expect(owner.get_by_text("1 of 1 sent, 0 failed")).to_be_visible(timeout=WAIT_S * 1000)  # it follows by itself
+    written = stack.mailbox.wait_for("bob11@example.org", f"Your new seat at {name}")
+    assert "<strong>gate B</strong>" in written.html
+    assert any("/open#" in link for link in written.links())
+    owner.goto(here)
+
     owner.get_by_role("button", name="Refund", exact=True).click()
     dialog = owner.get_by_role("dialog")
     dialog.get_by_label("in full, regardless of the refund policy").check()

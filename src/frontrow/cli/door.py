@@ -57,9 +57,12 @@ def check(
     file: Annotated[Path, typer.Option("--bundle", "-b", help="What `door bundle` wrote.")] = Path("gate.json"),
     gate: Annotated[str, typer.Option(help="This gate's name.")] = "gate",
     log: Annotated[Path | None, typer.Option(help="Scan log of this gate; without it nothing is remembered.")] = None,
+    leaving: Annotated[
+        bool, typer.Option("--exit", help="This is an exit: record who leaves and may come back.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Verify tickets offline and record the admissions. Exit code 1 when one was refused."""
+    """Verify tickets offline and record the admissions, or with --exit who leaves. Exit code 1 when one was refused."""
     try:
         at_gate = Gate(read_bundle(file), gate, ScanLog(log) if log else None)
     except FrontrowError as error:
@@ -67,7 +70,10 @@ def check(
     clock, refused = WallClock(), 0
     for code in codes or _lines():
         began_ns = time.perf_counter_ns()
-        answer = at_gate.check(code, clock())
+        try:
+            answer = at_gate.let_out(code, clock()) if leaving else at_gate.check(code, clock())
+        except FrontrowError as error:
+            _fail(error.message)
         took_ms = (time.perf_counter_ns() - began_ns) / 1e6
         refused += not answer.accepted
         typer.echo(_format_answer(answer, took_ms, as_json))

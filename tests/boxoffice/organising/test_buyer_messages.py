@@ -364,6 +364,12 @@ async def test_b13_a_message_on_the_pages_from_the_form_to_the_last_mail(tmp_pat
         assert "Message to buyers" in audit
         assert "Subject: <bdi>Gate {booking}</bdi>" in audit
         assert "Recipients: <bdi>1</bdi>" in audit
+        transfers = desk.platform.box_office.transfers
+        sent = await transfers.send(booking, booking.seats[0], "grace@example.org", "en")
+        assert "Not accepted yet" in await owner.get(f"{owner.base}/bookings/{booking.id}")
+        await transfers.accept(sent.id, "Grace", "en")
+        row = (await owner.get(f"{owner.base}/bookings/{booking.id}")).partition("Ticket transfers</h2>")[2]
+        assert [row.index(each) for each in ("ada@example.org", "grace@example.org", "Accepted")]
         for role in (Role.BOX_OFFICE, Role.DOOR, Role.READ_ONLY):
             await (await owner.as_(role)).get(at, 403)
         stranger = await owner.as_(Role.OWNER, "org_other", "stranger")

@@ -39,7 +39,8 @@ def issued(*seats: int, keys: TicketKeys = KEYS, rotating: bool = False, **more:
 
 def gate(name: str = "north", revoked: tuple[str, ...] = (), log: ScanLog | None = None, **more: Any) -> Gate:
     seats = tuple(f"A-1-{n}" for n in range(1, 11))
-    return Gate(make_bundle(more.get("keys", KEYS), EVENT, "Aurora", revoked, NOW, seats), name, log)
+    keys, reentry = more.get("keys", KEYS), more.get("reentry", False)
+    return Gate(make_bundle(keys, EVENT, "Aurora", revoked, NOW, seats, reentry=reentry), name, log)
 
 
 def sheet(ticket: NewTicket, **changes: Any) -> Sheet:

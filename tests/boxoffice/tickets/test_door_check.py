@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.model.tickets import Scan
+from frontrow.boxoffice.model.tickets import ReentryNotAllowed, Scan
 from frontrow.boxoffice.tickets.door_bundle import make_bundle, sign_revocations, write_bundle
 from frontrow.boxoffice.tickets.door_check import DoorVerdict, ScanLog
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
@@ -59,6 +59,25 @@ def test_gates_that_sync_find_the_ticket_that_came_in_twice() -> None:
     assert fresh.check(twice.code, NOW + 20).verdict is DoorVerdict.ALREADY_IN
 
 
+def test_who_left_comes_in_again_at_any_gate_and_nobody_else(tmp_path: Path) -> None:
+    log, south = ScanLog(tmp_path / "north.jsonl"), gate("south", reentry=True)
+    ticket, other = issued(1, 2)
+    at = gate("north", log=log, reentry=True)
+    assert at.let_out(ticket.code, NOW).verdict is DoorVerdict.NOT_INSIDE
+    assert at.check(ticket.code, NOW + 1).accepted
+    assert at.check(ticket.code, NOW + 2).verdict is DoorVerdict.ALREADY_IN
+    assert at.let_out(ticket.code, NOW + 3).verdict is DoorVerdict.LEFT
+    assert gate("north", log=log, reentry=True).let_out(ticket.code, NOW + 4).verdict is DoorVerdict.NOT_INSIDE
+    assert south.sync(log.scans()) == []
+    assert south.check(ticket.code, NOW + 5).accepted
+    assert south.check(ticket.code, NOW + 6).verdict is DoorVerdict.ALREADY_IN
+    assert south.let_out(other.code[:-1], NOW + 7).verdict is DoorVerdict.MISREAD
+    twice = Scan("east:1", EVENT, ticket.id, "east", NOW + 8)
+    assert [one.ticket_id for one in south.sync([twice])] == [ticket.id]  # came in at the east gate while inside
+    with pytest.raises(ReentryNotAllowed):
+        gate().let_out(ticket.code, NOW)
+
+
 def test_a_newer_revocation_list_kills_a_ticket_and_only_a_signed_one_counts() -> None:
     ticket, kept = issued(1, 2)
     at = gate()
@@ -93,6 +112,11 @@ def test_door_check_verifies_offline_and_says_how_long_it_took(tmp_path: Path) -
     answers = [json.loads(line) for line in refused.output.splitlines()]
     assert [one["verdict"] for one in answers] == ["already_in", "revoked", "misread"]
     assert all(one["took_ms"] > 0 for one in answers)
+    no_exit = run(app, ["check", "--exit", good.code, *options])
+    assert (no_exit.exit_code, "does not let people come back" in no_exit.output) == (2, True)
+    write_bundle(make_bundle(KEYS, EVENT, "Aurora", [], NOW, reentry=True), bundle)
+    assert run(app, ["check", "--exit", good.code, *options]).output.startswith("OK  left; may come back")
+    assert run(app, ["check", good.code, *options]).exit_code == 0
     missing = run(app, ["check", good.code, "--bundle", str(tmp_path / "none.json")])
     assert (missing.exit_code, "frontrow door bundle" in missing.output) == (2, True)
     (tmp_path / "bad.json").write_text("{}")

@@ -15,6 +15,7 @@ from frontrow.web.site.assets import site_assets
 from tests.boxoffice.organising.http import Desk, a_desk
 from tests.web.site.test_pages import BROWSER, FORM
 
+PARKING = {"key": "parking", "name": "Parking", "price_minor": 1200}
 LIVE_SCRIPT_BYTES = 80 * 1024
 ABOUT_EVENT = ("live", "reports", "reports/report.xlsx", "bookings", "waitlist", "exports", "exports/bookings.csv")
 ABOUT_ORGANISER = ("/organiser/team", "/organiser/audit", "/organiser/webhooks")
@@ -94,6 +95,13 @@ async def test_b16_the_audit_says_what_was_changed_from_what_to_what(tmp_path: P
         text = await owner.get("/organiser/audit")
         assert "Name: from Aurora to Borealis" in text
         assert re.search(r"Seats per person: from \d+ to 3", text)
+        fees = [{"name": "Service", "per_seat_minor": 250, "per_booking_minor": 100, "basis_points": 500}]
+        answer = await owner.desk.ask("PATCH", path, json={"fees": fees, "add_ons": [PARKING], "reentry": True})
+        assert answer.status_code == 200, answer.text
+        text = await owner.get("/organiser/audit")
+        assert "Fees: from – to Service 2.50 EUR per seat 1.00 EUR per booking 5 %" in text
+        assert re.search(r"Add-ons: from – to [^<]*Parking 12.00 EUR", text)
+        assert "Exit and re-entry: from no to yes" in text
 
 
 def test_one_small_font_for_western_letters_with_the_measures_of_its_fallback() -> None:

@@ -41,16 +41,16 @@ class Change(msgspec.Struct, frozen=True):
 
 def describe_changes(before: Any, after: Any, fields: Sequence[str]) -> dict[str, list[Any]]:
     """What changed, as field -> [from, to] in short values; fields that stayed the same are left out. `before` and
-    `after` are the same kind of record."""
-    found = {}
+    `after` are the same kind of record. Amounts are in units of the record's currency."""
+    found, currency = {}, str(getattr(after, "currency", ""))
     for name in fields:
         was, now = getattr(before, name, None), getattr(after, name, None)
         if was != now:
-            found[name] = [_short_value(was), _short_value(now)]
+            found[name] = [_short_value(was, currency), _short_value(now, currency)]
     return found
 
 
-def _short_value(value: Any) -> Any:
+def _short_value(value: Any, currency: str) -> Any:
     """A number, a truth or a short text. Times stay numbers; sets of seats become their count."""
     match value:
         case None:
@@ -61,19 +61,37 @@ def _short_value(value: Any) -> Any:
             return value
         case frozenset() | set():
             return len(value)
-        case Money() | TicketType() | Discount():
+        case Money() | TicketType():
+            return str(value)
+        case Discount() if not value.amount_minor or not currency:
             return str(value)
         case tuple() | list():
-            text = ", ".join(str(_short_value(each)) for each in value)
+            text = ", ".join(str(_short_value(each, currency)) for each in value)
         case _ if is_dataclass(value):
             parts = {each.name: getattr(value, each.name) for each in dataclass_fields(value)}
-            text = " ".join(str(_short_value(part)) for part in parts.values() if part)
+            text = " ".join(_part_text(name, part, currency) for name, part in parts.items() if part)
         case msgspec.Struct():
             parts = {name: getattr(value, name) for name in value.__struct_fields__}
-            text = " ".join(str(_short_value(part)) for part in parts.values() if part)
+            text = " ".join(_part_text(name, part, currency) for name, part in parts.items() if part)
         case _:
             text = str(value)
     return text if len(text) <= MAX_SHOWN_CHARS else f"{text[: MAX_SHOWN_CHARS - 1]}…"
+
+
+def _part_text(name: str, value: Any, currency: str) -> str:
+    """A part of a setting with its unit: 2.50 EUR per seat, 5 %, 48 h before the show."""
+    if isinstance(value, bool):
+        return name.replace("_", " ")
+    if isinstance(value, int):
+        if name.endswith("_minor") and currency:
+            what = name.removesuffix("_minor").removeprefix("price").removeprefix("amount").replace("_", " ")
+            return f"{Money(value, currency)} {what}".rstrip()
+        if name.endswith("basis_points"):
+            what = name.removesuffix("basis_points").replace("_", " ").strip()
+            return f"{value / 100:g} % {what}".rstrip()
+        if name.endswith("window_s"):
+            return f"{value / 3600:g} h before"
+    return str(_short_value(value, currency))
 
 
 class NotedChange(msgspec.Struct, frozen=True):

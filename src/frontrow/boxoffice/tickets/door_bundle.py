@@ -39,6 +39,7 @@ class Bundle(msgspec.Struct, frozen=True):
     seats: tuple[str, ...] = ()  # seat names by index
     rotating_secret: str = ""
     types: dict[str, tuple[int, ...]] = {}  # the sold seats of each ticket type; empty for an event without types
+    reentry: bool = False  # whether who left may come back
 
     def verifying(self) -> VerifyingKeys:
         return VerifyingKeys.of(*map(bytes.fromhex, self.keys))
@@ -79,6 +80,8 @@ def make_bundle(
     at_us: int,
     seats: Sequence[str] = (),
     types: Mapping[str, Sequence[int]] = NO_TYPES,
+    *,
+    reentry: bool = False,
 ) -> Bundle:
     """The bundle of an event at `at_us`."""
     return Bundle(
@@ -89,6 +92,7 @@ def make_bundle(
         tuple(seats),
         keys.rotating_secret(event_id).hex(),
         {one: tuple(sold) for one, sold in types.items()},
+        reentry,
     )
 
 

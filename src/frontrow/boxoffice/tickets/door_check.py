@@ -2,6 +2,7 @@
 
 Cheap checks run first: format, key, event, revocation, signature, rotating code. Then the gate checks whether it has
 already admitted the ticket, or a newer one of the same seat. A ticket is accepted only after its signature is verified.
+Where the event allows it, a ticket that was scanned at an exit is admitted again.
 """
 
 import os
@@ -12,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, find_duplicates
+from frontrow.boxoffice.model.tickets import DuplicateScan, ReentryNotAllowed, Scan, Way, find_duplicates
 from frontrow.boxoffice.tickets.door_bundle import Bundle, Revocations, check_revocations, seat_name
 from frontrow.boxoffice.tickets.rotating_codes import is_rotating_code, ticket_secret
 from frontrow.boxoffice.tickets.ticket_codes import Misread, ReadTicket, read_code, signed_text
@@ -33,6 +34,8 @@ class DoorVerdict(StrEnum):
     OLD_CODE = "old_code"
     REPLACED = "replaced"
     ALREADY_IN = "already_in"
+    LEFT = "left"
+    NOT_INSIDE = "not_inside"
 
 
 VERDICT_TEXTS: Final = {
@@ -45,6 +48,8 @@ VERDICT_TEXTS: Final = {
     DoorVerdict.OLD_CODE: "a picture of a ticket; ask for the live code",
     DoorVerdict.REPLACED: "a newer ticket for this seat was used",
     DoorVerdict.ALREADY_IN: "already used",
+    DoorVerdict.LEFT: "left; may come back",
+    DoorVerdict.NOT_INSIDE: "not inside",
 }
 
 
@@ -59,7 +64,7 @@ class DoorAnswer(msgspec.Struct, frozen=True):
 
     @property
     def accepted(self) -> bool:
-        return self.verdict is DoorVerdict.WELCOME
+        return self.verdict in (DoorVerdict.WELCOME, DoorVerdict.LEFT)
 
 
 def check_rotating_code(ticket: ReadTicket, event_secret: bytes, now_us: int) -> DoorVerdict:
@@ -82,6 +87,7 @@ class Gate:
         self._revoked = set(check_revocations(bundle.revocations, self._keys, bundle.event_id))
         self._log = log
         self._admitted: dict[str, Scan] = {}
+        self._scans: dict[str, dict[str, Scan]] = {}  # ticket -> its scans, in and out, by their ids
         self._newest: dict[int, int] = {}  # seat -> greatest fence admitted
         for scan in log.scans() if log is not None else ():
             self._remember(scan)
@@ -116,42 +122,73 @@ class Gate:
             return DoorAnswer(verdict)
         seat = seat_name(self.bundle.seats, ticket.seat_index)
         first = self._admitted.get(ticket.id)
-        if verdict is DoorVerdict.WELCOME and first is not None:
+        if verdict is DoorVerdict.WELCOME and first is not None and not self._may_return(ticket.id):
             verdict = DoorVerdict.ALREADY_IN
         elif verdict is DoorVerdict.WELCOME and self._newest.get(ticket.seat_index, 0) > ticket.fence:
             verdict = DoorVerdict.REPLACED
         if verdict is DoorVerdict.WELCOME:
-            self._admit(ticket, now_us)
+            self._record(ticket, Way.IN, now_us)
         return DoorAnswer(verdict, ticket.id, seat, first, self._types.get(ticket.seat_index, ""))
 
-    def _admit(self, ticket: ReadTicket, now_us: int) -> None:
+    def let_out(self, code: str, now_us: int) -> DoorAnswer:
+        """Verify the code at an exit and record that its holder left. `ReentryNotAllowed` if nobody may come back."""
+        if not self.bundle.reentry:
+            raise ReentryNotAllowed(f"{self.bundle.name} does not let people come back, so its exits scan nothing")
+        verdict, ticket = self.verify(code.strip(), now_us)
+        if ticket is None:
+            return DoorAnswer(verdict)
+        if verdict is DoorVerdict.WELCOME:
+            is_inside = ticket.id in self._admitted and not self._may_return(ticket.id)
+            verdict = DoorVerdict.LEFT if is_inside else DoorVerdict.NOT_INSIDE
+        if verdict is DoorVerdict.LEFT:
+            self._record(ticket, Way.OUT, now_us)
+        seat = seat_name(self.bundle.seats, ticket.seat_index)
+        return DoorAnswer(verdict, ticket.id, seat, None, self._types.get(ticket.seat_index, ""))
+
+    def _may_return(self, ticket_id: str) -> bool:
+        scans = self._scans.get(ticket_id)
+        return self.bundle.reentry and scans is not None and max(scans.values(), key=_when).way is Way.OUT
+
+    def _record(self, ticket: ReadTicket, way: Way, now_us: int) -> None:
         scan = Scan(
-            f"{self.name}:{ticket.id}:{now_us}",
+            f"{self.name}:{ticket.id}:{now_us}" + (":out" if way is Way.OUT else ""),
             self.bundle.event_id,
             ticket.id,
             self.name,
             now_us,
             ticket.seat_index,
             ticket.fence,
+            way,
         )
         if self._log is not None:
             self._log.append(scan)
         self._remember(scan)
 
     def _remember(self, scan: Scan) -> None:
+        self._scans.setdefault(scan.ticket_id, {})[scan.id] = scan
+        if scan.way is Way.OUT:
+            return
         first = self._admitted.get(scan.ticket_id)
         if first is None or scan.at_us < first.at_us:
             self._admitted[scan.ticket_id] = scan
         self._newest[scan.seat_index] = max(scan.fence, self._newest.get(scan.seat_index, 0))
 
     def sync(self, others: Iterable[Scan]) -> list[DuplicateScan]:
-        """Add the admissions of other gates and return the tickets that were admitted more than once."""
-        relevant = [scan for scan in others if scan.event_id == self.bundle.event_id]
-        own = [self._admitted[scan.ticket_id] for scan in relevant if scan.ticket_id in self._admitted]
-        found = find_duplicates([*own, *relevant])
-        for scan in relevant:
+        """Add the scans of other gates and return the tickets that they show to have been admitted while inside."""
+        new = [
+            scan
+            for scan in others
+            if scan.event_id == self.bundle.event_id and scan.id not in self._scans.get(scan.ticket_id, {})
+        ]
+        own = [one for ticket in {scan.ticket_id for scan in new} for one in self._scans.get(ticket, {}).values()]
+        found = find_duplicates([*own, *new])
+        for scan in new:
             self._remember(scan)
         return found
+
+
+def _when(scan: Scan) -> tuple[int, str]:
+    return scan.at_us, scan.id
 
 
 class ScanLog:

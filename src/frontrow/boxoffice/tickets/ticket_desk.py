@@ -152,7 +152,8 @@ class TicketDesk:
         """The bundle for the gates of an event: keys, seats, ticket types and the whole revocation list."""
         event = await self._ledger.catalogue.event(event_id)
         revoked, names = await self._revoked(event_id), await self.seat_names(event)
-        return make_bundle(self._keys, event_id, event.name, revoked, now_us, names, await self._sold_types(event))
+        types = await self._sold_types(event)
+        return make_bundle(self._keys, event_id, event.name, revoked, now_us, names, types, reentry=event.reentry)
 
     async def revocations(self, event_id: str, now_us: int) -> Revocations:
         """Only the signed revocation list, for a gate that has its bundle."""

@@ -7,7 +7,8 @@ session's CSRF token in its field `csrf`. An action takes the fields as `form`; 
 import asyncio
 import functools
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -173,22 +174,35 @@ def page(path: str, name: str, access: Access = Access.PUBLIC) -> Callable[[Call
 
 
 def action(
-    path: str, name: str, access: Access = Access.PUBLIC, *, most_bytes: int = MAX_FORM_BYTES
+    path: str,
+    name: str,
+    access: Access = Access.PUBLIC,
+    *,
+    most_bytes: int = MAX_FORM_BYTES,
+    loads: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
 ) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
-    """A route for a page's form (POST); the handler takes `form`."""
-    return functools.partial(_route, post, path, name, access, most_bytes=most_bytes)
+    """A route for a page's form (POST); the handler takes `form`, and by its name whatever `loads` loads for it."""
+    return functools.partial(_route, post, path, name, access, most_bytes=most_bytes, loads=loads)
 
 
 def _route(
-    verb: Any, path: str, name: str, access: Access, handler: Callable[..., Any], *, most_bytes: int = MAX_FORM_BYTES
+    verb: Any,
+    path: str,
+    name: str,
+    access: Access,
+    handler: Callable[..., Any],
+    *,
+    most_bytes: int = MAX_FORM_BYTES,
+    loads: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
 ) -> HTTPRouteHandler:
+    provided = {"form": read_form, **loads} if verb is post else {}
     larger = {"request_max_body_size": most_bytes} if most_bytes > MAX_FORM_BYTES else {}
     route: HTTPRouteHandler = verb(
         path,
         operation_id=f"page_{name}",
         include_in_schema=False,
         guards=[page_guard],
-        dependencies={"form": Provide(read_form)} if verb is post else {},
+        dependencies={key: Provide(load) for key, load in provided.items()},
         exception_handlers=ERRORS,
         opt={"access": access, "page": True, "idempotency": "own", "most_bytes": most_bytes},
         status_code=200,

@@ -16,17 +16,19 @@ from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
 from frontrow.boxoffice.adapters.ledger.engine.replica import BROWSING, LOOKS_TO_RETURN, Replica
 from frontrow.boxoffice.adapters.ledger.engine.statements import statements
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
+from frontrow.boxoffice.adapters.ledger.recent_changes import RedisRecentChanges
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.event_search import EventSearch
 from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.ports.request_reads import RequestReads, request_reads
 from frontrow.core.errors import ConfigError
+from frontrow.core.redis_url import connect, disconnect
 from frontrow.settings.platform import LedgerSettings, PlatformSettings, read_settings
 from frontrow.web.app import run_platform
 from frontrow.web.observability.metrics import metrics_page
 from tests.boxoffice.people.support import member
 from tests.faults.selling import eventually
-from tests.support.servers import Postgres, Standby
+from tests.support.servers import Postgres, Standby, free_port
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_client, put_event, put_into, settings_for
 
@@ -233,6 +235,22 @@ async def _organise(client: Any, owner: dict[str, str]) -> None:
     assert new[1].json()["changes"]
     assert new[2].json()["events"][0]["name"] == "Borealis"
     assert new[3].text.count("\r\n") == 2
+
+
+async def test_every_server_knows_who_has_just_changed_something(redis_url: str) -> None:
+    here, there = RedisRecentChanges(redis_url, 10), RedisRecentChanges(redis_url, 10)
+    await here.note("org_a")
+    assert [await there.has("org_a"), await there.has("org_b")] == [True, False]
+    client = connect(redis_url)
+    assert (
+        10_000 < await client.pttl("frontrow:changed:{org_a}") <= 12_000
+    )  # as long as a replica may lag, and a little
+    await disconnect(client)
+    nowhere = RedisRecentChanges(f"redis://127.0.0.1:{free_port()}", 10)
+    await nowhere.note("org_a")
+    assert await nowhere.has("org_b"), "who cannot know reads the primary"
+    for each in (here, there, nowhere):
+        await each.aclose()
 
 
 async def test_the_doctor_says_what_is_wrong_with_a_replica(

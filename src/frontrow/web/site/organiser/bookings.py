@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from litestar import Request, Response
+from litestar.di import NamedDependency
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import FromPath
+from litestar.params import FromPath, SkipValidation
 
 from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.messages import NOBODY, Buyer
 from frontrow.boxoffice.model.payments import PaymentState, RefundState
 from frontrow.boxoffice.model.refund_rules import RefundRefused, check_window, refund_amount
+from frontrow.boxoffice.model.ticket_transfers import TransferState
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
@@ -27,7 +29,7 @@ from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.change_log import acts_of
 from frontrow.web.site.organiser.reseating import choice_of
 from frontrow.web.site.render import render, words_for
-from frontrow.web.site.routes import page
+from frontrow.web.site.routes import go_to, page
 
 Asked = Request[Any, Any, Any]
 PAGE: Final = 25
@@ -49,6 +51,12 @@ PAYMENTS: Final = {
     PaymentState.VOIDED: ("", N_("Voided")),
     PaymentState.LAPSED: ("", N_("Voided")),
 }
+TRANSFERS: Final = {
+    TransferState.SENT: ("warn", N_("Not accepted yet")),
+    TransferState.ACCEPTED: ("ok", N_("Accepted")),
+    TransferState.WITHDRAWN: ("", N_("Withdrawn")),
+}
+RUN_OUT: Final = ("", N_("Not accepted in time"))
 UNDER_WAY: Final = ("warn", N_("Started"))
 REFUNDS: Final = {
     RefundState.ASKED: ("warn", N_("In progress")),
@@ -57,6 +65,17 @@ REFUNDS: Final = {
     RefundState.MOOT: ("", N_("Nothing to refund")),
     RefundState.FAILED: ("bad", N_("Needs attention")),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class TransferLine:
+    """A transfer of one ticket, as the page lists it. Who asked to be forgotten has no name."""
+
+    seat: str
+    sender: str
+    recipient: str
+    sent_at_us: int
+    state: tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +193,56 @@ async def booking_page(
         back=_amounts(platform, event, booking, prices, chosen) if do == "refund" else None,
         reseat=await choice_of(platform, event, plan, chosen, query) if do in ("reseat", "move") else None,
         ended=booking.state in ENDED,
+        transfers=await _transfers(platform, booking, plan, buyer),
         **await _records(platform, event, booking, plan),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class BookingForm:
+    """A form about one booking of the caller's event: what its handlers share."""
+
+    request: Asked
+    platform: Platform
+    caller: Caller
+    event: Event
+    booking: Booking
+
+    async def refuse(self, refusal: str) -> Response[bytes]:
+        """The booking's page with the reason."""
+        return await booking_page(self.request, self.platform, self.caller, self.event.id, self.booking.id, refusal)
+
+    def back(self, to: str) -> Response[bytes]:
+        """Redirect to the booking's page; `to` is its query or its part."""
+        return go_to(f"/organiser/events/{self.event.id}/bookings/{self.booking.id}{to}")
+
+
+async def load_booking_form(
+    request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], booking_id: FromPath[str]
+) -> BookingForm:
+    """For actions: `loads={"of": load_booking_form}`. Another organiser's booking answers 404."""
+    return BookingForm(request, platform, caller, *await own_event_booking(platform, caller, event_id, booking_id))
+
+
+FromBooking = NamedDependency[SkipValidation[BookingForm]]
+ABOUT_BOOKING: Final = {"of": load_booking_form}
+
+
+async def _transfers(platform: Platform, booking: Booking, plan: Plan, buyer: Buyer) -> list[TransferLine]:
+    """The transfers of the booking's tickets, oldest first: a ticket may have gone through several hands."""
+    found = await platform.ledger.transfers.transfers_of(booking.id)
+    names = {one.id: one.email for one in found} | {"": buyer.email or buyer.name}
+    now_us = platform.clock()
+    return [
+        TransferLine(
+            plan.seat_id(one.seat_index),
+            names.get(one.from_transfer, ""),
+            one.email,
+            one.created_at_us,
+            RUN_OUT if one.state is TransferState.SENT and not one.open(now_us) else TRANSFERS[one.state],
+        )
+        for one in found
+    ]
 
 
 async def _records(platform: Platform, event: Event, booking: Booking, plan: Plan) -> dict[str, Any]:

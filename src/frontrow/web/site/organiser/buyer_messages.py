@@ -41,7 +41,7 @@ ONE: Final = f"{ALL}/{{message_id:str}}"
 WRITES: Final = Access.staff("messages:write")
 WITH_FRAME: Final = PagePolicy({"frame-src": "'self'"})
 # A mail has its styles inside. Nothing else of it may do anything.
-MAIL: Final = PagePolicy({"style-src": "'unsafe-inline'", "sandbox": ""}, framed=True)
+MAIL: Final = PagePolicy({"style-src": "'unsafe-inline'", "sandbox": "allow-same-origin"}, framed=True)
 LISTED: Final = 20
 DONE: Final = {"sent": N_("The message is on its way.")}
 REFUSALS: Final = {

@@ -10,13 +10,13 @@ from litestar.response import Stream
 from frontrow.boxoffice.model.invoices import NothingToInvoice
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, own_event_booking
+from frontrow.web.api.access import Access
 from frontrow.web.api.fans.invoices import pdf_answer
 from frontrow.web.api.organiser.invoices import exported_invoices
 from frontrow.web.site.languages import N_
-from frontrow.web.site.organiser.bookings import booking_page
+from frontrow.web.site.organiser.bookings import ABOUT_BOOKING, FromBooking
 from frontrow.web.site.render import render, words_for
-from frontrow.web.site.routes import FromForm, action, go_to, page
+from frontrow.web.site.routes import FromForm, action, page
 
 Asked = Request[Any, Any, Any]
 INVOICES: Final = "/organiser/invoices"
@@ -54,24 +54,17 @@ async def invoices_csv(request: Asked, platform: FromPlatform, caller: FromCalle
     "/organiser/events/{event_id:str}/bookings/{booking_id:str}/invoice",
     "issue_own_invoice",
     Access.staff("refunds:write"),
+    loads=ABOUT_BOOKING,
 )
-async def issue_invoice(
-    request: Asked,
-    platform: FromPlatform,
-    caller: FromCaller,
-    event_id: FromPath[str],
-    booking_id: FromPath[str],
-    form: FromForm,
-) -> Response[bytes]:
+async def issue_invoice(of: FromBooking, form: FromForm) -> Response[bytes]:
     """Issue what is missing, and back to the booking."""
-    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
     try:
-        await platform.box_office.invoices.issue(booking, form.one("billed_to", 600))
+        await of.platform.box_office.invoices.issue(of.booking, form.one("billed_to", 600))
     except InvalidInput:
-        return await booking_page(request, platform, caller, event_id, booking_id, BAD_ADDRESS)
+        return await of.refuse(BAD_ADDRESS)
     except NothingToInvoice:
-        return await booking_page(request, platform, caller, event_id, booking_id, NOTHING_PAID)
-    return go_to(f"/organiser/events/{event.id}/bookings/{booking.id}#invoice")
+        return await of.refuse(NOTHING_PAID)
+    return of.back("#invoice")
 
 
 ROUTES: list[HTTPRouteHandler] = [invoices, own_invoice, invoices_csv, issue_invoice]

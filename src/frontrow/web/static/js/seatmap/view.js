@@ -4,7 +4,8 @@
  *
  * Every frame of a pan, a zoom or a flight is painted anew at the size it is shown in: nothing is stretched, and no part
  * is blank while another is painted. Seats are pixels that are copied (sprites.js), so a frame costs a few milliseconds
- * however many there are. Once the camera rests, seats get their numbers and sections the best spot for their name. */
+ * however many there are. While the map is only pushed, the seats painted before are moved along, with some around the
+ * edge to spare. Once the camera rests, seats get their numbers and sections the best spot for their name. */
 import { FREE, HELD, STEP_FREE } from "./model.js";
 import { Labels } from "./labels.js";
 import { clearSquare, copySprite, Sprites } from "./sprites.js";
@@ -17,6 +18,7 @@ const SEATS_FROM_PX = 5,
   RESTS_MS = 90,
   MAX_DPR = 2,
   MAX_PIXELS = 3_000_000,
+  MARGIN_PX = 64,
   NAME_PX = 13,
   SMALLEST_NAME_PX = 8,
   PAD = 16;
@@ -24,6 +26,7 @@ const LOOK_HELD = TIERS,
   LOOK_SOLD = TIERS + 1,
   LOOK_MINE = TIERS + 2;
 /** @typedef {{k: number, x: number, y: number}} Camera css pixels = world * k + (x, y) */
+/** @typedef {{k: number, x: number, y: number, h: number, margin: number, numbers: boolean}} Layer the camera and the height at which the seats were painted, and how far beyond the edges */
 /** @typedef {{focus: number, focusSection: number, hover: number, hoverSection: number}} Options what is marked; -1 for nothing */
 /** @typedef {{top: number, right: number, bottom: number, left: number}} Inset css pixels that something else covers */
 
@@ -35,6 +38,7 @@ export class SeatView {
   #ringed = false;
   #numbersAt = 0;
   /** @type {number[]} seats to paint again */ #changed = [];
+  /** @type {Layer | null} the seats as painted last; null when they must be painted anew */ #layer = null;
   /** @type {ImageData} */ #image = new ImageData(1, 1);
   /** @type {Uint32Array} */ #pixels = new Uint32Array(1);
   /** @type {Sprites} */ #sprites = /** @type {any} */ (null);
@@ -52,6 +56,7 @@ export class SeatView {
     this.og = /** @type {CanvasRenderingContext2D} */ (this.over.getContext("2d"));
     this.w = this.h = 0;
     this.dpr = 1;
+    this.margin = 0; // of the picture of the seats, in its pixels
     this.paint_ms = 0;
     /** @type {Camera} */ this.camera = { k: 1, x: 0, y: 0 };
     /** @type {Options} */ this.options = { focus: -1, focusSection: -1, hover: -1, hoverSection: -1 };
@@ -82,24 +87,34 @@ export class SeatView {
       font: token("--font-sans") || "sans-serif"
     };
     this.#sprites = new Sprites(this.theme);
+    this.#layer = null;
     this.#painted = "";
   }
 
+  /** Take the size of the element. A canvas that is a bit too tall is kept: a sheet that grows must cost nothing. */
   resize() {
     const box = /** @type {HTMLElement} */ (this.base.parentElement).getBoundingClientRect();
     this.w = box.width;
     this.h = box.height;
-    this.dpr = Math.min(devicePixelRatio || 1, MAX_DPR, Math.sqrt(MAX_PIXELS / Math.max(1, box.width * box.height)));
-    for (const canvas of [this.base, this.dots, this.over]) {
-      canvas.width = Math.max(1, Math.round(box.width * this.dpr));
-      canvas.height = Math.max(1, Math.round(box.height * this.dpr));
-      if (canvas === this.dots) continue;
+    this.#painted = "";
+    const dpr = Math.min(devicePixelRatio || 1, MAX_DPR, Math.sqrt(MAX_PIXELS / Math.max(1, box.width * box.height))),
+      width = Math.max(1, Math.round(box.width * dpr)),
+      height = Math.max(1, Math.round(box.height * dpr)),
+      { base } = this;
+    if (dpr === this.dpr && base.width === width && base.height >= height && base.height < height * 2) return;
+    this.dpr = dpr;
+    for (const canvas of [this.base, this.over]) {
+      canvas.width = width;
+      canvas.height = height;
       canvas.style.width = `${canvas.width / this.dpr}px`;
       canvas.style.height = `${canvas.height / this.dpr}px`;
     }
+    this.margin = Math.round(MARGIN_PX * this.dpr);
+    this.dots.width = this.base.width + 2 * this.margin;
+    this.dots.height = this.base.height + 2 * this.margin;
     this.#image = new ImageData(this.dots.width, this.dots.height);
     this.#pixels = new Uint32Array(this.#image.data.buffer);
-    this.#painted = "";
+    this.#layer = null;
   }
 
   /** The camera that shows everything beside what covers the map. @returns {Camera} */
@@ -163,6 +178,7 @@ export class SeatView {
     });
   }
   invalidate() {
+    this.#layer = null;
     this.#painted = "";
     this.request();
   }
@@ -174,7 +190,7 @@ export class SeatView {
       marks = `${options.hover} ${options.hoverSection} ${options.focus} ${options.focusSection}`;
     if (at !== this.#painted) {
       this.#painted = at;
-      this.#paint();
+      this.#paint(this.#changed);
       this.#marked = "";
       clearTimeout(this.#rest);
       this.#rest = window.setTimeout(() => this.#settle(), RESTS_MS);
@@ -185,17 +201,18 @@ export class SeatView {
     this.paint_ms = performance.now() - began;
   }
 
-  /** Paint the picture; with `changed`, the seats that are painted already are kept and only those painted again. @param {number[]} [changed] */
+  /** Paint the picture; seats that are painted already are kept as far as possible, `changed` ones painted again. @param {number[]} changed */
   #paint(changed) {
-    const { g } = this,
+    const { g, margin } = this,
       shown = this.#shown(),
       seats = this.showsSeats;
     this.#paintSections(shown);
     if (seats) {
-      if (changed) this.#repaintSeats(changed);
-      else this.#paintSeats(shown);
+      if (this.#isKept()) this.#repaintSeats(changed);
+      else this.#paintSeats();
+      const [dx, dy] = this.#pushed();
       g.setTransform(1, 0, 0, 1, 0, 0);
-      g.drawImage(this.dots, 0, 0);
+      g.drawImage(this.dots, dx - margin, dy - margin);
     }
     g.setTransform(this.dpr, 0, 0, this.dpr, 0, 0);
     g.textAlign = "center";
@@ -219,13 +236,31 @@ export class SeatView {
         this.seatPx >= ROWS_FROM_PX
       );
     this.#numbersAt = k;
-    if (this.showsSeats) this.#paint();
+    if (this.showsSeats) this.#paint([]);
   }
 
-  /** The sections that are in sight. */
-  #shown() {
+  /** How far the map was pushed since the seats were painted, in their pixels. */
+  #pushed() {
+    const { camera, dpr } = this,
+      layer = this.#layer ?? camera;
+    return [Math.round((camera.x - layer.x) * dpr), Math.round((camera.y - layer.y) * dpr)];
+  }
+
+  /** Whether the seats that are painted fill the map as it is now. */
+  #isKept() {
+    const layer = this.#layer;
+    if (!layer || layer.k !== this.camera.k || layer.numbers !== this.#numbers || layer.h < this.h) return false;
+    return this.#pushed().every((way) => Math.abs(way) <= layer.margin);
+  }
+  get #numbers() {
+    return this.seatPx >= NUMBERS_FROM_PX && this.#numbersAt === this.camera.k;
+  }
+
+  /** The sections that are in sight, or at most so far from it. @param {number} [beside] css pixels */
+  #shown(beside = 0) {
     const { k, x, y } = this.camera,
-      [x0, y0, x1, y1] = [-x / k - 14, -y / k - 14, (this.w - x) / k + 14, (this.h - y) / k + 14],
+      far = 14 + beside / k,
+      [x0, y0, x1, y1] = [-x / k - far, -y / k - far, (this.w - x) / k + far, (this.h - y) / k + far],
       shown = [];
     for (let s = 0; s < this.model.sections.length; s++) {
       const b = this.model.sections[s].box;
@@ -308,46 +343,52 @@ export class SeatView {
     return this.model.flags[i] & STEP_FREE ? "♿" : this.model.numberOf(i);
   }
 
-  /** How the seats are drawn now. */
-  #drawing() {
-    const { camera, dpr } = this,
-      k = camera.k * dpr,
+  /** How the seats of a layer are drawn. @param {Layer} layer */
+  #drawing(layer) {
+    const { dpr, margin } = this,
+      k = layer.k * dpr,
       z = Math.max(3, Math.round(7.4 * k));
     return {
       k,
       z,
-      ox: camera.x * dpr - z / 2 - 1,
-      oy: camera.y * dpr - z / 2 - 1,
+      ox: layer.x * dpr + margin - z / 2 - 1,
+      oy: layer.y * dpr + margin - z / 2 - 1,
       plain: this.#sprites.plain(z),
-      numbers: this.seatPx >= NUMBERS_FROM_PX && this.#numbersAt === camera.k
+      numbers: layer.numbers
     };
   }
 
-  /** @param {number[]} shown */
-  #paintSeats(shown) {
-    const { model, dots } = this,
+  /** Paint the seats in sight; those around too unless the map is being zoomed, when every frame has another size. */
+  #paintSeats() {
+    const { model, dots, camera, margin: edge } = this,
       { width, height } = dots,
-      pixels = this.#pixels;
+      pixels = this.#pixels,
+      margin = this.#layer?.k === camera.k ? edge : 0,
+      layer = { ...camera, h: this.h, margin, numbers: this.#numbers },
+      { k, z, ox, oy, plain, numbers } = this.#drawing(layer),
+      out = edge - margin, // pixels at each edge that are not painted
+      far = out - z - 2;
+    this.#layer = layer;
     pixels.fill(0);
-    const { k, z, ox, oy, plain, numbers } = this.#drawing();
-    for (const s of shown) {
+    for (const s of this.#shown(margin / this.dpr)) {
       const one = model.sections[s];
       if (one.area) continue;
       for (let i = one.base; i < one.base + one.n; i++) {
         const x = Math.floor(model.x[i] * k + ox),
           y = Math.floor(model.y[i] * k + oy);
-        if (x > -z - 2 && y > -z - 2 && x < width && y < height)
+        if (x > far && y > far && x < width - out && y < height - out)
           copySprite(pixels, width, height, this.#picture(i, z, plain, numbers), x, y);
       }
     }
-    this.dg.putImageData(this.#image, 0, 0);
+    this.dg.putImageData(this.#image, 0, 0, out, out, width - 2 * out, height - 2 * out);
   }
 
   /** @param {number[]} changed */
   #repaintSeats(changed) {
+    if (!this.#layer || !changed.length) return;
     const { model, dots } = this,
       { width, height } = dots,
-      { k, z, ox, oy, plain, numbers } = this.#drawing();
+      { k, z, ox, oy, plain, numbers } = this.#drawing(this.#layer);
     let [left, top, right, bottom] = [width, height, 0, 0];
     for (const i of changed) {
       const x = Math.floor(model.x[i] * k + ox),
