@@ -115,7 +115,7 @@ async def test_b13_an_event_goes_from_draft_to_published_with_everything_changed
     assert detail["fields"] == edit.fields()
     assert detail["changes"]["name"] == ["Aurora", "Aurora II"]
     assert detail["changes"]["withheld"] == [0, 2]
-    assert detail["changes"]["fees"] == ["", "service 150"]
+    assert detail["changes"]["fees"] == ["", "service 1.50 EUR per seat"]
     assert detail["changes"]["tiers"] == ["", "front 50.00 EUR, back 20.00 EUR, standing 30.00 EUR"]
 
 
