@@ -50,11 +50,14 @@ from frontrow.boxoffice.model.people import Staff
 from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.model.wallets import Wallet, WalletKeys
+from frontrow.boxoffice.organising.brands import Brands
 from frontrow.boxoffice.ports.messages import Channel
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
 from frontrow.core.clock import ManualClock
+from frontrow.core.heavy_work import HeavyWork
 from tests.boxoffice.messaging.receivers import Postbox, http_receiver, smtp_server
+from tests.boxoffice.organising.test_brands import a_logo
 from tests.boxoffice.shop import EVENT, NOW, shop_event, sqlite_url
 from tests.boxoffice.tickets.samples import KEYS
 from tests.contracts.ledger_contract import Bench
@@ -162,6 +165,30 @@ async def test_the_mail_links_to_the_wallets_that_the_organiser_has_keys_for(des
     action = next(line for line in plain.splitlines() if line.startswith("https://tickets.example.org/open#frm_"))
     assert f"Zu Apple Wallet hinzufügen:\n{action}/apple-wallet" in plain.replace("\r\n", "\n")
     assert f'<a href="{action}/google-wallet" style="color:inherit">In Google Wallet speichern</a>' in page
+
+
+async def test_the_mail_has_the_colour_and_the_logo_of_who_sells(desk: Desk, tmp_path: Path) -> None:
+    """Issue 15: the ticket's PDF has the colour too."""
+    await desk.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
+    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"))
+    brands, editor = Brands(desk.ledger, desk.clock, HeavyWork()), Editor("stf_1", "org_default")
+    mails = []
+    for number in (1, 2):
+        await desk.tell(notifier, number=number)
+        await notifier.worker().drain()
+        (path,) = (tmp_path / "outbox").glob("*.eml")
+        mails.append(email.message_from_bytes(path.read_bytes(), policy=email.policy.default))
+        path.unlink()
+        await brands.change_colour(editor, "#ffd400")
+        logo = (await brands.put_logo(editor, a_logo())).logo
+    assert logo is not None
+    pages = [mail.get_body(("html",)).get_content() for mail in mails]  # type: ignore[union-attr]
+    assert ["cid:logo" in page for page in pages] == [False, True]
+    assert ["background:#ffd400;color:#000000" in page for page in pages] == [False, True]
+    images = {part["content-id"]: part.get_content() for part in mails[1].walk() if part["content-id"]}
+    assert images["<logo>"] == await desk.ledger.pictures.find(logo.hash)
+    drawn = [[part.get_content() for part in mail.walk() if "/pdf" in part.get_content_type()] for mail in mails]
+    assert drawn[0] != drawn[1]
 
 
 @pytest.mark.parametrize(("locale", "subject"), [("en", "New seats for"), ("de", "Neue Plätze für")])

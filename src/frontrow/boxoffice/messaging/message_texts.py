@@ -174,7 +174,7 @@ def render(
     name = language_of(locale)
     language = languages()[name]
     texts = language.kinds[kind]
-    values = {"buyer": "", "tickets": [], "receipt": None, "wallets": [], **about}
+    values = {"buyer": "", "tickets": [], "receipt": None, "brand": None, "wallets": [], **about}
     own = written or WrittenText("", "")
     closing = language.closing if texts.closing is None else texts.closing
     body = (language.greeting, *texts.lines, closing)
@@ -218,6 +218,7 @@ def _body(
         "tickets": values["tickets"],
         "wallets": values["wallets"],
         "receipt": values["receipt"],
+        "brand": values["brand"],
         "money": writer.formats.money,
         "percent": writer.formats.percent,
         "day": functools.partial(_day_of, writer, values["receipt"]),

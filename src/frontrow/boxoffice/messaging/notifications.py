@@ -19,6 +19,7 @@ from frontrow.boxoffice.messaging.locale_formats import Moment, language_of
 from frontrow.boxoffice.messaging.mail_links import LinkPurpose, MailLinks
 from frontrow.boxoffice.messaging.message_texts import render
 from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.brands import mail_brand
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import BookingConfirmed, Fact, decode_fact, encode_fact
 from frontrow.boxoffice.model.messages import Attachment, Contact, Delivery, Message, NewDelivery, Outcome, not_tried
@@ -35,7 +36,7 @@ from frontrow.boxoffice.ports.wallets import WalletBook
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
 from frontrow.boxoffice.tickets.door_bundle import seat_name
-from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
+from frontrow.boxoffice.tickets.ticket_desk import BrandReader, TicketDesk
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
@@ -78,12 +79,19 @@ QUIET: Final = frozenset({"expired"})  # not worth a mail or an SMS
 WITH_TICKETS: Final = frozenset({"confirmed", "reseated", "transfer_ticket"})
 WITH_RECEIPT: Final = frozenset({"confirmed", "refund_paid"})
 WITHOUT_HTML: Final = frozenset({"in_app", "push", "sms"})
+MAX_LOGOS: Final = 100  # kept in memory; each has at most 60 KB
 QUIET_CHANNELS: Final = frozenset({"in_app", "push"})
 
 
 STAFF_KIND_OF_FACT: Final = {
     "RefundFailed": ("refund_failed", "refunds:write")
 }  # fact -> kind, and whom: who may do it
+
+
+class LogoReader(Protocol):
+    """Reads logos (`ledger.pictures`)."""
+
+    async def find(self, picture_hash: str) -> bytes | None: ...
 
 
 class NotifyLedger(Protocol):
@@ -103,6 +111,12 @@ class NotifyLedger(Protocol):
 
     @property
     def transfers(self) -> TransferBook: ...
+
+    @property
+    def brands(self) -> BrandReader: ...
+
+    @property
+    def pictures(self) -> LogoReader: ...
 
     @property
     def wallets(self) -> WalletBook: ...
@@ -134,6 +148,7 @@ class Notifier:
         self._ledger, self._desk, self._clock, self._links = ledger, desk, clock, links
         self._receipts = receipts
         self._channels = {channel.name: channel for channel in channels}
+        self._logos: dict[str, bytes] = {}
 
     async def plan(self, number: int, fact: Fact) -> Sequence[Query]:
         """One delivery per channel that the person wants and that is configured. The in-app page gets everything."""
@@ -268,12 +283,13 @@ class Notifier:
             keys = await self._ledger.wallets.keys_of(event.organiser_id)
             offered = usable_wallets(keys, self._clock())
             about["wallets"] = [(f"{one}_wallet", f"{url}/{one}-wallet") for one in Wallet if one in offered]
-        rendered = render(body.kind, contact.locale, about, url=url, html=body.channel not in WITHOUT_HTML)
-        attachments: tuple[Attachment, ...] = ()
+        with_html = body.channel not in WITHOUT_HTML
+        attachments = await self._brand(event, about) if with_html else ()
+        rendered = render(body.kind, contact.locale, about, url=url, html=with_html)
         if body.channel == "email" and sheets:
             async with drawing:
                 pdf = await self._desk.pdf_for_mail(sheets, language_of(contact.locale))
-                attachments = await asyncio.to_thread(_make_attachments, sheets, pdf)
+                attachments += await asyncio.to_thread(_make_attachments, sheets, pdf)
         return Message(
             body.message_id,
             body.kind,
@@ -285,6 +301,24 @@ class Notifier:
             attachments,
             url,
         )
+
+    async def _brand(self, event: Event, about: dict[str, Any]) -> tuple[Attachment, ...]:
+        """Give the mail the look of who sells the event. Returns its logo, if there is one."""
+        brand = await self._ledger.brands.of(event.organiser_id) if event.organiser_id else None
+        if brand is None:
+            return ()
+        body = await self._logo(brand.logo.hash) if brand.logo is not None else None
+        about["brand"] = mail_brand(brand if body is not None else msgspec.structs.replace(brand, logo=None))
+        return (Attachment("logo.png", "image/png", body),) if body is not None else ()
+
+    async def _logo(self, picture_hash: str) -> bytes | None:
+        """A logo; the last few are kept."""
+        found = self._logos.get(picture_hash) or await self._ledger.pictures.find(picture_hash)
+        if found is not None and picture_hash not in self._logos:
+            if len(self._logos) >= MAX_LOGOS:
+                self._logos.pop(next(iter(self._logos)))
+            self._logos[picture_hash] = found
+        return found
 
     async def _render_for_staff(self, body: _NotificationBody, fact: Fact) -> Message | None:
         """The mail to a member. None if they have left the team or lost the permission."""

@@ -16,6 +16,7 @@ HOVER_PERCENT: Final = 20
 SOFT_PERCENT: Final = 12  # of the colour, in a background
 STEP_PERCENT: Final = 2
 LEAST_FILL: Final = 1.3  # the contrast from which on a button stands out; its text has its own
+MAIL_LOGO_WIDTH, MAIL_LOGO_HEIGHT = 240, 48
 HALF: Final = 0.18  # the luminance from which on black is easier to read than white
 
 
@@ -55,6 +56,31 @@ class Shades(msgspec.Struct, frozen=True):
     brand_hover: str
     on_brand: str
     brand_soft: str
+
+
+class MailBrand(msgspec.Struct, frozen=True):
+    """A brand as mails show it. An empty `fill` is the usual colour; `logo` comes as an attachment."""
+
+    name: str
+    fill: str = ""
+    ink: str = ""
+    logo: Logo | None = None
+
+    @property
+    def logo_size(self) -> tuple[int, int]:
+        """Width and height of the logo in a mail."""
+        if self.logo is None:
+            return 0, 0
+        scale = min(1.0, MAIL_LOGO_WIDTH / self.logo.width, MAIL_LOGO_HEIGHT / self.logo.height)
+        return round(self.logo.width * scale), round(self.logo.height * scale)
+
+
+def mail_brand(brand: Brand) -> MailBrand:
+    """The brand for a mail: its colour on white paper."""
+    if not brand.colour:
+        return MailBrand(brand.name, logo=brand.logo)
+    shades = shades_of(brand.colour, PRINT)
+    return MailBrand(brand.name, shades.brand_fill, shades.on_brand, brand.logo)
 
 
 def checked_colour(text: str) -> str:

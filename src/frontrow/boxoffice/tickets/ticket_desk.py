@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from frontrow.boxoffice.messaging.locale_formats import language_of
 from frontrow.boxoffice.model.booking_choices import type_names
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
+from frontrow.boxoffice.model.brands import PRINT, Brand, shades_of
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.prices import decode_lines, ticket_prices
 from frontrow.boxoffice.model.ticket_transfers import Transfer
@@ -35,6 +36,12 @@ PAGE: Final = 10_000
 MAX_PAGES: Final = 200  # per revocation list
 
 
+class BrandReader(Protocol):
+    """Reads brands (`ledger.brands`)."""
+
+    async def of(self, organiser_id: str) -> Brand | None: ...
+
+
 class DeskLedger(Protocol):
     """The parts of the ledger that the desk reads."""
 
@@ -43,6 +50,9 @@ class DeskLedger(Protocol):
 
     @property
     def tickets(self) -> TicketBook: ...
+
+    @property
+    def brands(self) -> BrandReader: ...
 
     async def booking(self, booking_id: str) -> Booking | None: ...
 
@@ -97,7 +107,11 @@ class TicketDesk:
 
     async def _draw(self, sheets: list[Sheet], locale: str, urgency: Urgency) -> bytes:
         language, printed = language_of(locale), tuple(sheets)
-        return await self.drawings.draw((language, printed), urgency, draw_tickets, printed, language)
+        event = await self._ledger.catalogue.event(printed[0].event_id)
+        brand = await self._ledger.brands.of(event.organiser_id)
+        colour = shades_of(brand.colour, PRINT).brand_fill if brand is not None and brand.colour else ""
+        key = (language, printed, colour)
+        return await self.drawings.draw(key, urgency, draw_tickets, printed, language, colour)
 
     async def calendar(self, booking_id: str, transfer: Transfer | None = None) -> bytes:
         return calendar_entry(await self._need_sheets(booking_id, transfer))

@@ -43,7 +43,7 @@ class TicketDrawings:
             self._cached_bytes -= len(self._cached.pop(next(iter(self._cached))))
 
 
-def draw_tickets(sheets: Sequence[Sheet], language: str) -> bytes:
+def draw_tickets(sheets: Sequence[Sheet], language: str, colour: str) -> bytes:
     from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf  # slow to import: not at startup
 
-    return tickets_pdf(sheets, locale=language)
+    return tickets_pdf(sheets, locale=language, colour=colour)

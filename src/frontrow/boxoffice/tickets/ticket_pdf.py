@@ -12,6 +12,7 @@ from frontrow.boxoffice.messaging.message_texts import MessageWriter, words_of
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.print_fonts import CORE_FAMILY, PrintFonts, printable
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet, local_time
+from frontrow.core.colours import parts_of
 
 _WIDTH_MM, _HEIGHT_MM = 148.0, 210.0  # A5: two fit on a sheet of A4
 _MARGIN_MM: Final = 12.0
@@ -22,8 +23,8 @@ MAX_NAME_CHARS: Final = 120
 Facts: TypeAlias = Sequence[tuple[str, str]]  # label and value
 
 
-def tickets_pdf(sheets: Sequence[Sheet], *, locale: str = "en") -> bytes:
-    """One page per sheet, in the reader's language."""
+def tickets_pdf(sheets: Sequence[Sheet], *, locale: str = "en", colour: str = "") -> bytes:
+    """One page per sheet, in the reader's language, with a band in the colour of who sells (empty: our own)."""
     language = language_of(locale)
     pages = [_texts(sheet, language) for sheet in sheets]
     pdf = FPDF(unit="mm", format=(_WIDTH_MM, _HEIGHT_MM))
@@ -38,6 +39,7 @@ def tickets_pdf(sheets: Sequence[Sheet], *, locale: str = "en") -> bytes:
         page.choose_fonts(fonts)
     with fonts.embedded(pdf):
         drawing = _Drawing(pdf, fonts, right_to_left=formats_of(language).right_to_left)
+        drawing.band = parts_of(colour) if colour else _BRAND
         for sheet, page in zip(sheets, pages, strict=True):
             drawing.draw_ticket(page, sheet)
         return bytes(pdf.output())
@@ -82,11 +84,12 @@ class _Drawing:
     def __init__(self, pdf: FPDF, fonts: PrintFonts, *, right_to_left: bool) -> None:
         self._pdf, self._fonts = pdf, fonts
         self._align, self._right_to_left = Align.R if right_to_left else Align.L, right_to_left
+        self.band = _BRAND
 
     def draw_ticket(self, texts: _Texts, sheet: Sheet) -> None:
         pdf = self._pdf
         pdf.add_page()
-        pdf.set_fill_color(*_BRAND)
+        pdf.set_fill_color(*self.band)
         pdf.rect(0, 0, _WIDTH_MM, _BAND_MM, style="F")
         pdf.set_y(_BAND_MM + 8)
         self._set_font(texts.title, "B", 19, _INK)

@@ -33,8 +33,8 @@ ACROSS: Final = {
         "returns_in_state",
     ),
     "a person's own list, whatever the events": (
-        "entries_in_line", "events_bought", "forget_transfers_to", "purchases_of", "purchases_of_address",
-        "transfers_received", "transfers_to_address",
+        "entries_in_line", "events_bought", "forget_messages_to", "forget_transfers_to", "purchases_of",
+        "purchases_of_address", "transfers_received", "transfers_to_address",
     ),
     "an organiser's invoices and limits over several dates": (
         "bought_elsewhere", "invoice_by_number", "invoices_page", "live_uses", "uses_of_counter",
