@@ -33,7 +33,7 @@ ROWS = {
     ),  # by the link of the mail or the proven address; the handler asks
     **dict.fromkeys(("page_transfer_ics", "page_transfer_apple_wallet", "page_transfer_google_wallet"), "public"),
     **dict.fromkeys(("page_robots", "page_sitemap", "page_sitemap_part", "page_poster"), "public"),
-    "page_picture": "public",
+    **dict.fromkeys(("page_picture", "page_brand_style"), "public"),
     "page_open_link": "public",  # what is behind `#` no server sees
     "page_redeem_mail_link": "public",  # the capability is checked
     "page_ask_notice": "public",  # the address is proven by a mailed link or the session

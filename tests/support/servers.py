@@ -176,6 +176,12 @@ class Valkey(Server):
             connection.sendall(b"*%d\r\n%b" % (len(parts), framed))
             return connection.recv(65536)
 
+    def is_primary(self) -> bool:
+        """Whether it takes writes. A replica that is promoted hangs up on whoever asks at that moment."""
+        with contextlib.suppress(ConnectionError):
+            return b"role:master" in self.command("INFO", "replication")
+        return False
+
     def _answers(self) -> bool:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as connection:
             connection.sendall(b"PING\r\n")

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import shutil
 import subprocess
 import zipfile
 from dataclasses import replace
@@ -95,6 +96,8 @@ def test_a_pkpass_is_signed_by_the_organiser_and_says_what_the_ticket_says(tmp_p
         table = files[f"{language}.lproj/pass.strings"].decode()
         assert all(f'"{label}" = "' in table for label in labels)
     assert '"Seat" = "座席";' in files["ja.lproj/pass.strings"].decode()
+    if shutil.which("openssl") is None:
+        pytest.skip("the signature is checked by openssl, which is not here; all else was checked")
     given = {"manifest": manifest, "signature": signature, "wwdr": pem(authority()[0])}
     asked = ("-inform", "DER", "-in", "signature", "-content", "manifest", "-CAfile", "wwdr", "-purpose", "any")
     openssl(tmp_path, "smime", "-verify", "-binary", *asked, "-out", "checked", **given)

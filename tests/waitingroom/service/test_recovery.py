@@ -198,7 +198,7 @@ async def test_f1_a_sentinel_fails_over_and_nobodys_place_is_lost(own_valkey: Va
             witness = Witness([room])
             witness.look(places)
             own_valkey.kill()
-            await until(lambda: b"role:master" in replica.command("INFO", "replication"))
+            await until(replica.is_primary)
             places += await asyncio.gather(*(join_patiently(room) for _ in range(20)))
             await until(lambda: all(room.status(p.place_jwt).state is PlaceState.ACTIVE for p in places))
             witness.look(places)

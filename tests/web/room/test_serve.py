@@ -71,6 +71,12 @@ class Served:
         assert answer.status_code == 201, answer.text
         return str(answer.json()["place"])
 
+    def workers(self) -> list[int]:
+        """The processes that serve."""
+        main = self.process.pid
+        children = [int(one) for one in Path(f"/proc/{main}/task/{main}/children").read_text().split()]
+        return [one for one in children if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()]
+
     def recorded(self) -> int:
         """The last position in the durable trail."""
         with contextlib.closing(sqlite3.connect(self.folder / "audit.sqlite")) as trail:
@@ -166,7 +172,7 @@ def test_two_workers_on_redis_survive_a_worker_killed_and_redis_wiped(own_valkey
         assert served.claim(places[0]).status_code == 201
         before = served.status(places[199])
         wait_for(lambda: served.recorded() == 200)  # the trail is written behind the answers (W13)
-        victim = int(subprocess.check_output(["pgrep", "-P", str(served.process.pid), "-f", "spawn_main"]).split()[0])
+        victim = served.workers()[0]
         os.kill(victim, signal.SIGKILL)
         own_valkey.command("FLUSHALL")
         wait_for(lambda: served.status(places[199])["epoch"] > before["epoch"], served.log)

@@ -1,8 +1,7 @@
 -- name: drop_message_drafts(event_id text, made_by text, before_us int)
 -- A member has one draft per event; forgotten drafts of others go with it.
-DELETE FROM buyer_messages WHERE message_state = 'draft' AND EXISTS (SELECT 1 FROM :rows
-  WHERE r.event_id = buyer_messages.event_id
-    AND (r.made_by = buyer_messages.made_by OR buyer_messages.created_at_us < r.before_us))
+DELETE FROM buyer_messages WHERE id IN (SELECT m.id FROM :rows JOIN buyer_messages m ON m.event_id = r.event_id
+  WHERE m.message_state = 'draft' AND (m.made_by = r.made_by OR m.created_at_us < r.before_us))
 
 -- name: put_buyer_messages(id text, event_id text, made_by text, kind text, key text, subject text, body text, message_state text, recipients int, now_us int)
 -- A draft may be sent. What was sent stays as it is.
@@ -54,7 +53,7 @@ UPDATE buyer_messages AS m SET last_fence = r.last_fence, all_queued = r.all_que
 -- name: finish_buyer_messages(id text, recipients int, sent int, failed int, skipped int)
 UPDATE buyer_messages AS m SET message_state = 'sent', recipients = r.recipients, sent = r.sent, failed = r.failed,
   skipped = r.skipped
-FROM :rows WHERE m.id = r.id AND m.message_state = 'sending'
+FROM :rows WHERE m.id = r.id AND m.message_state NOT IN ('draft', 'sent')
 
 -- name: bookings_to_write_to() :event_id text :after int :bought_by_us int :booking_id text :limit int
 -- The next bookings in the order of their fences, which never changes.
