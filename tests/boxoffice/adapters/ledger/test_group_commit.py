@@ -113,8 +113,8 @@ async def test_array_literals_carry_any_text_unchanged(texts: tuple[str, ...], p
         await connection.close()
 
 
-# Asked a few times per message or erasure, through small partial indexes: a plan of the empty tables reads one whole, until
-# PostgreSQL has analysed them.
+# Asked a few times per message or erasure, through small partial indexes: a plan made on empty tables reads one whole,
+# until PostgreSQL has analysed them.
 SELDOM = {"mails_of_messages", "forget_messages_to"}
 
 
