@@ -120,7 +120,7 @@ def test_b10_every_verdict_of_a_typed_code_is_said_in_words_colour_and_for_liste
     assert len({colours[one] for one in ("ok", "duplicate", "wrong_event", "refunded", "unreadable")}) == 5
     number = tickets[1].id.removeprefix("tkt_").lower()
     scan(door, f"{number[:13]} {number[13:]}", "ok")  # as printed, with a space, without its prefix
-    until(door, f"(wanted) => ({INSIDE})() === wanted", before + 2)  # an answer under way may show the number before
+    until(door, f"(wanted) => ({INSIDE})() >= wanted", before + 2)  # other doors of this file may still hand theirs in
     expect(door.locator("#refused")).to_have_text("6")
     expect(door.locator("#recent li")).to_have_count(10)
     assert not told

@@ -143,8 +143,8 @@ def test_without_javascript_a_lost_seat_is_told_with_one_nearby(profile: Any, si
     expect(second.get_by_role("alert")).to_contain_text("Someone was faster")
     instead = second.get_by_role("button", name=re.compile("instead"))
     for _ in range(5):  # the one nearby may be gone too; the page then names another
-        instead.click()
-        second.wait_for_load_state()
+        with second.expect_navigation():
+            instead.click()
         if "/checkout/" in second.url:
             break
     second.wait_for_url("**/checkout/**")

@@ -148,7 +148,7 @@ async def outcome_page(
 ) -> Response[bytes]:
     """The page for an outcome of a checkout."""
     context = await booking_context(platform, booking)
-    if kind in ("released", "expired") and context["one"].state == "cancelled":
+    if kind in ("released", "expired", "declined", "given_up") and context["one"].state == "cancelled":
         kind = "event_cancelled"
     stripe = kind == "bank" and _uses_stripe(platform)
     return render(
