@@ -7,7 +7,7 @@ import zxingcpp
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from tests.browser.served import Site
+from tests.browser.served import Site, put_hall
 from tests.browser.steps import EVENT_ID, choose, enter, get_tickets, go_in_without_scripts, landed, pay, said, until
 
 
@@ -129,11 +129,14 @@ def test_a_purchase_without_javascript_from_the_list(profile: Any, site: Site) -
 
 
 def test_without_javascript_a_lost_seat_is_told_with_one_nearby(profile: Any, site: Site) -> None:
+    event_id = "evt_lost_seat"  # of its own: what other tests bought may leave no seat nearby
+    site.call(lambda platform: put_hall(platform, id=event_id, name="Aurora once more"))
+    site.call(lambda platform: platform.box_office.openings.refresh())
     first, second = (profile(java_script_enabled=False).new_page() for _ in range(2))
     for page in (first, second):
-        page.goto(f"{site.url}/v1/events/{EVENT_ID}/room/")
+        page.goto(f"{site.url}/v1/events/{event_id}/room/")
         go_in_without_scripts(page)
-        page.goto(f"{site.url}/events/{EVENT_ID}/seats?section=101")
+        page.goto(f"{site.url}/events/{event_id}/seats?section=101")
     wanted = first.locator("input[name=seat]:not([disabled])").nth(5).get_attribute("value")
     for page in (first, second):
         page.locator(f"input[value='{wanted}']").check()
