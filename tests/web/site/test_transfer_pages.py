@@ -57,7 +57,7 @@ async def test_a_ticket_is_sent_accepted_and_only_the_new_code_opens_the_door(tm
             sent = await ada.post(f"{path}/transfers", data={"seat": "S-A-1", "email": GRACE}, headers=FORM)
             assert sent.status_code == 303
         page = (await ada.get(path, headers=BROWSER)).text
-        assert f"S-A-1: sent to {GRACE}, not accepted yet" in page
+        assert f"Stalls · A · 1: sent to {GRACE}, not accepted yet" in page
         assert page.count('class="qr"') == 2  # it is hers until it is accepted
 
         asked = await mail_to(platform, GRACE, "A ticket for Aurora is waiting for you")

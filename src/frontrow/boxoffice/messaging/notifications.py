@@ -360,7 +360,7 @@ class Notifier:
         """The values that the texts may use."""
         venue = await self._ledger.catalogue.venue(event.venue_id)
         zone = venue.time_zone if venue else "UTC"
-        names = await self._desk.seat_names(event)
+        names, labels = await self._desk.seat_names(event), await self._desk.seat_labels(event)
         amount = getattr(fact, "amount_minor", 0), getattr(fact, "currency", "") or event.currency
         return {
             "event_name": event.name,
@@ -368,7 +368,7 @@ class Notifier:
             "when": Moment(event.starts_at_us, zone),
             "place": ", ".join(part for part in (venue.name, venue.city) if part) if venue else "",
             "amount": Money(*amount),
-            "seats": tuple(seat_name(names, seat) for seat in fact.seats),
+            "seats": tuple(labels.text(seat_name(names, seat)) for seat in fact.seats),
             "seat_count": len(fact.seats),
             "until": Moment(_ends_at_us(fact), zone),
             "tickets": sheets,

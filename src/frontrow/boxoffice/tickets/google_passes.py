@@ -28,6 +28,7 @@ HEAD_CHARS: Final = len("eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9..")  # of the toke
 MICROS_DIGITS: Final = 6
 NAME_CHARS: Final = (200, 100, 60, 30, 15)  # lengths of the event's name to try
 SELLER_CHARS: Final = 20  # more are not shown
+PART_CHARS: Final = 32  # of a section's or row's name
 _LANGUAGE: Final = "en"  # of names that have no language
 
 Document = dict[str, Any]
@@ -85,7 +86,7 @@ def _describe(sheet: Sheet, account: PassAccount, name_chars: int) -> tuple[Docu
         "classId": event["id"],
         "state": "ACTIVE",
         "barcode": {"type": "QR_CODE", "value": sheet.code},
-        "seatInfo": {name: _text(part) for name, part in parts.items() if part},
+        "seatInfo": {name: _text(_short(part, PART_CHARS)) for name, part in parts.items() if part},
     }
     return event, ticket
 

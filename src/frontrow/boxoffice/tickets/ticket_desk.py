@@ -14,6 +14,7 @@ from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingS
 from frontrow.boxoffice.model.brands import PRINT, Brand, shades_of
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.prices import decode_lines, ticket_prices
+from frontrow.boxoffice.model.seat_labels import SeatLabels
 from frontrow.boxoffice.model.ticket_transfers import Transfer
 from frontrow.boxoffice.model.tickets import Ticket, TicketNotFound, TicketState
 from frontrow.boxoffice.model.venues import Plan, Venue
@@ -65,7 +66,7 @@ class TicketDesk:
     def __init__(self, ledger: DeskLedger, keys: TicketKeys, work: HeavyWork | None = None) -> None:
         self._ledger, self._keys = ledger, keys
         self.drawings = TicketDrawings(work or HeavyWork())
-        self._names_by_plan: dict[str, tuple[str, ...]] = {}
+        self._names_by_plan: dict[str, tuple[tuple[str, ...], SeatLabels]] = {}
         self._reading = asyncio.Lock()
 
     async def sheets(self, booking_id: str, transfer: Transfer | None = None) -> list[Sheet]:
@@ -80,7 +81,7 @@ class TicketDesk:
             return []
         event = await self._ledger.catalogue.event(tickets[0].event_id)
         venue = await self._ledger.catalogue.venue(event.venue_id)
-        seats = await self.seat_names(event)
+        seats, labels = await self._names(event)
         buyer = await self._ledger.tickets.name_of_buyer(booking_id) if transfer is None else ""
         name = buyer if transfer is None else transfer.name
         booking = await self._ledger.booking(booking_id)
@@ -94,6 +95,7 @@ class TicketDesk:
                 name=name,
                 type_name=types.get(ticket.seat_index, ""),
                 price=Money(prices[ticket.seat_index], currency) if ticket.seat_index in prices else None,
+                named=labels.parts(seat_name(seats, ticket.seat_index)),
             )
             for ticket in tickets
         ]
@@ -192,7 +194,14 @@ class TicketDesk:
         return sheets
 
     async def seat_names(self, event: Event) -> tuple[str, ...]:
-        """The seat names of the event's plan, by index."""
+        """The seat ids of the event's plan, by index."""
+        return (await self._names(event))[0]
+
+    async def seat_labels(self, event: Event) -> SeatLabels:
+        """How people call the seats of the event's plan."""
+        return (await self._names(event))[1]
+
+    async def _names(self, event: Event) -> tuple[tuple[str, ...], SeatLabels]:
         names = self._names_by_plan.get(event.plan_hash)
         if names is None:
             async with self._reading:  # a stadium takes a third of a second to read: once, in a thread
@@ -201,14 +210,14 @@ class TicketDesk:
                     names = self._names_by_plan[event.plan_hash] = await self._read_names(event.plan_hash)
         return names
 
-    async def _read_names(self, plan_hash: str) -> tuple[str, ...]:
+    async def _read_names(self, plan_hash: str) -> tuple[tuple[str, ...], SeatLabels]:
         document = await self._ledger.catalogue.plan_document(plan_hash)
         if len(self._names_by_plan) >= MAX_PLANS:
             self._names_by_plan.pop(next(iter(self._names_by_plan)))
         if not document:
-            return ()
+            return (), SeatLabels()
         plan: Plan = await asyncio.to_thread(decode_plan, document.encode())
-        return plan.seat_ids
+        return plan.seat_ids, plan.labels
 
 
 def _sheet(ticket: Ticket, event: Event, venue: Venue | None, seat: str) -> Sheet:

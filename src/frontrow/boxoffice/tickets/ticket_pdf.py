@@ -20,6 +20,8 @@ _QR_MM: Final = 78.0
 _BAND_MM: Final = 5.0
 _BRAND, _SOFT, _INK = (75, 59, 214), (96, 96, 110), (20, 20, 28)
 MAX_NAME_CHARS: Final = 120
+_SEAT_SIZES_PT: Final = (19, 15, 12, 10)
+_DOTS: Final = "..."
 Facts: TypeAlias = Sequence[tuple[str, str]]  # label and value
 
 
@@ -128,10 +130,19 @@ class _Drawing:
             self._set_font(label, "", 8.5, _SOFT)
             pdf.set_xy(left, top)
             pdf.cell(width, 4, label, align=self._align)
-            self._set_font(value, "B", 19, _INK)
             pdf.set_xy(left, top + 4)
-            pdf.cell(width, 9, value, align=self._align)
+            pdf.cell(width, 9, self._fit(value, width - 2), align=self._align)
         pdf.set_xy(_MARGIN_MM, top + 14)
+
+    def _fit(self, value: str, width_mm: float) -> str:
+        """Set the largest type in which the value fits; what is too long even for the smallest is cut off."""
+        for size_pt in _SEAT_SIZES_PT:
+            self._set_font(value, "B", size_pt, _INK)
+            if self._pdf.get_string_width(value) <= width_mm:
+                return value
+        while len(value) > 1 and self._pdf.get_string_width(value + _DOTS) > width_mm:
+            value = value[:-1]
+        return value.rstrip() + _DOTS
 
     def _set_font(self, text: str, style: str, size_pt: float, colour: tuple[int, int, int]) -> None:
         family = self._fonts.family_of(text, style)
