@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from frontrow.boxoffice.messaging.mail_links import MailLinks
-from frontrow.boxoffice.model.bookings import BookingNotFound
+from frontrow.boxoffice.model.bookings import BookingNotFound, booking_number
 from frontrow.boxoffice.model.buyer_messages import (
     MAX_PER_BOOKING_AND_DAY,
     MAX_PER_DAY,
@@ -342,7 +342,7 @@ async def test_b13_a_message_on_the_pages_from_the_form_to_the_last_mail(tmp_pat
         draft = (await owner.post(at, **good)).headers["location"]
         preview = await owner.get(draft)
         assert "Send it to 1 address?" in preview
-        assert f"Gate {booking.id}" in preview
+        assert f"Gate {booking_number(booking.id)}" in preview
         mail = await desk.client.get(f"{draft}/mail", headers=owner.headers)
         assert "Dear Ada: <strong>gate B</strong>" in mail.text
         assert "sandbox" in mail.headers["content-security-policy"]
@@ -359,7 +359,7 @@ async def test_b13_a_message_on_the_pages_from_the_form_to_the_last_mail(tmp_pat
         assert "1 of 1 sent, 0 failed" in await owner.get(draft)
         assert "1 of 1" in await owner.get(at)
         (mailed,) = tmp_path.rglob("msg_*.eml")
-        assert f"Subject: Gate {booking.id}" in mailed.read_text()
+        assert f"Subject: Gate {booking_number(booking.id)}" in mailed.read_text()
         audit = await owner.get("/organiser/audit")
         assert "Message to buyers" in audit
         assert "Subject: <bdi>Gate {booking}</bdi>" in audit

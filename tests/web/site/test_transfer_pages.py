@@ -62,7 +62,7 @@ async def test_a_ticket_is_sent_accepted_and_only_the_new_code_opens_the_door(tm
 
         asked = await mail_to(platform, GRACE, "A ticket for Aurora is waiting for you")
         assert "Ada sends you a ticket." in asked.text
-        assert "S-A-1" in asked.text
+        assert "Stalls · A · 1" in asked.text
         where = await open_link(grace, asked)
         shown = await grace.get(where, headers=BROWSER)
         assert (shown.status_code, "Accept the ticket" in shown.text, old.id in shown.text) == (200, True, False)
@@ -81,7 +81,7 @@ async def test_a_ticket_is_sent_accepted_and_only_the_new_code_opens_the_door(tm
         assert (await grace.get(path, headers=BROWSER)).status_code == 404
 
         page = (await ada.get(path, headers=BROWSER)).text
-        assert f"S-A-1: transferred to {GRACE}." in page
+        assert f"Stalls · A · 1: transferred to {GRACE}." in page
         assert ticket["ticket"] not in page
         assert page.count('class="qr"') == 1
         for code in (old.id, ticket["ticket"]):

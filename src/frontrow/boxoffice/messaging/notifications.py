@@ -18,7 +18,7 @@ from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
 from frontrow.boxoffice.messaging.locale_formats import Moment, language_of
 from frontrow.boxoffice.messaging.mail_links import LinkPurpose, MailLinks
 from frontrow.boxoffice.messaging.message_texts import render
-from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.bookings import Booking, booking_number
 from frontrow.boxoffice.model.brands import mail_brand
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import BookingConfirmed, Fact, decode_fact, encode_fact
@@ -364,7 +364,7 @@ class Notifier:
         amount = getattr(fact, "amount_minor", 0), getattr(fact, "currency", "") or event.currency
         return {
             "event_name": event.name,
-            "booking_id": fact.booking_id,
+            "booking_id": booking_number(fact.booking_id),
             "when": Moment(event.starts_at_us, zone),
             "place": ", ".join(part for part in (venue.name, venue.city) if part) if venue else "",
             "amount": Money(*amount),

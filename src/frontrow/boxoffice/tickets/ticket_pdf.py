@@ -9,6 +9,7 @@ from fpdf.enums import Align, XPos, YPos
 
 from frontrow.boxoffice.messaging.locale_formats import Moment, formats_of, language_of
 from frontrow.boxoffice.messaging.message_texts import MessageWriter, words_of
+from frontrow.boxoffice.model.bookings import booking_number
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.print_fonts import CORE_FAMILY, PrintFonts, printable
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet, local_time
@@ -74,7 +75,7 @@ def _texts(sheet: Sheet, language: str) -> _Texts:
         [(words["where"], sheet.place)],
         [(words["name"], sheet.name)],
         [(words["ticket_type"], sheet.type_name), (words["price"], price)],
-        [(words["ticket"], sheet.ticket_id)],
+        [(words["booking"], booking_number(sheet.booking_id)), (words["ticket"], sheet.ticket_id)],
     ]
     foot = words["code_in_browser"] if sheet.rotating else words["valid_once"]
     return _Texts(sheet.event_name, facts, sheet.seat_words(words), foot)
