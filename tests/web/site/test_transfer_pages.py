@@ -109,7 +109,7 @@ async def test_a_ticket_is_sent_accepted_and_only_the_new_code_opens_the_door(tm
             assert scanned.json()["reason"] == ("transferred" if verdict == "revoked" else "")
 
         told = await mail_to(platform, "ada@example.org", "Your ticket for Aurora was accepted")
-        assert f"{GRACE} accepted your ticket: S-A-1." in told.text
+        assert f"{GRACE} accepted your ticket: Stalls · A · 1." in told.text
         mailed = await mail_to(platform, GRACE, "Your ticket for Aurora")
         assert {"tickets.pdf", "event.ics"} <= mailed.attachments().keys()
         assert ticket["ticket"] in mailed.text

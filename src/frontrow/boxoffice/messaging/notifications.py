@@ -36,7 +36,7 @@ from frontrow.boxoffice.ports.wallets import WalletBook
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
 from frontrow.boxoffice.tickets.door_bundle import seat_name
-from frontrow.boxoffice.tickets.ticket_desk import BrandReader, TicketDesk
+from frontrow.boxoffice.tickets.ticket_desk import BrandReader, LogoReader, TicketDesk
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
@@ -86,12 +86,6 @@ QUIET_CHANNELS: Final = frozenset({"in_app", "push"})
 STAFF_KIND_OF_FACT: Final = {
     "RefundFailed": ("refund_failed", "refunds:write")
 }  # fact -> kind, and whom: who may do it
-
-
-class LogoReader(Protocol):
-    """Reads logos (`ledger.pictures`)."""
-
-    async def find(self, picture_hash: str) -> bytes | None: ...
 
 
 class NotifyLedger(Protocol):

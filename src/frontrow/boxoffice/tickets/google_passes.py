@@ -40,6 +40,7 @@ class PassAccount(msgspec.Struct, frozen=True):
     issuer_id: str
     client_email: str
     seller: str
+    colour: str = ""  # of the seller's brand; empty: Google's choice
 
 
 def make_google_link(sheet: Sheet, account: PassAccount, signer: GoogleSigner, now_us: int) -> bytes:
@@ -79,6 +80,8 @@ def _describe(sheet: Sheet, account: PassAccount, name_chars: int) -> tuple[Docu
         "reviewStatus": "UNDER_REVIEW",
         "eventName": _text(_short(sheet.event_name, name_chars)),
     }
+    if account.colour:
+        event["hexBackgroundColor"] = account.colour
     section, row, number = sheet.parts
     parts = {"section": section, "row": "" if row == "GA" else row, "seat": number}
     ticket: Document = {

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from frontrow.boxoffice.messaging.locale_formats import language_of
 from frontrow.boxoffice.model.booking_choices import type_names
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
-from frontrow.boxoffice.model.brands import PRINT, Brand, shades_of
+from frontrow.boxoffice.model.brands import OUR_LOOK, Brand, TicketLook, ticket_look
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.prices import decode_lines, ticket_prices
 from frontrow.boxoffice.model.seat_labels import SeatLabels
@@ -43,6 +43,12 @@ class BrandReader(Protocol):
     async def of(self, organiser_id: str) -> Brand | None: ...
 
 
+class LogoReader(Protocol):
+    """Reads logos (`ledger.pictures`)."""
+
+    async def find(self, picture_hash: str) -> bytes | None: ...
+
+
 class DeskLedger(Protocol):
     """The parts of the ledger that the desk reads."""
 
@@ -54,6 +60,9 @@ class DeskLedger(Protocol):
 
     @property
     def brands(self) -> BrandReader: ...
+
+    @property
+    def pictures(self) -> LogoReader: ...
 
     async def booking(self, booking_id: str) -> Booking | None: ...
 
@@ -110,10 +119,16 @@ class TicketDesk:
     async def _draw(self, sheets: list[Sheet], locale: str, urgency: Urgency) -> bytes:
         language, printed = language_of(locale), tuple(sheets)
         event = await self._ledger.catalogue.event(printed[0].event_id)
-        brand = await self._ledger.brands.of(event.organiser_id)
-        colour = shades_of(brand.colour, PRINT).brand_fill if brand is not None and brand.colour else ""
-        key = (language, printed, colour)
-        return await self.drawings.draw(key, urgency, draw_tickets, printed, language, colour)
+        look = await self.look_of(event)
+        return await self.drawings.draw((language, printed, look), urgency, draw_tickets, printed, language, look)
+
+    async def look_of(self, event: Event) -> TicketLook:
+        """The look of the tickets: the brand of who sells the event, or our own."""
+        brand = await self._ledger.brands.of(event.organiser_id) if event.organiser_id else None
+        if brand is None:
+            return OUR_LOOK
+        logo = await self._ledger.pictures.find(brand.logo.hash) if brand.logo is not None else None
+        return ticket_look(brand, logo or b"")
 
     async def calendar(self, booking_id: str, transfer: Transfer | None = None) -> bytes:
         return calendar_entry(await self._need_sheets(booking_id, transfer))
