@@ -1,4 +1,4 @@
-"""Optimistic batches: nobody looks who has the seats or how a payment stands, unless something was in the way lately."""
+"""Optimistic batches: nobody looks who has the seats or how a payment stands, unless something was in the way."""
 
 import asyncio
 import contextlib
