@@ -9,10 +9,11 @@ booking's id which partition to look into.
 All of it is one transaction: a command that was interrupted has changed nothing. Nobody can use the ledger meanwhile.
 """
 
+import asyncio
 import contextlib
 import re
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 
 import asyncpg
@@ -65,6 +66,16 @@ CREATE TRIGGER bookings_added AFTER INSERT ON bookings REFERENCING NEW TABLE AS 
 CREATE TRIGGER bookings_gone AFTER DELETE ON bookings REFERENCING OLD TABLE AS gone
   FOR EACH STATEMENT EXECUTE FUNCTION forget_events_of_bookings();
 """
+# `pg_restore --clean` cannot take partitioned tables away, so they stand here while a backup replaces them.
+ASIDE: Final = "frontrow_replaced"
+OF_PARTITIONS: Final = """
+SELECT 'TABLE ' || c.oid::regclass FROM pg_class AS c WHERE c.oid = to_regclass('booking_events')
+  OR (c.relkind = 'p' AND c.oid IN (SELECT to_regclass(name) FROM unnest($1::text[]) AS name))
+UNION ALL SELECT 'TABLE ' || i.inhrelid::regclass FROM pg_inherits AS i
+WHERE i.inhparent IN (SELECT to_regclass(name) FROM unnest($1::text[]) AS name)
+UNION ALL SELECT 'FUNCTION ' || p.oid::regprocedure FROM pg_proc AS p
+WHERE p.pronamespace = current_schema()::regnamespace AND p.proname LIKE '%_events_of_bookings'
+"""
 _KEY: Final = re.compile(r"\(([^()]*)\)")
 
 Say = Callable[[str], None]
@@ -111,6 +122,42 @@ async def _connected(url: str) -> AsyncIterator[Any]:
         yield connection
     finally:
         await connection.close()
+
+
+@contextlib.contextmanager
+def replaced_partitions(url: str) -> Iterator[None]:
+    """Put the partitioned tables aside for what is done inside. They are back if it fails, and gone if it does not."""
+    moved = asyncio.run(_put_aside(url))
+    try:
+        yield
+    except BaseException:
+        asyncio.run(_bring_back(url, moved))
+        raise
+    asyncio.run(_drop_aside(url))
+
+
+async def _put_aside(url: str) -> list[str]:
+    async with _connected(url) as connection, connection.transaction():
+        moved = [str(row[0]) for row in await connection.fetch(OF_PARTITIONS, TABLES)]
+        if moved:
+            await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {ASIDE}")
+        for one in moved:
+            await connection.execute(f"ALTER {one} SET SCHEMA {ASIDE}")
+        return moved
+
+
+async def _bring_back(url: str, moved: list[str]) -> None:
+    async with _connected(url) as connection, connection.transaction():
+        home = await connection.fetchval("SELECT current_schema()")
+        for one in moved:
+            kind, name = one.split(" ", 1)
+            await connection.execute(f"ALTER {kind} {ASIDE}.{name} SET SCHEMA {home}")
+        await connection.execute(f"DROP SCHEMA IF EXISTS {ASIDE}")
+
+
+async def _drop_aside(url: str) -> None:
+    async with _connected(url) as connection:
+        await connection.execute(f"DROP SCHEMA IF EXISTS {ASIDE} CASCADE")
 
 
 async def _check_ready(connection: Any) -> None:
