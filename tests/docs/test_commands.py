@@ -54,6 +54,7 @@ CANNOT_RUN = {  # the beginning of a line, or of a line of a page -> why it cann
     "cp /etc/letsencrypt/": "needs the certificate of the line before",
     "chmod 600 deploy/nginx/": "needs the certificate of the line before",
     "curl -sS -i https://tickets.example.org": "needs that server; tests/deploy/test_deploy.py asks nginx with TLS",
+    "frontrow ledger partition": "needs PostgreSQL; tests/boxoffice/adapters/ledger/test_partitions.py runs it",
     "git clone": "needs the repository's address",
     "cd frontrow": "goes into the copy of the line before",
 }

@@ -93,6 +93,7 @@ class TableSize(msgspec.Struct, frozen=True):
 async def read_table_sizes(url: str) -> list[TableSize]:
     """The tables of the sale as they are now."""
     async with _connected(url) as connection:
+        await _check_there(connection)
         return [TableSize(row[0], row[1], int(row[2]), int(row[3])) for row in await connection.fetch(SIZES, TABLES)]
 
 
@@ -160,9 +161,13 @@ async def _drop_aside(url: str) -> None:
         await connection.execute(f"DROP SCHEMA IF EXISTS {ASIDE} CASCADE")
 
 
-async def _check_ready(connection: Any) -> None:
+async def _check_there(connection: Any) -> None:
     if await connection.fetchval("SELECT to_regclass('alembic_version')") is None:
         raise ConfigError("there is no ledger yet: run `frontrow ledger migrate`", param="ledger")
+
+
+async def _check_ready(connection: Any) -> None:
+    await _check_there(connection)
     version = await connection.fetchval("SELECT version_num FROM alembic_version")
     if version != newest_version():
         raise ConfigError(

@@ -69,7 +69,7 @@ FROM :rows WHERE t.id = r.ticket_id AND t.event_id = r.event_id
 UPDATE tickets AS t SET left_at_us = (
   SELECT CASE WHEN s.way = 'out' THEN s.at_us END FROM scans AS s
   WHERE s.ticket_id = t.id AND s.event_id = t.event_id
-  ORDER BY s.at_us DESC, s.number DESC LIMIT 1)
+  ORDER BY s.at_us DESC, s.id DESC LIMIT 1)
 FROM :rows WHERE t.id = r.ticket_id AND t.event_id = r.event_id
 
 -- name: scans_of(ticket_id text, event_id text)
