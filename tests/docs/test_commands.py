@@ -54,7 +54,6 @@ CANNOT_RUN = {  # the beginning of a line, or of a line of a page -> why it cann
     "cp /etc/letsencrypt/": "needs the certificate of the line before",
     "chmod 600 deploy/nginx/": "needs the certificate of the line before",
     "curl -sS -i https://tickets.example.org": "needs that server; tests/deploy/test_deploy.py asks nginx with TLS",
-    "frontrow ledger partition": "needs PostgreSQL; tests/boxoffice/adapters/ledger/test_partitions.py runs it",
     "git clone": "needs the repository's address",
     "cd frontrow": "goes into the copy of the line before",
 }
@@ -305,7 +304,9 @@ def prepare_operation(world: World) -> None:
 
 
 def prepare_ledger(world: World) -> None:
-    """The ledger of a server that was started once."""
+    """The ledger of a server that was started once, and one on PostgreSQL to be partitioned."""
+    postgres = world._request.getfixturevalue("postgres_ledger_url")
+    world.known["ledger partition"] = f"ledger partition --ledger {postgres}"
     assert CliRunner().invoke(_app_of("ledger"), ["migrate"], env=world.env).exit_code == 0
 
 
