@@ -66,7 +66,7 @@ ORDER BY b.fence LIMIT :limit
 -- Who has the valid tickets of these bookings, per ticket.
 SELECT b.fence, b.id, b.fan, t.transfer_id,
   CASE WHEN t.transfer_id = '' THEN coalesce(c.email, '') ELSE coalesce(x.email, '') END
-FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.id} JOIN bookings AS b ON b.id = r.id{ AND b.event_id = d.event_id}
+FROM :rows :event_of r.id JOIN bookings AS b ON b.id = r.id{ AND b.event_id = d.event_id}
 JOIN tickets AS t ON t.booking_id = b.id{ AND t.event_id = b.event_id}
 LEFT JOIN contacts AS c ON c.fan = b.fan
 LEFT JOIN ticket_transfers AS x ON x.id = t.transfer_id

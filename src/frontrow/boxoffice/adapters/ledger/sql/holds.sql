@@ -59,7 +59,7 @@ RETURNING id, fence
 -- name: end_holds(booking_id text, was text, now_us int)
 -- Ends holds that are past their end, and no others. (A literal list of states could cause a full index scan.)
 UPDATE bookings AS b SET state = 'expired', changed_at_us = r.now_us
-FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.booking_id}
+FROM :rows :event_of r.booking_id
 WHERE b.id = r.booking_id{ AND b.event_id = d.event_id} AND b.state = r.was AND b.hold_expires_at_us <= r.now_us
 RETURNING b.id, b.event_id, b.fan, b.fence, b.seats, b.hold_expires_at_us
 
@@ -72,7 +72,7 @@ ORDER BY hold_expires_at_us LIMIT :limit :skip_locked
 -- name: free_seats(booking_id text)
 -- The seats of ended bookings can be taken again.
 UPDATE booking_seats SET active = 0
-WHERE ({event_id, }booking_id) IN (SELECT {d.event_id, }r.booking_id FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.booking_id})
+WHERE ({event_id, }booking_id) IN (SELECT {d.event_id, }r.booking_id FROM :rows :event_of r.booking_id)
 
 -- name: move_bookings(booking_id text, fence int, from_state text, to_state text, now_us int, expires_at_us int, needs_live int) row by row
 -- The one conditional update of every move: state, fence and expiry are in its WHERE. A booking is confirmed only with
@@ -87,11 +87,12 @@ UPDATE bookings AS b SET
     ELSE b.hold_expires_at_us END,
   confirmed_at_us = CASE WHEN r.to_state = 'confirmed' AND b.state <> 'confirmed' THEN r.now_us
     ELSE b.confirmed_at_us END
-FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.booking_id}
+FROM :rows :event_of r.booking_id
 WHERE b.id = r.booking_id{ AND b.event_id = d.event_id} AND b.fence = r.fence AND b.state = r.from_state
   AND (r.needs_live = 0 OR b.hold_expires_at_us > r.now_us)
   AND (r.to_state <> 'confirmed'
-    OR (b.seat_count = (SELECT coalesce(sum(s.active), 0) FROM booking_seats AS s WHERE s.booking_id = b.id{ AND s.event_id = b.event_id})
+    OR (b.seat_count = (SELECT coalesce(sum(s.active), 0) FROM booking_seats AS s
+        WHERE s.booking_id = b.id{ AND s.event_id = b.event_id})
       AND coalesce((SELECT e.event_state FROM events AS e WHERE e.id = b.event_id), '') <> 'cancelled'))
 RETURNING :booking
 
@@ -99,7 +100,8 @@ RETURNING :booking
 SELECT e.id FROM :rows CROSS JOIN events AS e WHERE e.id = r.id AND coalesce(e.event_state, '') = 'cancelled'
 
 -- name: bookings_by_id(id text) row by row
-SELECT :booking FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.id} CROSS JOIN bookings AS b WHERE b.id = r.id{ AND b.event_id = d.event_id}
+SELECT :booking FROM :rows :event_of r.id CROSS JOIN bookings AS b
+WHERE b.id = r.id{ AND b.event_id = d.event_id}
 
 -- name: bookings_of_fan() :event_id text :fan text :limit int
 SELECT :booking FROM bookings AS b WHERE b.event_id = :event_id AND b.fan = :fan ORDER BY b.fence DESC LIMIT :limit

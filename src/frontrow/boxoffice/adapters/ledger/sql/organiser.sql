@@ -97,12 +97,12 @@ ORDER BY b.fence DESC LIMIT :limit
 -- name: bookings_on_seat() :event_id text :seat_index int :before int :limit int
 -- All bookings that have or had this seat.
 SELECT :booking FROM booking_seats AS s CROSS JOIN bookings AS b
-WHERE s.event_id = :event_id AND s.seat_index = :seat_index AND s.active = 1 AND b.id = s.booking_id{ AND b.event_id = s.event_id}
-  AND b.fence < :before
+WHERE s.event_id = :event_id AND s.seat_index = :seat_index AND s.active = 1
+  AND b.id = s.booking_id{ AND b.event_id = s.event_id} AND b.fence < :before
 UNION ALL
 SELECT :booking FROM booking_seats AS s CROSS JOIN bookings AS b
-WHERE s.event_id = :event_id AND s.seat_index = :seat_index AND s.active = 0 AND b.id = s.booking_id{ AND b.event_id = s.event_id}
-  AND b.fence < :before
+WHERE s.event_id = :event_id AND s.seat_index = :seat_index AND s.active = 0
+  AND b.id = s.booking_id{ AND b.event_id = s.event_id} AND b.fence < :before
 ORDER BY 5 DESC LIMIT :limit
 
 -- name: bookings_of_fans(fan text) :event_id text :before int :limit int
@@ -157,7 +157,7 @@ SELECT c.fan, c.email, c.name FROM :rows CROSS JOIN contacts AS c
   WHERE c.fan = r.fan AND (c.email <> '' OR c.name <> '')
 
 -- name: seats_had(booking_id text, seat_index int)
-SELECT s.seat_index FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.booking_id} CROSS JOIN booking_seats AS s
+SELECT s.seat_index FROM :rows :event_of r.booking_id CROSS JOIN booking_seats AS s
 WHERE s.booking_id = r.booking_id{ AND s.event_id = d.event_id} AND s.seat_index = r.seat_index
 
 -- name: endpoints_of_organiser() :organiser text :after text :limit int

@@ -1,7 +1,7 @@
 -- name: lock_payments(id text, booking_id text)
 -- Locks payments until the transaction ends, in the order of ids to avoid deadlocks.
 SELECT :payment FROM payments AS p
-WHERE ({p.event_id, }p.id) IN (SELECT {d.event_id, }r.id FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.booking_id})
+WHERE ({p.event_id, }p.id) IN (SELECT {d.event_id, }r.id FROM :rows :event_of r.booking_id)
 ORDER BY p.id :for_update
 
 -- name: add_payments(id text, booking_id text, attempt int, provider text, amount_minor int, currency text, payment_state text, provider_ref text, method text, reason text, call int, tries int, retry_at_us int, version int, created_at_us int, changed_at_us int, declines int, failure text, key text, event_id text)
@@ -22,7 +22,7 @@ RETURNING id
 UPDATE payments AS p SET payment_state = r.payment_state, provider_ref = r.provider_ref, method = r.method,
   reason = r.reason, call = r.call, tries = r.tries, retry_at_us = r.retry_at_us, version = r.version,
   changed_at_us = r.changed_at_us, declines = r.declines, failure = r.failure
-FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.booking_id}
+FROM :rows :event_of r.booking_id
 WHERE p.id = r.id{ AND p.event_id = d.event_id} AND p.version = r.version - 1
 RETURNING p.id
 
@@ -30,7 +30,7 @@ RETURNING p.id
 SELECT :payment FROM :rows CROSS JOIN payments AS p WHERE p.id = r.id
 
 -- name: payments_of_bookings(id text)
-SELECT :payment FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.id} CROSS JOIN payments AS p
+SELECT :payment FROM :rows :event_of r.id CROSS JOIN payments AS p
 WHERE p.booking_id = r.id{ AND p.event_id = d.event_id} ORDER BY p.booking_id, p.attempt
 
 -- name: payment_by_ref() :provider text :ref text
@@ -42,7 +42,7 @@ SELECT id, booking_id FROM payments WHERE retry_at_us > 0 AND retry_at_us <= :no
 ORDER BY retry_at_us LIMIT :limit :skip_locked
 
 -- name: lease_payments(id text, booking_id text, until_us int)
-UPDATE payments AS p SET retry_at_us = r.until_us FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.booking_id}
+UPDATE payments AS p SET retry_at_us = r.until_us FROM :rows :event_of r.booking_id
 WHERE p.id = r.id{ AND p.event_id = d.event_id}
 RETURNING :payment
 
@@ -51,7 +51,7 @@ SELECT :payment FROM payments AS p WHERE p.id > :after ORDER BY p.id LIMIT :limi
 
 -- name: lock_bookings(id text)
 SELECT :booking FROM bookings AS b
-WHERE ({b.event_id, }b.id) IN (SELECT {d.event_id, }r.id FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.id})
+WHERE ({b.event_id, }b.id) IN (SELECT {d.event_id, }r.id FROM :rows :event_of r.id)
 ORDER BY b.id :for_update
 
 -- name: add_refunds(id text, booking_id text, payment_id text, number int, amount_minor int, currency text, seats text, fee_minor int, refund_state text, provider_ref text, reason text, call int, tries int, retry_at_us int, version int, created_at_us int, changed_at_us int, key text, event_id text)
@@ -69,16 +69,16 @@ RETURNING id
 UPDATE refunds AS f SET refund_state = r.refund_state, provider_ref = r.provider_ref, reason = r.reason, call = r.call,
   tries = r.tries, retry_at_us = r.retry_at_us, version = r.version, changed_at_us = r.changed_at_us,
     failure = r.failure
-FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.booking_id}
+FROM :rows :event_of r.booking_id
 WHERE f.id = r.id{ AND f.event_id = d.event_id} AND f.version = r.version - 1
 RETURNING f.id
 
 -- name: refunds_by_id(id text, booking_id text)
-SELECT :refund FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.booking_id} CROSS JOIN refunds AS f
+SELECT :refund FROM :rows :event_of r.booking_id CROSS JOIN refunds AS f
 WHERE f.id = r.id{ AND f.event_id = d.event_id}
 
 -- name: refunds_of_bookings(id text)
-SELECT :refund FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.id} CROSS JOIN refunds AS f
+SELECT :refund FROM :rows :event_of r.id CROSS JOIN refunds AS f
 WHERE f.booking_id = r.id{ AND f.event_id = d.event_id} ORDER BY f.booking_id, f.number
 
 -- name: due_refunds() :now_us int :limit int
@@ -86,7 +86,7 @@ SELECT id, booking_id FROM refunds WHERE retry_at_us > 0 AND retry_at_us <= :now
 ORDER BY retry_at_us LIMIT :limit :skip_locked
 
 -- name: lease_refunds(id text, booking_id text, until_us int)
-UPDATE refunds AS f SET retry_at_us = r.until_us FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.booking_id}
+UPDATE refunds AS f SET retry_at_us = r.until_us FROM :rows :event_of r.booking_id
 WHERE f.id = r.id{ AND f.event_id = d.event_id}
 RETURNING :refund
 
@@ -94,23 +94,24 @@ RETURNING :refund
 -- A partial refund: what is left of the booking. The caller has locked the row.
 UPDATE bookings AS b SET seat_count = r.seat_count, seats = r.seats, amount_minor = r.amount_minor,
   changed_at_us = r.now_us
-FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.booking_id} WHERE b.id = r.booking_id{ AND b.event_id = d.event_id}
+FROM :rows :event_of r.booking_id WHERE b.id = r.booking_id{ AND b.event_id = d.event_id}
 RETURNING :booking
 
 -- name: set_price_lines(booking_id text, price_lines text)
 -- The lines of the price after seats were moved. The caller has locked the row.
 UPDATE bookings AS b SET price_lines = r.price_lines
-FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.booking_id} WHERE b.id = r.booking_id{ AND b.event_id = d.event_id}
+FROM :rows :event_of r.booking_id WHERE b.id = r.booking_id{ AND b.event_id = d.event_id}
 
 -- name: free_some_seats(booking_id text, seat_index int)
 UPDATE booking_seats SET active = 0
 WHERE ({event_id, }booking_id, seat_index) IN (
-  SELECT {d.event_id, }r.booking_id, r.seat_index FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.booking_id})
+  SELECT {d.event_id, }r.booking_id, r.seat_index FROM :rows :event_of r.booking_id)
 RETURNING booking_id, seat_index
 
 -- name: seat_prices_of(id text)
-SELECT s.booking_id, s.seat_index, s.price_minor FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.id} CROSS JOIN booking_seats AS s
-WHERE s.booking_id = r.id{ AND s.event_id = d.event_id} AND coalesce(s.active, 0) = 1 ORDER BY s.booking_id, s.seat_index
+SELECT s.booking_id, s.seat_index, s.price_minor FROM :rows :event_of r.id CROSS JOIN booking_seats AS s
+WHERE s.booking_id = r.id{ AND s.event_id = d.event_id} AND coalesce(s.active, 0) = 1
+ORDER BY s.booking_id, s.seat_index
 
 -- name: live_bookings() :event_id text :after text :limit int
 SELECT :booking FROM bookings AS b

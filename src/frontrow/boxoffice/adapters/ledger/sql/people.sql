@@ -265,7 +265,7 @@ WHERE b.fan = :fan AND b.state IN ('confirmed', 'cancelled', 'refunded') AND e.o
 SELECT t.fan FROM name_tails AS t WHERE t.fan = :fan AND t.event_id = :event_id LIMIT 1
 
 -- name: names_of_buyers(id text)
-SELECT b.id, c.name FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.id} CROSS JOIN bookings AS b
+SELECT b.id, c.name FROM :rows :event_of r.id CROSS JOIN bookings AS b
 JOIN contacts AS c ON c.fan = b.fan WHERE b.id = r.id{ AND b.event_id = d.event_id}
 
 -- name: drop_in_app(fan text)

@@ -32,7 +32,8 @@ SELECT t.id, t.booking_id, t.event_id, t.fan, t.fence, t.seat_index, t.price_min
   b.fence
 FROM returns AS t CROSS JOIN booking_seats AS s CROSS JOIN bookings AS b
 WHERE t.return_state = 'listed' AND s.event_id = t.event_id AND s.seat_index = t.seat_index AND s.active = 0
-  AND b.id = s.booking_id{ AND b.event_id = s.event_id} AND b.fence > t.fence AND b.confirmed_at_us > t.changed_at_us - 60000000
+  AND b.id = s.booking_id{ AND b.event_id = s.event_id} AND b.fence > t.fence
+  AND b.confirmed_at_us > t.changed_at_us - 60000000
 LIMIT :limit
 
 -- name: listed_on(event_id text, seat_index int)
@@ -59,7 +60,7 @@ RETURNING t.id
 -- The booking keeps its other seats and their price. The price of the returned seats is owed by their returns.
 UPDATE bookings AS b SET seat_count = r.seat_count, seats = r.seats, amount_minor = b.amount_minor - r.price_minor,
   changed_at_us = r.now_us
-FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.booking_id}
+FROM :rows :event_of r.booking_id
 WHERE b.id = r.booking_id{ AND b.event_id = d.event_id} AND b.fence = r.fence
   AND coalesce(b.state, '') = 'confirmed' AND b.seats = r.was_seats
 RETURNING b.id

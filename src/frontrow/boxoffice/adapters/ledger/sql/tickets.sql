@@ -9,14 +9,14 @@ ON CONFLICT ({event_id, }booking_id, seat_index) DO NOTHING
 -- name: revoke_tickets_of_bookings(booking_id text, now_us int)
 -- In the transaction that ends a confirmed booking.
 UPDATE tickets AS t SET ticket_state = 'revoked', changed_at_us = r.now_us
-FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.booking_id}
+FROM :rows :event_of r.booking_id
 WHERE t.booking_id = r.booking_id{ AND t.event_id = d.event_id} AND coalesce(t.ticket_state, '') = 'valid'
 RETURNING t.id
 
 -- name: revoke_tickets(booking_id text, seat_index int, now_us int)
 -- Single seats given back: put this query into the transaction of the partial refund.
 UPDATE tickets AS t SET ticket_state = 'revoked', changed_at_us = r.now_us
-FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.booking_id}
+FROM :rows :event_of r.booking_id
 WHERE t.booking_id = r.booking_id{ AND t.event_id = d.event_id} AND t.seat_index = r.seat_index
   AND coalesce(t.ticket_state, '') = 'valid'
 RETURNING t.id
@@ -25,7 +25,7 @@ RETURNING t.id
 -- The valid tickets of bookings and whether they were let in, kept so until this transaction ends. In the order of
 -- their ids: no deadlock.
 SELECT t.booking_id, t.seat_index, t.scanned_at_us, t.transfer_id FROM tickets AS t
-WHERE ({t.event_id, }t.booking_id) IN (SELECT {d.event_id, }r.booking_id FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.booking_id})
+WHERE ({t.event_id, }t.booking_id) IN (SELECT {d.event_id, }r.booking_id FROM :rows :event_of r.booking_id)
   AND coalesce(t.ticket_state, '') = 'valid'
 ORDER BY t.id :for_update
 
@@ -42,7 +42,7 @@ FROM tickets WHERE id = :id AND event_id = :event_id
 -- name: tickets_of_bookings(id text)
 SELECT t.id, t.booking_id, t.event_id, t.seat_index, t.ticket_state, t.code, t.issued_at_us, t.changed_at_us,
   t.scanned_at_us, t.transfer_id, t.left_at_us
-FROM :rows{ JOIN booking_events AS d ON d.booking_id = r.id} CROSS JOIN tickets AS t
+FROM :rows :event_of r.id CROSS JOIN tickets AS t
 WHERE t.booking_id = r.id{ AND t.event_id = d.event_id} ORDER BY t.seat_index
 
 -- name: revoked_tickets() :event_id text :after_us int :after_id text :limit int
