@@ -223,6 +223,24 @@ def test_a_stream_keeps_nothing_of_the_request_that_opened_it(kind: str) -> None
     assert more <= 3, "the last one may still be on its way out"
 
 
+def test_a_stream_that_cannot_be_taken_over_is_served_by_the_app() -> None:
+    """HTTP/1.0 knows no chunks, and a request that is already waiting behind the stream is the app's."""
+    room = SimpleRoom()
+    for door in opened("behind", room, endpoints_of(room)):
+        streams = door.endpoints.streams["aurora"]
+        for hi, request in ((5, GET.replace(b"1.1", b"1.0")), (6, GET + GET)):
+            with Line(door.port) as line:
+                line.send(request)
+                line.until(b"data: ")
+                assert (len(streams.readers), streams.others) == (0, 1)
+                door.room.move(hi=hi)
+                line.until(b"[0,%d," % hi)
+            deadline_s = time.monotonic() + 60
+            while len(streams):
+                assert time.monotonic() < deadline_s, "who left is forgotten"
+                time.sleep(0.01)
+
+
 def test_a_stopping_server_ends_streams_properly(kind: str) -> None:
     room = SimpleRoom()
     line = None

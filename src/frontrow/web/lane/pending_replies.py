@@ -31,7 +31,7 @@ class Takeover:
         self.take = take
 
 
-TAKE_OVER: Final = "frontrow.take_over"  # the extension of an ASGI scope that takes a `Takeover`
+TAKE_OVER: Final = "frontrow.take_over"  # the extension of an ASGI scope: its `call` accepts a `Takeover`, or is False
 Reply = EndpointResponse | Takeover
 Handler = Callable[[EndpointRequest], "Reply | PendingResponse | Awaitable[Reply]"]
 Routes = Mapping[tuple[bytes, bytes], Handler]

@@ -72,7 +72,6 @@ CHECK_LEAVING_EVERY_S: Final = 0.05
 ABORT_ABOVE: Final = 1.1  # beyond this multiple of a cap a connection is not even told why; below it is the reserve
 RESERVE_WITHIN_S: Final = 3.0  # when a connection of the reserve must have brought its request
 STREAM_PATH_END: Final = b"/stream"  # of addresses whose body may go on without the app
-STREAM_SHARE: Final = 0.9  # of the connections: above it nobody gets a live stream, so that short requests find room
 
 log = logging.getLogger("frontrow.web.lane.protocol")
 traffic_log = logging.getLogger("frontrow.web")
@@ -410,7 +409,7 @@ class LaneProtocol(HttpToolsProtocol):
         if self._close_next and self.cycle is not None:
             self.cycle.keep_alive = False
         if url.partition(b"?")[0].endswith(STREAM_PATH_END) and self.parser.get_method() == b"GET":
-            self.scope["extensions"] = {TAKE_OVER: self._take_over}
+            self.scope["extensions"] = {TAKE_OVER: {"call": self._take_over}}
 
     def on_body(self, body: bytes) -> None:
         self._arrived_bytes = 0
@@ -542,7 +541,7 @@ class LaneProtocol(HttpToolsProtocol):
     def _hand_over(self, takeover: Takeover, keep_alive: bool) -> None:
         """Let another protocol own the connection; this object and its parser are free to go."""
         watch = self.watch
-        if watch is not None and watch.gate.connections > STREAM_SHARE * watch.gate.settings.max_connections:
+        if watch is not None and watch.gate.connections > watch.gate.settings.connections_with_streams:
             self._write(watch.refusal().response, keep_alive)
             return
         if self._hot_route is not None:

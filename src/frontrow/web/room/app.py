@@ -120,8 +120,8 @@ class StreamApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         head = [(n.encode(), v.encode()) for n, v in EndpointResponse(200, STREAM_HEAD).headers()]
         await send({"type": "http.response.start", "status": 200, "headers": head})
-        take_over: Any = (scope.get("extensions") or {}).get(TAKE_OVER)
-        if self._takeover is not None and take_over is not None and take_over(self._takeover):
+        offer: Any = (scope.get("extensions") or {}).get(TAKE_OVER)
+        if self._takeover is not None and offer is not None and offer["call"](self._takeover):
             return
         writing = asyncio.ensure_future(self._write(send))
         try:
