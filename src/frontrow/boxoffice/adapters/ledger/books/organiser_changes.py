@@ -41,7 +41,7 @@ from frontrow.boxoffice.model.receipts import Seller
 from frontrow.boxoffice.model.reseating import Reseat
 from frontrow.boxoffice.model.show_dates import MAX_DATES
 from frontrow.boxoffice.model.taxes import SELLERS_TAX, TaxRates
-from frontrow.boxoffice.model.tickets import Scan, TicketRevoked, Way
+from frontrow.boxoffice.model.tickets import Scan, TicketRevoked, Way, later_than
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.model.waitlist import WaitlistEntry
 from frontrow.boxoffice.ports.queries import Query, Row
@@ -374,8 +374,8 @@ class OrganiserBook:
     async def door_totals(self, event_id: str) -> tuple[int, int, int]:
         """The number of valid tickets, of those inside, and of those that have left and may come back."""
         rows = await self._store.read(Query("door_totals", params=(event_id,)))
-        tickets, admitted, outside = (int(count) for count in rows[0])
-        return tickets, admitted - outside, outside
+        tickets, inside, outside = (int(count or 0) for count in rows[0])
+        return tickets, inside, outside
 
 
 def _plain(text: str) -> str:
@@ -462,6 +462,7 @@ def _admit(scan: Scan, *, again: bool) -> Program[list[Row] | BaseException]:
     known = yield Query("scans_of", [(scan.ticket_id,)])
     if any(row[0] == scan.id for row in known):
         return []  # a repeated call: this scan admitted it
+    scan = _later(scan, known)
     let_in = yield Query("admit_tickets", [(scan.ticket_id, scan.event_id, scan.at_us, int(again))])
     if let_in:
         yield Query("add_scans", [scan_row(scan)])
@@ -474,10 +475,16 @@ def _admit(scan: Scan, *, again: bool) -> Program[list[Row] | BaseException]:
     return before
 
 
+def _later(scan: Scan, known: list[Row]) -> Scan:
+    """The scan after those that are known: a gate that was offline may have a clock that is ahead."""
+    return replace_struct(scan, at_us=later_than([scan_of(row) for row in known], scan.at_us))
+
+
 def _let_out(scan: Scan) -> Program[bool]:
     known = yield Query("scans_of", [(scan.ticket_id,)])
     if any(row[0] == scan.id for row in known):
         return True
+    scan = _later(scan, known)
     left = yield Query("let_out_tickets", [(scan.ticket_id, scan.event_id, scan.at_us)])
     if left:
         yield Query("add_scans", [scan_row(scan)])

@@ -248,5 +248,6 @@ FROM scans WHERE event_id = :event_id
 GROUP BY gate ORDER BY gate LIMIT 1000
 
 -- name: door_totals() :event_id text
-SELECT count(*), count(scanned_at_us), count(left_at_us)
+-- Somebody who was seen at the exit alone came in at a gate that has not reported yet.
+SELECT count(*), sum(CASE WHEN scanned_at_us IS NOT NULL AND left_at_us IS NULL THEN 1 ELSE 0 END), count(left_at_us)
 FROM tickets WHERE event_id = :event_id AND ticket_state = 'valid'

@@ -57,7 +57,7 @@ FROM :rows WHERE t.id = r.ticket_id AND (t.scanned_at_us IS NULL OR t.scanned_at
 -- Outside if the newest scan is an exit, in whatever order the gates report.
 UPDATE tickets AS t SET left_at_us = (
   SELECT CASE WHEN s.way = 'out' THEN s.at_us END FROM scans AS s WHERE s.ticket_id = t.id
-  ORDER BY s.at_us DESC, s.number DESC LIMIT 1)
+  ORDER BY s.at_us DESC, s.id DESC LIMIT 1)
 FROM :rows WHERE t.id = r.ticket_id
 
 -- name: scans_of(ticket_id text)
