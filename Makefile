@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')# tests wait for others a third of their time
+COMPILED := src/frontrow/limits/stores/_kernel.pyx src/frontrow/web/lane/_plain_head.pyx
 MERMAID := 12.3.0
 PRETTIER := $(BIN)/node tests/node/node_modules/prettier/bin/prettier.cjs --log-level warn
 SCRIPTS := "src/frontrow/web/static/**/*.{js,css}" "src/frontrow/boxoffice/messaging/texts/*.json" "tests/node/*.{mjs,json}"
@@ -19,7 +20,7 @@ help:            ## this list
 
 setup: .venv/.ready  ## create .venv with everything
 
-.venv/.ready: pyproject.toml requirements/dev.txt tests/node/package-lock.json tests/node/unpack-browser.mjs setup.py src/frontrow/limits/stores/_kernel.pyx
+.venv/.ready: pyproject.toml requirements/dev.txt tests/node/package-lock.json tests/node/unpack-browser.mjs setup.py $(COMPILED)
 	$(MAKE_VENV)
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip sync --quiet --require-hashes requirements/dev.txt
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --no-deps -e . uv
@@ -29,7 +30,7 @@ setup: .venv/.ready  ## create .venv with everything
 	@touch $@
 
 # what `make demo` needs and nothing for development; `make setup` makes the whole environment of it
-.venv/.demo: pyproject.toml requirements/demo.txt setup.py src/frontrow/limits/stores/_kernel.pyx
+.venv/.demo: pyproject.toml requirements/demo.txt setup.py $(COMPILED)
 	$(MAKE_VENV)
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --require-hashes -r requirements/demo.txt
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --no-deps -e .

@@ -199,8 +199,7 @@ class PostgresStore:
         try:
             return await self._try(connection, chain, operations, optimistic=not self._conflict_history.careful_batches)
         except ConflictDetected:
-            self._conflict_history.record_conflict()
-            return await self._try(connection, chain, operations, optimistic=False)
+            return await self._try(connection, chain, operations, optimistic=False, again=True)
 
     async def _try(
         self,
@@ -209,11 +208,12 @@ class PostgresStore:
         operations: Sequence[Operation],
         *,
         optimistic: bool,
+        again: bool = False,
     ) -> list[Any]:
         locks = fan_locks(operations)
         try:
             await connection.execute(self._begin + (LOCK_FANS % ",".join(map(str, locks)) if locks else ""))
-            program = transaction(operations, chain, history=self._conflict_history, at_once=True)
+            program = transaction(operations, chain, history=self._conflict_history, again=again, at_once=True)
             answers, entry = await self._run(connection, program, optimistic=optimistic)
             await self._commit(connection)
         except LOST:
@@ -261,6 +261,7 @@ class PostgresStore:
             return rows or NO_CONFLICT  # type: ignore[return-value]
         except asyncpg.UniqueViolationError as error:
             if optimistic:
+                self._conflict_history.record_conflict()
                 raise ConflictDetected from error
             await connection.execute("ROLLBACK TO SAVEPOINT careful")
             return await connection.fetch(self._sql[query.fallback], *arguments)  # type: ignore[return-value]

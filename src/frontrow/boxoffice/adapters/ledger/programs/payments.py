@@ -1,8 +1,9 @@
 """Transaction programs of payments and refunds. A change and the booking's move are written together or not at all.
 
-Rows are locked first (payments, then bookings, each in the order of ids), compared, and written together. A save
-without a move is one conditional update. A request that was committed before (lost connection, repeated call) finds its
-own version and gets the same answer again.
+A batch of saves is optimistic: it moves the bookings and writes the payments without reading them first. Conditional
+updates decide. If one of them leaves a row out, the whole transaction is rolled back and run again carefully: rows are
+locked (bookings, then payments, each in the order of ids), compared, and written together. A request that was
+committed before (lost connection, repeated call) then finds its own version and gets the same answer again.
 """
 
 from collections import Counter
@@ -23,6 +24,7 @@ from frontrow.boxoffice.adapters.ledger.programs.bookings import (
     scanned_seats,
     transferred_seats,
 )
+from frontrow.boxoffice.adapters.ledger.programs.optimistic_insert import ConflictHistory
 from frontrow.boxoffice.model.bookings import (
     ACTIVE_STATES,
     Booking,
@@ -94,17 +96,48 @@ def same(kept: Payment, asked: Payment) -> bool:
     return replace(kept, retry_at_us=0) == replace(asked, retry_at_us=0)
 
 
-def save_payments(asks: Sequence[SavePayment], facts: list[Fact]) -> Program[list[Saved]]:
+def save_payments(
+    asks: Sequence[SavePayment], facts: list[Fact], history: ConflictHistory | None = None
+) -> Program[list[Saved]]:
     """The booking after each save (None without a move) in a one-tuple, or the reason for refusing it."""
     times = Counter(ask.payment.id for ask in asks)
-    plain = [
-        at for at, ask in enumerate(asks) if ask.move is None and ask.payment.version > 1 and times[ask.payment.id] == 1
-    ]
-    answers = (yield from _save_plain(plain, asks, facts)) if plain else {}
-    rest = [at for at in range(len(asks)) if at not in answers]
+    single = [at for at, ask in enumerate(asks) if times[ask.payment.id] == 1]
+    answers: dict[int, Saved] = {}
+    if history is not None and history.may_save_at_once():
+        at_once = [at for at in single if asks[at].move is not None or asks[at].payment.version > 1]
+        if at_once:
+            answers = yield from _save_at_once(at_once, asks, facts, history)
+        single = []
+    plain = [at for at in single if asks[at].move is None and asks[at].payment.version > 1]
+    rest = sorted(set(range(len(asks))) - answers.keys() - set(plain))
     if rest:
         yield from _save_locked(rest, asks, answers, facts)
+    if plain:
+        answers.update((yield from _save_plain(plain, asks, facts)))
     return [answers[at] for at in range(len(asks))]
+
+
+def _save_at_once(
+    ats: Sequence[int], asks: Sequence[SavePayment], facts: list[Fact], history: ConflictHistory
+) -> Program[dict[int, Saved]]:
+    """Move the bookings and write the payments. If anything is refused, the transaction is run again carefully."""
+    movers = [at for at in ats if asks[at].move is not None]
+    answers: dict[int, Saved] = dict.fromkeys(ats, (None,))
+    moved = (yield from make_moves([asks[at].move for at in movers], facts)) if movers else []  # type: ignore[misc]
+    for at, booking in zip(movers, moved, strict=True):
+        payment = asks[at].payment
+        if isinstance(booking, BaseException) or (
+            payment.version == 1 and booking.amount_minor != payment.amount_minor
+        ):
+            raise history.save_conflict()
+        answers[at] = (booking,)
+    payments = [asks[at].payment for at in ats]
+    written = yield from _write_rows([p for p in payments if p.version == 1], [p for p in payments if p.version > 1])
+    if len(written) < len(payments):
+        raise history.save_conflict()
+    for at in ats:
+        facts.extend(asks[at].facts)
+    return answers
 
 
 def _save_plain(ats: Sequence[int], asks: Sequence[SavePayment], facts: list[Fact]) -> Program[dict[int, Saved]]:
@@ -128,6 +161,9 @@ def _save_locked(
     ats: Sequence[int], asks: Sequence[SavePayment], answers: dict[int, Saved], facts: list[Fact]
 ) -> Program[None]:
     """Save payments with the moves of their bookings: lock, compare, move, write."""
+    movers = sorted({asks[at].payment.booking_id for at in ats if asks[at].move is not None})
+    if movers:
+        yield Query("lock_bookings", [(booking_id,) for booking_id in movers])
     rows = yield Query("lock_payments", [(id_,) for id_ in sorted({asks[at].payment.id for at in ats})])
     kept = {row[0]: payment_of(row) for row in rows}
     ready: dict[str, int] = {}
@@ -143,12 +179,12 @@ def _save_locked(
             ready[new.id] = at
     yield from _check_amounts([at for at in ready.values() if asks[at].payment.version == 1], asks, answers)
     ready = {payment_id: at for payment_id, at in ready.items() if at not in answers}
-    movers = [at for at in ready.values() if asks[at].move is not None]
-    if movers:
-        moved = yield from make_moves([asks[at].move for at in movers], facts)  # type: ignore[misc]
-        for at, booking in zip(movers, moved, strict=True):
+    moving = [at for at in ready.values() if asks[at].move is not None]
+    if moving:
+        moved = yield from make_moves([asks[at].move for at in moving], facts)  # type: ignore[misc]
+        for at, booking in zip(moving, moved, strict=True):
             answers[at] = booking if isinstance(booking, BaseException) else (booking,)
-        yield from _step_back_repriced(movers, asks, answers, facts)
+        yield from _step_back_repriced(moving, asks, answers, facts)
     fine = [at for at in sorted(ready.values()) if not isinstance(answers.get(at), BaseException)]
     yield from _write_payments([asks[at] for at in fine], kept, fine, answers, facts)
 
@@ -204,6 +240,18 @@ def _write_payments(
     old = [
         ask.payment for ask in asks if ask.payment.version > 1 and kept[ask.payment.id].version < ask.payment.version
     ]
+    written = yield from _write_rows(new, old)
+    for at, ask in zip(ats, asks, strict=True):
+        payment = ask.payment
+        if payment.id in written:
+            answers.setdefault(at, (None,))
+            facts.extend(ask.facts)
+        elif payment.id not in kept:
+            answers[at] = PaymentChanged(payment.id)
+
+
+def _write_rows(new: Sequence[Payment], old: Sequence[Payment]) -> Program[set[str]]:
+    """Insert the new payments and update the old ones. Returns the ids of those that were written."""
     written: set[str] = set()
     if new:
         rows = [
@@ -223,13 +271,7 @@ def _write_payments(
         written |= {row[0] for row in (yield Query("add_payments", rows))}
     if old:
         written |= {row[0] for row in (yield _set_query(old))}
-    for at, ask in zip(ats, asks, strict=True):
-        payment = ask.payment
-        if payment.id in written:
-            answers.setdefault(at, (None,))
-            facts.extend(ask.facts)
-        elif payment.id not in kept:
-            answers[at] = PaymentChanged(payment.id)
+    return written
 
 
 def _head(p: Payment) -> tuple[str, str, int, str]:
