@@ -13,7 +13,7 @@ import secrets
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -26,7 +26,6 @@ from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.figures.redis_point_log import RedisPointLog
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import KEPT_US, IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.adapters.ledger.recent_changes import RedisRecentChanges
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.adapters.payments.call_cap import CallCap
 from frontrow.boxoffice.adapters.payments.from_url import open_provider
@@ -122,6 +121,9 @@ from frontrow.web.site.brand_styles import ShownBrand, shown_brand
 from frontrow.web.site.fans.waiting_room import SiteSurroundings
 from frontrow.web.streams.positions import Streams
 from frontrow.web.streams.seat_routes import LiveSeats
+
+if TYPE_CHECKING:
+    from frontrow.boxoffice.adapters.ledger.recent_changes import RedisRecentChanges
 
 __all__ = ["Platform", "PlatformSettings", "Secrets", "WorkUrls", "open_jobs", "open_platform", "read_settings"]
 
@@ -273,7 +275,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             point_log=point_log,
         )
         stack.push_async_callback(organiser.live.aclose)
-        changes = RedisRecentChanges(settings.redis.url, settings.ledger.read_max_lag_s) if ledger.replica else None
+        changes = _open_recent_changes(settings) if ledger.replica else None
         if changes is not None:
             stack.push_async_callback(changes.aclose)
         presale = _make_presale(settings, ledger, now, ids, secret_keys, people, organiser.codes)
@@ -516,6 +518,13 @@ def _open_claims(redis_url: str) -> SeatClaims:
     from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 
     return RedisClaims(redis_url)
+
+
+def _open_recent_changes(settings: PlatformSettings) -> "RedisRecentChanges":
+    """Who changed something a moment ago, and must not be answered by a replica that does not know it yet."""
+    from frontrow.boxoffice.adapters.ledger.recent_changes import RedisRecentChanges
+
+    return RedisRecentChanges(settings.redis.url, settings.ledger.read_max_lag_s)
 
 
 def _open_frame_logs(settings: PlatformSettings, clock: Clock) -> FrameLogs:

@@ -20,7 +20,7 @@ from frontrow.core.clock import Clock
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.core.redis_breaker import RedisBreaker
-from frontrow.core.redis_url import connect, disconnect, is_cluster
+from frontrow.core.redis_url import call, call_many, connect, disconnect, is_cluster
 from frontrow.waitingroom.model.config import MAX_LANES, Phase, RoomConfig
 from frontrow.waitingroom.model.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
 from frontrow.waitingroom.model.phases import change_config, change_phase
@@ -250,11 +250,9 @@ class RedisRoomStore:
         if len(events) == 1 or self._breaker is None:
             return await self._read_each(events)
         sha, now = script("snapshot")[1], self._clock() if self._clock else ""
-        pipeline = self._redis.pipeline(transaction=False)
-        for event in events:
-            keys = _snapshot_keys(event)
-            pipeline.execute_command("EVALSHA", sha, len(keys), *keys, now)
-        replies = await self._guard(lambda: pipeline.execute(raise_on_error=False))
+        keys = [_snapshot_keys(event) for event in events]
+        commands = [("EVALSHA", sha, len(own), *own, now) for own in keys]
+        replies = await self._guard(lambda: call_many(self._redis, commands))
         if any(isinstance(reply, Exception) for reply in replies):  # a server that does not know the script yet
             return await self._read_each(events)
         return [read[0] if read else None for read in map(_snapshot_of, replies)]
@@ -272,8 +270,8 @@ class RedisRoomStore:
         except redis.exceptions.NoScriptError:
             return await self._send("EVAL", text, *words)
 
-    async def _send(self, *words: Any, **options: Any) -> Any:
-        return await self._guard(lambda: self._redis.execute_command(*words, **options))
+    async def _send(self, *words: Any) -> Any:
+        return await self._guard(lambda: call(self._redis, *words))
 
     async def _guard(self, send: Callable[[], Awaitable[Any]]) -> Any:
         """The reply to `send()`, or an error of ours."""

@@ -36,6 +36,7 @@ from frontrow.boxoffice.model.claims import (
 )
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.core.errors import FrontrowError, NotFound
+from frontrow.core.redis_url import call
 
 TENTATIVE_US = 5_000_000  # how long the seats of a half-claimed group stay blocked when its process dies
 READ_CHUNK = 1_000  # seats per read
@@ -257,4 +258,4 @@ class RedisClaims:
 
 
 async def _read_keys(shard: Shard, keys: list[bytes]) -> list[bytes | None]:
-    return list(await shard.ask(lambda: shard.client.mget(keys)))
+    return list(await shard.ask(lambda: call(shard.client, "MGET", *keys)))

@@ -75,7 +75,7 @@ class Shard:
             run_ids = ",".join(sorted(str(node["run_id"]) for node in nodes))
             self.identity = hashlib.sha256(run_ids.encode()).hexdigest()[:IDENTITY_CHARS]
         else:
-            self.identity = str((await self.client.info("server"))["run_id"])[:IDENTITY_CHARS]
+            self.identity = _run_id(await call(self.client, "INFO", "server"))
         return self.identity
 
     async def get_identity(self) -> str:
