@@ -1,8 +1,9 @@
 """Tunes Python's cycle collector for a server that has started.
 
 Objects created at startup live as long as the process. So nothing is collected while they are made, and then they are
-frozen and never scanned again. After that, young objects are scanned less often. A sale leaves several hundred thousand objects that stay, and with the default
-thresholds the collector stopped the process for tens of milliseconds, again and again, to scan all of them.
+frozen and never scanned again. After that, young objects are scanned less often. A sale leaves several hundred thousand
+objects that stay, and with the default thresholds the collector stopped the process for tens of milliseconds, again and
+again, to scan all of them.
 """
 
 import gc
