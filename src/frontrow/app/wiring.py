@@ -170,6 +170,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         ledger = await _open_ledger(settings)
         stack.push_async_callback(ledger.aclose)
         now = clock or await LedgerClock.measure(ledger, SystemClock())
+        ledger.due_work.share(now)
         secret_keys = _read_secrets(settings)
         keys = await open_keys(settings, ledger, secret_keys.key("keys"), now())
         claims = _open_claims(settings.redis.url)
@@ -279,19 +280,20 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         if changes is not None:
             stack.push_async_callback(changes.aclose)
         presale = _make_presale(settings, ledger, now, ids, secret_keys, people, organiser.codes)
-        visits = VisitKeeper(ledger, RoomVisits(room), now, lambda: openings.events)
+        room_visits = RoomVisits(room)
+        visits = VisitKeeper(ledger, room_visits, now, room_visits.visited)
         jobs = [Job("openings", openings.run), Job("rooms", rooms.run), Job("visits", visits.run)]
         jobs += [every("bus lag", functools.partial(_measure_lag, bus, telemetry), LAG_EVERY_S), brands.job()]
         if ledger.replica is not None:
             await ledger.replica.look()
             jobs.append(Job("replica", ledger.replica.run))
-        jobs += organiser.jobs(inside=settings.server.jobs_inside)
+        jobs += organiser.jobs(ledger.due_work, inside=settings.server.jobs_inside)
         if settings.server.jobs_inside:
             purge = every("purge answers", functools.partial(_purge_answers, stores.requests, now), 60.0)
             jobs += _make_jobs(
                 adapters, issuer, messaging, box_office.holds, box_office.offering, box_office.resale, beside=[purge]
             )
-            jobs += [*people.jobs(), *presale.signups.jobs(), presale.presales.job()]
+            jobs += [*people.jobs(), *presale.signups.jobs(), presale.presales.job(ledger.due_work)]
         platform = Platform(
             settings=settings,
             clock=now,
@@ -333,9 +335,9 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
         return
     async with contextlib.AsyncExitStack() as stack:
         ledger = await open_ledger(work.ledger)
-        ledger.due_work.share()
         stack.push_async_callback(ledger.aclose)
         clock = await LedgerClock.measure(ledger, SystemClock())
+        ledger.due_work.share(clock)
         bus = open_bus(work.bus, ALL_GROUPS, work.bus_access)
         stack.push_async_callback(bus.aclose)
         claims = _open_claims("" if work.claims == "memory:" else work.claims)
@@ -376,7 +378,7 @@ def _ledger_jobs(adapters: _Adapters, issuer: Issuer, messaging: MessagingServic
     ]
     if adapters.provider is not None:
         refunds = Refunds(ledger, adapters.provider, clock, seats=seats)
-        beside.insert(0, EventCancellations(ledger.organiser, refunds, clock).job())
+        beside.insert(0, EventCancellations(ledger.organiser, refunds, clock).job(ledger.due_work))
     offering = OfferWorker(sales, ledger, claims, seats, clock)
     resale = TicketReturns(sales, ledger, seats, ReturnRefunds(ledger), clock)
     return _make_jobs(adapters, issuer, messaging, seats, offering, resale, beside=beside)
@@ -431,7 +433,6 @@ async def _open_ledger(settings: PlatformSettings) -> SqlLedger:
         if getattr(error, "sqlstate", "")[:2] in REFUSED_BY_POSTGRES:
             raise ConfigError(f"ledger.url: {why}", param="ledger.url") from None
         raise Unavailable(f"the ledger of ledger.url does not answer: {why}") from None
-    ledger.due_work.share()
     return ledger
 
 

@@ -36,8 +36,10 @@ async def read_epochs(shard: Shard, sections: Sequence[SectionKeys]) -> list[byt
 
 async def find_lost(shard: Shard, sections: Sequence[SectionKeys]) -> list[SectionKeys]:
     """Those of the sections that were never filled on this server, or are being filled."""
-    found = await read_epochs(shard, sections)
-    identity = await shard.read_identity()
+    if shard.cluster:
+        found, identity = await read_epochs(shard, sections), await shard.read_identity()
+    else:
+        found, identity = await shard.read_with_identity([section.epoch_key for section in sections])
     return [
         section
         for section, text in zip(sections, found, strict=True)
