@@ -244,9 +244,8 @@ class HoldService:
     ) -> "asyncio.Future[HoldResult]":
         """Queue the claim and return the future result."""
         claim = SeatClaim(sale.event.id, tuple(seats), shop_pass.fan, booking_id, now_us + sale.hold_us)
-        claimed = self._claims.claim_soon(claim, now_us)
         request = ",".join(map(str, seats)) if key else ""
-        return self._attempts.run_from_claim(claimed, sale, shop_pass, booking_id, now_us, key, request)
+        return self._attempts.run_from_claim(claim, sale, shop_pass, now_us, key, request)
 
     async def _check_lonely_and_claim(
         self, sale: Sale, shop_pass: ShopPass, seats: list[int], now_us: int, key: str | None, booking_id: str
