@@ -165,7 +165,7 @@ async def split_by_event(queries: Iterable[Query], event_of: dict[Any, str], url
             answered |= {name} if alone[0] and alone[1] else set()
     finally:
         await connection.close()
-    assert {"lock_bookings", "lock_tickets", "payments_of_bookings", "bookings_by_id"} <= answered
+    assert {"lock_bookings", "active_counts", "payments_of_bookings", "bookings_by_id"} <= answered
     assert {"move_bookings", "set_payments", "take_free_seats", "add_tickets", "free_seats"} <= pairs.keys()
 
 
