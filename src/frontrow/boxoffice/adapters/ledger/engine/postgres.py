@@ -79,6 +79,7 @@ LOST: Final = (
     TimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # the server said goodbye, and its hanging up has not arrived
     asyncpg.OperatorInterventionError,  # the server is shutting down, has crashed or is just starting
     asyncpg.InsufficientResourcesError,  # of connections, memory or disk
     asyncpg.ReadOnlySQLTransactionError,  # this server is a standby now; another one is the primary
@@ -349,7 +350,8 @@ class PostgresStore:
     async def aclose(self) -> None:
         for writer in self._idle:
             if writer.connection is not None and not writer.connection.is_closed():
-                await writer.connection.close(timeout=5.0)
+                with contextlib.suppress(*LOST):  # it is gone either way
+                    await writer.connection.close(timeout=5.0)
         self._readers.close()
 
 
