@@ -32,6 +32,7 @@ from bench.api_servers import SECRET
 from bench.measure import OUT
 from frontrow.app.wiring import Platform, open_platform, read_settings
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import RunStatements
+from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.messaging.deliveries import LEASE_S
 from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
@@ -265,6 +266,7 @@ def stores(folder: Path, *, postgres: bool) -> Iterator[dict[str, str]]:
         yield {}
         return
     with Valkey() as valkey, Postgres() as server:
+        migrate(server.url)
         yield {"FRONTROW_REDIS_URL": valkey.url, "FRONTROW_LEDGER_URL": server.url}
 
 

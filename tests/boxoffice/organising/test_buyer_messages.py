@@ -201,6 +201,38 @@ async def test_b15_workers_that_die_send_nobody_twice_and_forget_nobody(ledger, 
     assert (done.state, done.sent, done.recipients) == (BuyerMessageState.SENT, 12, 12)
 
 
+async def test_b13_mails_of_a_message_take_turns_so_that_a_sales_mail_waits_for_one(sqlite_ledger, monkeypatch):
+    """Writing a mail takes milliseconds of CPU. The lanes of a message are sent at once, but not written at once."""
+    ledger, clock, post = sqlite_ledger, a_clock(), Post()
+    office = an_office(ledger, clock)
+    event = await on_sale(office)
+    for number in range(12):
+        await bought(ledger, event, (number,), number, f"fan{number}@example.org")
+    messages = writing(ledger, office, clock, post)
+    await messages.send(ADA, event, await messages.write(ADA, event, ALL, "Subject", "Text"))
+    await messages.work()
+    mail = messages._mail
+    busy = {"lanes": 0, "writing": 0, "most_lanes": 0, "most_writing": 0}
+
+    def counted(what, act):
+        async def run(*given):
+            busy[what] += 1
+            busy[f"most_{what}"] = max(busy[f"most_{what}"], busy[what])
+            try:
+                return await act(*given)
+            finally:
+                busy[what] -= 1
+
+        return run
+
+    monkeypatch.setattr(mail, "_try_write", counted("writing", mail._try_write))
+    monkeypatch.setattr(mail, "send", counted("lanes", mail.send))
+    await mail.worker().drain()
+    assert len(post.addresses()) == 12
+    assert busy["most_lanes"] > 1
+    assert busy["most_writing"] == 1
+
+
 async def test_b13_a_section_a_tier_or_one_booking(ledger):
     clock, post = a_clock(), Post()
     office = an_office(ledger, clock)
