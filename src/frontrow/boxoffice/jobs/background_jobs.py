@@ -130,7 +130,7 @@ def box_office_jobs(
     sweeper = Sweeper(ledger, clock, on_expired=on_expired) if on_expired is not None else Sweeper(ledger, clock)
     relay = OutboxRelay(ledger, bus, clock)
     consumers = [
-        FactConsumer("notify", bus, ledger.messages, clock, notifier.plan),
+        FactConsumer("notify", bus, ledger.messages, clock, notifier.plan, is_wanted=notifier.is_wanted),
         FactConsumer("webhooks", bus, ledger.messages, clock, webhooks.plan),
     ]
     deliverers = [notifier.worker(), webhooks.worker()]

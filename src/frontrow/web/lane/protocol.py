@@ -43,6 +43,7 @@ from frontrow.web.lane.connection_flow import ConnectionFlow
 from frontrow.web.lane.overload_watch import SLOW_NS, HotRoute, Watch
 from frontrow.web.lane.pending_replies import (
     PLAIN_ERROR,
+    TAKE_OVER,
     Handler,
     PendingReply,
     Reply,
@@ -79,7 +80,7 @@ LINGER_S: Final = 0.5  # how long an idle connection of a stopping server may st
 CHECK_LEAVING_EVERY_S: Final = 0.05
 ABORT_ABOVE: Final = 1.1  # beyond this multiple of a cap a connection is not even told why; below it is the reserve
 RESERVE_WITHIN_S: Final = 3.0  # when a connection of the reserve must have brought its request
-STREAM_SHARE: Final = 0.9  # of the connections: above it nobody gets a live stream, so that short requests find room
+STREAM_PATH_END: Final = b"/stream"  # of addresses whose body may go on without the app
 
 log = logging.getLogger("frontrow.web.lane.protocol")
 traffic_log = logging.getLogger("frontrow.web")
@@ -174,6 +175,7 @@ class LaneProtocol(HttpToolsProtocol):
         self._stop_timers()
         self._unparsed = b""
         super().connection_lost(exc)
+        self._forget_extensions()
         if self.watch is not None:
             self.watch.gate.connections = len(self.connections)
         if self.caps is not None:
@@ -449,6 +451,8 @@ class LaneProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         if self._close_next and self.cycle is not None:
             self.cycle.keep_alive = False
+        if url.partition(b"?")[0].endswith(STREAM_PATH_END) and self.parser.get_method() == b"GET":
+            self.scope["extensions"] = {TAKE_OVER: {"call": self._take_over}}
 
     def on_body(self, body: bytes) -> None:
         self._arrived_bytes = 0
@@ -583,11 +587,27 @@ class LaneProtocol(HttpToolsProtocol):
     def _hand_over(self, takeover: Takeover, keep_alive: bool) -> None:
         """Let another protocol own the connection; this object and its parser are free to go."""
         watch = self.watch
-        if watch is not None and watch.gate.connections > STREAM_SHARE * watch.gate.settings.max_connections:
+        if watch is not None and watch.gate.connections > watch.gate.settings.connections_with_streams:
             self._write(watch.refusal().response, keep_alive)
             return
         if self._hot_route is not None:
             self._hot_route.counts.took(time.perf_counter_ns() - self._headers_ns, 200)
+        self._give_away(takeover, default_lines(self.server_state) + self._id_line)
+
+    def _take_over(self, takeover: Takeover) -> bool:
+        """The same for a response that the app has begun: the body goes on without the app and its task. False if
+        something else waits on this connection, or if the body has no chunks."""
+        cycle = self.cycle
+        waits = self.pipeline or self._unparsed or self._resting or self.flow.write_paused or self.flow.read_paused
+        if waits or cycle is None or cycle.disconnected or self._gone or self.transport.is_closing():
+            return False
+        if not cycle.chunked_encoding or cycle.scope["http_version"] != "1.1":
+            return False
+        cycle.disconnected = True  # nothing that the app still does is written
+        self._give_away(takeover, None)
+        return True
+
+    def _give_away(self, takeover: Takeover, lines: bytes | None) -> None:
         self._gone = True
         self._stop_timers()
         self._unset_keepalive_if_required()
@@ -595,9 +615,14 @@ class LaneProtocol(HttpToolsProtocol):
         if self.caps is not None:
             self.caps.remove(self._address)
         self.server_state.total_requests += 1
-        lines = default_lines(self.server_state) + self._id_line
         self.transport.set_protocol(takeover.take(self.transport, self.connections, lines))
+        self._forget_extensions()
         self.parser = self.cycle = None  # type: ignore[assignment]  # they refer to this object, and would keep it
+
+    def _forget_extensions(self) -> None:
+        """The scope of a stream refers to this object, and would keep it."""
+        if self.scope is not None:
+            self.scope.pop("extensions", None)
 
     def timeout_keep_alive_handler(self) -> None:
         """Close when nothing came for the whole time; otherwise look again when that could be true."""
