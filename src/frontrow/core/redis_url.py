@@ -276,6 +276,33 @@ async def call(client: Any, *words: Any) -> Any:
         await pool.release(connection)
 
 
+async def call_many(client: Any, commands: Sequence[Sequence[Any]]) -> list[Any]:
+    """Run commands over one connection in one round trip; an error is the reply of its command."""
+    pool = getattr(client, "connection_pool", None)
+    if pool is None or hiredis is None:
+        pipeline = client.pipeline(transaction=False)
+        for words in commands:
+            pipeline.execute_command(*words)
+        return list(await pipeline.execute(raise_on_error=False))
+    from redis.exceptions import ResponseError
+
+    connection = await pool.get_connection()
+    replies: list[Any] = []
+    try:
+        packed = b"".join(hiredis.pack_command(tuple(words)) for words in commands)
+        await connection.send_packed_command(packed, check_health=False)
+        for _ in commands:
+            try:
+                replies.append(await connection.read_response())
+            except ResponseError as error:
+                replies.append(error)
+    finally:
+        if len(replies) < len(commands):  # somebody else must not read the rest
+            await connection.disconnect()
+        await pool.release(connection)
+    return replies
+
+
 def call_sync(client: Any, *words: Any) -> Any:
     """`call` over a blocking client."""
     pool = getattr(client, "connection_pool", None)
