@@ -34,15 +34,24 @@ async def a_moving_map(port: int) -> AsyncIterator[None]:
     """Somebody holds a seat and gives it back while the body runs."""
     line = Line("127.0.0.1", port, Times())
     person = await enter(line)
+    line.close()
     seat = generate("stadium", SEATS).seat_ids[0]
+
+    async def ask(*request: Any) -> dict[str, Any]:
+        """On a connection of its own: one that rests while thousands of viewers connect would be closed meanwhile."""
+        own = Line("127.0.0.1", port, Times())
+        try:
+            return (await own.ask(*request))[1]
+        finally:
+            own.close()
 
     async def moving() -> None:
         for _ in range(MOST_MOVES):
             visit = f"frontrow-pass: {person.visit}\r\n"
-            _, held = await line.ask("hold", "POST", f"{BASE}/holds", {"seats": [seat]}, visit)
+            held = await ask("hold", "POST", f"{BASE}/holds", {"seats": [seat]}, visit)
             await asyncio.sleep(PAUSE_S)
             proofs = f"{visit}frontrow-booking: {held['booking_token']}\r\n"
-            await line.ask("release", "DELETE", f"/v1/bookings/{held['booking']}/hold", headers=proofs)
+            await ask("release", "DELETE", f"/v1/bookings/{held['booking']}/hold", None, proofs)
             await asyncio.sleep(PAUSE_S)
 
     task = asyncio.create_task(moving())
@@ -51,7 +60,6 @@ async def a_moving_map(port: int) -> AsyncIterator[None]:
     finally:
         task.cancel()
         (ended,) = await asyncio.gather(task, return_exceptions=True)
-        line.close()
         if not isinstance(ended, asyncio.CancelledError):
             raise SystemExit(f"the map stood still: {ended!r}")
 
