@@ -6,6 +6,7 @@ it back, again and again; the room tells everybody its document at each heartbea
 
 import asyncio
 import contextlib
+import os
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -93,5 +94,6 @@ def platform_streams(count: int) -> dict[str, Any]:
                 time.sleep(1.5)
                 found[kind] = uvloop.run(watch(pid, port, count))
         found[OWN_PART] = uvloop.run(own_part())
+    found["load"] = os.getloadavg()[0]
     show_streams(found)
     return found

@@ -10,6 +10,7 @@ really opens 50,000, on transports in memory: it counts what our code adds to th
 import asyncio
 import contextlib
 import gc
+import os
 import resource
 import statistics
 import time
@@ -154,6 +155,7 @@ def streams(count: int) -> dict[str, Any]:
                 time.sleep(1.5)  # let it finish starting before its memory is read
                 found[kind] = uvloop.run(hold_open(pid, port, count))
     found[OWN_PART] = uvloop.run(own_part())
+    found["load"] = os.getloadavg()[0]
     show_streams(found)
     return found
 
@@ -164,7 +166,7 @@ def show_streams(found: dict[str, Any]) -> None:
         f"\n{found['connections']} open streams           bytes each   CPU us each and broadcast   opened   50,000: MB"
     )
     for kind, row in found.items():
-        if kind != "connections":
+        if isinstance(row, dict):
             whole = f"{row['megabytes_at_50k']:14.0f}" if "megabytes_at_50k" in row else ""
             print(f"{kind:24} {row['bytes_each']:11.0f} {row['cpu_us_each']:27.1f} {row['opened']:8.0f} {whole}")
     print(f"{'wanted':24} {WANTED['bytes_each']:11} {WANTED['cpu_us_each']:27} {WANTED['opened']:8}")
