@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from bench.api_overload import WANTED, kept_text
+from bench.api_sale import cores_text
 from bench.measure import OUT
 
 PAGE = Path(__file__).parent.parent / "docs" / "api-performance.md"
@@ -86,7 +88,7 @@ def sales(told: dict[str, Any]) -> Iterator[str]:
     ]
     yield from table(head, rows)
     cpu = ", ".join(f"{part} {seconds:.1f} s" for part, seconds in told["sale"]["cpu_s"].items() if part != "wall")
-    yield f"CPU of our sale: {cpu}. Its steps:\n"
+    yield f"CPU of our sale: {cpu}. {cores_text(told['sale'])} Its steps:\n"
     steps = told["sale"]["steps"].items()
     rows = [[step, f"{row['count']:,}", f"{row['p50_ms']:.1f}", f"{row['p99_ms']:.1f}"] for step, row in steps]
     yield from table(["step", "asked", "p50 ms", "p99 ms"], rows)
@@ -111,7 +113,7 @@ def overload(told: dict[str, Any]) -> Iterator[str]:
             ]
         )
     yield from table(["class", "µs each", "served/s at the peak", "served/s in the storm", "shed/s"], rows)
-    yield f"Goodput of the admitted, by CPU: **{found['kept']:.0%}** of the peak's.\n"
+    yield f"Goodput of the admitted, by CPU: **{kept_text(found)}** of the peak's (wanted {WANTED:.0%}).\n"
 
 
 def streams(told: dict[str, Any]) -> Iterator[str]:

@@ -14,6 +14,7 @@ class Proxy:
         self.target_port = target_port
         self.swallowing = False
         self.late_s = 0.0  # each piece, in both directions
+        self.keeping_open = False  # whoever hangs up is not noticed at the other end
         self.port = 0
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -69,5 +70,6 @@ class Proxy:
                 if not self.swallowing:
                     sink.write(chunk)
                     await sink.drain()
-        self._writers.discard(sink)
-        sink.close()
+        if not self.keeping_open:
+            self._writers.discard(sink)
+            sink.close()

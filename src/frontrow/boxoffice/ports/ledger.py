@@ -230,7 +230,9 @@ class TicketBook(Protocol):
     Cancelling or refunding seats revokes their tickets in the same transaction.
     """
 
-    async def ticket(self, ticket_id: str) -> Ticket | None: ...
+    async def ticket(self, ticket_id: str, event_id: str = "") -> Ticket | None:
+        """The ticket, of any event or of this one. With the event it is found faster in a partitioned ledger."""
+        ...
 
     async def tickets_of(self, booking_id: str) -> list[Ticket]:
         """All tickets of a booking, including revoked ones, ordered by seat."""

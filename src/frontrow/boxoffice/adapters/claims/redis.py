@@ -32,6 +32,7 @@ from frontrow.boxoffice.model.claims import (
     ClaimsLost,
     SeatClaim,
     TakenSeat,
+    check_claim,
     check_name,
 )
 from frontrow.boxoffice.model.venues import Plan
@@ -168,11 +169,11 @@ class RedisClaims:
         kind: ClaimKind = ClaimKind.HELD,
         expires_at_us: int = 0,
     ) -> None:
-        fan, booking_id = check_name(claim.fan, "fan"), check_name(claim.booking_id, "booking")
-        ends_us = expires_at_us or claim.expires_at_us
+        check_claim(claim)
+        fan, booking_id, ends_us = claim.fan, claim.booking_id, expires_at_us or claim.expires_at_us
         section = event.sections[event.section_of[seats[0]]]
         value = encode_claim(fan, now_us, booking_id, ends_us, kind)
-        keys = [event.keys[seat] for seat in seats]
+        keys = [event.keys[seats[0]]] if len(seats) == 1 else [event.keys[seat] for seat in seats]
         mark_from, mark_length = owner_mark(fan, booking_id)
         life_ms = lifetime_ms(ends_us, now_us)
         request = SeatRequest(op, section, keys, value, mark_from, mark_length, now_us, life_ms, seats)

@@ -229,7 +229,7 @@ async def _find(platform: Platform, caller: Caller, event: Event, code: str) -> 
         return await _elsewhere(platform, caller, read_code(code).id)
     if verdict is not DoorVerdict.WELCOME:
         return _scanned(verdict)
-    kept = await platform.ledger.tickets.ticket(ticket_id)
+    kept = await platform.ledger.tickets.ticket(ticket_id, event.id) or await platform.ledger.tickets.ticket(ticket_id)
     if kept is None:
         return _scanned(DoorVerdict.FORGED)
     if kept.event_id != event.id:
@@ -276,9 +276,9 @@ async def sync_scans(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[SyncAsked]
 ) -> SyncView:
     event = await own_event(platform, caller, event_id)
-    tickets = await platform.ledger.organiser.known_tickets([one.ticket for one in data.scans])
+    tickets = await platform.ledger.organiser.known_tickets(event.id, [one.ticket for one in data.scans])
     latest_us = platform.clock() + AHEAD_US
-    mine = {one.scan: one for one in data.scans if tickets.get(one.ticket, ("", ""))[0] == event.id}
+    mine = {one.scan: one for one in data.scans if one.ticket in tickets}
     scans = [
         Scan(one.scan, event.id, one.ticket, one.gate, min(moment_us(one.at, "at") or 0, latest_us), way=one.way)
         for one in mine.values()
@@ -289,7 +289,7 @@ async def sync_scans(
         len(scans),
         [_duplicate(one) for one in duplicates],
         sorted({one.ticket for one in data.scans} - named),
-        sorted(ticket for ticket in named if tickets[ticket][1] != "valid"),
+        sorted(ticket for ticket in named if tickets[ticket] != "valid"),
     )
 
 

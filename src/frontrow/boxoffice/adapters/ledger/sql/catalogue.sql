@@ -72,11 +72,13 @@ GROUP BY event_id, seat_index HAVING count(*) > 1 ORDER BY event_id, seat_index 
 
 -- name: seats_out_of_step() :limit int
 -- Must return nothing: active seats whose booking is not active, and seats without a booking.
-SELECT s.booking_id, s.seat_index FROM booking_seats AS s LEFT JOIN bookings AS b ON b.id = s.booking_id
+SELECT s.booking_id, s.seat_index FROM booking_seats AS s
+LEFT JOIN bookings AS b ON b.id = s.booking_id{ AND b.event_id = s.event_id}
 WHERE s.active = 1 AND (b.state IS NULL OR b.state NOT IN ('held', 'paying', 'confirmed')) LIMIT :limit
 
 -- name: bookings_out_of_step() :limit int
 -- Must return nothing: active bookings whose seat_count differs from their active seats.
 SELECT b.id, b.seat_count FROM bookings AS b
 WHERE b.state IN ('held', 'paying', 'confirmed')
-  AND b.seat_count <> (SELECT count(*) FROM booking_seats AS s WHERE s.booking_id = b.id AND s.active = 1) LIMIT :limit
+  AND b.seat_count <> (SELECT count(*) FROM booking_seats AS s
+    WHERE s.booking_id = b.id{ AND s.event_id = b.event_id} AND s.active = 1) LIMIT :limit
