@@ -107,6 +107,19 @@ class StoreContract:
         assert isinstance(answer, JoinReply)
         assert answer.position == 6
 
+    async def test_n7_a_store_says_whether_a_room_is_still_as_it_was(self, make: Make) -> None:
+        """A resting room costs one question, and is worked on only if somebody came."""
+        store, clock = await make()
+        seen = await state_of(store)
+        clock.advance(us=S)
+        assert await store.unchanged_at_us(EVENT, seen) == clock()
+        await joined(store, 1)
+        assert await store.unchanged_at_us(EVENT, seen) == 0
+        seen = await state_of(store)
+        assert await store.unchanged_at_us(EVENT, seen) == clock()
+        await store.forget(EVENT, seen.epoch)
+        assert await store.unchanged_at_us(EVENT, seen) == 0
+
     async def test_each_lane_counts_for_itself(self, make: Make) -> None:
         store, _ = await make(lanes=(LaneRule("general"), LaneRule("fans", 3)))
         asks = [JoinCommand(0), JoinCommand(1), JoinCommand(0), JoinCommand(1), JoinCommand(1)]

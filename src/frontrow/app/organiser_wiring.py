@@ -93,6 +93,10 @@ def make_organiser_services(
     def room_of(event_id: str) -> RoomFigures | None:
         return room_figures(room, event_id)
 
+    def mark_of(event_id: str) -> object:
+        feed, own = feeds.get(event_id), room.cache.rooms.get(event_id)
+        return (feed.ring.epoch, feed.ring.seq, own.state) if feed is not None and own is not None else None
+
     figures = SalesFigures(ledger.browsing.figures, clock, organise.venues.plan, states_of, room_of, speeds)
     reports = Reports(ledger.browsing.figures, figures, clock)
     live = LiveFiguresStreams(figures, event_of, speeds=recent_speeds)
@@ -133,7 +137,9 @@ def make_organiser_services(
         codes=FanCodes(ledger.organiser, room.audit, organise.rules_of, clock, room.codes),
         figures=figures,
         live=live,
-        history=SalesHistory(clock, lambda: openings.events, states_of, room_of, lambda: live.speeds(), point_log),
+        history=SalesHistory(
+            clock, lambda: openings.events, states_of, room_of, lambda: live.speeds(), point_log, mark_of
+        ),
         chain=ChainCheck(lambda: verify(ledger.store), clock),
         exports=Exports(ledger.browsing),
         reports=reports,

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -26,7 +26,6 @@ from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.figures.redis_point_log import RedisPointLog
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import KEPT_US, IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.adapters.ledger.recent_changes import RedisRecentChanges
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.adapters.payments.call_cap import CallCap
 from frontrow.boxoffice.adapters.payments.from_url import open_provider
@@ -123,6 +122,9 @@ from frontrow.web.site.fans.waiting_room import SiteSurroundings
 from frontrow.web.streams.positions import Streams
 from frontrow.web.streams.seat_routes import LiveSeats
 
+if TYPE_CHECKING:
+    from frontrow.boxoffice.adapters.ledger.recent_changes import RedisRecentChanges
+
 __all__ = ["Platform", "PlatformSettings", "Secrets", "WorkUrls", "open_jobs", "open_platform", "read_settings"]
 
 REFUSED_BY_POSTGRES: Final = ("28", "3D")  # a wrong user or password, or no such database: waiting would not help
@@ -168,6 +170,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         ledger = await _open_ledger(settings)
         stack.push_async_callback(ledger.aclose)
         now = clock or await LedgerClock.measure(ledger, SystemClock())
+        ledger.due_work.share(now)
         secret_keys = _read_secrets(settings)
         keys = await open_keys(settings, ledger, secret_keys.key("keys"), now())
         claims = _open_claims(settings.redis.url)
@@ -273,23 +276,24 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             point_log=point_log,
         )
         stack.push_async_callback(organiser.live.aclose)
-        changes = RedisRecentChanges(settings.redis.url, settings.ledger.read_max_lag_s) if ledger.replica else None
+        changes = _open_recent_changes(settings) if ledger.replica else None
         if changes is not None:
             stack.push_async_callback(changes.aclose)
         presale = _make_presale(settings, ledger, now, ids, secret_keys, people, organiser.codes)
-        visits = VisitKeeper(ledger, RoomVisits(room), now, lambda: openings.events)
+        room_visits = RoomVisits(room)
+        visits = VisitKeeper(ledger, room_visits, now, room_visits.visited)
         jobs = [Job("openings", openings.run), Job("rooms", rooms.run), Job("visits", visits.run)]
         jobs += [every("bus lag", functools.partial(_measure_lag, bus, telemetry), LAG_EVERY_S), brands.job()]
         if ledger.replica is not None:
             await ledger.replica.look()
             jobs.append(Job("replica", ledger.replica.run))
-        jobs += organiser.jobs(inside=settings.server.jobs_inside)
+        jobs += organiser.jobs(ledger.due_work, inside=settings.server.jobs_inside)
         if settings.server.jobs_inside:
             purge = every("purge answers", functools.partial(_purge_answers, stores.requests, now), 60.0)
             jobs += _make_jobs(
                 adapters, issuer, messaging, box_office.holds, box_office.offering, box_office.resale, beside=[purge]
             )
-            jobs += [*people.jobs(), *presale.signups.jobs(), presale.presales.job()]
+            jobs += [*people.jobs(), *presale.signups.jobs(), presale.presales.job(ledger.due_work)]
         platform = Platform(
             settings=settings,
             clock=now,
@@ -331,9 +335,9 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
         return
     async with contextlib.AsyncExitStack() as stack:
         ledger = await open_ledger(work.ledger)
-        ledger.due_work.share()
         stack.push_async_callback(ledger.aclose)
         clock = await LedgerClock.measure(ledger, SystemClock())
+        ledger.due_work.share(clock)
         bus = open_bus(work.bus, ALL_GROUPS, work.bus_access)
         stack.push_async_callback(bus.aclose)
         claims = _open_claims("" if work.claims == "memory:" else work.claims)
@@ -374,7 +378,7 @@ def _ledger_jobs(adapters: _Adapters, issuer: Issuer, messaging: MessagingServic
     ]
     if adapters.provider is not None:
         refunds = Refunds(ledger, adapters.provider, clock, seats=seats)
-        beside.insert(0, EventCancellations(ledger.organiser, refunds, clock).job())
+        beside.insert(0, EventCancellations(ledger.organiser, refunds, clock).job(ledger.due_work))
     offering = OfferWorker(sales, ledger, claims, seats, clock)
     resale = TicketReturns(sales, ledger, seats, ReturnRefunds(ledger), clock)
     return _make_jobs(adapters, issuer, messaging, seats, offering, resale, beside=beside)
@@ -429,7 +433,6 @@ async def _open_ledger(settings: PlatformSettings) -> SqlLedger:
         if getattr(error, "sqlstate", "")[:2] in REFUSED_BY_POSTGRES:
             raise ConfigError(f"ledger.url: {why}", param="ledger.url") from None
         raise Unavailable(f"the ledger of ledger.url does not answer: {why}") from None
-    ledger.due_work.share()
     return ledger
 
 
@@ -516,6 +519,13 @@ def _open_claims(redis_url: str) -> SeatClaims:
     from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 
     return RedisClaims(redis_url)
+
+
+def _open_recent_changes(settings: PlatformSettings) -> "RedisRecentChanges":
+    """Who changed something a moment ago, and must not be answered by a replica that does not know it yet."""
+    from frontrow.boxoffice.adapters.ledger.recent_changes import RedisRecentChanges
+
+    return RedisRecentChanges(settings.redis.url, settings.ledger.read_max_lag_s)
 
 
 def _open_frame_logs(settings: PlatformSettings, clock: Clock) -> FrameLogs:

@@ -4,6 +4,7 @@ Only the module of the command that is asked for is imported: the whole platform
 works without its libraries. `frontrow --help` knows the others by their lines here.
 """
 
+import gc
 import importlib
 import os
 import sys
@@ -83,6 +84,7 @@ def main() -> None:
 
 def _run() -> None:
     """Run the command that is asked for; say what to install when its libraries are missing."""
+    gc.disable()  # modules stay: to scan them again and again while they load takes a tenth of the time
     try:
         import typer
     except ImportError:
@@ -110,6 +112,8 @@ def _run() -> None:
                 app.add_typer(importlib.import_module(module).app, name=name)
             else:
                 app.command(name, help=line)(_not_asked_for)
+        gc.freeze()
+        gc.enable()
         app()
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] == "frontrow":

@@ -17,6 +17,7 @@ import typer
 from frontrow.app.wiring import Platform, PlatformSettings, open_platform, read_settings
 from frontrow.cli.deployment_options import ConfigOption, FolderOption
 from frontrow.cli.folder_lock import lock_folder, write_address
+from frontrow.core import gc_tuning
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 
 STOP_JOBS_S = 10.0  # what a worker's jobs and stores may take after its drain
@@ -102,6 +103,7 @@ async def _offer_example(settings: PlatformSettings) -> None:
 async def _serve(settings: PlatformSettings, sock: socket.socket) -> None:
     from frontrow.web.server.platform_server import serve_platform
 
+    gc_tuning.pause_while_starting()
     async with _opened(settings, sock) as platform:
         await serve_platform(platform, [sock])
 

@@ -22,6 +22,7 @@ from frontrow.core.settings_loader import DEFAULT_FILE
 from frontrow.settings.work import health_address
 from frontrow.web.observability.job_health import serve_health
 
+PLATFORM_ONLY = "account mails, report mails, messages to buyers, sign-up mails and presale draws"
 EMBEDDED = "redis.url is not set: an embedded server has its jobs inside"
 
 
@@ -112,6 +113,8 @@ async def run_jobs(settings: PlatformSettings | WorkUrls, health: str = "") -> b
         if health:
             typer.echo(f"health: {await stack.enter_async_context(serve_health(workers, *health_address(health)))}")
         typer.echo(f"working: {', '.join(job.name for job in jobs)}")
+        if isinstance(settings, WorkUrls):
+            typer.echo(f"not working on {PLATFORM_ONLY}: they need a platform's settings (redis.url is not set)")
         running = asyncio.create_task(workers.run())
         await stopping.wait()
         workers.stop()

@@ -136,6 +136,9 @@ class RoomStore(Protocol):
     async def snapshot(self, event: str) -> RoomState | None:
         """The room as it is, with passes that have run out counted out; None if the store knows no such room."""
 
+    async def unchanged_at_us(self, event: str, state: RoomState) -> int:
+        """The store's time if the room is still as this `snapshot` said, time aside; 0 if it is not, or may not be."""
+
     async def join(
         self, event: str, commands: Sequence[JoinCommand], seen: Sequence[int] = ()
     ) -> Sequence[JoinReply | FrontrowError]:

@@ -109,6 +109,22 @@ async def test_a_bus_that_is_not_there_is_unavailable(monkeypatch: pytest.Monkey
     await kafka.aclose()
 
 
+async def test_a_reader_that_waits_long_stops_at_once(redis_url: str) -> None:
+    """An idle server waits long for facts, and is still stopped without delay."""
+    bus = RedisBus(redis_url, stream="facts:waiting", timeout_s=600.0)
+    reader = await bus.reader("mail")
+    waiting = asyncio.create_task(reader.read(10, 600.0))
+    for _ in range(1_000):
+        if any("b" in one["flags"] and one["name"] == reader._name for one in await bus._client.client_list()):
+            break
+        await asyncio.sleep(0.01)
+    reader.stop_waiting()
+    assert await waiting == []
+    assert await reader.read(10, 600.0) == [], "and it does not wait again"
+    await reader.aclose()
+    await bus.aclose()
+
+
 async def test_a_bus_is_chosen_by_url(redis_url: str) -> None:
     opened: list[Bus] = [open_bus("memory:", ["mail"]), open_bus(redis_url), open_bus("kafka://127.0.0.1:9092/facts")]
     assert [type(one).__name__ for one in opened] == ["MemoryBus", "RedisBus", "KafkaBus"]

@@ -146,6 +146,7 @@ async def test_frontrow_work_sends_the_confirmation_and_stops_on_sigterm(tmp_pat
     assert output.startswith("working: sweeper, relay, consumer notify, consumer webhooks, deliver notification")
     money, seats = "checkout, refunds, reconciler, cancellations", "consumer waitlist, offering, resale, event status"
     assert output.splitlines()[0].endswith(f"purge, {money}, catalogue, unused pictures, {seats}")
+    assert output.splitlines()[1].startswith("not working on account mails, report mails, messages to buyers")
     assert await unpublished(ledger) == 0
     await ledger.aclose()
 

@@ -203,6 +203,25 @@ async def test_the_reconciler_gives_back_a_capture_nobody_owns(till: Till) -> No
     assert [r["amount"] for r in till.provider.refunds.values()] == [5000]
 
 
+async def test_a_running_server_asks_about_an_old_payment_again_when_its_age_has_doubled(till: Till) -> None:
+    """A captured payment is read at the provider a few times in its life, not every five minutes."""
+    booking_id, _ = await sold(till, 1)
+    asked_on = []
+    for day in range(4, 68, 4):
+        till.clock.advance(4 * 86_400)
+        reads = till.provider.calls["read"]
+        report = await till.reconciler.run_due()
+        assert (report.problems, report.difference_minor) == ([], {})
+        asked_on += [day] if till.provider.calls["read"] > reads else []
+    assert asked_on == [16, 32, 64]
+    payment = await till.driver_payment(booking_id)
+    await till.provider.refund(payment.ref, 5000, "", "by hand")
+    assert (await till.restarted().reconciler.run_due()).mended == 1, "a new process makes up for the last day"
+    till.clock.advance(4 * 86_400)
+    assert (await till.reconciler.run_due()).payments == 0
+    assert (await till.reconciler.run()).payments == 1, "a full pass asks about every payment"
+
+
 def test_the_policy_is_part_of_the_event() -> None:
     event = replace(shop_event(), refunds=RefundPolicy(fee_basis_points=1))
     assert event.refunds.fee_basis_points == 1

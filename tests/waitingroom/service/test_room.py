@@ -528,6 +528,32 @@ class CountingStore(MemoryRoomStore):
         return await super().snapshot(event)
 
 
+async def test_a_resting_room_is_asked_twice_per_minute_and_follows_what_happens_elsewhere(room_keys: RoomKeys) -> None:
+    """N7: one look per resting room and half minute, and no turn of its loop, until another server's fan joins."""
+    store = CountingStore()
+    here, there = (WaitingRoom(store, open_sqlite_audit(":memory:"), room_keys, refresh_us=1_000) for _ in range(2))
+    try:
+        for room in (here, there):
+            await room.create(EVENT, SMALL)
+        await here.start()
+        await asyncio.sleep(0)
+        before = store.reads
+        for second in range(60):
+            await here._loops.watch_resting(second)
+        assert store.reads == before + 2
+        await there.join(EVENT)
+        for second in range(30):
+            await here._loops.watch_resting(second)
+        for _ in range(1_000):
+            if here.view(EVENT).state.lanes[0].issued:
+                break
+            await asyncio.sleep(0.01)
+        assert here.view(EVENT).state.lanes[0].issued == 1
+    finally:
+        await here.aclose()
+        await there.aclose()
+
+
 async def test_an_empty_room_rests_until_somebody_comes(room_keys: RoomKeys) -> None:
     """N7: a server with hundreds of quiet events reads none of them four times per second."""
     store = CountingStore()

@@ -47,6 +47,11 @@ class CatalogueFollower:
         self.failures = 0
         self.last_error = ""
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the events on sale at the start were read."""
+        return self._next != BEGIN
+
     async def sync(self) -> None:
         """Bring this process in step with the catalogue now."""
         async with self._syncing:
@@ -54,9 +59,7 @@ class CatalogueFollower:
             for event_id, event in failed.items():
                 await self._apply(event_id, event)
             newest = await self._catalogue.newest_change()
-            if (
-                self._next == BEGIN or newest + 1 < self._next[0]
-            ):  # the first time, or the ledger was restored from a backup
+            if not self.has_begun or newest + 1 < self._next[0]:  # the first time, or the ledger was restored
                 await self._begin(newest)
             elif newest >= self._next[0]:
                 await self._catch_up(newest)
@@ -77,6 +80,7 @@ class CatalogueFollower:
             await self._apply(event_id, None)
         self._next = (newest + 1, "")
         self.changes += 1
+        log.info("events on sale opened", extra={"events": len(self._live - self._failed.keys())})
 
     async def _catch_up(self, newest: int) -> None:
         while True:  # ends with the last page

@@ -40,6 +40,7 @@ from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.ports.ledger import TicketIssuer
 from frontrow.boxoffice.ports.messages import MessageBook
 from frontrow.boxoffice.ports.payments import PaymentProvider
+from frontrow.boxoffice.ports.quiet_time import QuietTime
 from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.boxoffice.refunds.payouts import RefundPayouts
 from frontrow.core.clock import US_PER_S, Clock
@@ -349,7 +350,7 @@ class Checkout:
             except FrontrowError:  # the ledger is away, or another worker has it: due again when the lease ends
                 self.failures += 1
 
-    async def run(self) -> None:
+    async def run(self, quiet: QuietTime | None = None) -> None:
         """Work until cancelled. While the ledger is unavailable the pauses get longer, up to a bound."""
         pause_s = EVERY_S
         while True:  # until cancelled
@@ -360,5 +361,7 @@ class Checkout:
                 self.failures += 1
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
             await asyncio.sleep(pause_s)
+            if quiet is not None:
+                await quiet.wait_while_quiet()
 
     look, noticed = check, handle_webhook  # the names of 0.1; they go away in 0.3

@@ -4,6 +4,9 @@ It reads the provider's objects page by page and finds each one in the ledger, t
 pages did not contain. Unfinished payments are driven on. An object that no payment uses is voided, or refunded if it
 was captured. A refund made by hand at the provider, or one that failed there later, is saved in the ledger. What it
 cannot decide it reports to a person.
+
+A full pass (`run`) asks about every payment. The passes of a running server (`keep`) ask about an old payment only when
+its age has doubled: at 16 days, 32, 64 and so on. Webhooks tell at once what happens to it in between.
 """
 
 import asyncio
@@ -32,7 +35,11 @@ from frontrow.core.errors import FrontrowError
 PAGE: Final = 100
 EVERY_S: Final = 300.0
 MAX_PAGES: Final = 100_000
-WINDOW_S: Final = 8 * 86_400  # authorisations live about 7 days
+DAY_S: Final = 86_400
+WINDOW_S: Final = 8 * DAY_S  # authorisations live about 7 days
+OLD_AGES_S: Final = tuple(2**n * WINDOW_S for n in range(1, 7))  # 16 days to 512: later nothing can be given back
+FIRST_LOOK_BACK_S: Final = DAY_S  # what a process that starts makes up for: nobody may have looked while it was away
+MARGIN_US: Final = 3600 * US_PER_S
 YOUNG_US: Final = 2 * LEASE_S * US_PER_S  # younger objects may still be saved by the driver that created them
 MAX_PROBLEMS: Final = 1_000
 
@@ -61,18 +68,34 @@ class Reconciler:
         self._ledger, self._provider, self._clock, self._driver = ledger, provider, clock, driver
         self._records = PaymentRecords(ledger, clock)
         self._payouts = RefundPayouts(ledger, provider, clock)
+        self._passed_us = 0  # when the last pass of `keep` began
         self.last: ReconciliationReport | None = None
         self.failures = 0
 
     async def run(self, window_s: int = WINDOW_S) -> ReconciliationReport:
-        """One pass over every object younger than the window and every payment that is not finished."""
+        """One pass over every object younger than the window and every payment."""
+        return await self._pass(self._clock() - window_s * US_PER_S, self._ledger.payments.all_payments())
+
+    async def run_due(self) -> ReconciliationReport:
+        """One pass over what is young, not finished, or of an age at which it is asked about again."""
+        now_us = self._clock()
+        since_us = now_us - WINDOW_S * US_PER_S
+        passed_us = self._passed_us or now_us - FIRST_LOOK_BACK_S * US_PER_S
+        young = (since_us - MARGIN_US, now_us + MARGIN_US)  # a payment is older than its object; clocks differ
+        spans = [young, *((passed_us - age_s * US_PER_S, now_us - age_s * US_PER_S) for age_s in OLD_AGES_S)]
+        report = await self._pass(since_us, self._ledger.payments.payments_between(spans))
+        self._passed_us = now_us
+        return report
+
+    async def _pass(self, since_us: int, payments: AsyncIterator[Payment]) -> ReconciliationReport:
+        """Compare the provider's objects since then, and these payments."""
         report = ReconciliationReport()
         intents: dict[str, Intent] = {}
-        async for intent in self._objects(self._clock() - window_s * US_PER_S):
+        async for intent in self._objects(since_us):
             if intent.booking_id:
                 intents[intent.ref] = await self._compare(intent, report)
                 report.objects += 1
-        async for payment in self._ledger.payments.all_payments():
+        async for payment in payments:
             if payment.provider == self._provider.name:
                 report.payments += 1
                 await self._check(payment, intents, report)
@@ -84,7 +107,7 @@ class Reconciler:
         """Run repeatedly until cancelled. `last` is the newest report."""
         while True:  # until cancelled
             try:
-                self.last = await self.run()
+                self.last = await self.run_due()
             except FrontrowError:  # the provider or the ledger is unavailable: the next turn tries again
                 self.failures += 1
             await asyncio.sleep(every_s)
@@ -104,6 +127,7 @@ class Reconciler:
         payment = await self._ledger.payments.payment_by_ref(self._provider.name, intent.ref)
         if payment is None:
             return await self._handle_orphan(intent, report)
+        mended = report.mended
         if state_from_intent(payment, intent) is not None or (
             payment.retry_at_us and payment.retry_at_us <= self._clock()
         ):
@@ -115,6 +139,11 @@ class Reconciler:
             _add_problem(report, f"{intent.ref}: the ledger says captured, the provider says {intent.state}")
         report.mended += await self._payouts.compare(payment, intent)
         await self._save_foreign_refunds(intent, payment, report)
+        is_settled = (
+            payment.state is PaymentState.CAPTURED and intent.state is IntentState.CAPTURED and not payment.retry_at_us
+        )
+        if is_settled and report.mended == mended:
+            return intent  # nobody changed it: no need to read it again
         return await self._provider.read(intent.ref)
 
     async def _handle_orphan(self, intent: Intent, report: ReconciliationReport) -> Intent:

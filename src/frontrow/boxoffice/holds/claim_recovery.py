@@ -25,7 +25,7 @@ from frontrow.core.errors import FrontrowError
 WRITE_GRACE_US = 10_000_000  # a claim younger than this may still be on its way to the ledger
 MANY = 20  # events; with more, those without sales get less attention
 ROUNDS = 10  # turns until each of many events was checked once
-CHECK_EVERY = 5  # turns; an event in doubt is checked at once
+CHECK_EVERY = 5  # turns at once; an event in doubt is checked at once
 QUIET_ROUNDS = 20  # a quiet event among many is reconciled once in this many rounds
 
 
@@ -131,21 +131,21 @@ class Recovery:
 
     async def _watch(self) -> None:
         while not self._stopping:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._check_s):  # wait_for of Python 3.11 can swallow a cancellation
+            with contextlib.suppress(TimeoutError):  # wait_for of Python 3.11 can swallow a cancellation
+                async with asyncio.timeout(CHECK_EVERY * self._check_s):
                     await self._doubted.wait()
+            is_due = not self._doubted.is_set()
             self._doubted.clear()
             doubts, self._doubts = self._doubts, set()
-            await self._check_some(doubts & set(self._sales))
-            await asyncio.sleep(
-                self._check_s / 4
-            )  # thousands of doubts may arrive: check at most a few times per second
+            await self._check_some(doubts & set(self._sales), CHECK_EVERY if is_due else 1)
+            if doubts:  # thousands may arrive: check at most a few times per second
+                await asyncio.sleep(self._check_s / 4)
 
-    async def _check_some(self, doubts: set[str]) -> None:
-        """Check the events in doubt and the next of the others, and reconcile some of them, in turn."""
+    async def _check_some(self, doubts: set[str], turns: int = 1) -> None:
+        """Check the events in doubt and the next of the others, and reconcile those of the next turns."""
         events = list(self._sales)
         checked: list[str] = []
-        if self._turn % CHECK_EVERY == 0:
+        if self._turn % CHECK_EVERY + turns >= CHECK_EVERY:
             checked = _next_of(events, self._checked, max(MANY, -(-len(events) // ROUNDS)))
             self._checked += len(checked)
         try:
@@ -159,7 +159,8 @@ class Recovery:
             return
         for event_id in sorted(lost):
             await self._attempt(self.check, event_id)
-        for event_id in sorted(doubts - lost | self._due_for_reconciling(events)):
+        due = set[str]().union(*(self._due_for_reconciling(events) for _ in range(turns)))
+        for event_id in sorted(doubts - lost | due):
             await self._attempt(self.reconcile, event_id)
 
     def _due_for_reconciling(self, events: list[str]) -> set[str]:

@@ -35,8 +35,8 @@ class Sale:
         self.hold_us = event.hold_ttl_s * 1_000_000
         self.sold_from_us = self.sold_until_us = 0  # on sale between these; empty while it is paused
         self.refusals: dict[int, SeatsTaken] = {}  # shared refusals, at most one per seat
-        self.index_of = {seat_id: index for index, seat_id in enumerate(plan.seat_ids)}
-        self._run_of = self._runs_by_seat()
+        self.index_of = plan.index_of
+        self._run_of = plan.derive(_runs_by_seat)
         self._masks: dict[Wish, list[tuple[int, bytes]]] = {}
         self.prices = PriceList(event)
         self._tier_at: list[TierPrice] = []
@@ -136,13 +136,15 @@ class Sale:
                 checked += [layout.base + at for run in runs for at in range(run.offset, run.offset + run.length)]
         return lonely, sorted(checked)
 
-    def _runs_by_seat(self) -> list[int]:
-        run_of = [0] * self.plan.size
-        for layout in self.layouts:
-            for number, run in enumerate(layout.runs):
-                for at in range(run.offset, run.offset + run.length):
-                    run_of[layout.base + at] = number
-        return run_of
+
+def _runs_by_seat(plan: Plan) -> list[int]:
+    """For each seat, the number of its run in its section."""
+    run_of = [0] * plan.size
+    for layout in layouts(plan):
+        for number, run in enumerate(layout.runs):
+            for at in range(run.offset, run.offset + run.length):
+                run_of[layout.base + at] = number
+    return run_of
 
 
 class Sales:

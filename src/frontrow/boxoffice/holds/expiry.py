@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 
 from frontrow.boxoffice.model.holds import ExpiredHold
+from frontrow.boxoffice.ports.quiet_time import QuietTime
 from frontrow.core.clock import US_PER_S, Clock, WallClock
 from frontrow.core.errors import Overloaded, Unavailable
 
@@ -70,7 +71,7 @@ class LedgerClock:
 OnExpired = Callable[[Sequence[ExpiredHold]], Awaitable[None]]
 
 
-async def _ignore(ended: Sequence[ExpiredHold]) -> None:
+async def ignore_expired(ended: Sequence[ExpiredHold]) -> None:
     """The facts in the outbox are enough."""
 
 
@@ -82,11 +83,12 @@ class Sweeper:
         ledger: ExpiringLedger,
         clock: Clock,
         *,
-        on_expired: OnExpired = _ignore,
+        on_expired: OnExpired = ignore_expired,
         every_s: float = EVERY_S,
         batch: int = BATCH,
+        quiet: QuietTime | None = None,
     ) -> None:
-        self._ledger = ledger
+        self._ledger, self._quiet = ledger, quiet
         self._clock = clock
         self._on_expired = on_expired
         self._every_s = every_s
@@ -112,6 +114,8 @@ class Sweeper:
     def hint(self) -> None:
         """Sweep now, because something may have expired (a keyspace notification). Nothing depends on hints."""
         self._hint.set()
+        if self._quiet is not None:
+            self._quiet.wake()
 
     async def run(self) -> None:
         """Sweep until cancelled. While the ledger does not answer, wait longer each time, up to a bound."""
@@ -127,3 +131,5 @@ class Sweeper:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await self._hint.wait()
+            if self._quiet is not None:
+                await self._quiet.wait_while_quiet()

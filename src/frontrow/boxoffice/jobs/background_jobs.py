@@ -7,6 +7,7 @@ its present work within a bounded time.
 
 import asyncio
 import contextlib
+import functools
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
@@ -15,7 +16,7 @@ import msgspec
 
 from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.checkout.reconciliation import Reconciler
-from frontrow.boxoffice.holds.expiry import OnExpired, Sweeper
+from frontrow.boxoffice.holds.expiry import OnExpired, Sweeper, ignore_expired
 from frontrow.boxoffice.messaging.fact_consumers import FactConsumer
 from frontrow.boxoffice.messaging.notifications import Notifier
 from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
@@ -23,6 +24,7 @@ from frontrow.boxoffice.messaging.outbox_relay import OutboxRelay
 from frontrow.boxoffice.ports.ledger import TicketIssuer
 from frontrow.boxoffice.ports.messages import Bus
 from frontrow.boxoffice.ports.payments import PaymentProvider
+from frontrow.boxoffice.ports.quiet_time import QuietTime
 from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.core.clock import US_PER_S, Clock
@@ -104,14 +106,17 @@ class JobRunner:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 
-def every(name: str, act: Callable[[], Awaitable[Any]], every_s: float) -> Job:
-    """A job that repeats `act`. A round that finds a store or the provider unavailable is skipped."""
+def every(name: str, act: Callable[[], Awaitable[Any]], every_s: float, quiet: QuietTime | None = None) -> Job:
+    """A job that repeats `act`, and sleeps in `quiet` times. A round that finds a store or the provider unavailable is
+    skipped."""
 
     async def run() -> None:
         while True:  # until cancelled
             with contextlib.suppress(Unavailable, Overloaded):
                 await act()
             await asyncio.sleep(every_s)
+            if quiet is not None:
+                await quiet.wait_while_quiet()
 
     return Job(name, run)
 
@@ -127,8 +132,9 @@ def box_office_jobs(
     more: Sequence[Job] = (),
 ) -> list[Job]:
     """The jobs of a box office. `on_expired` is called with expired holds; `more` are jobs of checkout and waitlist."""
-    sweeper = Sweeper(ledger, clock, on_expired=on_expired) if on_expired is not None else Sweeper(ledger, clock)
-    relay = OutboxRelay(ledger, bus, clock)
+    quiet: QuietTime = ledger.due_work
+    sweeper = Sweeper(ledger, clock, on_expired=on_expired or ignore_expired, quiet=quiet)
+    relay = OutboxRelay(ledger, bus, clock, quiet=quiet)
     consumers = [
         FactConsumer("notify", bus, ledger.messages, clock, notifier.plan, is_wanted=notifier.is_wanted),
         FactConsumer("webhooks", bus, ledger.messages, clock, webhooks.plan),
@@ -158,7 +164,7 @@ def money_jobs(
     """The jobs of payments: finish payments, pay refunds out, reconcile ledger and provider."""
     checkout = Checkout(ledger, provider, clock, issuer=issuer, seats=seats)
     return [
-        Job("checkout", checkout.run),
-        every("refunds", Refunds(ledger, provider, clock, seats=seats).work, REFUNDS_EVERY_S),
+        Job("checkout", functools.partial(checkout.run, ledger.due_work)),
+        every("refunds", Refunds(ledger, provider, clock, seats=seats).work, REFUNDS_EVERY_S, ledger.due_work),
         Job("reconciler", Reconciler(ledger, provider, clock, checkout.driver).keep),
     ]

@@ -1,22 +1,28 @@
-"""A poll loop with back-off: rounds of work until stopped, with longer pauses while a store does not answer."""
+"""A poll loop with back-off: rounds of work until stopped, with longer pauses while a store does not answer.
+
+While nothing is due for any job, a loop sleeps until there may be work (`QuietTime`).
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from frontrow.boxoffice.ports.quiet_time import QuietTime
 from frontrow.core.errors import Overloaded, Unavailable
 
 
 class PollLoop:
     """Runs rounds with a pause of `every_s` between them. After a failed round the pause doubles, up to `longest_s`."""
 
-    def __init__(self, every_s: float, longest_s: float) -> None:
-        self._every_s, self._longest_s = every_s, longest_s
+    def __init__(self, every_s: float, longest_s: float, quiet: QuietTime | None = None) -> None:
+        self._every_s, self._longest_s, self._quiet = every_s, longest_s, quiet
         self._stopping = asyncio.Event()
         self.failures = 0
 
     def stop(self) -> None:
         """Stop after the present round."""
         self._stopping.set()
+        if self._quiet is not None:
+            self._quiet.wake()
 
     @property
     def stopping(self) -> bool:
@@ -35,4 +41,5 @@ class PollLoop:
                 async with asyncio.timeout(pause_s):
                     await self._stopping.wait()
             except TimeoutError:
-                continue
+                if self._quiet is not None:
+                    await self._quiet.wait_while_quiet()

@@ -50,7 +50,7 @@ class DeliveryWorker:
         self._give_up_after_s, self._per_lane, self._every_s = give_up_after_s, per_lane, every_s
         self._lease_us = round(lease_s * US_PER_S)
         self._lanes: dict[str, asyncio.Task[None]] = {}
-        self._rounds = PollLoop(every_s, LONGEST_PAUSE_S)
+        self._rounds = PollLoop(every_s, LONGEST_PAUSE_S, book.quiet)
         self.sent = 0
         self.failed = 0
 

@@ -21,7 +21,7 @@ from frontrow.core.clock import Clock
 from frontrow.core.errors import Overloaded, Unavailable
 
 BATCH: Final = 200
-WAIT_S: Final = 1.0
+WAIT_S: Final = 5.0  # facts that come meanwhile end the wait, and so does `stop`
 TRIES: Final = 3
 MAX_FACT_CHARS: Final = 30_000  # of a fact in a dead letter
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0

@@ -13,6 +13,7 @@ from frontrow.boxoffice.jobs.polling import PollLoop
 from frontrow.boxoffice.model.facts import OutboxFact
 from frontrow.boxoffice.model.messages import on_the_bus
 from frontrow.boxoffice.ports.messages import Bus
+from frontrow.boxoffice.ports.quiet_time import QuietTime
 from frontrow.core.clock import US_PER_S, Clock
 
 BATCH: Final = 500
@@ -42,10 +43,11 @@ class OutboxRelay:
         batch: int = BATCH,
         lease_s: float = LEASE_S,
         every_s: float = EVERY_S,
+        quiet: QuietTime | None = None,
     ) -> None:
         self._outbox, self._bus, self._clock = outbox, bus, clock
         self._batch, self._lease_us, self._every_s = batch, round(lease_s * US_PER_S), every_s
-        self._rounds = PollLoop(every_s, LONGEST_PAUSE_S)
+        self._rounds = PollLoop(every_s, LONGEST_PAUSE_S, quiet)
         self._in_hand: list[OutboxFact] = []  # leased, and not on the bus yet
         self.relayed = 0
 

@@ -13,13 +13,15 @@ import re
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-import httpx
 import msgspec
 
 from frontrow.core.errors import Refused, Unavailable
+
+if TYPE_CHECKING:
+    import httpx
 
 TIMEOUT_S: Final = 10.0
 MAX_ANSWER_BYTES: Final = 16_384
@@ -120,11 +122,16 @@ _UNICAST: Final = ipaddress.IPv6Network("2000::/3")  # NAT64 (64:ff9b::), ::/96 
 @functools.cache
 def _system_trust() -> ssl.SSLContext:
     """The certificates that are trusted by default. Cached, because reading them takes longer than a call."""
+    import httpx
+
     return httpx.create_ssl_context(trust_env=False)
 
 
 class SafeHttpClient:
-    """An HTTP client for URLs from outside. `trusted` addresses are allowed although not public (for tests)."""
+    """An HTTP client for URLs from outside. `trusted` addresses are allowed although not public (for tests).
+
+    httpx is loaded by the first call, in a thread: many servers never call anybody, and it takes long to load.
+    """
 
     def __init__(
         self,
@@ -132,18 +139,31 @@ class SafeHttpClient:
         resolver: Resolver = system_resolver,
         allow_http: bool = False,
         trusted: frozenset[str] = frozenset(),
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: "httpx.AsyncBaseTransport | None" = None,
         tls: ssl.SSLContext | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         self._resolver, self._allow_http, self._trusted, self._timeout_s = resolver, allow_http, trusted, timeout_s
+        self._transport, self._tls = transport, tls
+        self._client: httpx.AsyncClient | None = None
+        self._opening = asyncio.Lock()
+
+    async def _open(self) -> "httpx.AsyncClient":
+        async with self._opening:
+            if self._client is None:
+                self._client = await asyncio.to_thread(self._make_client)
+        return self._client
+
+    def _make_client(self) -> "httpx.AsyncClient":
+        import httpx
+
         limits = httpx.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=0)
-        self._client = httpx.AsyncClient(
-            transport=transport
-            or httpx.AsyncHTTPTransport(verify=tls or _system_trust(), limits=limits, trust_env=False),
+        return httpx.AsyncClient(
+            transport=self._transport
+            or httpx.AsyncHTTPTransport(verify=self._tls or _system_trust(), limits=limits, trust_env=False),
             trust_env=False,
             follow_redirects=False,
-            timeout=timeout_s,
+            timeout=self._timeout_s,
         )
 
     async def resolve(self, target: CheckedUrl) -> str:
@@ -176,22 +196,27 @@ class SafeHttpClient:
         """Post and return the receiver's status. Raises `UnsafeAddress` if it must not be called, and `Unavailable` if
         it does not answer in time."""
         target = parse_url(url, allow_http=self._allow_http)
+        client = await self._open()
+        import httpx  # loaded by now
+
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._post(target, await self.resolve(target), body, headers)
+                return await self._post(client, target, await self.resolve(target), body, headers)
         except (httpx.HTTPError, OSError, TimeoutError) as error:
             raise Unavailable(f"{target.host} does not answer ({type(error).__name__})") from error
 
-    async def _post(self, target: CheckedUrl, address: str, body: bytes, headers: Mapping[str, str]) -> int:
+    async def _post(
+        self, client: "httpx.AsyncClient", target: CheckedUrl, address: str, body: bytes, headers: Mapping[str, str]
+    ) -> int:
         netloc = f"[{address}]" if ":" in address else address
-        request = self._client.build_request(
+        request = client.build_request(
             "POST",
             f"{target.scheme}://{netloc}:{target.port}{target.path}",
             content=body,
             headers={**headers, "Host": target.host if target.port in (80, 443) else f"{target.host}:{target.port}"},
             extensions={"sni_hostname": target.host},
         )
-        response = await self._client.send(request, stream=True)
+        response = await client.send(request, stream=True)
         try:
             size = 0
             async for chunk in response.aiter_raw():
@@ -203,4 +228,5 @@ class SafeHttpClient:
         return response.status_code
 
     async def aclose(self) -> None:
-        await self._client.aclose()
+        if self._client is not None:
+            await self._client.aclose()

@@ -58,7 +58,11 @@ class Choice(NamedTuple):
 
 
 def layouts(plan: Plan) -> tuple[SectionLayout, ...]:
-    """The layout of every section of `plan`, in plan order. Build it once per plan."""
+    """The layout of every section of `plan`, in plan order, built once per plan."""
+    return plan.derive(_make_layouts)
+
+
+def _make_layouts(plan: Plan) -> tuple[SectionLayout, ...]:
     return tuple(
         SectionLayout(section.id, base, section.size, section.kind is SectionKind.AREA, _runs(section))
         for base, section in zip(plan.bases, plan.sections, strict=True)

@@ -7,14 +7,17 @@ both.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntFlag, StrEnum
 from functools import cached_property
+from typing import TypeVar, cast
 
 from frontrow.boxoffice.model.plan_shapes import AreaShape, Decor, Shape
 from frontrow.boxoffice.model.seat_labels import check_label
 from frontrow.core.errors import InvalidInput, NotFound
+
+Derived = TypeVar("Derived")
 
 MAX_SEATS = 1_000_000
 MAX_COORDINATE = 10_000_000
@@ -105,6 +108,17 @@ class Plan:
         object.__setattr__(self, "size", base)
         _check_plan(self)
 
+    def derive(self, make: "Callable[[Plan], Derived]") -> Derived:
+        """The result of `make(plan)`, made once: all events with this plan share it, so it must not be changed."""
+        made = self._derived.get(make)
+        if made is None:
+            made = self._derived[make] = make(self)
+        return cast(Derived, made)
+
+    @cached_property
+    def _derived(self) -> "dict[Callable[[Plan], object], object]":
+        return {}
+
     @cached_property
     def seat_ids(self) -> tuple[str, ...]:
         """The id of every seat, by index."""
@@ -121,7 +135,8 @@ class Plan:
         return tuple(seat for section in self.sections for row in section.rows for seat in row.seats)
 
     @cached_property
-    def _index_of(self) -> dict[str, int]:
+    def index_of(self) -> dict[str, int]:
+        """The index of every seat, by id."""
         return {seat_id: index for index, seat_id in enumerate(self.seat_ids)}
 
     @cached_property
@@ -151,7 +166,7 @@ class Plan:
 
     def indexes(self, seat_ids: Sequence[str]) -> list[int]:
         """The index of each id; UnknownSeats names all that do not exist."""
-        index_of = self._index_of
+        index_of = self.index_of
         missing = [seat_id for seat_id in seat_ids if seat_id not in index_of]
         if missing:
             raise UnknownSeats(

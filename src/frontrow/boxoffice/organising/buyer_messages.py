@@ -31,6 +31,7 @@ from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.messages import Message, NewDelivery
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.organising.buyer_message_mail import BuyerMessageMail, lanes_of
+from frontrow.boxoffice.ports.quiet_time import QuietTime
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import InvalidInput
 from frontrow.core.ids import Ids
@@ -235,6 +236,6 @@ class BuyerMessages:
                     raise BookingNotFound(audience.key[:60])
                 return msgspec.structs.replace(scope, booking_id=booking.id)
 
-    def jobs(self) -> list[Job]:
+    def jobs(self, quiet: QuietTime | None = None) -> list[Job]:
         worker = self._mail.worker()
-        return [Job("buyer message mail", worker.run, worker.stop), every("buyer messages", self.work, EVERY_S)]
+        return [Job("buyer message mail", worker.run, worker.stop), every("buyer messages", self.work, EVERY_S, quiet)]

@@ -31,6 +31,12 @@ def row_label(position: int) -> str:
 
 def to_document(plan: Plan, *, prices: Prices | None = None, refs: bool = True) -> dict[str, Any]:
     """`plan` as plain JSON values. `prices` adds fields to its tiers; without `refs` the imported ids are left out."""
+    tiers = [{"id": number, "key": key, **(prices or {}).get(key, {})} for number, key in enumerate(plan.tiers)]
+    return (_encode_plan(plan, refs=True) if refs else plan.derive(_encode_plan)) | {"tiers": tiers}
+
+
+def _encode_plan(plan: Plan, refs: bool = False) -> dict[str, Any]:
+    """The document without its tiers. Many events have the same plan, so the one without `refs` is made once."""
     tiers = {key: number for number, key in enumerate(plan.tiers)}
     return {
         "v": FORMAT,
@@ -38,7 +44,6 @@ def to_document(plan: Plan, *, prices: Prices | None = None, refs: bool = True) 
         "w": plan.width,
         "h": plan.height,
         "seats": plan.size,
-        "tiers": [{"id": number, "key": key, **(prices or {}).get(key, {})} for key, number in tiers.items()],
         "decor": [
             {"t": d.shape, "x": d.x, "y": d.y, "w": d.width, "h": d.height, "label": d.label} for d in plan.decor
         ],

@@ -20,6 +20,7 @@ from frontrow.boxoffice.model.messages import (
     Outcome,
 )
 from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.ports.quiet_time import QuietTime
 
 
 class BusReader(Protocol):
@@ -85,6 +86,11 @@ class Channel(Protocol):
 
 class MessageBook(Protocol):
     """Messages in the ledger (`ledger.messages`): inbox of consumers, deliveries and retries, contacts, webhooks."""
+
+    @property
+    def quiet(self) -> QuietTime:
+        """When workers may sleep."""
+        ...
 
     async def once(self, source: str, message_id: str, queries: Sequence[Query], now_us: int) -> bool:
         """Run the statements and record the message, in one transaction. False when the message was seen before.

@@ -122,3 +122,7 @@ class PaymentBook(Protocol):
     def all_payments(self) -> AsyncIterator[Payment]:
         """Every payment in the order of ids, read page by page."""
         ...
+
+    def payments_between(self, spans: Sequence[tuple[int, int]]) -> AsyncIterator[Payment]:
+        """The payments created in one of these spans (from, until], and all that are unfinished or lapsed."""
+        ...

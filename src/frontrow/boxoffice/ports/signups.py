@@ -36,7 +36,7 @@ class SignupBook(Protocol):
         """(purpose, state) -> number of sign-ups."""
         ...
 
-    async def events_with_notices(self) -> list[str]:
+    async def events_with_notices(self, now_us: int) -> list[str]:
         """Ids of events that somebody wants to be notified about."""
         ...
 
@@ -54,7 +54,7 @@ class SignupBook(Protocol):
 
     async def presale(self, event_id: str) -> Presale | None: ...
 
-    async def drawing(self) -> list[Presale]:
+    async def drawing(self, now_us: int) -> list[Presale]:
         """Presales whose draw is not finished."""
         ...
 

@@ -29,6 +29,7 @@ from frontrow.boxoffice.model.signups import (
     draw_order,
     rank_of,
 )
+from frontrow.boxoffice.ports.quiet_time import QuietTime
 from frontrow.boxoffice.ports.signups import SignupBook
 from frontrow.boxoffice.presale.signup_mail import SignupMail
 from frontrow.boxoffice.presale.signups import FindTimeZone, LoadEvent
@@ -148,7 +149,7 @@ class Presales:
 
     async def work(self) -> int:
         """Continue every draw that was begun. Returns how many there were."""
-        begun = await self._book.drawing()
+        begun = await self._book.drawing(self._clock())
         for presale in begun:
             await self._finish_draw(presale)
         return len(begun)
@@ -196,5 +197,5 @@ class Presales:
             "code": self._codes.text(event, presale.lane, signup.code_number) if chosen else "",
         }
 
-    def job(self) -> Job:
-        return every("presale draws", self.work, EVERY_S)
+    def job(self, quiet: QuietTime | None = None) -> Job:
+        return every("presale draws", self.work, EVERY_S, quiet)

@@ -131,7 +131,7 @@ class Signups:
     async def send_due(self) -> int:
         """Queue the mails of every open sale, in bounded batches. Returns how many."""
         sent = 0
-        for event_id in await self._book.events_with_notices():
+        for event_id in await self._book.events_with_notices(self._clock()):
             sent += await self._send(event_id)
         return sent
 

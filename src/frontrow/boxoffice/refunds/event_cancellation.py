@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from typing import Final, Protocol
 
 from frontrow.boxoffice.jobs.background_jobs import Job, every
+from frontrow.boxoffice.ports.quiet_time import QuietTime
 from frontrow.boxoffice.refunds.refunds import CancellationProgress
 from frontrow.core.clock import US_PER_S, Clock
 
@@ -48,9 +49,9 @@ class EventCancellations:
             await self._round(event_id, started_at_us)
         return len(due)
 
-    def job(self) -> Job:
+    def job(self, quiet: QuietTime | None = None) -> Job:
         """The background job, for a server or `frontrow work`."""
-        return every("cancellations", self.work, EVERY_S)
+        return every("cancellations", self.work, EVERY_S, quiet)
 
     async def _round(self, event_id: str, started_at_us: int) -> None:
         began_us, before = self._clock(), CancellationProgress()

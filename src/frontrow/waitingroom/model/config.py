@@ -90,7 +90,8 @@ class RoomConfig:
 
     def to_json(self) -> str:
         """The settings as text. What newer versions added is left out while unused, so that older servers can read."""
-        fields = {name: value for name, value in dataclasses.asdict(self).items() if value != _ADDED.get(name)}
+        fields = {name: value for name in _FIELDS if (value := getattr(self, name)) != _ADDED.get(name)}
+        fields["lanes"] = [{"name": lane.name, "weight": lane.weight} for lane in self.lanes]
         return json.dumps(fields, separators=(",", ":"), sort_keys=True)
 
     @classmethod
@@ -101,6 +102,7 @@ class RoomConfig:
         return cls(**fields)
 
 
+_FIELDS = tuple(field.name for field in dataclasses.fields(RoomConfig))
 _ADDED: dict[str, Any] = {"codes_until_us": 0, "one_place_per_person": False, "idle_s": 0, "leave_s": 10}
 
 _BOUNDS = (

@@ -2,8 +2,9 @@
 
 The loop also reports to the store which visitors were heard, and learns which visits have ended in other processes.
 
-The loop of a room that is empty and that nobody asked about for a while rests: it reads the room rarely and leaves the
-lead to others. The first visitor wakes it. So a server can offer hundreds of quiet events.
+The loop of a room that is empty and that nobody asked about for a while rests: it leaves the lead to others, and the
+first visitor wakes it. One task asks twice per minute whether resting rooms have changed, many with one call, and wakes
+those that have. So a server can offer hundreds of quiet events.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ log = logging.getLogger("frontrow.room")
 ENDED_PER_CALL = 10_000
 HEARD_PER_CALL = 1_000
 HEARD_EVERY_US = 1_000_000  # how often the store is told who was heard; well below any `leave_s`
-REST_S = 30.0  # the longest pause between two turns of a resting loop
+REST_S = 30  # how often a resting room is read
 HURRIED_PAUSE_S = 0.05  # the pause when somebody could be admitted at once
 
 
@@ -58,6 +59,8 @@ class RoomLoops:
         self._counts = counts
         self._refresh_us = refresh_us
         self._loops: dict[str, asyncio.Task[None]] = {}
+        self._resting: list[set[str]] = [set() for _ in range(REST_S)]  # rooms, by their second of the half minute
+        self._watching: asyncio.Task[None] | None = None
         self._refreshes: dict[str, asyncio.Task[None]] = {}
         self._started = False
 
@@ -151,6 +154,8 @@ class RoomLoops:
     async def start(self) -> None:
         """Start the loop of every cached room, and of those created later."""
         self._started = True
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._watch(), name="resting rooms")
         for event in self._cache.events():
             if event not in self._loops:
                 self._start_loop(event)
@@ -184,14 +189,36 @@ class RoomLoops:
         await self._rest(room)
 
     async def _rest(self, room: CachedRoom) -> None:
-        """Wait until a visitor comes or this room's second of the half minute. Rooms of the same second are read with
-        one call, and hundreds of rooms are not read in the same moment."""
-        now_s = asyncio.get_running_loop().time()
-        until_s = REST_S * (now_s // REST_S) + crc32(room.event.encode()) % round(REST_S)
+        """Wait until a visitor comes or the room has changed."""
+        resting = self._resting[crc32(room.event.encode()) % REST_S]
+        resting.add(room.event)
         room.woken.clear()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout_at(until_s if until_s > now_s else until_s + REST_S):
-                await room.woken.wait()
+        try:
+            await room.woken.wait()
+        finally:
+            resting.discard(room.event)
+
+    async def watch_resting(self, second: int) -> None:
+        """Wake the resting rooms of this second that have changed."""
+        events = [event for event in self._resting[second % REST_S] if event in self._cache.rooms]
+        found = await asyncio.gather(*map(self._has_changed, events), return_exceptions=True)
+        for event, changed in zip(events, found, strict=True):
+            room = self._cache.rooms.get(event)
+            if isinstance(changed, BaseException):
+                self._counts["tick_errors"] += 1  # the store is away: the next half minute asks again
+            elif changed and room is not None:
+                room.woken.set()
+
+    async def _has_changed(self, event: str) -> bool:
+        now_us = await self._store.unchanged_at_us(event, self._cache.rooms[event].state)
+        if now_us:
+            self._store_clock.follow(now_us)
+        return not now_us
+
+    async def _watch(self) -> None:
+        while self._started:
+            await asyncio.sleep(1)
+            await self.watch_resting(int(asyncio.get_running_loop().time()))
 
     async def _short_pause(self, room: CachedRoom) -> None:
         """The usual pause; shorter when somebody has joined who could be admitted at once."""
@@ -223,9 +250,11 @@ class RoomLoops:
     async def aclose(self) -> None:
         """Stop the loops and give up the lead."""
         self._started = False
-        for task in self._loops.values():
+        tasks = [*self._loops.values(), *([self._watching] if self._watching is not None else [])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._loops.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._watching = None
         self._loops.clear()
         for event in self._cache.events():
             await self._resign(event)

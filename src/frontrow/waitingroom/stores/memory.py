@@ -117,6 +117,10 @@ class MemoryRoomStore:
         room = self._rooms.get(event)
         return self._snapshot(room) if room else None
 
+    async def unchanged_at_us(self, event: str, state: RoomState) -> int:
+        now = await self.snapshot(event)
+        return now.now_us if now is not None and replace(now, now_us=state.now_us) == state else 0
+
     async def join(
         self, event: str, commands: Sequence[JoinCommand], seen: Sequence[int] = ()
     ) -> Sequence[JoinReply | FrontrowError]:

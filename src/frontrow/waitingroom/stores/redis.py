@@ -20,7 +20,7 @@ from frontrow.core.clock import Clock
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.core.redis_breaker import RedisBreaker
-from frontrow.core.redis_url import connect, disconnect, is_cluster
+from frontrow.core.redis_url import call, call_many, connect, disconnect, is_cluster
 from frontrow.waitingroom.model.config import MAX_LANES, Phase, RoomConfig
 from frontrow.waitingroom.model.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
 from frontrow.waitingroom.model.phases import change_config, change_phase
@@ -42,6 +42,8 @@ from frontrow.waitingroom.stores.memory import CHUNK, ENDED_S, KEY_TTL_US, KNOCK
 MAX_CONFIGURE_TRIES = 20
 PEOPLE_PER_CALL = 1_000
 SNAPSHOTS_PER_CALL = 64
+MAX_KNOWN = 10_000  # rooms
+SWEPT = b"swept"
 
 
 @functools.cache
@@ -63,9 +65,10 @@ class RedisRoomStore:
         self._redis: Any = connect(url, timeout_s=timeout_s)
         self._breaker = None if is_cluster(url) else RedisBreaker("the waiting room")
         self._clock = clock
-        self._snapshots: Coalescer[str, RoomState | None] = Coalescer(
+        self._snapshots: Coalescer[str, Any] = Coalescer(
             self._read_many, max_batch=SNAPSHOTS_PER_CALL, max_in_flight=8, name="room snapshots"
         )
+        self._known: dict[str, tuple[Any, RoomState]] = {}  # of each room, what was read last and what it meant
         self.calls = 0
 
     async def create(self, event: str, room: Recovered) -> bool:
@@ -95,7 +98,19 @@ class RedisRoomStore:
         await self._run("lift", [room_key(event)], [x for lane in lanes for x in (lane.issued, lane.hi, lane.lo)])
 
     async def snapshot(self, event: str) -> RoomState | None:
-        return await self._snapshots.ask(event)
+        reply = await self._snapshots.ask(event)
+        read = _snapshot_of(reply)
+        if read is None:
+            return None
+        if len(self._known) >= MAX_KNOWN:
+            self._known.clear()
+        self._known[event] = _without_time(reply), read[0]
+        return read[0]
+
+    async def unchanged_at_us(self, event: str, state: RoomState) -> int:
+        reply = await self._snapshots.ask(event)
+        fields, known = self._known.get(event, (None, None))
+        return int(reply[0]) if reply is not None and known is state and _without_time(reply) == fields else 0
 
     async def join(
         self, event: str, commands: Sequence[JoinCommand], seen: Sequence[int] = ()
@@ -245,23 +260,22 @@ class RedisRoomStore:
     async def _read(self, event: str) -> tuple[RoomState, int] | None:
         return _snapshot_of(await self._run("snapshot", _snapshot_keys(event), []))
 
-    async def _read_many(self, events: Sequence[str]) -> list[RoomState | BaseException | None]:
-        """Rooms that are asked for at the same moment are read with one call; on a Cluster, each alone."""
+    async def _read_many(self, events: Sequence[str]) -> list[Any]:
+        """The replies of the script. Rooms that are asked for at the same moment are read with one call; on a Cluster,
+        each alone."""
         if len(events) == 1 or self._breaker is None:
             return await self._read_each(events)
         sha, now = script("snapshot")[1], self._clock() if self._clock else ""
-        pipeline = self._redis.pipeline(transaction=False)
-        for event in events:
-            keys = _snapshot_keys(event)
-            pipeline.execute_command("EVALSHA", sha, len(keys), *keys, now)
-        replies = await self._guard(lambda: pipeline.execute(raise_on_error=False))
+        keys = [_snapshot_keys(event) for event in events]
+        commands = [("EVALSHA", sha, len(own), *own, now) for own in keys]
+        replies: list[Any] = await self._guard(lambda: call_many(self._redis, commands))
         if any(isinstance(reply, Exception) for reply in replies):  # a server that does not know the script yet
             return await self._read_each(events)
-        return [read[0] if read else None for read in map(_snapshot_of, replies)]
+        return replies
 
-    async def _read_each(self, events: Sequence[str]) -> list[RoomState | BaseException | None]:
-        found = await asyncio.gather(*map(self._read, events), return_exceptions=True)
-        return [read[0] if isinstance(read, tuple) else read for read in found]
+    async def _read_each(self, events: Sequence[str]) -> list[Any]:
+        reads = [self._run("snapshot", _snapshot_keys(event), []) for event in events]
+        return await asyncio.gather(*reads, return_exceptions=True)
 
     async def _run(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """Run a script by its hash; send its text when the server does not know it."""
@@ -272,8 +286,8 @@ class RedisRoomStore:
         except redis.exceptions.NoScriptError:
             return await self._send("EVAL", text, *words)
 
-    async def _send(self, *words: Any, **options: Any) -> Any:
-        return await self._guard(lambda: self._redis.execute_command(*words, **options))
+    async def _send(self, *words: Any) -> Any:
+        return await self._guard(lambda: call(self._redis, *words))
 
     async def _guard(self, send: Callable[[], Awaitable[Any]]) -> Any:
         """The reply to `send()`, or an error of ours."""
@@ -306,6 +320,14 @@ def _snapshot_of(reply: Any) -> tuple[RoomState, int] | None:
     fields = dict(zip(flat[::2], flat[1::2], strict=True))
     state = state_of(fields, dict(zip(took[::2], took[1::2], strict=True)), now_us, int(reply[3]))
     return state, int(fields.get("rev", 0))
+
+
+def _without_time(reply: Any) -> list[Any]:
+    """The reply of the script without what passes by itself: its time, and when the room was swept last."""
+    fields = list(reply[1])
+    if SWEPT in fields:
+        fields[fields.index(SWEPT) + 1] = b""
+    return [fields, *reply[2:]]
 
 
 def room_key(event: str, part: str = "") -> str:

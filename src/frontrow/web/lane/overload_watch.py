@@ -20,6 +20,7 @@ HOT: Final = "hot"
 SLOW_NS: Final = 2_000_000_000
 TICK_S: Final = 0.01
 IDLE_TICK_S: Final = 0.05  # while no request comes
+QUIET_TICK_S, QUIET_TICKS = 0.2, 100  # when none came for so many ticks
 INTERVAL_S: Final = 0.1
 LEAST_LOOKS: Final = 2  # per interval: one long pause is no queue
 SWEEP_S: Final = 0.5
@@ -103,13 +104,15 @@ class Watch:
         """Until cancelled: measure the loop's delay, close intervals, end replies that are late."""
         closed_s = swept_s = time.monotonic()
         looks, arrived = 0, self.gate.arrived
-        tick_s, seen = TICK_S, self.gate.arrived
+        tick_s, seen, idle_ticks = TICK_S, self.gate.arrived, 0
         while True:
             before_s = time.monotonic()
             await asyncio.sleep(tick_s)
             now_s = time.monotonic()
             self.gate.lag.saw(max(0.0, now_s - before_s - tick_s))
-            tick_s, seen = TICK_S if self.gate.arrived != seen else IDLE_TICK_S, self.gate.arrived
+            idle_ticks = idle_ticks + 1 if self.gate.arrived == seen else 0
+            seen = self.gate.arrived
+            tick_s = TICK_S if not idle_ticks else IDLE_TICK_S if idle_ticks < QUIET_TICKS else QUIET_TICK_S
             looks += 1
             if now_s - closed_s >= INTERVAL_S and looks >= LEAST_LOOKS:
                 self.gate.close_interval((self.gate.arrived - arrived) / looks)

@@ -86,23 +86,26 @@ class HotTable:
         self._room, self._shop, self._views = room, shop, views
         self.is_ruled = is_ruled  # whether a rule of [limits] applies to a method and a path
         self.routes = RouteTable()
+        self._own: dict[str, list[tuple[bytes, bytes]]] = {}  # the addresses of each event
 
     def add(self, event_id: str) -> None:
         """Answer this event's hot routes from now on."""
         streams = self._room.streams.get(event_id)
+        own: dict[tuple[bytes, bytes], Handler] = {}
         if streams is not None:
-            self.routes.update(hot_routes_of(self._room, event_id, streams))
-        self.routes[b"GET", f"/v1/events/{event_id}".encode()] = functools.partial(self._views.event, event_id)
+            own.update(hot_routes_of(self._room, event_id, streams))
+        own[b"GET", f"/v1/events/{event_id}".encode()] = functools.partial(self._views.event, event_id)
         for method, path, name, query in SHOP_ROUTES:
             handler = functools.partial(getattr(self._shop, name), event_id)
             url = f"/v1/events/{event_id}{path}"
-            self.routes[method.encode(), url.encode()] = handler
+            own[method.encode(), url.encode()] = handler
             if query:
-                self.routes[method.encode(), f"{url}?".encode()] = handler
+                own[method.encode(), f"{url}?".encode()] = handler
+        self._own[event_id] = list(own)
+        self.routes.update(own)
         if self.is_ruled is not None:
             self.routes.leave_out(self.is_ruled, f"/v1/events/{event_id}".encode())
 
     def drop(self, event_id: str) -> None:
-        own = f"/v1/events/{event_id}".encode()
-        for key in [key for key in self.routes if key[1] == own or key[1].startswith(own + b"/")]:
-            del self.routes[key]
+        for key in self._own.pop(event_id, ()):
+            self.routes.pop(key, None)  # it may have been left out

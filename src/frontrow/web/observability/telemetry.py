@@ -21,6 +21,7 @@ from frontrow.web.server.overflow_page import ForPeople
 from frontrow.web.server.overload import OverloadGate
 
 EVERY_S: Final = 2.0
+IDLE_EVERY_S: Final = 10.0  # after a minute without a request
 SHARE: Final = 50
 LONGEST_PAUSE_S: Final = 20.0  # the longest delay of the next read, even if the whole process was stopped
 READ_WITHIN_S: Final = 10.0
@@ -88,6 +89,7 @@ class Telemetry:
         """Until cancelled: read the figures, check the claim store, and write the numbers for the other workers."""
         from frontrow.web.observability.metrics import families
 
+        arrived, idle_looks = self.gate.arrived, 0
         while True:
             began_s = time.monotonic()
             await self.read(platform.ledger)
@@ -96,7 +98,10 @@ class Telemetry:
             took_s = time.monotonic() - began_s
             if self.board.has_readers:
                 self.board.write(families(platform))
-            await asyncio.sleep(min(max(EVERY_S, SHARE * took_s), LONGEST_PAUSE_S))
+            idle_looks = idle_looks + 1 if self.gate.arrived == arrived else 0
+            arrived = self.gate.arrived
+            every_s = IDLE_EVERY_S if idle_looks > RECENT_LOOKS else EVERY_S
+            await asyncio.sleep(min(max(every_s, SHARE * took_s), LONGEST_PAUSE_S))
 
     async def _check_claims(self, platform: Any) -> None:
         try:

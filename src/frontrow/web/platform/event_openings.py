@@ -136,7 +136,8 @@ class Openings:
         else:
             await self._recovery.check(event.id)
             await self._feed(event, plan, sale)
-            log.info("event opened", extra={"event_id": event.id, "seats": plan.size})
+            if self.follower.has_begun:  # one line for all that are on sale at the start
+                log.info("event opened", extra={"event_id": event.id, "seats": plan.size})
         self.events[event.id] = event
 
     async def _feed(self, event: Event, plan: Plan, sale: Sale) -> None:

@@ -18,6 +18,7 @@ from frontrow.boxoffice.organising.show_dates import ShowDates
 from frontrow.boxoffice.organising.waitlists import OrganiserWaitlists
 from frontrow.boxoffice.organising.wallets import ManagedWallets
 from frontrow.boxoffice.organising.webhooks import ManagedWebhooks
+from frontrow.boxoffice.ports.quiet_time import QuietTime
 from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.web.platform.fan_codes import FanCodes
 from frontrow.web.streams.sales_figures import LiveFiguresStreams
@@ -47,7 +48,7 @@ class OrganiserServices:
     report_mails: ReportMails
     feeds: Feeds
 
-    def jobs(self, *, inside: bool) -> Sequence[Job]:
+    def jobs(self, quiet: QuietTime, *, inside: bool) -> Sequence[Job]:
         """The background jobs: the history in every server, the others only where the jobs run."""
-        others = [self.cancelling.job(), *self.report_mails.jobs(), *self.messages.jobs()]
+        others = [self.cancelling.job(quiet), *self.report_mails.jobs(), *self.messages.jobs(quiet)]
         return [self.history.job(), *(others if inside else [])]

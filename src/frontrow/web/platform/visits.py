@@ -15,6 +15,10 @@ class RoomVisits:
     def __init__(self, room: WaitingRoom) -> None:
         self._room = room
 
+    def visited(self) -> list[str]:
+        """The events whose shop somebody is in."""
+        return [event_id for event_id, room in self._room.cache.rooms.items() if room.state.active or room.state.kept]
+
     def is_mine(self, event_id: str) -> bool:
         room = self._room.cache.rooms.get(event_id)
         if room is None or room.state.leader != self._room.leader.owner:

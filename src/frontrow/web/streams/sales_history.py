@@ -7,6 +7,7 @@ longer sold here are forgotten. With a `PointLog` all servers share their points
 shows the whole hour. Without it, or while it does not answer, a server knows what it has seen itself.
 """
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -70,8 +71,11 @@ class SalesHistory:
         room_of: Callable[[str], RoomFigures | None],
         speeds: Callable[[], Mapping[str, Percentiles]],
         log: PointLog | None = None,
+        mark_of: Callable[[str], object] = lambda event_id: None,
     ) -> None:
-        self._log = log
+        """`mark_of` names what an event's figures were made from: while it is the same, so are they."""
+        self._log, self._mark_of = log, mark_of
+        self._marks: dict[str, object] = {}
         self._clock, self._events = clock, events
         self._seats_of, self._room_of, self._speeds = seats_of, room_of, speeds
         self._points: dict[str, deque[Point]] = {}
@@ -82,7 +86,13 @@ class SalesHistory:
         sold_here = list(self._events())[:MAX_EVENTS]
         for gone in self._points.keys() - set(sold_here):
             del self._points[gone]
+            self._marks.pop(gone, None)
         for event_id in sold_here:
+            mark = self._mark_of(event_id)
+            if mark is not None and self._marks.get(event_id) == mark and self._is_still_quiet(event_id, at_s):
+                continue
+            self._marks[event_id] = mark
+            await asyncio.sleep(0)  # counting 200 large maps in one go would stop the loop for 50 ms
             states, room = self._seats_of(event_id) or b"", self._room_of(event_id)
             point = Point(at_s, states.count(HELD), states.count(SOLD))
             if room is not None:
@@ -97,6 +107,12 @@ class SalesHistory:
             elif last is not None and point.at_s > last.at_s + 2 * EVERY_S:  # it was quiet until a moment ago
                 await self._add(event_id, ring, replace(last, at_s=int(point.at_s - EVERY_S)))
             await self._add(event_id, ring, point)
+
+    def _is_still_quiet(self, event_id: str, at_s: int) -> bool:
+        """Whether nobody was there at the last point, and the next one is not due yet."""
+        ring = self._points.get(event_id)
+        last = ring[-1] if ring else None
+        return last is not None and _is_quiet(last, last) and at_s < last.at_s + QUIET_EVERY_S
 
     async def _add(self, event_id: str, ring: "deque[Point]", point: Point) -> None:
         for new in await self._share(event_id, point, ring[-1].at_s if ring else 0):

@@ -127,6 +127,10 @@ async def test_one_command_partitions_a_ledger_or_changes_nothing(postgres_ledge
     assert booking.state is BookingState.REFUNDED
     wrong, entries = await verify_ledger(url)
     assert (wrong, entries > 0) == ([], True)
+    async with connected(url) as connection:
+        await connection.execute("DELETE FROM booking_events WHERE booking_id = $1", hold.booking_id)
+    (told,) = (await verify_ledger(url))[0]
+    assert told == f"booking {hold.booking_id}: the directory of bookings does not say that its event is {bench.event}"
 
 
 def _interrupt_at_tickets(line: str) -> None:

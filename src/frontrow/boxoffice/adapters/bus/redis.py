@@ -6,8 +6,9 @@ The stream is trimmed to about `max_kept` facts, oldest first. Size it for the l
 A reader that failed leaves its name to the next reader of this process, which first takes up what was in hand.
 """
 
+import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, NamedTuple
 
 from redis.exceptions import RedisError, ResponseError
@@ -61,8 +62,10 @@ class RedisBus:
             raise _unavailable(error) from error
 
     async def reader(self, group: str) -> "RedisReader":
-        # its own connection, because a waiting reader blocks it
-        client = connect(self._url, timeout_s=self._timeout_s + MARGIN_S)
+        left = self._left_names.setdefault(group, [])
+        name = left.pop() if left else self._ids.new("rdr")
+        # its own connection, because a waiting reader blocks it; named, so that `stop_waiting` finds it
+        client = connect(self._url, timeout_s=self._timeout_s + MARGIN_S, client_name=name)
         is_new_group = True
         try:
             await client.xgroup_create(self._stream, group, id="0", mkstream=True)
@@ -74,10 +77,17 @@ class RedisBus:
         except (RedisError, OSError) as error:
             await disconnect(client)
             raise _unavailable(error) from error
-        left = self._left_names.setdefault(group, [])
-        name = left.pop() if left else self._ids.new("rdr")
         member = Member(self._stream, group, name, is_new_group)
-        return RedisReader(client, member, left, self._claim_idle_ms, self._timeout_s)
+        return RedisReader(client, member, left, self._claim_idle_ms, self._timeout_s, self._unblock)
+
+    async def _unblock(self, name: str) -> None:
+        """Let the reader of this name return from its wait."""
+        try:
+            for one in await self._client.client_list():
+                if one.get("name") == name:
+                    await self._client.client_unblock(int(one["id"]))
+        except (RedisError, OSError):
+            return  # not allowed, or away: the reader's wait ends by itself
 
     async def measure_lag(self, groups: Sequence[str]) -> dict[tuple[str, str], int]:
         try:
@@ -107,9 +117,17 @@ class RedisReader:
     members, then new ones. Closed, it leaves its name in `left_names`."""
 
     def __init__(
-        self, client: Any, member: Member, left_names: list[str], claim_idle_ms: int, longest_wait_s: float
+        self,
+        client: Any,
+        member: Member,
+        left_names: list[str],
+        claim_idle_ms: int,
+        longest_wait_s: float,
+        unblock: Callable[[str], Coroutine[Any, Any, None]],
     ) -> None:
-        self._client, self._left_names = client, left_names
+        self._client, self._left_names, self._unblock = client, left_names, unblock
+        self._is_waiting, self._stopping = False, False
+        self._stop: asyncio.Task[None] | None = None
         self._stream, self._group, self._name, self.is_new_group = member
         self._claim_idle_ms, self._longest_wait_s = claim_idle_ms, longest_wait_s
         self._may_have_more_in_hand = True
@@ -130,12 +148,17 @@ class RedisReader:
                 if abandoned[1]:
                     return _facts(abandoned[1])
                 self._look_for_abandoned_s = time.monotonic() + self._claim_idle_ms / 2000
+            if self._stopping:
+                return []
             wait_ms = max(1, int(min(wait_s, self._longest_wait_s) * 1000))
+            self._is_waiting = True
             reply = await self._client.xreadgroup(
                 self._group, self._name, {self._stream: ">"}, count=limit, block=wait_ms
             )
         except (RedisError, OSError) as error:
             raise _unavailable(error) from error
+        finally:
+            self._is_waiting = False
         return self._facts_of(reply)
 
     def _facts_of(self, reply: Any) -> list[BusFact]:
@@ -152,9 +175,13 @@ class RedisReader:
             raise _unavailable(error) from error
 
     def stop_waiting(self) -> None:
-        """A read returns when its time is over."""
+        self._stopping = True
+        if self._is_waiting and self._stop is None:
+            self._stop = asyncio.get_running_loop().create_task(self._unblock(self._name))
 
     async def aclose(self) -> None:
+        if self._stop is not None:
+            await self._stop
         self._left_names.append(self._name)
         await disconnect(self._client)
 

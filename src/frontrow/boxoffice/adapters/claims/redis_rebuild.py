@@ -19,6 +19,7 @@ from frontrow.boxoffice.adapters.claims.redis_encoding import (
 )
 from frontrow.boxoffice.adapters.claims.redis_shard import Shard
 from frontrow.boxoffice.model.claims import TakenSeat
+from frontrow.core.redis_url import call
 
 FRESH_US = 2_000_000  # a rebuild that began within this time is still running
 STEP_SEATS = 2_000  # per script call
@@ -30,13 +31,15 @@ async def read_epochs(shard: Shard, sections: Sequence[SectionKeys]) -> list[byt
     if shard.cluster:
         keys = [section.epoch_key for section in sections]
         return list(await asyncio.gather(*(shard.ask(functools.partial(shard.client.get, key)) for key in keys)))
-    return list(await shard.ask(lambda: shard.client.mget([section.epoch_key for section in sections])))
+    return list(await shard.ask(lambda: call(shard.client, "MGET", *(section.epoch_key for section in sections))))
 
 
 async def find_lost(shard: Shard, sections: Sequence[SectionKeys]) -> list[SectionKeys]:
     """Those of the sections that were never filled on this server, or are being filled."""
-    found = await read_epochs(shard, sections)
-    identity = await shard.read_identity()
+    if shard.cluster:
+        found, identity = await read_epochs(shard, sections), await shard.read_identity()
+    else:
+        found, identity = await shard.read_with_identity([section.epoch_key for section in sections])
     return [
         section
         for section, text in zip(sections, found, strict=True)

@@ -25,7 +25,7 @@ from frontrow.boxoffice.model.claims import ClaimsLost
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import Unavailable
 from frontrow.core.redis_breaker import RedisBreaker
-from frontrow.core.redis_url import call, connect, disconnect, is_cluster
+from frontrow.core.redis_url import call, call_many, connect, disconnect, is_cluster
 
 IDENTITY_CHARS = 12
 
@@ -75,8 +75,18 @@ class Shard:
             run_ids = ",".join(sorted(str(node["run_id"]) for node in nodes))
             self.identity = hashlib.sha256(run_ids.encode()).hexdigest()[:IDENTITY_CHARS]
         else:
-            self.identity = str((await self.client.info("server"))["run_id"])[:IDENTITY_CHARS]
+            self.identity = _run_id(await call(self.client, "INFO", "server"))
         return self.identity
+
+    async def read_with_identity(self, keys: Sequence[bytes]) -> tuple[list[bytes | None], str]:
+        """The values of the keys and the identity of the server that has them, with one call. Not for a Cluster."""
+        commands = [("MGET", *keys), ("INFO", "server")]
+        values, info = await self.ask(lambda: call_many(self.client, commands))
+        for reply in (values, info):
+            if isinstance(reply, Exception):
+                raise unreachable_error(reply)
+        self.identity = _run_id(info)
+        return list(values), self.identity
 
     async def get_identity(self) -> str:
         """The identity of the server, read once per connection."""

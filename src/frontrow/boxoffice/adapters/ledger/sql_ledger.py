@@ -146,7 +146,7 @@ class SqlLedger:
         self.figures = SqlFiguresBook(store)
         self.invoices = SqlInvoiceBook(store, line)
         self.reports = SqlReportBook(store, line)
-        self.signups = SqlSignupBook(store, line, self.messages)
+        self.signups = SqlSignupBook(store, line, self.messages, due)
         self.dead_letters = DeadLetterBook(store, line)
         self.keys = KeyBook(store, line)
         self.idempotency = IdempotencyStore(store, line)
@@ -297,6 +297,7 @@ class SqlLedger:
         return cast(tuple[str, str], await self.line.submit(RunProgram(run, before_us)))
 
     async def aclose(self) -> None:
+        await self.due_work.aclose()
         await self.line.aclose()
         for read in (*self.reads.values(), *self._near_reads):
             await read.aclose()

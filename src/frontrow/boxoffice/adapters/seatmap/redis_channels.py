@@ -11,7 +11,7 @@ from typing import Any
 
 from frontrow.core.errors import Unavailable
 
-MAX_SILENT = 3  # waits without a message or an answer to a ping
+PING_AFTER = 4  # times the timeout, without a message
 
 OnMessage = Callable[[str], None]
 OnReady = Callable[[], None]
@@ -74,16 +74,19 @@ class RedisChannels:
                     await self._pubsub.unsubscribe(channel)
 
     async def _read(self, pubsub: Any) -> None:
-        silent = 0
+        is_asked = False  # whether a ping waits for its answer
         try:
-            while silent < MAX_SILENT:
-                message = await pubsub.get_message(timeout=self._timeout_s)
-                silent = silent + 1 if message is None else 0
-                if message is None:
+            while True:
+                message = await pubsub.get_message(timeout=self._timeout_s * (1 if is_asked else PING_AFTER))
+                if message is not None:
+                    is_asked = False
+                    self._deliver(message)
+                elif is_asked:
+                    break
+                else:
+                    is_asked = True
                     async with self._sending:
                         await pubsub.ping()
-                else:
-                    self._deliver(message)
             raise Unavailable("Redis stopped answering", retry_after_s=1.0)
         except Exception as error:
             if self._pubsub is pubsub:

@@ -6,6 +6,7 @@ connection. redis-py has no asyncio pub/sub for Cluster: there `listen` reads ne
 """
 
 import asyncio
+import hashlib
 from collections.abc import Callable
 from importlib import resources
 from typing import Any
@@ -15,10 +16,11 @@ from frontrow.boxoffice.model.map_format import Frame, read_frame
 from frontrow.boxoffice.seatmap.frame_log import MAX_FRAMES, Exchange
 from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import InvalidInput, Unavailable
-from frontrow.core.redis_url import connect, disconnect, is_cluster
+from frontrow.core.redis_url import call, connect, disconnect, is_cluster
 
 KEEP_S = 7 * 24 * 3600
 SCRIPT = resources.files("frontrow.boxoffice.adapters.seatmap").joinpath("lua/exchange.lua").read_text("utf-8")
+SCRIPT_SHA = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
 
 
 class RedisFrameLogs:
@@ -34,7 +36,6 @@ class RedisFrameLogs:
         poll_s: float = 0.25,
     ) -> None:
         self._redis = connect(url, timeout_s=timeout_s)
-        self._script = self._redis.register_script(SCRIPT)
         self._cluster = is_cluster(url)
         self._opening = asyncio.Lock()
         self.channels = None if self._cluster else RedisChannels(self._redis, timeout_s=timeout_s)
@@ -47,13 +48,16 @@ class RedisFrameLogs:
 
     async def run(self, keys: list[str], args: list[str | int]) -> Any:
         """Run the script of an exchange."""
-        from redis.exceptions import RedisError
+        from redis.exceptions import NoScriptError, RedisError
 
         try:
             if self._cluster:
                 async with self._opening:  # in redis-py two concurrent first commands close each other's connections
                     await self._redis.initialize()
-            return await self._script(keys=keys, args=args)
+            try:
+                return await call(self._redis, "EVALSHA", SCRIPT_SHA, len(keys), *keys, *args)
+            except NoScriptError:  # a server that does not have the script has not run it
+                return await call(self._redis, "EVAL", SCRIPT, len(keys), *keys, *args)
         except (RedisError, OSError) as error:
             raise Unavailable(f"the map's Redis did not answer: {error}", retry_after_s=1.0) from error
 

@@ -30,6 +30,7 @@ class SqlMessageBook:
     """The inbox of consumers, deliveries, contacts and webhook endpoints (`ports.messages.MessageBook`)."""
 
     def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey, due: DueWork) -> None:
+        self.quiet = due
         self._store, self._line, self._reads, self._due = store, line, reads, due
 
     async def once(self, source: str, message_id: str, queries: Sequence[Query], now_us: int) -> bool:

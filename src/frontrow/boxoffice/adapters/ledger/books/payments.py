@@ -22,6 +22,7 @@ from frontrow.boxoffice.model.tickets import NewTicket
 from frontrow.boxoffice.ports.queries import Query
 
 PAGE = 1_000
+EVER = (-1, 2**62)
 
 
 class SqlPaymentBook:
@@ -85,11 +86,16 @@ class SqlPaymentBook:
 
     async def all_payments(self) -> AsyncIterator[Payment]:
         """Every payment in the order of ids, read page by page."""
+        async for payment in self.payments_between([EVER]):
+            yield payment
+
+    async def payments_between(self, spans: Sequence[tuple[int, int]]) -> AsyncIterator[Payment]:
+        """The payments created in one of these spans (from, until], and all that are unfinished or lapsed."""
         after = ""
         while True:  # ends with the table
-            page = [payment_of(row) for row in await self._store.read(Query("payments_page", params=(after, PAGE)))]
-            for payment in page:
-                yield payment
-            if len(page) < PAGE:
+            rows = await self._store.read(Query("payments_page", [*spans], (after, PAGE)))
+            for row in rows:
+                yield payment_of(row)
+            if len(rows) < PAGE:
                 return
-            after = page[-1].id
+            after = str(rows[-1][0])

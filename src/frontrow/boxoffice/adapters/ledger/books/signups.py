@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 from frontrow.boxoffice.adapters.ledger.books.messages import ADD_DELIVERIES, SqlMessageBook
+from frontrow.boxoffice.adapters.ledger.engine.due_work import DRAWS, NOTICES, DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.model.messages import NewDelivery
@@ -25,8 +26,8 @@ MAX_PAGES: Final = 1_000
 class SqlSignupBook:
     """Sign-ups and presales (`ports.signups.SignupBook`)."""
 
-    def __init__(self, store: LedgerStore, line: CommitLine, messages: SqlMessageBook) -> None:
-        self._store, self._line, self._messages = store, line, messages
+    def __init__(self, store: LedgerStore, line: CommitLine, messages: SqlMessageBook, due: DueWork) -> None:
+        self._store, self._line, self._messages, self._due = store, line, messages, due
 
     async def save_signup(
         self, signup: Signup, delivery: Callable[[str], NewDelivery] | None
@@ -70,7 +71,9 @@ class SqlSignupBook:
 
     # notices
 
-    async def events_with_notices(self, limit: int = PAGE) -> list[str]:
+    async def events_with_notices(self, now_us: int, limit: int = PAGE) -> list[str]:
+        if not await self._due.may_have(NOTICES, now_us):
+            return []
         rows = await self._store.read(Query("events_with_notices", params=(limit,)))
         return [str(row[0]) for row in rows]
 
@@ -103,7 +106,9 @@ class SqlSignupBook:
         rows = await self._store.read(Query("presale_by_event", params=(event_id,)))
         return _presale(rows[0]) if rows else None
 
-    async def drawing(self, limit: int = 10) -> list[Presale]:
+    async def drawing(self, now_us: int, limit: int = 10) -> list[Presale]:
+        if not await self._due.may_have(DRAWS, now_us):
+            return []
         return [_presale(row) for row in await self._store.read(Query("drawing_presales", params=(limit,)))]
 
     async def begin_draw(self, event_id: str, beacon: str, batches: str, now_us: int) -> bool:

@@ -82,3 +82,8 @@ SELECT b.id, b.seat_count FROM bookings AS b
 WHERE b.state IN ('held', 'paying', 'confirmed')
   AND b.seat_count <> (SELECT count(*) FROM booking_seats AS s
     WHERE s.booking_id = b.id{ AND s.event_id = b.event_id} AND s.active = 1) LIMIT :limit
+
+-- name: bookings_without_event() :limit int
+-- Must return nothing: bookings of a partitioned ledger whose event is not, or not rightly, in its directory.
+SELECT b.id, b.event_id FROM bookings AS b{ LEFT JOIN booking_events AS d ON d.booking_id = b.id}
+WHERE {d.event_id IS NULL OR d.event_id <> b.event_id OR }1 = 0 LIMIT :limit

@@ -46,8 +46,13 @@ UPDATE payments AS p SET retry_at_us = r.until_us FROM :rows :event_of r.booking
 WHERE p.id = r.id{ AND p.event_id = d.event_id}
 RETURNING :payment
 
--- name: payments_page() :after text :limit int
-SELECT :payment FROM payments AS p WHERE p.id > :after ORDER BY p.id LIMIT :limit
+-- name: payments_page(from_us int, until_us int) :after text :limit int
+-- The payments created in one of the spans, and all that are unfinished or lapsed.
+SELECT :payment FROM payments AS p
+WHERE p.id > :after AND (
+  p.retry_at_us > 0 OR p.payment_state = 'lapsed'
+  OR EXISTS (SELECT 1 FROM :rows WHERE p.created_at_us > r.from_us AND p.created_at_us <= r.until_us))
+ORDER BY p.id LIMIT :limit
 
 -- name: lock_bookings(id text)
 SELECT :booking FROM bookings AS b
