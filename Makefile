@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')# tests wait for others a third of their time
+COMPILED := src/frontrow/limits/stores/_kernel.pyx src/frontrow/web/lane/_plain_head.pyx
 MERMAID := 12.3.0
 PRETTIER := $(BIN)/node tests/node/node_modules/prettier/bin/prettier.cjs --log-level warn
 SCRIPTS := "src/frontrow/web/static/**/*.{js,css}" "src/frontrow/boxoffice/messaging/texts/*.json" "tests/node/*.{mjs,json}"
@@ -19,7 +20,7 @@ help:            ## this list
 
 setup: .venv/.ready  ## create .venv with everything
 
-.venv/.ready: pyproject.toml requirements/dev.txt tests/node/package-lock.json tests/node/unpack-browser.mjs setup.py src/frontrow/limits/stores/_kernel.pyx
+.venv/.ready: pyproject.toml requirements/dev.txt tests/node/package-lock.json tests/node/unpack-browser.mjs setup.py $(COMPILED)
 	$(MAKE_VENV)
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip sync --quiet --require-hashes requirements/dev.txt
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --no-deps -e . uv
@@ -29,7 +30,7 @@ setup: .venv/.ready  ## create .venv with everything
 	@touch $@
 
 # what `make demo` needs and nothing for development; `make setup` makes the whole environment of it
-.venv/.demo: pyproject.toml requirements/demo.txt setup.py src/frontrow/limits/stores/_kernel.pyx
+.venv/.demo: pyproject.toml requirements/demo.txt setup.py $(COMPILED)
 	$(MAKE_VENV)
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --require-hashes -r requirements/demo.txt
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --no-deps -e .
@@ -93,6 +94,7 @@ soak: setup      ## a million recorded operations, checked for exclusivity; 1,50
 	$(MAKE) demo FOR=20s
 	FRONTROW_SEEDS=1500 $(BIN)/python -m pytest -n $(JOBS) tests/boxoffice/checkout/test_histories.py tests/simulation/test_money_simulation.py
 	FRONTROW_SEEDS=20000 $(BIN)/python -m pytest -o timeout=3600 tests/security/test_raw_sockets.py
+	FRONTROW_LEDGERS=partitioned $(BIN)/python -m pytest -o timeout=3600 tests/boxoffice/adapters/ledger tests/boxoffice/people/test_people_book.py
 	$(BIN)/python -m bench.unfriendly
 
 stripe-schema: setup  ## renew tests/data/stripe_schema.json from Stripe's OpenAPI (a 45 MB package, not kept)

@@ -119,11 +119,25 @@ def textbook(
     return {"bookings": done[0], "seats": done[1], "cpu_s": cpu, "steps": times.table()}
 
 
+WANTED_PER_S = 3_000  # confirmed bookings, on as many processes as that takes
+
+
+def cores_text(sale: dict[str, Any]) -> str:
+    """What a core of servers confirms, and how many cores of each kind so many bookings per second take."""
+    each_s = {part: seconds / sale["bookings"] for part, seconds in sale["cpu_s"].items() if part != "wall"}
+    cores = ", ".join(f"{part} {WANTED_PER_S * one_s:.1f}" for part, one_s in each_s.items())
+    return (
+        f"One core of servers confirms {1 / each_s['server']:,.0f} bookings/s; {WANTED_PER_S:,} bookings/s take these "
+        f"cores: {cores}."
+    )
+
+
 def show_sale(name: str, sale: dict[str, Any]) -> None:
     cpu = sale["cpu_s"]
     print(f"\n{name}: {sale['seats']:,} seats in {sale['bookings']:,} bookings, {cpu['wall']:.1f} s")
     print(f"  {sale['bookings'] / cpu['wall']:,.0f} bookings/s, {sale['seats'] / cpu['wall']:,.0f} seats/s")
     split = ", ".join(f"{part} {seconds:.1f} s" for part, seconds in cpu.items() if part != "wall")
     print(f"  CPU: {split}; {cpu['server'] / sale['bookings'] * 1e6:,.0f} us of the server a booking")
+    print(f"  {cores_text(sale)}")
     for step, row in sale["steps"].items():
         print(f"  {step:8} {row['count']:8,}  p50 {row['p50_ms']:8.2f} ms  p99 {row['p99_ms']:8.2f} ms")

@@ -4,6 +4,7 @@
 be had fails the run with one sentence; nothing is skipped.
 """
 
+import asyncio
 import gc
 import os
 import sys
@@ -148,6 +149,24 @@ def migrated_postgres(shared_postgres_url: str) -> Iterator[str]:
 def postgres_ledger_url(shared_postgres_url: str, migrated_postgres: str) -> Iterator[str]:
     """URL of a database of this test's own, with the newest schema and nothing in it."""
     with database(shared_postgres_url, migrated_postgres) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def partitioned_postgres(shared_postgres_url: str, migrated_postgres: str) -> Iterator[str]:
+    """The name of a database whose tables of the sale are partitioned by event, to make copies of."""
+    from frontrow.boxoffice.adapters.ledger.partitions import partition_ledger
+
+    with database(shared_postgres_url, migrated_postgres) as url:
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, partition_ledger(url, 4, lambda line: None)).result(60)
+        yield url.rpartition("/")[2]
+
+
+@pytest.fixture
+def partitioned_ledger_url(shared_postgres_url: str, partitioned_postgres: str) -> Iterator[str]:
+    """URL of a database of this test's own, partitioned by event and empty."""
+    with database(shared_postgres_url, partitioned_postgres) as url:
         yield url
 
 

@@ -25,7 +25,7 @@ from tests.docs.test_commands import LINES
 ROOT = Path(__file__).parents[1]
 UV = [sys.executable, "-m", "uv"]
 OTHERS = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
-KERNEL = "frontrow/limits/stores/_kernel"
+COMPILED = ("frontrow/limits/stores/_kernel", "frontrow/web/lane/_plain_head")
 TRY_LIMITER = """
 from frontrow.limits import Limiter
 limiter = Limiter("2/minute")
@@ -86,10 +86,10 @@ def test_a_source_distribution_and_its_wheel_install_without_a_compiler(built: P
     [archive], [wheel] = built.glob("*.tar.gz"), built.glob("*.whl")
     with tarfile.open(archive) as packed:
         shipped = {name.partition("/src/")[2] for name in packed.getnames()}
-    assert {f"{KERNEL}.pyx", f"{KERNEL}.pyi"} <= shipped
+    assert {f"{name}{kind}" for name in COMPILED for kind in (".pyx", ".pyi")} <= shipped
     assert not any(name.endswith((".c", ".so")) for name in shipped)
     installed = set(zipfile.ZipFile(wheel).namelist())
-    assert f"{KERNEL}.pyi" in installed
+    assert {f"{name}.pyi" for name in COMPILED} <= installed
     assert not any(name.endswith((".c", ".so")) for name in installed)
     data = {name for name in shipped if name.endswith((".py", ".lua", ".sql", ".html", ".js", ".css", ".json", ".po"))}
     assert data - installed == set(), "everything that is needed to run"

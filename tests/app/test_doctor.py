@@ -12,8 +12,10 @@ from typer.testing import CliRunner
 from frontrow.app import doctor as checks
 from frontrow.app.doctor import FAIL, OK, WARN, Finding, examine
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
+from frontrow.core import open_files
 from frontrow.core.errors import ConfigError
 from frontrow.core.redis_url import connect_sync
+from frontrow.settings.overload import OverloadSettings
 from frontrow.settings.platform import (
     LedgerSettings,
     MailSettings,
@@ -121,6 +123,18 @@ def test_stores_that_do_not_answer_fail_with_a_reason(tmp_path):
     found = asyncio.run(examine(gone))
     assert {one.check for one in found if one.state == FAIL} == {"ledger", "redis"}
     assert "hunter2" not in repr(found)
+
+
+def test_fewer_files_or_connections_than_streams_are_told(tmp_path):
+    """What a server may raise its limit to counts, and live streams are connections."""
+    most, bare = open_files.read_most_files(), settings(tmp_path)
+    told = [one.says for one in checks.server(replace(bare, overload=OverloadSettings(max_connections=most)))]
+    assert f"{most} files may be open, {most + open_files.SPARE} are needed" in told
+    many = replace(bare, server=replace(bare.server, max_streams=50_000))
+    (short,) = [one for one in checks.server(many) if "max_streams" in one.says]
+    assert (short.state, "no more than 16200" in short.says, "55556 or more" in short.do) == (WARN, True, True)
+    enough = replace(many, overload=OverloadSettings(max_connections=55_556))
+    assert not any("max_streams" in one.says for one in checks.server(enough))
 
 
 @pytest.mark.parametrize("mark", "/?#@[")

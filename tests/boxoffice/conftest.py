@@ -1,6 +1,7 @@
 """Ledgers for tests: each test gets a store of its own, copied from one that was migrated once a test process."""
 
 import contextlib
+import os
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from tests.contracts.ledger_contract import Bench
 
-KINDS = ("sqlite", "postgres")
+KINDS = tuple(os.environ.get("FRONTROW_LEDGERS", "sqlite postgres").split())  # `partitioned` in `make soak`
 
 
 @pytest.fixture(scope="session")

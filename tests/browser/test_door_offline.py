@@ -1,6 +1,7 @@
 """B10: the door without a network: the gate decides alone, hands in later, and conflicts are shown to both sides."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -94,6 +95,26 @@ def test_b10_people_leave_and_come_back_with_and_without_a_network(door: Page, s
     expect(door.locator("#conflicts li")).to_have_count(0)
     scan(door, second.code, "duplicate")
     expect(door.locator("#inside")).to_have_text(str(before + 2))
+    way("Exit")
+    _let_people_return(site, may=False)  # the organiser changes the rule during the show
+    scan(door, second.code, "unsure")
+    expect(door.locator("#verdict-detail")).to_have_text("People who leave this event cannot come back.")
+    expect(door.locator("#way")).to_be_hidden()
+    scan(door, second.code, "duplicate")
+    _let_people_return(site, may=True)
+    door.evaluate(TWO_ROUNDS)
+    goes_offline(door)
+    way("Exit")
+    scan(door, second.code, "left")
+
+
+def _let_people_return(site: Site, *, may: bool) -> None:
+    async def change(platform: Platform) -> None:
+        event = await platform.ledger.catalogue.event(OTHER)
+        assert event is not None
+        await platform.ledger.catalogue.put_event(replace(event, reentry=may), platform.clock())
+
+    site.call(change)
 
 
 def test_b10_without_a_network_the_gate_decides_alone_and_hands_in_later(door: Page, site: Site) -> None:
@@ -131,17 +152,22 @@ def test_b10_without_a_network_the_gate_decides_alone_and_hands_in_later(door: P
 
 
 def test_b10_two_gates_offline_with_one_ticket_both_see_it_afterwards(profile: Any, site: Site) -> None:
-    (ticket,) = buy(site)
+    """East lets the person out and in again; a copy comes in at West. The event lets people come back."""
+    (ticket,) = buy(site, 1, OTHER)
     gates: list[tuple[BrowserContext, Page]] = []
     for name in ("East", "West"):
         context = profile(390, 844)
         page = context.new_page()
         staff(page, site, role="door")
-        open_gate(page, site, name)
+        open_gate(page, site, name, OTHER)
         gates.append((context, page))
     for _, page in gates:
         goes_offline(page)
         scan(page, ticket.code, "ok")
+    east = gates[0][1]
+    for name, verdict in (("Exit", "left"), ("Entry", "ok")):
+        east.get_by_label(name, exact=True).check()
+        scan(east, ticket.code, verdict)
     for context, page in gates:
         context.set_offline(False)
         expect(page.locator("#waiting")).to_be_hidden()

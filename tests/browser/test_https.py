@@ -66,4 +66,4 @@ def test_guests_share_the_pages_of_an_event_and_nobody_gets_anothers(secure_site
     assert {page.headers["cache-control"] for page in pages} == {"private, no-store"}
     assert all('lang="de"' in page.text for page in pages)
     guest = httpx.get(f"{secure_site.url}/events/{EVENT_ID}", verify=False, trust_env=False)
-    assert 'lang="en"' in guest.text
+    assert 'lang="en-GB"' in guest.text

@@ -55,9 +55,9 @@ def test_w9_who_waits_sees_a_number_why_and_what_to_do_and_is_called_and_taken_i
 def test_the_room_waits_in_the_visitors_language_and_keeps_it_while_it_changes(profile: Any, held_site: Site) -> None:
     page = profile(locale="de").new_page()
     join(page, held_site)
-    expect(page.get_by_role("heading", name="Du stehst in der Schlange")).to_be_visible()
-    expect(page.locator("#why")).to_have_text("Die Schlange steht still. Niemand verliert den Platz.")
+    expect(page.get_by_role("heading", name="Sie sind in der Warteschlange")).to_be_visible()
+    expect(page.locator("#why")).to_have_text("Die Warteschlange ist angehalten. Niemand verliert die eigene Position.")
     expect(page.locator("#eta")).to_have_text("Angehalten")
     page.get_by_role("link", name="Name und E-Mail eintragen").click()
-    page.get_by_role("button", name="Merken und zurück zur Schlange").click()
-    expect(page.get_by_role("heading", name="Du stehst in der Schlange")).to_be_visible()
+    page.get_by_role("button", name="Speichern und zurück zur Warteschlange").click()
+    expect(page.get_by_role("heading", name="Sie sind in der Warteschlange")).to_be_visible()

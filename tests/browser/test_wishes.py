@@ -39,7 +39,7 @@ def test_b4_places_to_stand_are_bought_by_their_number(fan: Page, site: Site) ->
     enter(fan, site)
     area = fan.evaluate("window.frontrow.model.sections.findIndex((one) => one.area)")
     fan.locator(f"#list [data-section='{area}']").click()
-    fan.get_by_label("How many places?").fill("3")
+    fan.get_by_label("How many standing places?").fill("3")
     fan.get_by_role("button", name="Hold these seats").click()
     pay(fan)
     expect(fan.locator(".ticket")).to_have_count(3)

@@ -5,6 +5,8 @@ import itertools
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+import msgspec
+
 from frontrow.boxoffice.model.provider_intents import Intent, IntentState, NewIntent, ProviderRefused
 from frontrow.boxoffice.ports.payments import PaymentProvider
 
@@ -115,6 +117,19 @@ async def the_bank_may_want_to_see_the_fan(desk: Desk) -> None:
         await desk.answer(asked, success)
         answer = await desk.provider.read(made.ref)
         assert (answer.state, answer.declined) == (state, not success)
+
+
+@check
+async def a_card_may_come_with_the_creation(desk: Desk) -> None:
+    """One call instead of two. The same key is the same call, whatever the bank said to the card."""
+    states = {"visa": IntentState.AUTHORISED, "3ds": IntentState.ACTION, "declined": IntentState.CREATED}
+    for card, state in states.items():
+        new = msgspec.structs.replace(desk.new(), method=desk.cards[card])
+        made = await desk.provider.create(new)
+        assert (made.state, made.declined, made.booking_id) == (state, card == "declined", new.booking_id)
+        assert await desk.provider.create(new) == made == await desk.provider.read(made.ref)
+    again = await desk.provider.authorise(made.ref, desk.cards["visa"], f"{made.ref}:authorise:1")
+    assert again.state is IntentState.AUTHORISED
 
 
 @check

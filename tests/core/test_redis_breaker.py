@@ -1,6 +1,8 @@
 """The breaker in front of Redis: three failures in a row, "busy, try again in 10 s", one probe at a time."""
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 import uvloop
@@ -9,7 +11,7 @@ from redis.exceptions import ConnectionError, ReadOnlyError, ResponseError
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
 from frontrow.core.redis_breaker import RedisBreaker
-from frontrow.core.redis_url import connect, disconnect
+from frontrow.core.redis_url import call, connect, disconnect
 from tests.support.servers import Valkey
 
 
@@ -95,3 +97,24 @@ def test_a_connection_that_was_reset_is_redis_own_error_on_uvloop_too(
         await disconnect(client)
 
     uvloop.run(write_to_closed())
+
+
+@pytest.mark.parametrize("shape", ["packed in C", "packed by redis-py"])
+async def test_a_command_costs_no_task(shape: str, redis_url: str) -> None:
+    """redis-py writes within a task of its own, because that has a timeout; the reply has one anyway."""
+    made: list[object] = []
+    loop = asyncio.get_running_loop()
+    client = connect(redis_url)
+
+    def count(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **more: Any) -> "asyncio.Task[Any]":
+        made.append(work)
+        return asyncio.Task(work, loop=loop, **more)
+
+    try:
+        await client.ping()  # connects
+        loop.set_task_factory(count)  # type: ignore[arg-type]
+        answer = await call(client, "PING") if shape == "packed in C" else await client.execute_command("PING")
+        assert (answer in (b"PONG", True), made) == (True, [])
+    finally:
+        loop.set_task_factory(None)
+        await disconnect(client)

@@ -304,7 +304,9 @@ def prepare_operation(world: World) -> None:
 
 
 def prepare_ledger(world: World) -> None:
-    """The ledger of a server that was started once."""
+    """The ledger of a server that was started once, and one on PostgreSQL to be partitioned."""
+    postgres = world._request.getfixturevalue("postgres_ledger_url")
+    world.known["ledger partition"] = f"ledger partition --ledger {postgres}"
     assert CliRunner().invoke(_app_of("ledger"), ["migrate"], env=world.env).exit_code == 0
 
 

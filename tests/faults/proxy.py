@@ -1,4 +1,4 @@
-"""A TCP proxy for tests: passes bytes to a target that can be changed, or swallows them like a broken network."""
+"""A TCP proxy for tests: passes bytes to a target that can be changed, late, or not at all, like a broken network."""
 
 import asyncio
 import contextlib
@@ -13,6 +13,8 @@ class Proxy:
     def __init__(self, target_port: int) -> None:
         self.target_port = target_port
         self.swallowing = False
+        self.late_s = 0.0  # each piece, in both directions
+        self.keeping_open = False  # whoever hangs up is not noticed at the other end
         self.port = 0
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -63,8 +65,11 @@ class Proxy:
     async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             while chunk := await source.read(65536):
+                if self.late_s:
+                    await asyncio.sleep(self.late_s)
                 if not self.swallowing:
                     sink.write(chunk)
                     await sink.drain()
-        self._writers.discard(sink)
-        sink.close()
+        if not self.keeping_open:
+            self._writers.discard(sink)
+            sink.close()

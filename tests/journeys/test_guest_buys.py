@@ -37,7 +37,7 @@ def test_a_guest_buys_two_seats_and_gets_in(stack: Stack, visitor: Visitor, tmp_
     ada.locator("#go").click()
     ada.wait_for_url("**/checkout/**")
     booking_id = ada.url.rpartition("/")[2].partition("?")[0]
-    order = ada.get_by_role("table", name="Your order")
+    order = ada.get_by_role("table", name="Your booking")
     assert order.locator("tr td:last-child").all_inner_texts() == [SEAT, SEAT, "€1.99", TOTAL, "€5", TAX]
     expect(ada.locator("#go")).to_have_text(f"Pay {TOTAL}")
     fill_card(ada, stack)

@@ -100,7 +100,7 @@ def test_j8_from_the_waitlist_by_the_mails_link_to_a_ticket_in_another_browser(s
     expect(first.locator(".ticket")).to_have_count(0)
 
     offer = stack.mailbox.wait_for(address, re.escape("/open#frm_offer."))
-    assert "محجوزة لك" in offer.subject
+    assert "محجوزة مؤقتًا لك" in offer.subject
     assert '<html lang="ar" dir="rtl">' in offer.html
     phone = visitor(390, 844, locale="ar")
     phone.goto(link_of(offer, "offer"))

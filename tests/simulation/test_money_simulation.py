@@ -94,7 +94,7 @@ def without_retries(patch: pytest.MonkeyPatch) -> None:
 CANARIES: dict[Callable[[pytest.MonkeyPatch], None], int] = {
     without_returns: 1,
     without_gates: 0,
-    without_moves: 38,
+    without_moves: 81,
     without_retries: 0,
 }
 

@@ -8,7 +8,6 @@ import asyncio
 import functools
 import math
 import os
-import resource
 import shutil
 import sqlite3
 import sys
@@ -29,10 +28,11 @@ from frontrow.boxoffice.adapters.ledger.schema import (
     newest_version,
     schema_version,
 )
-from frontrow.core import postgres_url
+from frontrow.core import open_files, postgres_url
 from frontrow.core.errors import ConfigError
 from frontrow.core.redis_url import call, connect, disconnect, is_cluster
 from frontrow.limits import Limiter
+from frontrow.settings.overload import STREAM_SHARE
 from frontrow.settings.platform import PlatformSettings
 
 OK, WARN, FAIL = "ok", "warn", "fail"
@@ -123,13 +123,17 @@ def server(settings: PlatformSettings) -> Iterator[Finding]:
     if not settings.server.trusted_proxies and settings.public_url.startswith("https://"):
         do = "Set server.trusted_proxies to the proxy's network, else everybody has the proxy's address."
         yield Finding("server", WARN, "no proxy is trusted although TLS ends before us", do)
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = settings.overload.max_connections + 1_000
-    if soft < needed:
+    files, needed = open_files.read_most_files(), settings.overload.max_connections + open_files.SPARE
+    if files < needed:
         do = "Raise it (LimitNOFILE= in systemd, ulimits in compose) or lower overload.max_connections."
-        yield Finding("server", WARN, f"{soft} files may be open, {needed} are needed", do)
+        yield Finding("server", WARN, f"{files} files may be open, {needed} are needed", do)
     else:
-        yield Finding("server", OK, f"{soft} files may be open")
+        yield Finding("server", OK, f"{min(files, needed)} files may be open")
+    streams, fit = settings.server.max_streams, settings.overload.connections_with_streams
+    if streams > fit:
+        least = math.ceil(streams / STREAM_SHARE)
+        says = f"server.max_streams is {streams}, but overload.max_connections lets no more than {fit} be open"
+        yield Finding("server", WARN, says, f"Set overload.max_connections to {least} or more.")
 
 
 def mail(settings: PlatformSettings) -> Iterator[Finding]:

@@ -1,4 +1,5 @@
-"""The ledger as commands use it: open it by its URL, upgrade it, verify it, copy it, archive past events.
+"""The ledger as commands use it: open it by its URL, upgrade it, verify it, copy it, archive past events, partition
+it.
 
 Only the ledger's own libraries are loaded here, so the command line starts quickly.
 """
@@ -7,20 +8,23 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from frontrow.boxoffice.adapters.ledger import archives, backups
+from frontrow.boxoffice.adapters.ledger import archives, backups, partitions
 from frontrow.boxoffice.adapters.ledger.audit_verification import Heads, verify
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import RunStatements
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
+from frontrow.boxoffice.adapters.ledger.partitions import Say, TableSize
 from frontrow.boxoffice.adapters.ledger.schema import check_served, known_versions, schema_version
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.errors import ConfigError
 from frontrow.core.postgres_url import check_direct
+
+PARTITIONS: Final = partitions.DEFAULT_PARTITIONS
 
 
 @contextlib.asynccontextmanager
@@ -123,7 +127,22 @@ async def restore_event(url: str, file: Path, now_us: int) -> archives.ArchiveFi
     return archive
 
 
+async def read_table_sizes(url: str) -> list[TableSize]:
+    """The big tables of the sale: their partitions, sizes and rows."""
+    return await partitions.read_table_sizes(url)
+
+
+async def partition_ledger(url: str, count: int, now_us: int, say: Say) -> None:
+    """Partition the big tables of the sale by event. The audit log says so."""
+    await partitions.partition_ledger(url, count, say)
+    await _write_note(url, {"act": "partition_ledger", "partitions": count}, now_us)
+
+
 async def _note(url: str, act: str, archive: archives.ArchiveFile, now_us: int) -> None:
     about = {"act": act, "event": archive.event_id, "sha256": archive.sha256, "rows": archive.rows}
+    await _write_note(url, about, now_us)
+
+
+async def _write_note(url: str, about: dict[str, Any], now_us: int) -> None:
     async with opened_ledger(url) as ledger:
         await ledger.line.submit(RunStatements((), msgspec.json.encode(about).decode(), now_us))

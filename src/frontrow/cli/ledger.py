@@ -1,5 +1,5 @@
-"""`frontrow ledger migrate | verify | status | reconcile | aside | backup | restore | archive`: schema, proof, money,
-copies."""
+"""`frontrow ledger migrate | verify | status | reconcile | aside | backup | restore | archive | partition`: schema,
+proof, money, copies, size."""
 
 import asyncio
 import json
@@ -12,6 +12,7 @@ from frontrow.cli.archives import archive
 from frontrow.cli.backups import backup, restore
 from frontrow.cli.dead_letters import app as aside_app
 from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_direct_ledger, find_ledger
+from frontrow.cli.partitions import partition
 from frontrow.cli.reconcile import reconcile
 from frontrow.core.errors import FrontrowError, InvalidInput
 
@@ -21,6 +22,7 @@ app.add_typer(aside_app, name="aside")
 app.command()(backup)
 app.command()(restore)
 app.command()(archive)
+app.command()(partition)
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 
 

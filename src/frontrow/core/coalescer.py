@@ -32,6 +32,16 @@ class ResultSlot(Protocol):
     def cancel(self) -> bool: ...
 
 
+def move_result(future: "asyncio.Future[Any]", slot: ResultSlot) -> None:
+    """Put the result of a future that is done into a slot."""
+    if future.cancelled():
+        slot.cancel()
+    elif (error := future.exception()) is not None:
+        slot.set_exception(error)
+    else:
+        slot.set_result(future.result())
+
+
 class Coalescer(Generic[Request, Result]):
     """Gathers single requests into calls of `send(batch)`, which returns their results in the same order."""
 

@@ -79,8 +79,29 @@ def _report_closed_transports(client: Any) -> None:
 @functools.cache
 def _reporting(connection_class: Any) -> Any:
     from redis.asyncio.connection import Connection
+    from redis.exceptions import ConnectionError
 
     class Reporting(connection_class or Connection):  # type: ignore[misc]
+        async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
+            """As redis-py's, but what the socket takes at once is written without a task and its timeout.
+
+            A server that does not read is noticed when the reply does not come in time.
+            """
+            writer = self._writer
+            if (
+                not self.is_connected
+                or writer.transport.is_closing()
+                or writer.transport.get_write_buffer_size()
+                or (check_health and self.health_check_interval)
+            ):
+                await super().send_packed_command(command, check_health)
+                return
+            try:
+                writer.writelines([command] if isinstance(command, bytes) else command)
+            except (RuntimeError, OSError) as error:
+                await self.disconnect(nowait=True)
+                raise ConnectionError(f"the command could not be written: {error}") from error
+
         async def _send_packed_command(self, command: Any) -> None:
             try:
                 await super()._send_packed_command(command)

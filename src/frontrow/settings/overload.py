@@ -1,8 +1,11 @@
 """`[overload]`: the bounds of one server process."""
 
 import dataclasses
+from typing import Final
 
 from frontrow.core.settings_loader import setting
+
+STREAM_SHARE: Final = 0.9  # of the connections: above it nobody gets a live stream, so that short requests find room
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,3 +28,8 @@ class OverloadSettings:
     retry_after_s: int = setting(2, low=1, high=60, doc="Retry-After of a shed request; its connection rests as long")
     deadline_s: float = setting(10.0, low=0.1, high=600, doc="for an answer")
     pay_deadline_s: float = setting(30.0, low=0.1, high=600, doc="for an answer about money")
+
+    @property
+    def connections_with_streams(self) -> int:
+        """Above so many connections nobody gets one more live stream."""
+        return int(STREAM_SHARE * self.max_connections)

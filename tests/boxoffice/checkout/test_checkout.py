@@ -17,6 +17,7 @@ from frontrow.boxoffice.model.facts import (
     PriorityGranted,
 )
 from frontrow.boxoffice.model.payments import PaymentState
+from frontrow.boxoffice.model.provider_intents import NewIntent
 from frontrow.core.errors import InvalidInput
 from tests.boxoffice.checkout.till import Till, assert_money, open_till
 
@@ -36,8 +37,8 @@ async def test_a_hold_is_paid_confirmed_and_captured(till: Till) -> None:
     assert outcome.state is CheckoutState.CONFIRMED
     assert outcome.payment is not None
     assert outcome.payment.state is PaymentState.CAPTURED
-    assert dict(till.provider.calls) == {"create": 1, "authorise": 1, "capture": 1}
-    keys = [f"{hold.booking_id}:{operation}:1" for operation in ("authorise", "capture", "create")]
+    assert dict(till.provider.calls) == {"create": 1, "capture": 1}
+    keys = [f"{hold.booking_id}:{operation}:1" for operation in ("capture", "pay")]
     assert sorted(till.provider.state.answers) == keys
     [found] = till.provider.objects.values()
     assert (found["amount_received"], found["metadata"]["fence"]) == (10_000, str(hold.fence))
@@ -112,16 +113,16 @@ async def test_all_webhooks_lost_changes_nothing(till: Till) -> None:
 async def test_a_payment_that_succeeds_after_the_hold_ended_is_given_back(till: Till, swept: bool) -> None:
     """F4, B9: 410, the authorisation is void, one message; the seat may be somebody else's meanwhile."""
     hold = await till.hold(9)
-    authorise = till.provider.authorise
+    create = till.provider.create
 
-    async def slow(ref: str, method: str, key: str) -> object:
+    async def slow(new: NewIntent) -> object:
         till.clock.advance(600)
         if swept:
             await till.sweeper.sweep()
             await till.hold(9)
-        return await authorise(ref, method, key)
+        return await create(new)
 
-    till.provider.authorise = slow  # type: ignore[method-assign,assignment]
+    till.provider.create = slow  # type: ignore[method-assign,assignment]
     with pytest.raises(HoldEnded) as late:
         await till.checkout.pay(hold.booking_id, hold.fence, CARD)
     assert late.value.http_status == 410

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from frontrow.boxoffice.checkout.checkout import Checkout
@@ -26,6 +27,9 @@ from tests.boxoffice.shop import shop_event
 async def begun(till: Till, scenario: str) -> tuple[str, int]:
     """A hold; with its payment page open, or sold, where the scenario begins there."""
     hold = await till.hold(1, 2)
+    if scenario == "sold in two calls":  # a provider that authorises no card with the creation
+        create = till.provider.create
+        till.provider.create = lambda new: create(msgspec.structs.replace(new, method=""))  # type: ignore[method-assign]
     if "refunded" in scenario:
         await till.ledger.catalogue.put_event(shop_event(id=EVENT), till.clock())
         await till.checkout.pay(hold.booking_id, hold.fence, CARD)
@@ -72,3 +76,18 @@ async def test_a_crash_is_survived(scenario: str, number: int, when: str, step: 
             outcome = await new.checkout.pay(booking_id, fence, CARD)
             assert outcome.booking.state is BookingState.CONFIRMED
         assert (await new.reconciler.run()).difference_minor == {}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_card_reserved_by_a_call_nobody_heard_of_is_released_when_the_fan_gives_up(
+    when: str, tmp_path: Path
+) -> None:
+    """The process dies around the call that creates the object and authorises its card; the ledger knows no object."""
+    async with open_till(tmp_path) as till:
+        booking_id, fence = await begun(till, "sold")
+        with pytest.raises(Crash):
+            await run_until_crash(till, "sold", booking_id, fence, Fuse(1, when))
+        new = till.restarted()
+        assert (await new.checkout.release(booking_id, fence)).state is BookingState.CANCELLED
+        await assert_money(new, at_rest=True)
+        assert [found["status"] for found in new.provider.objects.values()] == ["canceled"]

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from frontrow.boxoffice.holds.attempt import MAX_FOLLOWERS
 from frontrow.boxoffice.holds.local_refusal import AUDIT_EVERY, AUDITS_PER_S
+from frontrow.boxoffice.model.claims import ClaimKind, ClaimRefused, ClaimsLost, SeatClaim, TakenSeat
 from frontrow.boxoffice.model.hold_values import Hold, ShopPass
-from frontrow.boxoffice.model.holds import CapExceeded, NewHold, PlacedHold, SeatsTaken
+from frontrow.boxoffice.model.holds import CapExceeded, SeatsTaken
 from frontrow.boxoffice.model.venues import UnknownSeats
 from frontrow.core.clock import US_PER_S, ManualClock
+from frontrow.core.coalescer import ResultSlot
 from frontrow.core.errors import NotFound
 from tests.boxoffice.shop import EVENT, NOW, Shop, open_shop, shop_event, sqlite_url
 
@@ -112,24 +115,63 @@ async def test_a_seat_on_its_way_to_the_ledger_is_refused_here_and_free_again_if
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """N2: whoever comes between the claim and the commit is refused without asking the claim store."""
-    at_the_ledger: asyncio.Future[PlacedHold] = asyncio.get_running_loop().create_future()
-    asked: list[NewHold] = []
-
-    def place_hold_soon(hold: NewHold) -> "asyncio.Future[PlacedHold]":
-        asked.append(hold)
-        return at_the_ledger
-
-    monkeypatch.setattr(shop.ledger, "place_hold_soon", place_hold_soon)
+    at_the_ledger: list[ResultSlot] = []
+    monkeypatch.setattr(shop.ledger, "place_hold_into", lambda hold, slot: at_the_ledger.append(slot))
     first = shop.holds.attempt(EVENT, shop.shop_pass("ann"), shop.ids([3]))
     assert isinstance(first, asyncio.Future)
     for _ in range(1_000):
-        if asked:
+        if at_the_ledger:
             break
         await asyncio.sleep(0)
     assert isinstance(shop.holds.attempt(EVENT, shop.shop_pass("bob"), shop.ids([3])), SeatsTaken)
     assert shop.holds.stats.refused_by_claims == 0
-    at_the_ledger.set_exception(CapExceeded(EVENT, "ann", 1, 1, 1))
+    at_the_ledger[0].set_exception(CapExceeded(EVENT, "ann", 1, 1, 1))
     with pytest.raises(CapExceeded):
         await first
     monkeypatch.undo()
     assert (await shop.hold("bob", 3)).indexes == (3,)
+
+
+class HeldUpClaims:
+    """Keeps the claims that reach the claim store until the test answers them."""
+
+    def __init__(self, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[tuple[SeatClaim, ResultSlot]] = []
+        monkeypatch.setattr(shop.claims, "claim_into", self._keep)
+
+    def _keep(self, claim: SeatClaim, now_us: int, slot: ResultSlot) -> None:
+        self.asked.append((claim, slot))
+
+
+async def test_a_claim_under_way_answers_for_everybody_who_wants_the_same_seat(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N2: 60 fans want one seat in the same moment. The claim store hears of the first, of a repeated request of the
+    same fan, and of the fan who turns out to be the owner."""
+    claims = HeldUpClaims(shop, monkeypatch)
+    fans = [f"fan{n}" for n in range(60)]
+    asked = [shop.holds.attempt(EVENT, shop.shop_pass(fan), shop.ids([5])) for fan in [*fans, "fan0"]]
+    results = [answer for answer in asked if isinstance(answer, asyncio.Future)]
+    assert [claim.fan for claim, _ in claims.asked] == ["fan0", "fan0"]
+    owner = TakenSeat(5, ClaimKind.HELD, "fan7", "bkg_7", NOW, NOW + US_PER_S)
+    claims.asked[0][1].set_result(ClaimRefused((owner,)))
+    assert [claim.fan for claim, _ in claims.asked[2:]] == ["fan7"]
+    assert sum(one.done() and isinstance(one.result(), SeatsTaken) for one in results) == 59
+    for _, slot in claims.asked[1:]:
+        slot.set_result(ClaimRefused((owner,)))
+    await shop.holds.aclose()
+    assert (shop.holds.stats.refused_by_claims, shop.holds.stats.refused_locally) == (3, 58)
+
+
+async def test_who_follows_a_claim_that_fails_hears_why_and_the_next_attempt_asks_again(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claims = HeldUpClaims(shop, monkeypatch)
+    futures = [shop.holds.attempt(EVENT, shop.shop_pass(f"fan{n}"), shop.ids([5])) for n in range(MAX_FOLLOWERS + 3)]
+    assert len(claims.asked) == 3, "the first claim, and two that are too many to follow it"
+    for _, slot in claims.asked:
+        slot.set_exception(ClaimsLost(EVENT))
+    told = await asyncio.gather(*(one for one in futures if isinstance(one, asyncio.Future)), return_exceptions=True)
+    assert all(isinstance(answer, ClaimsLost) for answer in told)
+    monkeypatch.undo()
+    assert (await shop.hold("bob", 5)).indexes == (5,)

@@ -157,3 +157,27 @@ async def test_a_bus_that_lost_its_memory_loses_no_fact(ledger: SqlLedger, redis
     await running
     await bus.aclose()
     assert sorted(handled) == sorted(f"bkg_{n}" for n in range(251))
+
+
+async def test_facts_that_nobody_wants_are_not_noted_and_do_not_hide_missed_ones(ledger: SqlLedger) -> None:
+    """A whole page of unwanted facts stands before the missed one when the bus has lost its memory."""
+    clock, planned = ManualClock(NOW), list[str]()
+
+    async def plan(number: int, fact: Fact) -> list[Query]:
+        planned.append(fact.booking_id)
+        return []
+
+    bus = MemoryBus(["c"])
+    consumer = FactConsumer(
+        "c", bus, ledger.messages, clock, plan, is_wanted=lambda fact: fact.booking_id == "bkg_250", wait_s=0.0
+    )
+    await put_facts(ledger, [confirmed(n) for n in range(251)])
+    await OutboxRelay(ledger, bus, clock).relay_pending()
+    reader = await bus.reader("c")
+    assert await consumer.work(reader) == 200
+    assert (planned, consumer.handled) == ([], 200)
+    assert len(await ledger.messages.missed_facts("c", 0, 1_000)) == 251, "nothing was noted"
+    assert await consumer.catch_up() == 251
+    assert planned == ["bkg_250"]
+    assert await consumer.work(reader) == 51
+    assert (planned[1:], consumer.repeated) == (["bkg_250"], 1), "it came again and was known"

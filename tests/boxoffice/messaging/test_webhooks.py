@@ -60,6 +60,24 @@ def endpoint(receiver: HttpReceiver, organiser: str = "org_1", **more: object) -
     return Endpoint(**(values | more))  # type: ignore[arg-type]
 
 
+async def test_many_facts_of_one_event_read_its_endpoints_once(
+    ledger: SqlLedger, receiver: HttpReceiver, outgoing: SafeHttpClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch of 50 facts made 50 equal reads whenever the cache had run out."""
+    await ledger.messages.put_endpoint(endpoint(receiver), NOW)
+    reads: list[str] = []
+    read = ledger.messages.endpoints_of
+
+    async def counted(event_id: str) -> list[Endpoint]:
+        reads.append(event_id)
+        return await read(event_id)
+
+    monkeypatch.setattr(ledger.messages, "endpoints_of", counted)
+    hooks = OrganiserWebhooks(ledger.messages, outgoing, ManualClock(NOW))
+    planned = await asyncio.gather(*(hooks.plan(number, confirmed(number)) for number in range(50)))
+    assert (reads, [len(queries) for queries in planned]) == (["evt_1"], [1] * 50)
+
+
 async def test_a_fact_arrives_signed_and_only_the_wanted_ones(
     ledger: SqlLedger, receiver: HttpReceiver, outgoing: SafeHttpClient
 ) -> None:

@@ -97,8 +97,12 @@ async def test_b10_people_leave_and_come_back_where_the_event_allows_it(tmp_path
 
         refused = await ask("exit")
         assert (refused.status_code, refused.json()["code"]) == (409, "reentry_not_allowed")
+        bundle = await desk.ask("GET", f"{path}/bundle")
+        assert (bundle.json()["reentry"], (await desk.get(f"{path}/counts"))["reentry"]) == (False, False)
         changed = await desk.ask("PATCH", f"/v1/organiser/events/{desk.event}", json={"reentry": True})
         assert changed.json()["reentry"] is True
+        newer = await desk.ask("GET", f"{path}/bundle", headers={"if-none-match": bundle.headers["etag"]})
+        assert (newer.json()["reentry"], (await desk.get(f"{path}/counts"))["reentry"]) == (True, True)
         verdicts = [
             (await ask(way, **more)).json()["verdict"]
             for way, more in (

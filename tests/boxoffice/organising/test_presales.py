@@ -187,7 +187,7 @@ async def test_notify_me_is_confirmed_by_mail_and_sent_once_when_the_sale_opens(
         await patched(desk, event, sale_starts_at=at(desk.platform, -1))
         assert await desk.platform.presale.signups.send_due() == 2
         (_, text) = await sent_to(desk, "ada@example.org")
-        assert "ist geöffnet" in text
+        assert "hat begonnen" in text
         assert f"/v1/events/{event}/room/" in text
         assert await desk.platform.presale.signups.send_due() == 0
         refused = await desk.client.post(path, json={"email": "late@example.org"})

@@ -169,7 +169,7 @@ async def test_the_reconciler_finds_no_difference_at_rest(till: Till) -> None:
 
 async def test_the_reconciler_mends_what_it_finds(till: Till) -> None:
     """Orphans are voided, unfinished payments driven on, refunds made by hand are written down."""
-    till.provider.script = lambda operation, key, _: Fault.ERROR_AFTER if key.endswith("create:1") else None
+    till.provider.script = lambda operation, key, _: Fault.ERROR_AFTER if key.endswith("pay:1") else None
     first, _ = await sold(till, 1)  # its first object is an orphan: the answer to create was a stored 500
     till.provider.script = lambda *_: None
     till.clock.advance(30)

@@ -63,7 +63,6 @@ def test_who_left_comes_in_again_at_any_gate_and_nobody_else(tmp_path: Path) -> 
     log, south = ScanLog(tmp_path / "north.jsonl"), gate("south", reentry=True)
     ticket, other = issued(1, 2)
     at = gate("north", log=log, reentry=True)
-    assert at.let_out(ticket.code, NOW).verdict is DoorVerdict.NOT_INSIDE
     assert at.check(ticket.code, NOW + 1).accepted
     assert at.check(ticket.code, NOW + 2).verdict is DoorVerdict.ALREADY_IN
     assert at.let_out(ticket.code, NOW + 3).verdict is DoorVerdict.LEFT
@@ -72,6 +71,10 @@ def test_who_left_comes_in_again_at_any_gate_and_nobody_else(tmp_path: Path) -> 
     assert south.check(ticket.code, NOW + 5).accepted
     assert south.check(ticket.code, NOW + 6).verdict is DoorVerdict.ALREADY_IN
     assert south.let_out(other.code[:-1], NOW + 7).verdict is DoorVerdict.MISREAD
+    assert south.let_out(other.code, NOW + 7).verdict is DoorVerdict.LEFT  # came in at a gate that has not reported yet
+    assert south.let_out(other.code, NOW + 8).verdict is DoorVerdict.NOT_INSIDE
+    assert south.check(other.code, NOW - 9).accepted  # although its clock was put back
+    assert south.check(other.code, NOW + 9).verdict is DoorVerdict.ALREADY_IN
     twice = Scan("east:1", EVENT, ticket.id, "east", NOW + 8)
     assert [one.ticket_id for one in south.sync([twice])] == [ticket.id]  # came in at the east gate while inside
     with pytest.raises(ReentryNotAllowed):

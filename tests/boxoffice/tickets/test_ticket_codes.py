@@ -134,6 +134,7 @@ def test_old_tickets_stay_valid_when_the_key_is_changed() -> None:
 def test_a_rotating_code_lives_for_its_step_and_one_to_either_side() -> None:
     """B10: a screenshot is worth nothing half a minute later; both edges of the tolerance."""
     ticket = issued(1, rotating=True)[0]
+    assert (codes.is_rotating(ticket.code), codes.is_rotating(issued(1)[0].code)) == (True, False)
     secret = KEYS.rotating_secret(EVENT)
     step_us = rotating_codes.STEP_S * 1_000_000
     start = NOW - NOW % step_us

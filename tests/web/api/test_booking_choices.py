@@ -160,7 +160,7 @@ async def test_an_organiser_sets_it_up_on_one_page_and_a_fan_chooses_at_checkout
         }
         bad = await client.post(path, data=typed | {"damount0": "5"}, headers=FORM | cookie)
         assert bad.status_code == 422
-        assert "Give a percentage or an amount, not both." in bad.text
+        assert "Enter a percentage or an amount, not both." in bad.text
         assert 'value="early 10"' in bad.text
         saved = await client.post(path, data=typed, headers=FORM | cookie)
         assert (saved.status_code, saved.headers["location"]) == (303, f"/organiser/events/{EVENT_ID}?done=saved")
@@ -275,7 +275,7 @@ async def test_an_organiser_hides_a_type_and_makes_its_code_on_the_page_and_over
         cookie, path = {"cookie": f"{SESSION_COOKIE}={owner.session}"}, f"/organiser/events/{EVENT_ID}/options"
         typed = {"csrf": csrf_of(owner.session), "tname0": "Adult", "tname1": "Member", "thidden1": "1"}
         nothing = await client.post(path, data=typed | {"dcode0": "CLUB"}, headers=FORM | cookie)
-        assert "Give a percentage, an amount or a hidden ticket type to unlock." in nothing.text
+        assert "Enter a percentage, an amount or a hidden ticket type to unlock." in nothing.text
         assert (await client.post(path, data=typed, headers=FORM | cookie)).status_code == 303
         page = await client.get(path, headers=BROWSER | cookie)
         assert 'name="dunlock0-member"' in page.text

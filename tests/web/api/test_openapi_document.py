@@ -98,7 +98,7 @@ async def test_the_api_does_what_its_document_says(tmp_path, caller):
             "--checks",
             "all",
             "--max-examples",
-            EXAMPLES or ("2" if caller in FOLLOWING else "1"),
+            EXAMPLES or "1",
             "--phases",
             "examples,coverage,fuzzing,stateful" if EXAMPLES else phases,
             "--no-shrink",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from frontrow.web.endpoints.messages import JSON, MAX_BODY_BYTES, EndpointRequest, EndpointResponse
+from frontrow.web.lane import protocol
 from frontrow.web.lane.pending_replies import Reply
 from frontrow.web.lane.protocol import lane
 from tests.web.room.served import Line, serving
@@ -62,9 +63,11 @@ ROUTES = {
 }
 
 
-@pytest.fixture(scope="module")
-def port() -> Iterator[int]:
-    with serving(echo_app, lane(ROUTES), timeout_keep_alive=1) as port:
+@pytest.fixture(scope="module", params=["compiled", "httptools alone"])
+def port(request: pytest.FixtureRequest) -> Iterator[int]:
+    with pytest.MonkeyPatch.context() as patch, serving(echo_app, lane(ROUTES), timeout_keep_alive=1) as port:
+        if request.param != "compiled":  # as it is where there was no compiler
+            patch.setattr(protocol, "read_plain", lambda data: None)
         yield port
 
 

@@ -49,6 +49,7 @@ ATTRIBUTES = (
     "loop",
     "parser",
     "pipeline",
+    "scope",
     "server_state",
     "timeout_keep_alive",
     "timeout_keep_alive_task",
@@ -92,6 +93,7 @@ def test_flow_control_pauses_and_resumes_as_we_replace_it() -> None:
 def test_a_cycle_has_what_stands_in_for_it() -> None:
     source = inspect.getsource(RequestResponseCycle.__init__)
     assert [name for name in CYCLE if f"self.{name} =" not in source] == []
+    assert "self.chunked_encoding: bool | None" in source, "read before a stream is taken over from the app"
 
 
 def test_the_server_keeps_its_headers_counts_and_signals_where_we_look() -> None:

@@ -37,8 +37,10 @@ class Door:
 
 
 def opened(kind: str, room: SimpleRoom, endpoints: RoomEndpoints) -> Iterator[Door]:
+    """`hot`: the lane answers; `behind`: the app behind the lane; `litestar`: the app under uvicorn alone."""
     app = room_app(endpoints, root_event=room.event)
-    http = lane(hot_routes(endpoints, root_event=room.event)) if kind == "hot" else "httptools"
+    routes = hot_routes(endpoints, root_event=room.event) if kind == "hot" else {}
+    http = "httptools" if kind == "litestar" else lane(routes)
     with (
         serving(app, http) as port,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as client,

@@ -13,11 +13,15 @@ from typing import Any
 import msgspec
 
 from frontrow.boxoffice.model.bookings import Booking, BookingState
+from frontrow.boxoffice.model.roles import Role
+from frontrow.boxoffice.model.tickets import Scan, Way, find_duplicates, order_scans
 from frontrow.boxoffice.tickets.door_bundle import Bundle, make_bundle, sign_revocations
-from frontrow.boxoffice.tickets.door_check import Gate
+from frontrow.boxoffice.tickets.door_check import DoorVerdict, Gate, ScanLog
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
-from frontrow.boxoffice.tickets.ticket_codes import PREFIX, Issuer, shown_code
+from frontrow.boxoffice.tickets.ticket_codes import PREFIX, Issuer, read_code, shown_code
 from frontrow.web.api.door.scans import ANSWERS
+from frontrow.web.endpoints.json_values import time_text
+from tests.boxoffice.organising.http import a_desk
 
 NODE = Path(__file__).parents[2] / "node"
 NOW_US = 1_763_200_000_000_000
@@ -98,6 +102,121 @@ def test_b10_the_page_and_the_python_gate_give_every_code_the_same_verdict() -> 
         kind = {17: "Child"}.get(known.seat_index, "") if known else ""
         assert seat == ([known.seat_index, known.fence, kind] if known else []), code
     assert seen == {"ok", "unreadable", "forged", "wrong_event", "revoked", "old_code"}
+
+
+MS_US = 1_000
+WAYS = {Way.IN: "scan", Way.OUT: "exit"}
+PASSAGES = {
+    DoorVerdict.WELCOME: "ok",
+    DoorVerdict.ALREADY_IN: "duplicate",
+    DoorVerdict.REPLACED: "replaced",
+    DoorVerdict.LEFT: "left",
+    DoorVerdict.NOT_INSIDE: "not_inside",
+}
+
+
+class Doors:
+    """Two Python gates of one event, and what they say about a walk."""
+
+    def __init__(self, folder: Path, bundle: Bundle, codes: list[str]) -> None:
+        self.logs = [ScanLog(folder / f"{n}.jsonl") for n in (0, 1)]
+        for log in self.logs:
+            log.path.unlink(missing_ok=True)
+        self.gates = [Gate(bundle, str(n), log) for n, log in enumerate(self.logs)]
+        self.known: list[list[Scan]] = [[], []]
+        self.codes, self.ids = codes, [read_code(code).id for code in codes]
+
+    def take(self, what: str, gate: int, ticket: int, at_us: int) -> str | bool:
+        if what == "learn":
+            others = [one for one in self._scans(1 - gate) if one.ticket_id == self.ids[ticket]]
+            self.gates[gate].sync(others)
+            self.known[gate] += others
+            all_known = [one for one in self._scans(gate) if one.ticket_id == self.ids[ticket]]
+            return bool(find_duplicates(all_known))
+        door = self.gates[gate]
+        answer = (door.check if what == "in" else door.let_out)(self.codes[ticket], at_us)
+        return PASSAGES[answer.verdict]
+
+    def _scans(self, gate: int) -> list[Scan]:
+        return order_scans([*self.logs[gate].scans(), *self.known[gate]])
+
+    def inside(self) -> list[list[bool]]:
+        last = [{one.ticket_id: one.way for one in self._scans(gate)} for gate in (0, 1)]
+        return [[known.get(ticket) is Way.IN for ticket in self.ids] for known in last]
+
+
+def a_walk(chance: random.Random, *, reentry: bool) -> list[tuple[str, int, int, int]]:
+    """People at two gates, with clocks that go wrong, who hear of each other now and then."""
+    whats, at_ms, steps = (["in", "in", "out", "learn"] if reentry else ["in", "in", "learn"]), NOW_US // MS_US, []
+    for _ in range(30):
+        at_ms += chance.choice([0, 1, 60_000, -2_100])
+        steps.append((chance.choice(whats), chance.randrange(2), chance.randrange(3), at_ms))
+    return steps
+
+
+def test_b10_the_page_and_the_python_gate_let_the_same_people_out_and_in_again(tmp_path: Path) -> None:
+    """Two tickets of one seat, one of another; every answer, every conflict and who is inside at the end."""
+    old, new = a_booking(seats=(3,), fence=1), a_booking(seats=(3, 5), fence=2)
+    codes = [one.code for one in (*Issuer(KEYS).issue(old), *Issuer(KEYS).issue(new))]
+    chance, walks, expected, said = random.Random(20261116), [], [], set()
+    for number in range(60):
+        reentry = number % 3 != 0
+        bundle = make_bundle(KEYS, "evt_1", "Aurora", [], NOW_US, reentry=reentry)
+        doors, steps = Doors(tmp_path, bundle, codes), a_walk(chance, reentry=reentry)
+        told = [doors.take(what, gate, ticket, at_ms * MS_US) for what, gate, ticket, at_ms in steps]
+        expected.append((told, doors.inside()))
+        said |= set(told)
+        tickets = [read_code(code) for code in codes]
+        known = [{"id": one.id, "seat": one.seat_index, "fence": one.fence} for one in tickets]
+        walks.append({"reentry": reentry, "tickets": known, "steps": steps})
+    for walk, (told, inside) in zip(on_node(bundle, walks=walks)["walks"], expected, strict=True):
+        assert [one if one != "again" else "ok" for one in walk["told"]] == told
+        assert walk["inside"] == inside
+    assert said == {*PASSAGES.values(), True, False}
+
+
+async def test_b10_the_server_decides_as_the_gates_do_and_merges_what_they_hand_in(tmp_path: Path) -> None:
+    async with a_desk(tmp_path, Role.OWNER) as desk:
+        path = f"/v1/door/events/{desk.event}"
+        await desk.ask("PATCH", f"/v1/organiser/events/{desk.event}", json={"reentry": True})
+        codes = await desk.codes(await desk.bought("S-A-1", "S-A-2", "S-A-3"))
+        bundle = await desk.platform.box_office.desk.bundle(desk.event, 1)
+        doors = Doors(tmp_path, bundle, codes)
+        chance = random.Random(7)
+        for number in range(25):  # one gate hears all: the server's word is its own
+            ticket, way = chance.randrange(3), "in" if number < 3 else chance.choice(["in", "out"])
+            ticket = number if number < 3 else ticket  # a gate believes who leaves and was never seen; the server knows
+            asked = {"code": codes[ticket], "gate": "online"}
+            said = await desk.post(f"{path}/{WAYS[Way(way)]}", json=asked)
+            assert said["verdict"] == doors.take(way, 0, ticket, desk.platform.clock()), number
+        # both gates go offline knowing the same, decide alone, and hand in, the later one first
+        online = await desk.get(f"{path}/admissions")
+        assert len(online["admissions"]) == len(doors.logs[0].scans())
+        for ticket in range(3):
+            doors.take("learn", 1, ticket, 0)
+        for what, gate, ticket, at_ms in a_walk(chance, reentry=True):
+            if what != "learn":
+                doors.take(what, gate, ticket, desk.platform.clock() + at_ms % 1_000)
+        handed = [doors.logs[gate].scans() for gate in (1, 0)]
+        known = len(online["admissions"])
+        for scans in (handed[0], handed[1][known:]):
+            rows = [_handed(one) for one in scans]
+            for body in (rows, rows[::-1]):  # twice, and backwards: nothing changes
+                await desk.post(f"{path}/sync", json={"scans": body})
+        for gate in (0, 1):
+            for ticket in range(3):
+                doors.take("learn", gate, ticket, 0)
+        inside = doors.inside()
+        assert inside[0] == inside[1]
+        counts = await desk.get(f"{path}/counts")
+        assert (counts["inside"], counts["outside"]) == (sum(inside[0]), 3 - sum(inside[0]))
+        twice = {one["ticket"] for one in (await desk.get(f"{path}/duplicates"))["duplicates"]}
+        assert twice == {one.ticket_id for one in find_duplicates([*handed[0], *handed[1]])}
+
+
+def _handed(scan: Scan) -> dict[str, str]:
+    at = time_text(scan.at_us)
+    return {"scan": scan.id, "ticket": scan.ticket_id, "gate": scan.gate, "at": at, "way": scan.way.value}
 
 
 def test_b10_a_signature_under_a_whole_code_is_what_decides() -> None:

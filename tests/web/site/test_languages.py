@@ -7,7 +7,7 @@ import pytest
 from babel.messages.pofile import read_po
 
 from frontrow.web.site.languages import LANGUAGES, best_language, catalogues, words_of
-from tests.web.site.texts import all_plurals, all_texts, catalogue_of_texts
+from tests.web.site.texts import WEB, all_plurals, all_texts, catalogue_of_texts
 
 OTHERS = [language for language in LANGUAGES if language != "en"]
 NAME = re.compile(r"\{\w+\}")
@@ -100,6 +100,15 @@ def test_numbers_money_and_times_are_written_as_people_expect() -> None:
     assert words_of("en").number(12_345) == "12,345"
     assert "15" in words_of("ar").when(at_us, "Europe/Vienna")
     assert words_of("en").when(at_us, "Europe/Vienna").endswith("09:00")
+    assert words_of("pt").money(1_234_50, "EUR").replace("\xa0", " ") == "1 234,50 €"  # as in Portugal
+    assert words_of("ar").when(at_us, "Europe/Vienna").endswith("2027، 09:00\u2069")
+    assert words_of("ja").when(at_us, "Europe/Vienna") == "2027年1月15日(金) 09:00"
+    assert [words_of(one).day("2027-01-15") for one in ("en", "de", "pt")] == [
+        "15 Jan 2027",
+        "15.01.2027",
+        "15/01/2027",
+    ]
+    assert [words_of(one).tag for one in LANGUAGES] == ["en-GB", "de", "fr", "es", "pt-PT", "ja", "ar"]
     assert words_of("ar").direction == "rtl"
     assert words_of("ja").direction == "ltr"
 
@@ -110,6 +119,18 @@ def test_in_arabic_seat_names_and_dates_keep_their_order() -> None:
     assert arabic.when(1_800_000_000_000_000, "Europe/Vienna").startswith("\u2068")
     assert arabic.ngettext("{n} ticket", "{n} tickets", 3) == "3 تذاكر"  # a number alone needs nothing
     assert "\u2068" not in words_of("de")("Remove {seat}", seat="A-1-12")
+
+
+def test_in_arabic_seats_in_a_table_keep_their_order() -> None:
+    """ "105-B-5" alone in a right-to-left cell would read "5-B-105": names of seats stand in `bdi` or in a text."""
+    name = re.compile(r"(.{5})\{\{ [\w.]*\b(?:seats?|chosen)(?:\[:\d\])?(?:\|join\(\", \"\))? \}\}")
+    found = [
+        (path.name, hit[0], hit[1])
+        for path in (WEB / "templates").rglob("*.html")
+        for hit in name.finditer(path.read_text())
+    ]
+    assert len(found) > 3
+    assert [one for one in found if not one[2].endswith(("<bdi>", '="'))] == []
 
 
 def test_values_are_put_in_and_unknown_texts_stay_as_they_are() -> None:

@@ -12,7 +12,7 @@ import pytest
 from frontrow.web.app import pages, routes
 from frontrow.web.site.assets import Assets, site_assets
 from frontrow.web.site.fans.demo_cards import method_of
-from frontrow.web.site.languages import LANGUAGES
+from frontrow.web.site.languages import LANGUAGES, words_of
 from frontrow.web.site.render import as_json
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
 
@@ -64,11 +64,14 @@ async def test_each_page_has_the_strict_policy_and_the_other_locks(client: httpx
 async def test_a_page_speaks_the_visitors_language(client: httpx.AsyncClient) -> None:
     for language in LANGUAGES:
         answer = await client.get("/", headers=BROWSER | {"accept-language": language})
-        assert f'<html lang="{language}"' in answer.text
+        assert f'<html lang="{words_of(language).tag}"' in answer.text
         assert answer.headers["content-language"] == language
     chosen = await client.get("/language/de?back=/tickets", headers=BROWSER)
     assert (chosen.status_code, chosen.headers["location"]) == (303, "/tickets")
     assert "Meine Tickets" in (await client.get("/tickets", headers=BROWSER)).text
+    searched = await client.get("/?q=zzz&city=Wien", headers=BROWSER)
+    (link,) = re.findall(r'href="(/language/fr[^"]*)"', searched.text)
+    assert (await client.get(link, headers=BROWSER)).headers["location"] == "/?q=zzz&city=Wien"  # the search is kept
     away = await client.get("/language/de?back=//evil.example/", headers=BROWSER)
     assert away.headers["location"] == "/"
 

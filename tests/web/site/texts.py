@@ -5,6 +5,7 @@ Templates say `_("…")` and `_.ngettext("…", "…", n)`, Python says `N_("…
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import frontrow.web
@@ -67,11 +68,13 @@ def source_files() -> list[Path]:
     ]
 
 
+@cache
 def all_texts() -> dict[str, str]:
     """Text -> the file it stands in. A text with a plural is known by its singular."""
     return {text: path.name for path in source_files() for text in sorted({*texts_of(path), *plurals_of(path)})}
 
 
+@cache
 def all_plurals() -> dict[str, str]:
     """Singular -> plural."""
     return {one: many for path in source_files() for one, many in plurals_of(path).items()}

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from frontrow.web.lane.protocol import LaneProtocol
 from frontrow.web.streams.positions import MAX_MISSED, Streams
@@ -191,23 +192,53 @@ def test_over_the_connection_cap_readers_get_503_the_document_and_when_to_come_a
             line.sock.close()
 
 
-def test_a_stream_keeps_nothing_of_the_request_that_opened_it() -> None:
-    """The lane's object and its parser go at once, and not when the garbage is collected next."""
-    room, gone = SimpleRoom(), 0
-    for door in opened("hot", room, endpoints_of(room)):
+def kept_objects() -> int:
+    """Connections that were given away, responses of the app, and tasks that are still in memory."""
+    found = [each for each in gc.get_objects() if isinstance(each, LaneProtocol | RequestResponseCycle | asyncio.Task)]
+    return sum(not isinstance(each, LaneProtocol) or each._gone for each in found)
+
+
+@pytest.mark.parametrize("kind", ["hot", "behind"])
+def test_a_stream_keeps_nothing_of_the_request_that_opened_it(kind: str) -> None:
+    """The lane's object, its parser and the app's task go at once, and not when the garbage is collected next."""
+    room, more = SimpleRoom(), 0
+    for door in opened(kind, room, endpoints_of(room)):
         gc.collect()
         gc.disable()
         try:
+            before = kept_objects()
             lines = [Line(door.port) for _ in range(10)]
             for line in lines:
                 line.send(GET)
                 line.until(b"data: ")
-            gone = sum(type(each) is LaneProtocol and each._gone for each in gc.get_objects())
+            more = kept_objects() - before
         finally:
             gc.enable()
+        streams = door.endpoints.streams["aurora"]
+        assert (len(streams.readers), streams.others) == (10, 0), "all were taken over"
+        door.room.move(hi=9)
         for line in lines:
+            line.until(b"[0,9,")
             line.sock.close()
-    assert gone <= 1, "the last one may still be on its way out"
+    assert more <= 3, "the last one may still be on its way out"
+
+
+def test_a_stream_that_cannot_be_taken_over_is_served_by_the_app() -> None:
+    """HTTP/1.0 knows no chunks, and a request that is already waiting behind the stream is the app's."""
+    room = SimpleRoom()
+    for door in opened("behind", room, endpoints_of(room)):
+        streams = door.endpoints.streams["aurora"]
+        for hi, request in ((5, GET.replace(b"1.1", b"1.0")), (6, GET + GET)):
+            with Line(door.port) as line:
+                line.send(request)
+                line.until(b"data: ")
+                assert (len(streams.readers), streams.others) == (0, 1)
+                door.room.move(hi=hi)
+                line.until(b"[0,%d," % hi)
+            deadline_s = time.monotonic() + 60
+            while len(streams):
+                assert time.monotonic() < deadline_s, "who left is forgotten"
+                time.sleep(0.01)
 
 
 def test_a_stopping_server_ends_streams_properly(kind: str) -> None:

@@ -122,7 +122,7 @@ class PaymentDriver:
                 return booking, await self._calls.capture(payment)
             case PaymentStep.VOID | PaymentStep.GIVE_UP | PaymentStep.ABANDON:
                 if payment.state is PaymentState.VOIDING:
-                    return booking, await self._calls.void(payment)
+                    return booking, await self._calls.void(booking, payment)
                 return await self._give_up(booking, payment, step)
             case PaymentStep.DECLINE | PaymentStep.CANCEL:
                 return await self._fail(booking, payment, Move.DECLINE if step is PaymentStep.DECLINE else Move.CANCEL)
@@ -200,16 +200,20 @@ class PaymentDriver:
         if outage:
             facts.append(PriorityGranted(*common, until_us=now_us + PRIORITY_S * US_PER_S))
         reason = "provider_unavailable" if outage or step is PaymentStep.GIVE_UP else "hold_ended"
-        if payment.ref:
-            moved = self._records.advance(payment, PaymentState.VOIDING, reason=reason)
-        else:
-            moved = replace(self._records.advance(payment, PaymentState.VOIDED, reason=reason), retry_at_us=0)
+        moved = self._end_at_provider(payment, reason)
         ended = await self._records.save(
             moved, Move.DECLINE if step is PaymentStep.GIVE_UP else None, booking, facts, reason
         )
         if ended is not None:
             await self._free(ended)
         return ended or booking, moved
+
+    def _end_at_provider(self, payment: Payment, reason: str) -> Payment:
+        """The next version of a payment that ends before the sale: to be voided if the provider may have an object."""
+        if not payment.may_have_object:
+            return replace(self._records.advance(payment, PaymentState.VOIDED, reason=reason), retry_at_us=0)
+        voiding = self._records.advance(payment, PaymentState.VOIDING, reason=reason)
+        return voiding if payment.ref else replace(voiding, call=payment.call)  # the key under which it was created
 
     async def withdraw(self, booking: Booking, payment: Payment, move: Move, reason: str) -> tuple[Booking, Payment]:
         """The fan withdraws before the sale: move the booking and save the intent to void, in one transaction.
@@ -218,10 +222,8 @@ class PaymentDriver:
         """
         if payment.state is PaymentState.VOIDING:
             moved = self._records.reschedule(payment, self._clock() + LEASE_S * US_PER_S)
-        elif payment.ref:
-            moved = self._records.advance(payment, PaymentState.VOIDING, reason=reason)
         else:
-            moved = replace(self._records.advance(payment, PaymentState.VOIDED, reason=reason), retry_at_us=0)
+            moved = self._end_at_provider(payment, reason)
         changed = await self._records.save(moved, move, booking, reason=reason)
         assert changed is not None
         if changed.state not in HOLD_STATES:

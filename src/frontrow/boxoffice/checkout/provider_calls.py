@@ -35,26 +35,19 @@ class ProviderCalls:
         return self._provider.name
 
     async def create(self, booking: Booking, payment: Payment) -> Payment:
-        """Create the provider's object for this payment."""
-        new = NewIntent(
-            booking.id,
-            payment.attempt,
-            payment.amount_minor,
-            payment.currency,
-            booking.event_id,
-            booking.fence,
-            booking.seats,
-            payment.key("create"),
-        )
+        """Create the provider's object for this payment, and authorise its card if there is one."""
         try:
-            intent = await self._provider.create(new)
+            intent = await self._provider.create(_new_intent(booking, payment))
         except ProviderRefused as error:  # the provider will never accept this payment: end it
             voided = self._records.advance(payment, PaymentState.VOIDED, reason=error.reason)
             move = Move.DECLINE if booking.state in HOLD_STATES else None
             await self._records.save(voided, move, booking, reason=error.reason)
             return voided
         if payment.method:
-            return await self._save(self._records.advance(payment, PaymentState.AUTHORISING, ref=intent.ref))
+            if intent.state is IntentState.CREATED and not intent.declined:  # the card is a call of its own
+                return await self._save(self._records.advance(payment, PaymentState.AUTHORISING, ref=intent.ref))
+            authorising = replace(payment, state=PaymentState.AUTHORISING, ref=intent.ref, call=1, tries=0)
+            return await self._apply_answer(authorising, intent)
         opened = self._records.advance(payment, PaymentState.OPEN, ref=intent.ref)
         return await self._save(replace(opened, retry_at_us=next_check_us(booking, opened, self._clock())))
 
@@ -66,6 +59,10 @@ class ProviderCalls:
             intent = await self._provider.authorise(payment.ref, payment.method, payment.key("authorise"))
         except ProviderRefused as error:
             return await self.read_back(payment) or await self._card_failed(payment, error.reason, payment.failure)
+        return await self._apply_answer(payment, intent)
+
+    async def _apply_answer(self, payment: Payment, intent: Intent) -> Payment:
+        """Save what the bank said about the card of this payment, which is `authorising`."""
         if intent.declined:  # the answer to our own call is always new, even if the failure has the same name
             return await self._card_failed(payment, intent.error, intent.failure)
         if state_from_intent(payment, intent) is PaymentState.AUTHORISED:
@@ -89,8 +86,10 @@ class ProviderCalls:
             return updated
         return await self._save(replace(self._records.advance(payment, PaymentState.CAPTURED), retry_at_us=0))
 
-    async def void(self, payment: Payment) -> Payment:
+    async def void(self, booking: Booking, payment: Payment) -> Payment:
         """Drop the authorisation, or close an object that took no card."""
+        if not payment.ref:
+            return await self._find_object(booking, payment)
         try:
             await self._provider.void(payment.ref, payment.key("void"))
         except ProviderRefused as error:
@@ -98,6 +97,19 @@ class ProviderCalls:
             if updated is not None:
                 return updated
         return await self._save(replace(self._records.advance(payment, PaymentState.VOIDED), retry_at_us=0))
+
+    async def _find_object(self, booking: Booking, payment: Payment) -> Payment:
+        """Learn which object a call created whose answer is not known: the same key gives the same answer.
+
+        If that call never arrived, it arrives now, and the next step voids what it made.
+        """
+        try:
+            intent = await self._provider.create(_new_intent(booking, payment))
+        except ProviderRefused as error:  # no object, or the booking was changed: the reconciler looks for it
+            voided = self._records.advance(payment, PaymentState.VOIDED, reason=payment.reason or error.reason)
+            return await self._save(replace(voided, retry_at_us=0))
+        found = self._records.reschedule(payment, self._clock() + LEASE_S * US_PER_S)
+        return await self._save(replace(found, ref=intent.ref, call=1, tries=0))
 
     async def _read_after_refused_void(self, payment: Payment, refused: ProviderRefused) -> Payment | None:
         """Find out why the provider did not void. If the object may still take money, try again later."""
@@ -162,3 +174,20 @@ class ProviderCalls:
     async def _save(self, payment: Payment) -> Payment:
         await self._records.save(payment)
         return payment
+
+
+def _new_intent(booking: Booking, payment: Payment) -> NewIntent:
+    """What the provider is told about a payment. Its card goes along only with the first call: a call that was answered
+    by an error may have reserved money, so the next ones take one step at a time."""
+    with_card = bool(payment.method) and payment.call == 1
+    return NewIntent(
+        booking.id,
+        payment.attempt,
+        payment.amount_minor,
+        payment.currency,
+        booking.event_id,
+        booking.fence,
+        booking.seats,
+        payment.key("pay" if with_card else "create"),
+        payment.method if with_card else "",
+    )

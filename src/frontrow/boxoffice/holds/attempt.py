@@ -1,9 +1,12 @@
-"""Turns a claim into a hold. Each step runs as a callback of the previous one, so an attempt costs no task.
+"""Turns a claim into a hold. An attempt is called by the stores with their answers, so it costs one future and no task.
 
 The claim store answers with a refusal, which updates the seat cache, or with a claim. A claim goes to the ledger in the
 same turn of the event loop, and the ledger's answer makes the hold. When the ledger refuses, the claim is released
 before the fan gets the refusal. A caller may stop waiting at any time: a claim won after that is released; a hold that
 the ledger has written stands.
+
+While the claim of a single seat is under way, other fans' attempts for it follow that claim instead of asking the
+store themselves: whatever its answer is, the seat is taken.
 """
 
 import asyncio
@@ -13,7 +16,7 @@ from typing import Any, Final, TypeAlias
 from frontrow.boxoffice.holds.background_tasks import BackgroundTasks
 from frontrow.boxoffice.holds.events_on_sale import Sale
 from frontrow.boxoffice.holds.held_seats import HeldSeats
-from frontrow.boxoffice.model.claims import ClaimedSeats, ClaimRefused
+from frontrow.boxoffice.model.claims import ClaimedSeats, ClaimRefused, SeatClaim
 from frontrow.boxoffice.model.hold_values import Hold, HoldStats, ShopPass
 from frontrow.boxoffice.model.holds import IdempotencyMismatch, NewHold, PlacedHold, SeatsTaken
 from frontrow.boxoffice.model.prices import Quote, decode_lines, encode_lines
@@ -23,6 +26,9 @@ from frontrow.core.errors import FrontrowError, Unavailable
 
 HoldResult: TypeAlias = Hold | SeatsTaken
 NO_PRICE: Final = Quote((), (), 0, "")
+NO_SEAT: Final = -1
+MAX_FOLLOWERS: Final = 1_000  # of one claim; further attempts ask the claim store
+NO_FOLLOWERS: "Final[list[_Attempt]]" = []  # shared; never added to
 
 
 class AttemptRunner:
@@ -39,23 +45,28 @@ class AttemptRunner:
     ) -> None:
         self.claims, self.ledger, self.stats, self.background = claims, ledger, stats, background
         self.under_way: set[_Attempt] = set()
+        self.claiming: dict[tuple[str, int], _Attempt] = {}  # by event and seat: the claim that others follow
         self._held = held
         self._on_doubt = on_doubt  # called when the claim store is lost or disagrees with the ledger
+        self._none_under_way = asyncio.Event()
 
     def run_from_claim(
-        self,
-        claimed: "asyncio.Future[ClaimedSeats | ClaimRefused]",
-        sale: Sale,
-        shop_pass: ShopPass,
-        booking_id: str,
-        now_us: int,
-        key: str | None,
-        request: str,
+        self, claim: SeatClaim, sale: Sale, shop_pass: ShopPass, now_us: int, key: str | None, request: str
     ) -> "asyncio.Future[HoldResult]":
-        """The future result of an attempt whose claim is queued."""
-        attempt = _Attempt(self, sale, shop_pass, booking_id, now_us, key, request, claimed)
+        """The future result of an attempt. Its claim is queued, or follows one for the same seat."""
+        attempt = _Attempt(self, sale, shop_pass, claim.booking_id, now_us, key, request)
+        if len(claim.seats) == 1:
+            place = (claim.event_id, claim.seats[0])
+            first = self.claiming.get(place)
+            if first is None:
+                self.claims.claim_into(claim, now_us, attempt)
+                self.claiming[place] = attempt
+                attempt.claims_seat = claim.seats[0]
+            elif not first.add_follower(attempt):
+                self.claims.claim_into(claim, now_us, attempt)
+        else:
+            self.claims.claim_into(claim, now_us, attempt)
         self.under_way.add(attempt)
-        claimed.add_done_callback(attempt.on_claim)
         return attempt.result
 
     def run_from_seats(
@@ -69,10 +80,16 @@ class AttemptRunner:
         request: str,
     ) -> "asyncio.Future[HoldResult]":
         """The future result of an attempt whose seats are already claimed."""
-        attempt = _Attempt(self, sale, shop_pass, booking_id, now_us, key, request, None)
+        attempt = _Attempt(self, sale, shop_pass, booking_id, now_us, key, request)
         self.under_way.add(attempt)
         attempt.place_in_ledger(seats)
         return attempt.result
+
+    def end(self, attempt: "_Attempt") -> None:
+        """The attempt is no longer under way."""
+        self.under_way.discard(attempt)
+        if not self.under_way:
+            self._none_under_way.set()
 
     def report_doubt(self, event_id: str) -> None:
         """Have claim recovery check the claim store of this event."""
@@ -122,16 +139,24 @@ class AttemptRunner:
     async def aclose(self) -> None:
         """Wait for attempts, audits and releases that are under way."""
         while self.under_way or self.background.running:  # bounded by the timeouts of the stores
-            waiting = [attempt.waits_for for attempt in self.under_way if attempt.waits_for is not None]
-            await asyncio.gather(*waiting, *self.background.running, return_exceptions=True)
+            if self.background.running:
+                await asyncio.gather(*self.background.running, return_exceptions=True)
+            elif self.under_way:
+                self._none_under_way.clear()
+                await self._none_under_way.wait()
             await asyncio.sleep(0)
 
 
 class _Attempt:
-    """One attempt. `waits_for` is the store's answer it needs next; `result` is what the caller waits for."""
+    """One attempt: where the claim store and then the ledger put their answers (`core.coalescer.ResultSlot`).
+
+    `result` is what the caller waits for. `claims_seat` is the seat whose claim others may follow.
+    """
 
     __slots__ = (
+        "_followers",
         "booking_id",
+        "claims_seat",
         "key",
         "now_us",
         "quote",
@@ -141,7 +166,6 @@ class _Attempt:
         "sale",
         "seats",
         "shop_pass",
-        "waits_for",
     )
 
     def __init__(
@@ -153,34 +177,97 @@ class _Attempt:
         now_us: int,
         key: str | None,
         request: str,
-        waits_for: "asyncio.Future[Any] | None",
     ) -> None:
         self.runner, self.sale, self.shop_pass, self.booking_id = runner, sale, shop_pass, booking_id
-        self.now_us, self.key, self.request, self.waits_for = now_us, key, request, waits_for
-        self.seats: tuple[int, ...] = ()
+        self.now_us, self.key, self.request = now_us, key, request
+        self.seats: tuple[int, ...] = ()  # once they are claimed
+        self.claims_seat = NO_SEAT
+        self._followers: list[_Attempt] = NO_FOLLOWERS
         self.quote = NO_PRICE
         self.result: asyncio.Future[HoldResult] = asyncio.get_running_loop().create_future()
 
-    def on_claim(self, claimed: "asyncio.Future[ClaimedSeats | ClaimRefused]") -> None:
-        """The claim store has answered."""
-        runner = self.runner
-        error = asyncio.CancelledError() if claimed.cancelled() else claimed.exception()
-        if error is not None:
-            if isinstance(error, Unavailable):
-                runner.stats.unavailable += 1
-                runner.report_doubt(self.sale.event.id)
+    def add_follower(self, attempt: "_Attempt") -> bool:
+        """Let another fan's attempt for the same seat wait for the answer to this claim, unless too many do."""
+        if attempt.shop_pass.fan == self.shop_pass.fan or len(self._followers) >= MAX_FOLLOWERS:
+            return False
+        if self._followers is NO_FOLLOWERS:
+            self._followers = []
+        self._followers.append(attempt)
+        return True
+
+    def done(self) -> bool:
+        """A queued request is carried out even if the caller stops waiting."""
+        return False
+
+    def set_result(self, answer: ClaimedSeats | ClaimRefused | PlacedHold) -> None:
+        """A store has answered."""
+        try:
+            if isinstance(answer, PlacedHold):
+                self._on_placed(answer)
+            else:
+                self._on_claim(answer)
+        except Exception as error:  # a slot must not raise: the answers of others come after this one
             self._finish(error)
-            return
-        answer = claimed.result()
+
+    def set_exception(self, error: BaseException) -> None:
+        """A store has failed or refused."""
+        if self.seats:
+            self._on_ledger_error(error)
+        else:
+            self._on_claim_error(error)
+
+    def cancel(self) -> bool:
+        self.set_exception(asyncio.CancelledError())
+        return True
+
+    def _on_claim(self, answer: ClaimedSeats | ClaimRefused) -> None:
+        runner, sale = self.runner, self.sale
+        followers = self._take_followers()
         if isinstance(answer, ClaimRefused):
             runner.stats.refused_by_claims += 1
-            self.sale.seats.mark_claimed(answer.taken, self.now_us)
-            self._finish(self.sale.refusal_for([seat.seat for seat in answer.taken]))
-        elif self.result.done():  # the caller has stopped waiting
-            runner.background.spawn(runner.claims.release(self.sale.event.id, answer.seats, self.booking_id))
-            self._finish(None)
+            sale.seats.mark_claimed(answer.taken, self.now_us)
+            self._finish(sale.refusal_for([seat.seat for seat in answer.taken]))
+            owner = answer.taken[0].fan if answer.taken else ""
         else:
-            self.place_in_ledger(answer.seats)
+            owner = self.shop_pass.fan
+            if self.result.done():  # the caller has stopped waiting
+                runner.background.spawn(runner.claims.release(sale.event.id, answer.seats, self.booking_id))
+                self._finish(None)
+            else:
+                self.place_in_ledger(answer.seats)
+        for one in followers:
+            one.follow(owner, self.claims_seat)
+
+    def follow(self, owner: str, seat: int) -> None:
+        """The claim before this one was answered: the seat belongs to `owner`."""
+        if owner and owner != self.shop_pass.fan:
+            self.runner.stats.refused_locally += 1
+            self._finish(self.sale.refusal_for((seat,)))
+            return
+        claim = SeatClaim(
+            self.sale.event.id, (seat,), self.shop_pass.fan, self.booking_id, self.now_us + self.sale.hold_us
+        )
+        try:
+            self.runner.claims.claim_into(claim, self.now_us, self)
+        except FrontrowError as error:
+            self._finish(error)
+
+    def _on_claim_error(self, error: BaseException) -> None:
+        followers = self._take_followers()
+        if isinstance(error, Unavailable):
+            self.runner.stats.unavailable += 1
+            self.runner.report_doubt(self.sale.event.id)
+        self._finish(error)
+        for one in followers:
+            one._on_claim_error(error)
+
+    def _take_followers(self) -> "list[_Attempt]":
+        """The attempts that follow this claim. None can follow any more."""
+        if self.claims_seat == NO_SEAT:
+            return NO_FOLLOWERS
+        self.runner.claiming.pop((self.sale.event.id, self.claims_seat), None)
+        followers, self._followers = self._followers, NO_FOLLOWERS
+        return followers
 
     def place_in_ledger(self, seats: tuple[int, ...]) -> None:
         """Place the hold of claimed seats. From now on this server refuses the seats to others, as the store does."""
@@ -205,24 +292,20 @@ class _Attempt:
             encode_lines(quote.lines),
         )
         try:
-            self.waits_for = placed = self.runner.ledger.place_hold_soon(new)
+            self.runner.ledger.place_hold_into(new, self)
         except FrontrowError as error:
             self._release_and_refuse(error)
-            return
-        placed.add_done_callback(self.on_placed)
 
-    def on_placed(self, answer: "asyncio.Future[PlacedHold]") -> None:
-        """The ledger has answered."""
+    def _on_placed(self, placed: PlacedHold) -> None:
         runner = self.runner
-        error = asyncio.CancelledError() if answer.cancelled() else answer.exception()
-        if error is None:
-            placed = answer.result()
-            if placed.seats != self.seats:  # a repeated request for the best seats: the first answer stands
-                extra = [seat for seat in self.seats if seat not in placed.seats]
-                runner.background.spawn(runner.claims.release(self.sale.event.id, extra, self.booking_id))
-            self._finish(runner.finish_placed(self.sale, placed, self.quote, self.now_us))
-        elif isinstance(error, Unavailable):  # it may be written: the claim stays, and a repeated request finds both
-            runner.stats.unavailable += 1
+        if placed.seats != self.seats:  # a repeated request for the best seats: the first answer stands
+            extra = [seat for seat in self.seats if seat not in placed.seats]
+            runner.background.spawn(runner.claims.release(self.sale.event.id, extra, self.booking_id))
+        self._finish(runner.finish_placed(self.sale, placed, self.quote, self.now_us))
+
+    def _on_ledger_error(self, error: BaseException) -> None:
+        if isinstance(error, Unavailable):  # it may be written: the claim stays, and a repeated request finds both
+            self.runner.stats.unavailable += 1
             self._finish(error)
         elif isinstance(error, FrontrowError):
             self._release_and_refuse(error)
@@ -235,7 +318,6 @@ class _Attempt:
         runner.stats.refused_by_ledger += 1
         refusal: Any = self.sale.new_refusal(error.seats) if isinstance(error, SeatsTaken) else error
         release = runner.release_refused(self.sale, self.booking_id, self.seats, error, self.now_us)
-        self.waits_for = None
         runner.background.spawn(release, lambda: self._on_released(refusal))
 
     def _on_released(self, refusal: Any) -> None:
@@ -243,7 +325,7 @@ class _Attempt:
         self._finish(refusal)
 
     def _finish(self, outcome: "HoldResult | BaseException | None") -> None:
-        self.runner.under_way.discard(self)
+        self.runner.end(self)
         if self.result.done() or outcome is None:
             return
         if isinstance(outcome, asyncio.CancelledError):

@@ -33,6 +33,7 @@ class Sale:
         self.layouts: tuple[SectionLayout, ...] = layouts(plan)
         self.seats = SeatCache(plan.size, trust_us=trust_us, withheld=event.withheld)
         self.hold_us = event.hold_ttl_s * 1_000_000
+        self.sold_from_us = self.sold_until_us = 0  # on sale between these; empty while it is paused
         self.refusals: dict[int, SeatsTaken] = {}  # shared refusals, at most one per seat
         self.index_of = plan.index_of
         self._run_of = plan.derive(_runs_by_seat)
@@ -49,6 +50,8 @@ class Sale:
             self.seats.states[seat] = 0
         self.seats.withhold(event.withheld)
         self.hold_us = event.hold_ttl_s * 1_000_000
+        self.sold_from_us = event.opens_at_us
+        self.sold_until_us = event.sale_ends_at_us if is_on_sale(event, event.opens_at_us) else 0
         self.prices = PriceList(event)
         tiers = self.prices.tiers
         self._tier_at = [tiers[seat.tier] for seat in self.plan.seats]

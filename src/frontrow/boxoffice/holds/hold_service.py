@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 
 from frontrow.boxoffice.holds.attempt import AttemptRunner, HoldResult
 from frontrow.boxoffice.holds.background_tasks import BackgroundTasks
-from frontrow.boxoffice.holds.events_on_sale import Sale, Sales, is_on_sale
+from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
 from frontrow.boxoffice.holds.held_seats import HeldSeats, SeatChangeListener
 from frontrow.boxoffice.holds.local_refusal import LocalRefusals
 from frontrow.boxoffice.model.best_seats import best_available
@@ -224,7 +224,7 @@ class HoldService:
         if now_us >= shop_pass.expires_at_us:
             raise Unauthorised("the pass has ended; join the waiting room again", event=event_id)
         sale = self._sales.get(event_id)
-        if not is_on_sale(sale.event, now_us):
+        if not sale.sold_from_us <= now_us < sale.sold_until_us:
             check_on_sale(sale.event, now_us)  # raises the reason
         return sale
 
@@ -244,9 +244,8 @@ class HoldService:
     ) -> "asyncio.Future[HoldResult]":
         """Queue the claim and return the future result."""
         claim = SeatClaim(sale.event.id, tuple(seats), shop_pass.fan, booking_id, now_us + sale.hold_us)
-        claimed = self._claims.claim_soon(claim, now_us)
         request = ",".join(map(str, seats)) if key else ""
-        return self._attempts.run_from_claim(claimed, sale, shop_pass, booking_id, now_us, key, request)
+        return self._attempts.run_from_claim(claim, sale, shop_pass, now_us, key, request)
 
     async def _check_lonely_and_claim(
         self, sale: Sale, shop_pass: ShopPass, seats: list[int], now_us: int, key: str | None, booking_id: str

@@ -8,7 +8,7 @@ per second.
 from collections.abc import Sequence
 
 from frontrow.boxoffice.holds.background_tasks import BackgroundTasks
-from frontrow.boxoffice.holds.events_on_sale import Sale, Sales, is_on_sale
+from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
 from frontrow.boxoffice.model.hold_values import HoldStats, ShopPass
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
@@ -36,41 +36,41 @@ class LocalRefusals:
         """
         now_us = self._clock()
         sale = self._sales.get(event_id)
-        if shop_pass.event_id != event_id or now_us >= shop_pass.expires_at_us:
+        if (
+            shop_pass.event_id != event_id
+            or now_us >= shop_pass.expires_at_us
+            or not sale.sold_from_us <= now_us < sale.sold_until_us
+        ):
             return None
         if len(seat_ids) != 1:
             return self._find_for_group(sale, shop_pass, seat_ids, now_us)
         seat = sale.index_of.get(seat_ids[0], -1)
-        if (
-            seat < 0
-            or not sale.seats.is_taken_by_other(seat, shop_pass.fan, now_us)
-            or not is_on_sale(sale.event, now_us)
-        ):
+        if seat < 0 or not sale.seats.is_taken_by_other(seat, shop_pass.fan, now_us):
             return None
-        self._count(sale, seat, now_us)
+        stats = self._stats
+        stats.refused_locally = refused = stats.refused_locally + 1
+        if refused >= self._audit_at:
+            self._audit_if_due(sale, seat, now_us)
         return sale.refusals.get(seat) or sale.refusal_for((seat,))
 
     def refuse(self, sale: Sale, seats: Sequence[int], fan: str, now_us: int) -> SeatsTaken:
         """Count and return the refusal of these seats; it names those that are known to be taken."""
         taken = seats if len(seats) == 1 else sale.seats.taken_by_others(seats, fan, now_us)
-        self._count(sale, taken[0], now_us)
+        self._stats.refused_locally += 1
+        if self._stats.refused_locally >= self._audit_at:
+            self._audit_if_due(sale, taken[0], now_us)
         return sale.refusal_for(taken)
 
     def _find_for_group(
         self, sale: Sale, shop_pass: ShopPass, seat_ids: Sequence[str], now_us: int
     ) -> SeatsTaken | None:
         seats = sale.find_indexes(seat_ids)
-        if (
-            not seats
-            or not sale.seats.any_taken_by_other(seats, shop_pass.fan, now_us)
-            or not is_on_sale(sale.event, now_us)
-        ):
+        if not seats or not sale.seats.any_taken_by_other(seats, shop_pass.fan, now_us):
             return None
         return self.refuse(sale, seats, shop_pass.fan, now_us)
 
-    def _count(self, sale: Sale, seat: int, now_us: int) -> None:
-        self._stats.refused_locally += 1
-        if self._stats.refused_locally >= self._audit_at and now_us >= self._next_audit_us:
+    def _audit_if_due(self, sale: Sale, seat: int, now_us: int) -> None:
+        if now_us >= self._next_audit_us:
             self._audit_at = self._stats.refused_locally + AUDIT_EVERY
             self._next_audit_us = now_us + US_PER_S // AUDITS_PER_S
             self._background.spawn(self._audit(sale, (seat,), now_us))

@@ -136,7 +136,7 @@ def box_office_jobs(
     sweeper = Sweeper(ledger, clock, on_expired=on_expired or ignore_expired, quiet=quiet)
     relay = OutboxRelay(ledger, bus, clock, quiet=quiet)
     consumers = [
-        FactConsumer("notify", bus, ledger.messages, clock, notifier.plan),
+        FactConsumer("notify", bus, ledger.messages, clock, notifier.plan, is_wanted=notifier.is_wanted),
         FactConsumer("webhooks", bus, ledger.messages, clock, webhooks.plan),
     ]
     deliverers = [notifier.worker(), webhooks.worker()]

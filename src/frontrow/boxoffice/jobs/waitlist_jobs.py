@@ -7,17 +7,22 @@ to the groups of the bus. Without the bus the sweeps do the same, a few seconds 
 from collections.abc import Sequence
 from typing import Any, Final
 
-from frontrow.boxoffice.catalogue.event_status import EventStatusKeeper
+from frontrow.boxoffice.catalogue.event_status import SEATS_UNCHANGED, EventStatusKeeper
 from frontrow.boxoffice.jobs.background_jobs import Job
 from frontrow.boxoffice.messaging.fact_consumers import FactConsumer
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.ports.messages import Bus
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
-from frontrow.boxoffice.waitlist.offers import OfferWorker
+from frontrow.boxoffice.waitlist.offers import FREEING, OfferWorker
 from frontrow.core.clock import Clock
 
 WAITLIST_GROUP: Final = "waitlist"
+
+
+def changes_seats(fact: Fact) -> bool:
+    """Whether a fact may free seats, sell them, or change the status of its event."""
+    return isinstance(fact, FREEING) or not isinstance(fact, SEATS_UNCHANGED)
 
 
 def waitlist_jobs(ledger: Any, bus: Bus, clock: Clock, offering: OfferWorker, resale: TicketReturns) -> list[Job]:
@@ -30,7 +35,7 @@ def waitlist_jobs(ledger: Any, bus: Bus, clock: Clock, offering: OfferWorker, re
         keeper.add_fact(fact)
         return ()
 
-    consumer = FactConsumer(WAITLIST_GROUP, bus, ledger.messages, clock, note_fact)
+    consumer = FactConsumer(WAITLIST_GROUP, bus, ledger.messages, clock, note_fact, is_wanted=changes_seats)
     return [
         Job(f"consumer {WAITLIST_GROUP}", consumer.run, consumer.stop),
         Job("offering", offering.run),

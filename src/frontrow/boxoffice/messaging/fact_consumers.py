@@ -4,7 +4,7 @@ The rows are written in the same transaction as the note that the fact was handl
 comes twice, or a consumer that is killed at any point, neither doubles nor loses an effect. A fact that cannot be
 handled is tried a bounded number of times and then becomes a dead letter (`poison` in the ledger's deliveries), so that
 one broken fact never stops the others. A bus that lost its memory loses no fact: the outbox still has them, and the
-consumer handles those it has not recorded.
+consumer handles those it has not recorded. A fact that the consumer does not want has no effect and leaves no note.
 """
 
 import asyncio
@@ -30,14 +30,31 @@ MISSED_ROUNDS: Final = 1_000  # of one batch each
 Plan = Callable[[int, Fact], Awaitable[Sequence[Query]]]
 
 
+def want_all(fact: Fact) -> bool:
+    return True
+
+
 class FactConsumer:
-    """Reads as group `name`. `plan` returns the statements for a fact. Without any, it is only marked as handled."""
+    """Reads as group `name`. `plan` returns the statements for a fact. Without any, it is only marked as handled.
+
+    Facts that are not wanted are neither planned nor recorded. They cost nearly nothing, and most facts are of no
+    interest to most consumers.
+    """
 
     def __init__(
-        self, name: str, bus: Bus, book: MessageBook, clock: Clock, plan: Plan, *, wait_s: float = WAIT_S
+        self,
+        name: str,
+        bus: Bus,
+        book: MessageBook,
+        clock: Clock,
+        plan: Plan,
+        *,
+        is_wanted: Callable[[Fact], bool] = want_all,
+        wait_s: float = WAIT_S,
     ) -> None:
         self.name = name
         self._bus, self._book, self._clock, self._plan, self._wait_s = bus, book, clock, plan, wait_s
+        self._is_wanted = is_wanted
         self._stopping = asyncio.Event()
         self._reader: BusReader | None = None
         self.handled = 0
@@ -54,24 +71,32 @@ class FactConsumer:
 
     async def catch_up(self) -> int:
         """Handle the published facts that this consumer has not recorded. Returns their number."""
-        count = 0
+        count = after = 0
         for _ in range(MISSED_ROUNDS):
-            missed = await self._book.missed_facts(self.name, BATCH)
+            missed = await self._book.missed_facts(self.name, after, BATCH)
             await self._handle([on_the_bus(fact) for fact in missed])
             count += len(missed)
             if len(missed) < BATCH or self._stopping.is_set():
                 break
+            after = missed[-1].number
         return count
 
     async def _handle(self, facts: Sequence[BusFact]) -> None:
-        planned = await asyncio.gather(*map(self._planned, facts), return_exceptions=True)
+        wanted = [carried for carried in facts if self._wants(carried)]
+        planned = await asyncio.gather(*map(self._planned, wanted), return_exceptions=True)
         ready = [pair for pair in planned if not isinstance(pair, BaseException)]
         heard = await self._book.once_each(self.name, ready, self._clock())
-        self.handled += heard.count(True)
+        self.handled += heard.count(True) + len(facts) - len(wanted)
         self.repeated += heard.count(False)
         for failure in planned:
             if isinstance(failure, BaseException):
                 raise failure  # the whole batch comes again; facts already handled are skipped then
+
+    def _wants(self, carried: BusFact) -> bool:
+        try:
+            return self._is_wanted(carried.fact())
+        except msgspec.DecodeError:
+            return True  # it becomes a dead letter
 
     async def _planned(self, carried: BusFact) -> tuple[str, Sequence[Query]]:
         """The fact's number and its statements."""

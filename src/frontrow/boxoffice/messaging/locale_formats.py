@@ -21,7 +21,7 @@ from frontrow.core.money import DIGITS, Money
 LANGUAGES: Final = ("en", "de", "fr", "es", "pt", "ja", "ar")
 DEFAULT_LANGUAGE: Final = "en"
 RIGHT_TO_LEFT: Final = frozenset({"ar"})
-LOCALES: Final = {"en": "en_GB"}  # written as the pages write it
+LOCALES: Final = {"en": "en_GB", "pt": "pt_PT"}  # of a language that is written differently in several countries
 KEPT: Final = 2_048
 
 
@@ -67,9 +67,7 @@ class LocaleFormats:
 
     def _clock_time(self, moment: Moment) -> str:
         local = local_time(moment.at_us, moment.time_zone)
-        return str(format_time(local, "short", tzinfo=zone(moment.time_zone), locale=self._locale)).replace(
-            "\u202f", " "
-        )
+        return str(format_time(local, "HH:mm", tzinfo=zone(moment.time_zone), locale=self._locale))
 
     def _city(self, time_zone: str) -> str:
         """The city of a time zone in this language, or UTC."""

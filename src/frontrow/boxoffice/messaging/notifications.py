@@ -88,6 +88,9 @@ STAFF_KIND_OF_FACT: Final = {
 }  # fact -> kind, and whom: who may do it
 
 
+MESSAGE_FACTS: Final = KIND_OF_FACT.keys() | KIND_FOR_RECIPIENT.keys() | REVOKING_FACTS | STAFF_KIND_OF_FACT.keys()
+
+
 class LogoReader(Protocol):
     """Reads logos (`ledger.pictures`)."""
 
@@ -149,6 +152,10 @@ class Notifier:
         self._receipts = receipts
         self._channels = {channel.name: channel for channel in channels}
         self._logos: dict[str, bytes] = {}
+
+    def is_wanted(self, fact: Fact) -> bool:
+        """Whether this fact sends any message."""
+        return type(fact).__name__ in MESSAGE_FACTS
 
     async def plan(self, number: int, fact: Fact) -> Sequence[Query]:
         """One delivery per channel that the person wants and that is configured. The in-app page gets everything."""

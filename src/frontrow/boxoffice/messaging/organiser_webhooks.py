@@ -21,6 +21,7 @@ from frontrow.boxoffice.model.messages import SENT, Delivery, Endpoint, NewDeliv
 from frontrow.boxoffice.ports.messages import MessageBook
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.vault import SealBroken
 
@@ -69,11 +70,17 @@ class OrganiserWebhooks:
         self._book, self._outgoing, self._clock = book, outgoing, clock
         self._secrets = secrets or EndpointSecrets()
         self._cached: dict[str, tuple[int, list[Endpoint]]] = {}
+        self._reads: Coalescer[str, list[Endpoint]] = Coalescer(self._read_endpoints, name="webhook endpoints")
 
     async def plan(self, number: int, fact: Fact) -> Sequence[Query]:
         """One delivery per endpoint that wants this fact."""
+        endpoints = self._cached_endpoints(fact.event_id)
+        if endpoints is None:
+            endpoints = await self._reads.ask(fact.event_id)
         name = type(fact).__name__
-        wanted = [one for one in await self._endpoints(fact.event_id) if not one.facts or name in one.facts]
+        wanted = [one for one in endpoints if not one.facts or name in one.facts]
+        if not wanted:
+            return ()
         payload = f'{{"id":"fct_{number}","type":"{name}","fact":{encode_fact(fact)}}}'
         body = {one.id: msgspec.json.encode(_WebhookBody(one.id, payload)).decode() for one in wanted}
         return self._book.make_delivery_queries(
@@ -90,15 +97,22 @@ class OrganiserWebhooks:
         queries = self._book.make_delivery_queries([NewDelivery(KIND, endpoint.organiser, dedupe, body)], now_us)
         return await self._book.once("webhook test", dedupe, queries, now_us)
 
-    async def _endpoints(self, event_id: str) -> list[Endpoint]:
-        now_us = self._clock()
+    def _cached_endpoints(self, event_id: str) -> list[Endpoint] | None:
         until_us, endpoints = self._cached.get(event_id, (0, []))
-        if now_us >= until_us:
-            endpoints = await self._book.endpoints_of(event_id)
-            if len(self._cached) >= MAX_CACHED:
-                self._cached.clear()
-            self._cached[event_id] = (now_us + CACHED_S * US_PER_S, endpoints)
-        return endpoints
+        return endpoints if self._clock() < until_us else None
+
+    async def _read_endpoints(self, event_ids: Sequence[str]) -> list[list[Endpoint]]:
+        """The endpoints of each event. A batch of facts asks for all of them at once: each event is read once."""
+        found: dict[str, list[Endpoint]] = {}
+        for event_id in dict.fromkeys(event_ids):
+            endpoints = self._cached_endpoints(event_id)
+            if endpoints is None:
+                endpoints = await self._book.endpoints_of(event_id)
+                if len(self._cached) >= MAX_CACHED:
+                    self._cached.clear()
+                self._cached[event_id] = (self._clock() + CACHED_S * US_PER_S, endpoints)
+            found[event_id] = endpoints
+        return [found[event_id] for event_id in event_ids]
 
     async def send(self, deliveries: Sequence[Delivery]) -> list[Outcome]:
         """Send deliveries of one organiser, a few at a time."""

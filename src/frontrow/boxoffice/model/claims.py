@@ -77,6 +77,14 @@ def check_name(text: str, param: str) -> str:
     return text
 
 
+def check_claim(claim: SeatClaim) -> None:
+    """Raise `InvalidInput` if the claim's fan or booking cannot be part of a stored value."""
+    fan, booking_id = claim.fan, claim.booking_id
+    if not (0 < len(fan) <= MAX_NAME_CHARS >= len(booking_id) > 0 and _SEPARATORS.isdisjoint(fan + booking_id)):
+        check_name(fan, "fan")
+        check_name(booking_id, "booking")
+
+
 def sold_seat(seat: int, fan: str, booking_id: str, placed_at_us: int) -> TakenSeat:
     return TakenSeat(seat, ClaimKind.SOLD, fan, booking_id, placed_at_us, SOLD_UNTIL_US)
 

@@ -47,10 +47,10 @@ class NewHold(msgspec.Struct, frozen=True, gc=False):
         texts = self.booking_id + self.event_id + self.fan + self.session + (self.idempotency_key or "") + self.currency
         if "\0" in texts or (not texts.isascii() and _has_surrogates(texts)):
             raise InvalidInput("ids and names cannot contain NUL or invalid characters", param="booking_id")
-        prices = self.prices_minor or (0,)
-        if not 0 <= self.amount_minor <= MAX_MINOR or min(prices) < 0 or max(prices) > MAX_MINOR:
+        prices = self.prices_minor
+        if not 0 <= self.amount_minor <= MAX_MINOR or (prices and (min(prices) < 0 or max(prices) > MAX_MINOR)):
             raise InvalidInput(f"amounts are 0 to {MAX_MINOR} minor units", param="amount_minor")
-        if self.prices_minor and len(self.prices_minor) != len(self.seats):
+        if prices and len(self.prices_minor) != len(self.seats):
             raise InvalidInput("prices_minor has one price per seat, or is empty", param="prices_minor")
 
 

@@ -64,7 +64,9 @@ def next_check_us(booking: Booking, payment: Payment, now_us: int) -> int:
 def _creating(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
     if paying and payment.exhausted:
         return PaymentStep.GIVE_UP
-    return PaymentStep.CREATE if paying or sold else PaymentStep.ABANDON
+    if paying or sold:
+        return PaymentStep.CREATE
+    return PaymentStep.VOID if payment.may_have_object else PaymentStep.ABANDON
 
 
 def _open(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:

@@ -42,7 +42,7 @@ class PaymentState(StrEnum):
 
 
 _TABLE: Final = """
-creating     open authorising voided
+creating     open authorising voiding voided
 open         authorising action authorised declined captured voiding voided
 authorising  open action authorised capturing declined captured voiding voided
 action       open authorised capturing declined captured voiding voided
@@ -115,6 +115,12 @@ class Payment(msgspec.Struct, frozen=True, gc=False):
     def key(self, operation: str) -> str:
         """The idempotency key of the present call."""
         return call_key(self.booking_id, operation, self.attempt, self.call)
+
+    @property
+    def may_have_object(self) -> bool:
+        """Whether the provider may have an object that can take or hold money: one that is known, or one whose creation
+        with a card was not answered yet."""
+        return bool(self.ref or self.method)
 
     @property
     def exhausted(self) -> bool:

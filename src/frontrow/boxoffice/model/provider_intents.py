@@ -89,7 +89,10 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class NewIntent(msgspec.Struct, frozen=True, gc=False):
-    """What is to be paid. Amount, currency and seats come from the ledger."""
+    """What is to be paid. Amount, currency and seats come from the ledger.
+
+    With a `method` the provider should authorise it in the same call. One that does not is asked to authorise next.
+    """
 
     booking_id: str
     attempt: int
@@ -99,6 +102,7 @@ class NewIntent(msgspec.Struct, frozen=True, gc=False):
     fence: int
     seats: tuple[int, ...]
     key: str
+    method: str = ""
 
     def metadata(self) -> dict[str, str]:
         """What the provider stores with the object, so that each side can be found from the other."""

@@ -5,7 +5,7 @@ seat. It never becomes valid again: the next buyer of the seat gets another tick
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final
@@ -124,14 +124,25 @@ def ticket_id(short: bytes) -> str:
     return f"tkt_{encode32(int.from_bytes(short), _ID_CHARS)}"
 
 
+def order_scans(scans: Iterable[Scan]) -> list[Scan]:
+    """The scans of one ticket, earliest first. The same scan twice counts once."""
+    return sorted({scan.id: scan for scan in scans}.values(), key=lambda scan: (scan.at_us, scan.id))
+
+
+def later_than(scans: Sequence[Scan], at_us: int) -> int:
+    """The time of a new scan: after all that are known of its ticket. Gates' clocks differ, and are corrected.
+    A browser's clock has milliseconds."""
+    return max(at_us, max((scan.at_us + 1_000 for scan in scans), default=0))
+
+
 def find_duplicates(scans: Sequence[Scan]) -> list[DuplicateScan]:
     """The tickets admitted while they were inside, in any order of the scans. The same scan twice counts once."""
-    by_ticket: dict[str, dict[str, Scan]] = {}
+    by_ticket: dict[str, list[Scan]] = {}
     for scan in scans:
-        by_ticket.setdefault(scan.ticket_id, {})[scan.id] = scan
+        by_ticket.setdefault(scan.ticket_id, []).append(scan)
     found = []
     for ticket, known in sorted(by_ticket.items()):
-        ordered = sorted(known.values(), key=lambda scan: (scan.at_us, scan.id))
+        ordered = order_scans(known)
         if any(one.way is Way.IN and after.way is Way.IN for one, after in pairwise(ordered)):
             found.append(DuplicateScan(ticket, tuple(one for one in ordered if one.way is Way.IN)))
     return found

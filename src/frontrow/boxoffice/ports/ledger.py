@@ -6,7 +6,6 @@ Every write is safe to repeat: the caller makes the booking ids, and a move that
 again. A call that raises `Unavailable` may or may not have happened. Call again, or read the booking by its id.
 """
 
-from asyncio import Future
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
@@ -18,6 +17,7 @@ from frontrow.boxoffice.model.facts import OutboxFact
 from frontrow.boxoffice.model.holds import ActiveSeat, ChangedHold, ExpiredHold, NewHold, PlacedHold
 from frontrow.boxoffice.model.tickets import DuplicateScan, NewTicket, Scan, Ticket
 from frontrow.boxoffice.model.venues import Plan, Venue
+from frontrow.core.coalescer import ResultSlot
 
 
 class Ledger(Protocol):
@@ -40,8 +40,8 @@ class Ledger(Protocol):
         """
         ...
 
-    def place_hold_soon(self, hold: NewHold) -> "Future[PlacedHold]":
-        """`place_hold` without a task: returns a future. Invalid input raises here."""
+    def place_hold_into(self, hold: NewHold, slot: ResultSlot) -> None:
+        """`place_hold` without a task: the answer, or the error, is put into the slot. Invalid input raises here."""
         ...
 
     async def change_hold(self, hold: NewHold, fence: int) -> ChangedHold:
@@ -230,7 +230,9 @@ class TicketBook(Protocol):
     Cancelling or refunding seats revokes their tickets in the same transaction.
     """
 
-    async def ticket(self, ticket_id: str) -> Ticket | None: ...
+    async def ticket(self, ticket_id: str, event_id: str = "") -> Ticket | None:
+        """The ticket, of any event or of this one. With the event it is found faster in a partitioned ledger."""
+        ...
 
     async def tickets_of(self, booking_id: str) -> list[Ticket]:
         """All tickets of a booking, including revoked ones, ordered by seat."""

@@ -133,8 +133,11 @@ class MessageBook(Protocol):
         """Record what became of leased deliveries: sent, given up, or due again later."""
         ...
 
-    async def missed_facts(self, source: str, limit: int) -> list[OutboxFact]:
-        """Of the newest published facts those that this consumer has not recorded, oldest first, at most `limit`."""
+    async def missed_facts(self, source: str, after: int, limit: int) -> list[OutboxFact]:
+        """Of the newest published facts those that this consumer has not recorded, oldest first, at most `limit`.
+
+        Only facts with a greater number than `after`: a consumer does not record facts that it does not want.
+        """
         ...
 
     async def put_contact(self, contact: Contact, now_us: int) -> None:

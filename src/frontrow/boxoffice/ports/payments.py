@@ -21,7 +21,11 @@ class PaymentProvider(Protocol):
     def name(self) -> str: ...
 
     async def create(self, new: NewIntent) -> Intent:
-        """Create the provider's object. No money moves and none is reserved."""
+        """Create the provider's object. Without a method no money moves and none is reserved.
+
+        With a method the money is reserved on that card, and the answer is that of `authorise`. A provider that needs
+        two calls for it may ignore the method and answer `created` without an error.
+        """
         ...
 
     async def authorise(self, ref: str, method: str, key: str) -> Intent:

@@ -1,11 +1,11 @@
 """The port of the claim store, which knows who has which seat."""
 
-from asyncio import Future
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
 from frontrow.boxoffice.model.claims import BestClaim, ClaimedSeats, ClaimRefused, SeatClaim, TakenSeat
 from frontrow.boxoffice.model.venues import Plan
+from frontrow.core.coalescer import ResultSlot
 
 
 class SeatClaims(Protocol):
@@ -34,8 +34,8 @@ class SeatClaims(Protocol):
         """
         ...
 
-    def claim_soon(self, claim: SeatClaim, now_us: int) -> "Future[ClaimedSeats | ClaimRefused]":
-        """`claim` as a future, without a task. A queued claim is carried out even if the caller stops waiting."""
+    def claim_into(self, claim: SeatClaim, now_us: int, slot: ResultSlot) -> None:
+        """`claim` without a task: the answer, or the error, is put into the slot later. Invalid input raises here."""
         ...
 
     async def claim_best(self, claim: BestClaim, now_us: int) -> ClaimedSeats | ClaimRefused:

@@ -40,7 +40,7 @@ class FeedSettings:
     heartbeat_ticks: int = 40
     poll_ticks: int = 2  # the log is read at least this often, even without a notice
     audit_ticks: int = 80  # the whole plan is compared with the claim store once in this many ticks
-    max_viewers: int = 15_000
+    max_viewers: int = 1_000_000  # a last bound; a server has its own (server.max_streams)
     max_frames: int = 600
     retry_s: float = 0.5
     rest_after_ticks: int = 120  # without a viewer or a change

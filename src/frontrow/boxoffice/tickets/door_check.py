@@ -13,7 +13,15 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.model.tickets import DuplicateScan, ReentryNotAllowed, Scan, Way, find_duplicates
+from frontrow.boxoffice.model.tickets import (
+    DuplicateScan,
+    ReentryNotAllowed,
+    Scan,
+    Way,
+    find_duplicates,
+    later_than,
+    order_scans,
+)
 from frontrow.boxoffice.tickets.door_bundle import Bundle, Revocations, check_revocations, seat_name
 from frontrow.boxoffice.tickets.rotating_codes import is_rotating_code, ticket_secret
 from frontrow.boxoffice.tickets.ticket_codes import Misread, ReadTicket, read_code, signed_text
@@ -59,7 +67,7 @@ class DoorAnswer(msgspec.Struct, frozen=True):
     verdict: DoorVerdict
     ticket_id: str = ""
     seat: str = ""
-    first_scan: Scan | None = None  # set when the ticket was already admitted
+    first_scan: Scan | None = None  # by which it is inside, if it was already admitted
     type_name: str = ""  # of the ticket, as far as the bundle knows it
 
     @property
@@ -86,7 +94,6 @@ class Gate:
         self._types = {seat: name for name, seats in bundle.types.items() for seat in seats}
         self._revoked = set(check_revocations(bundle.revocations, self._keys, bundle.event_id))
         self._log = log
-        self._admitted: dict[str, Scan] = {}
         self._scans: dict[str, dict[str, Scan]] = {}  # ticket -> its scans, in and out, by their ids
         self._newest: dict[int, int] = {}  # seat -> greatest fence admitted
         for scan in log.scans() if log is not None else ():
@@ -121,8 +128,9 @@ class Gate:
         if ticket is None:
             return DoorAnswer(verdict)
         seat = seat_name(self.bundle.seats, ticket.seat_index)
-        first = self._admitted.get(ticket.id)
-        if verdict is DoorVerdict.WELCOME and first is not None and not self._may_return(ticket.id):
+        entries = [scan for scan in self._scans_of(ticket.id) if scan.way is Way.IN]
+        first = entries[-1 if self.bundle.reentry else 0] if entries else None
+        if verdict is DoorVerdict.WELCOME and entries and not self._may_return(ticket.id):
             verdict = DoorVerdict.ALREADY_IN
         elif verdict is DoorVerdict.WELCOME and self._newest.get(ticket.seat_index, 0) > ticket.fence:
             verdict = DoorVerdict.REPLACED
@@ -131,31 +139,37 @@ class Gate:
         return DoorAnswer(verdict, ticket.id, seat, first, self._types.get(ticket.seat_index, ""))
 
     def let_out(self, code: str, now_us: int) -> DoorAnswer:
-        """Verify the code at an exit and record that its holder left. `ReentryNotAllowed` if nobody may come back."""
+        """Verify the code at an exit and record that its holder left. `ReentryNotAllowed` if nobody may come back.
+
+        A ticket that this gate has not seen is let out as well: its holder came in at another gate.
+        """
         if not self.bundle.reentry:
             raise ReentryNotAllowed(f"{self.bundle.name} does not let people come back, so its exits scan nothing")
         verdict, ticket = self.verify(code.strip(), now_us)
         if ticket is None:
             return DoorAnswer(verdict)
         if verdict is DoorVerdict.WELCOME:
-            is_inside = ticket.id in self._admitted and not self._may_return(ticket.id)
-            verdict = DoorVerdict.LEFT if is_inside else DoorVerdict.NOT_INSIDE
+            verdict = DoorVerdict.NOT_INSIDE if self._may_return(ticket.id) else DoorVerdict.LEFT
         if verdict is DoorVerdict.LEFT:
             self._record(ticket, Way.OUT, now_us)
         seat = seat_name(self.bundle.seats, ticket.seat_index)
         return DoorAnswer(verdict, ticket.id, seat, None, self._types.get(ticket.seat_index, ""))
 
+    def _scans_of(self, ticket_id: str) -> list[Scan]:
+        return order_scans(self._scans.get(ticket_id, {}).values())
+
     def _may_return(self, ticket_id: str) -> bool:
-        scans = self._scans.get(ticket_id)
-        return self.bundle.reentry and scans is not None and max(scans.values(), key=_when).way is Way.OUT
+        scans = self._scans_of(ticket_id)
+        return self.bundle.reentry and bool(scans) and scans[-1].way is Way.OUT
 
     def _record(self, ticket: ReadTicket, way: Way, now_us: int) -> None:
+        at_us = later_than(self._scans_of(ticket.id), now_us)
         scan = Scan(
-            f"{self.name}:{ticket.id}:{now_us}" + (":out" if way is Way.OUT else ""),
+            f"{self.name}:{ticket.id}:{at_us}" + (":out" if way is Way.OUT else ""),
             self.bundle.event_id,
             ticket.id,
             self.name,
-            now_us,
+            at_us,
             ticket.seat_index,
             ticket.fence,
             way,
@@ -166,12 +180,8 @@ class Gate:
 
     def _remember(self, scan: Scan) -> None:
         self._scans.setdefault(scan.ticket_id, {})[scan.id] = scan
-        if scan.way is Way.OUT:
-            return
-        first = self._admitted.get(scan.ticket_id)
-        if first is None or scan.at_us < first.at_us:
-            self._admitted[scan.ticket_id] = scan
-        self._newest[scan.seat_index] = max(scan.fence, self._newest.get(scan.seat_index, 0))
+        if scan.way is Way.IN:
+            self._newest[scan.seat_index] = max(scan.fence, self._newest.get(scan.seat_index, 0))
 
     def sync(self, others: Iterable[Scan]) -> list[DuplicateScan]:
         """Add the scans of other gates and return the tickets that they show to have been admitted while inside."""
@@ -185,10 +195,6 @@ class Gate:
         for scan in new:
             self._remember(scan)
         return found
-
-
-def _when(scan: Scan) -> tuple[int, str]:
-    return scan.at_us, scan.id
 
 
 class ScanLog:

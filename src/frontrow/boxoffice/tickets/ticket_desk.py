@@ -5,7 +5,6 @@ same ticket.
 """
 
 import asyncio
-from dataclasses import replace
 from typing import Final, Protocol
 
 from frontrow.boxoffice.messaging.locale_formats import language_of
@@ -24,7 +23,15 @@ from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
 from frontrow.boxoffice.tickets.door_bundle import Bundle, Revocations, make_bundle, seat_name, sign_revocations
 from frontrow.boxoffice.tickets.door_check import DoorVerdict, check_rotating_code
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
-from frontrow.boxoffice.tickets.ticket_codes import Misread, ReadTicket, event_hash, read_code, shown_code, signed_text
+from frontrow.boxoffice.tickets.ticket_codes import (
+    Misread,
+    ReadTicket,
+    event_hash,
+    is_rotating,
+    read_code,
+    shown_code,
+    signed_text,
+)
 from frontrow.boxoffice.tickets.ticket_drawings import TicketDrawings, draw_tickets
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.errors import Overloaded
@@ -89,11 +96,14 @@ class TicketDesk:
         prices = ticket_prices(decode_lines(lines)) if transfer is None else {}  # what it cost is the buyer's affair
         currency = booking.currency if booking is not None else event.currency
         return [
-            replace(
-                _sheet(ticket, event, venue, seat_name(seats, ticket.seat_index)),
-                name=name,
-                type_name=types.get(ticket.seat_index, ""),
-                price=Money(prices[ticket.seat_index], currency) if ticket.seat_index in prices else None,
+            _sheet(
+                ticket,
+                event,
+                venue,
+                seat_name(seats, ticket.seat_index),
+                name,
+                types.get(ticket.seat_index, ""),
+                Money(prices[ticket.seat_index], currency) if ticket.seat_index in prices else None,
             )
             for ticket in tickets
         ]
@@ -211,7 +221,9 @@ class TicketDesk:
         return plan.seat_ids
 
 
-def _sheet(ticket: Ticket, event: Event, venue: Venue | None, seat: str) -> Sheet:
+def _sheet(
+    ticket: Ticket, event: Event, venue: Venue | None, seat: str, name: str, type_name: str, price: Money | None
+) -> Sheet:
     return Sheet(
         ticket_id=ticket.id,
         code=ticket.code,
@@ -225,6 +237,9 @@ def _sheet(ticket: Ticket, event: Event, venue: Venue | None, seat: str) -> Shee
         ends_at_us=event.ends_at_us,
         booking_id=ticket.booking_id,
         issued_at_us=ticket.issued_at_us,
-        rotating=read_code(ticket.code).rotating,
+        rotating=is_rotating(ticket.code),
+        name=name,
         scanned_at_us=ticket.scanned_at_us,
+        type_name=type_name,
+        price=price,
     )

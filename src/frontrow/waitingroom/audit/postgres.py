@@ -16,6 +16,7 @@ _SCHEMA_LOCK = 0x0F06_7201  # several processes may start at once; CREATE IF NOT
 _FAILURES = (
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # the server said goodbye, and its hanging up has not arrived
     TargetServerAttributeNotMatched,  # no host is the primary yet
     OSError,
     TimeoutError,

@@ -206,7 +206,7 @@ class ShopEndpoints:
         return EndpointResponse(200, head + header_line("frontrow-seats", f"{feed.ring.epoch}-{feed.ring.seq}"), body)
 
     def stream(self, event_id: str, request: EndpointRequest) -> EndpointResponse | Takeover:
-        """GET seats/stream through the hot lane: a refusal, or the connection is taken over."""
+        """GET seats/stream: a refusal, or the connection is taken over."""
         refusal = self.stream_refusal(event_id, request)
         if refusal is not None:
             return refusal
@@ -214,7 +214,7 @@ class ShopEndpoints:
         return Takeover(lambda transport, open_, lines: streams.take(transport, open_, lines, at, address))
 
     async def follow(self, event_id: str, request: EndpointRequest) -> AsyncGenerator[bytes, None]:
-        """The same stream through the framework's door, after `stream_refusal`."""
+        """The same stream where no connection can be taken over, after `stream`."""
         caps, address = self.streams[event_id].caps, self._ip(request)
         caps.add(address)
         try:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, PendingResponse
 
@@ -21,15 +21,17 @@ log = logging.getLogger("frontrow.web.lane.protocol")
 class Takeover:
     """A reply that keeps the connection: `take(transport, connections, lines)` returns the protocol that goes on.
 
-    That protocol keeps itself in uvicorn's set of connections and has `shutdown()`, which is all that uvicorn needs.
+    It writes the head with these `lines`; None means that the app behind the lane has written the head already. That
+    protocol keeps itself in uvicorn's set of connections and has `shutdown()`, which is all that uvicorn needs.
     """
 
     __slots__ = ("take",)
 
-    def __init__(self, take: Callable[[asyncio.Transport, set[Any], bytes], asyncio.Protocol]) -> None:
+    def __init__(self, take: Callable[[asyncio.Transport, set[Any], bytes | None], asyncio.Protocol]) -> None:
         self.take = take
 
 
+TAKE_OVER: Final = "frontrow.take_over"  # the extension of an ASGI scope: its `call` accepts a `Takeover`, or is False
 Reply = EndpointResponse | Takeover
 Handler = Callable[[EndpointRequest], "Reply | PendingResponse | Awaitable[Reply]"]
 Routes = Mapping[tuple[bytes, bytes], Handler]

@@ -3,7 +3,8 @@
 A subclass of uvicorn's httptools protocol. When the headers of a request for a hot route are complete, the lane keeps
 the request and answers by one write. Everything else is handed to uvicorn unchanged. So is a request that is unusual in
 any way (HEAD, an upgrade, `Expect`, HTTP/1.0, a query where none is expected, pipelined behind another answer), because
-the app behind declares the same routes and gives the same answers. A hot answer costs 0.4 of a bare ASGI one.
+the app behind declares the same routes and gives the same answers. A request that came whole and is plain is read by
+`_plain_head` instead of httptools, where that is compiled. A hot answer costs 0.4 of a bare ASGI one.
 
 With a `watch` every request of the server passes the overload gate here, whichever door answers it. A shed request is
 answered by ready-made bytes before any work, and its connection is not read again before its `Retry-After` (unless it
@@ -42,6 +43,7 @@ from frontrow.web.lane.connection_flow import ConnectionFlow
 from frontrow.web.lane.overload_watch import SLOW_NS, HotRoute, Watch
 from frontrow.web.lane.pending_replies import (
     PLAIN_ERROR,
+    TAKE_OVER,
     Handler,
     PendingReply,
     Reply,
@@ -55,6 +57,14 @@ from frontrow.web.lane.response_head import begin, default_lines
 from frontrow.web.server.address_caps import AddressCaps
 from frontrow.web.server.overload import Rank, rank_of
 from frontrow.web.server.request_middleware import request_id as logged_request_id
+
+try:
+    from frontrow.web.lane._plain_head import read_plain
+except ImportError:  # built without a C compiler: httptools reads everything
+
+    def read_plain(data: bytes) -> tuple[tuple[bytes, bytes], list[tuple[bytes, bytes]], bytes] | None:
+        return None
+
 
 OVERLONG = bytes(MAX_BODY_BYTES + 1)
 MAX_HEAD_BYTES: Final = 32 * 1024
@@ -70,7 +80,7 @@ LINGER_S: Final = 0.5  # how long an idle connection of a stopping server may st
 CHECK_LEAVING_EVERY_S: Final = 0.05
 ABORT_ABOVE: Final = 1.1  # beyond this multiple of a cap a connection is not even told why; below it is the reserve
 RESERVE_WITHIN_S: Final = 3.0  # when a connection of the reserve must have brought its request
-STREAM_SHARE: Final = 0.9  # of the connections: above it nobody gets a live stream, so that short requests find room
+STREAM_PATH_END: Final = b"/stream"  # of addresses whose body may go on without the app
 
 log = logging.getLogger("frontrow.web.lane.protocol")
 traffic_log = logging.getLogger("frontrow.web")
@@ -110,6 +120,7 @@ class LaneProtocol(HttpToolsProtocol):
         self._body: list[bytes] = []
         self._body_bytes = 0
         self._in_head = False
+        self._between = True  # two requests: the parser has read all of the one before, and nothing of the next
         self._arrived_bytes = 0  # since a request or a part of its body began: of its head, or of its trailers
         self._unparsed = b""  # input behind answers that have not left
         self._resting = False  # input is put aside for a time
@@ -164,6 +175,7 @@ class LaneProtocol(HttpToolsProtocol):
         self._stop_timers()
         self._unparsed = b""
         super().connection_lost(exc)
+        self._forget_extensions()
         if self.watch is not None:
             self.watch.gate.connections = len(self.connections)
         if self.caps is not None:
@@ -206,9 +218,35 @@ class LaneProtocol(HttpToolsProtocol):
         if self._unparsed or self._resting:
             self._unparsed += data
         elif len(data) <= PIECE_BYTES and not self._limited:
-            self._parse(data)
+            if not (self._between and self._answer_plain(data)):
+                self._parse(data)
         else:
             self._parse_pieces(data)
+
+    def _answer_plain(self, data: bytes) -> bool:
+        """Answer one whole and plain request for a hot route without the parser. False: the parser must read it."""
+        cycle, watch = self.cycle, self.watch
+        if self.flow.write_paused or self._over_cap or (cycle is not None and not cycle.response_complete):
+            return False
+        plain = read_plain(data)
+        if plain is None:
+            return False
+        key, lines, body = plain
+        handler, query = self.routes.get(key), b""
+        if handler is None:
+            handler, query = self._find_handler(key)
+        if handler is None:
+            return False
+        if watch is not None:
+            gate = watch.gate
+            if gate.active:
+                return False
+            gate.arrived += 1
+            self._headers_ns = time.perf_counter_ns()
+            self._hot_route = watch.routes.get(key) or watch.add_route(key, handler)
+        self._began_s = None
+        self._answer(handler, EndpointRequest(lines, body, self._peer, query), True)
+        return True
 
     def _parse_pieces(self, data: bytes) -> None:
         """Parse piece by piece. The rest is put aside as soon as answers wait for the client or for each other. Who
@@ -251,6 +289,7 @@ class LaneProtocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(piece)
         except httptools.HttpParserError:
+            self._between = False
             if not self._gone:
                 self.send_400_response("Invalid HTTP request received.")
         except httptools.HttpParserUpgrade:
@@ -288,6 +327,7 @@ class LaneProtocol(HttpToolsProtocol):
         self._lines = []
         self._handler = None
         self._in_head = True
+        self._between = False
         self._arrived_bytes = 0
         self._began_s = self.loop.time()
 
@@ -358,14 +398,10 @@ class LaneProtocol(HttpToolsProtocol):
         """Keep the request for a hot handler, or give it to uvicorn."""
         self._in_head = False
         parser = self.parser
-        method, url = parser.get_method(), self.url
-        handler = self.routes.get((method, url))
+        key = (parser.get_method(), self.url)
+        handler = self.routes.get(key)
         if handler is None:
-            if b"?" in url:
-                path, _, self._query = url.partition(b"?")
-                handler = self.routes.get((method, path + b"?"))
-            elif (find := type(self).shapes) is not None:
-                handler = find(method, url)
+            handler, self._query = self._find_handler(key)
         if handler is not None and self._ordinary(parser):  # anything unusual is uvicorn's
             self._handler = handler
             if self._body_bytes:
@@ -373,6 +409,15 @@ class LaneProtocol(HttpToolsProtocol):
                 self._body_bytes = 0
             return
         self._pass_on()
+
+    def _find_handler(self, key: tuple[bytes, bytes]) -> tuple[Handler | None, bytes]:
+        """The handler of an address with a query or a parameter, and the query."""
+        method, url = key
+        if b"?" in url:
+            path, _, query = url.partition(b"?")
+            return self.routes.get((method, path + b"?")), query
+        find = type(self).shapes
+        return (find(method, url) if find is not None else None), b""
 
     def _ordinary(self, parser: Any) -> bool:
         """Nothing about this request needs uvicorn's full machinery."""
@@ -406,6 +451,8 @@ class LaneProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         if self._close_next and self.cycle is not None:
             self.cycle.keep_alive = False
+        if url.partition(b"?")[0].endswith(STREAM_PATH_END) and self.parser.get_method() == b"GET":
+            self.scope["extensions"] = {TAKE_OVER: {"call": self._take_over}}
 
     def on_body(self, body: bytes) -> None:
         self._arrived_bytes = 0
@@ -418,8 +465,9 @@ class LaneProtocol(HttpToolsProtocol):
             self._body.append(body)
 
     def on_message_complete(self) -> None:
-        handler = self._handler
+        handler, keep_alive = self._handler, self.parser.should_keep_alive()
         self._began_s = None
+        self._between = keep_alive and not self.parser.should_upgrade()
         if handler is None:
             if not self._gone:
                 super().on_message_complete()
@@ -430,15 +478,18 @@ class LaneProtocol(HttpToolsProtocol):
             body = OVERLONG  # the endpoint refuses it with the same words as through the other door
         elif self._body_bytes:
             body = b"".join(self._body)
-        keep_alive = self.parser.should_keep_alive()
+        self._answer(handler, EndpointRequest(self._lines, body, self._peer, self._query), keep_alive)
+
+    def _answer(self, handler: Handler, request: EndpointRequest, keep_alive: bool) -> None:
+        """Write the handler's response, or wait for it."""
         make_id = type(self).request_id
         if make_id is not None:
-            self._id_line = b"x-request-id: %b\r\n" % make_id(self._lines, self._peer)
+            self._id_line = b"x-request-id: %b\r\n" % make_id(request.headers, request.peer)
         limits = self.limits
         if limits is not None:
             limits.told = None
         try:
-            reply = handler(EndpointRequest(self._lines, body, self._peer, self._query))
+            reply = handler(request)
         except Exception:
             log.exception("a hot handler failed", extra={"request_id": self.logged_id()})
             reply = PLAIN_ERROR
@@ -537,11 +588,27 @@ class LaneProtocol(HttpToolsProtocol):
     def _hand_over(self, takeover: Takeover, keep_alive: bool) -> None:
         """Let another protocol own the connection; this object and its parser are free to go."""
         watch = self.watch
-        if watch is not None and watch.gate.connections > STREAM_SHARE * watch.gate.settings.max_connections:
+        if watch is not None and watch.gate.connections > watch.gate.settings.connections_with_streams:
             self._write(watch.refusal().response, keep_alive)
             return
         if self._hot_route is not None:
             self._hot_route.counts.took(time.perf_counter_ns() - self._headers_ns, 200)
+        self._give_away(takeover, default_lines(self.server_state) + self._id_line)
+
+    def _take_over(self, takeover: Takeover) -> bool:
+        """The same for a response that the app has begun: the body goes on without the app and its task. False if
+        something else waits on this connection, or if the body has no chunks."""
+        cycle = self.cycle
+        waits = self.pipeline or self._unparsed or self._resting or self.flow.write_paused or self.flow.read_paused
+        if waits or cycle is None or cycle.disconnected or self._gone or self.transport.is_closing():
+            return False
+        if not cycle.chunked_encoding or cycle.scope["http_version"] != "1.1":
+            return False
+        cycle.disconnected = True  # nothing that the app still does is written
+        self._give_away(takeover, None)
+        return True
+
+    def _give_away(self, takeover: Takeover, lines: bytes | None) -> None:
         self._gone = True
         self._stop_timers()
         self._unset_keepalive_if_required()
@@ -549,9 +616,14 @@ class LaneProtocol(HttpToolsProtocol):
         if self.caps is not None:
             self.caps.remove(self._address)
         self.server_state.total_requests += 1
-        lines = default_lines(self.server_state) + self._id_line
         self.transport.set_protocol(takeover.take(self.transport, self.connections, lines))
+        self._forget_extensions()
         self.parser = self.cycle = None  # type: ignore[assignment]  # they refer to this object, and would keep it
+
+    def _forget_extensions(self) -> None:
+        """The scope of a stream refers to this object, and would keep it."""
+        if self.scope is not None:
+            self.scope.pop("extensions", None)
 
     def timeout_keep_alive_handler(self) -> None:
         """Close when nothing came for the whole time; otherwise look again when that could be true."""

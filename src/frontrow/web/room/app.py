@@ -36,7 +36,7 @@ from frontrow.web.endpoints.room import RoomEndpoints, await_answer
 from frontrow.web.endpoints.room_context import Endpoint
 from frontrow.web.endpoints.room_schema import operation_of, security_schemes
 from frontrow.web.endpoints.sharded_room import ShardedEndpoints
-from frontrow.web.lane.pending_replies import Handler, Routes, Takeover
+from frontrow.web.lane.pending_replies import TAKE_OVER, Handler, Routes, Takeover
 from frontrow.web.lane.place_status import hot_status
 from frontrow.web.observability.room_metrics import room_metrics_page
 from frontrow.web.observability.worker_metrics import Board
@@ -103,15 +103,26 @@ class AnswerApp:
 
 
 class StreamApp:
-    """An ASGI app that sends a reader's stream: the same events as the hot lane's. A reader who does not take an event
-    within `slow_s` is dropped."""
+    """An ASGI app that sends a reader's stream: the same events as the hot lane's.
 
-    def __init__(self, events: Callable[[], AsyncGenerator[bytes, None]], slow_s: float | None = None) -> None:
-        self._events, self._slow_s = events, slow_s
+    Under our own protocol it only writes the head: then the connection is taken over as in the hot lane, and the app
+    ends. Else its task goes on, and a reader who does not take an event within `slow_s` is dropped.
+    """
+
+    def __init__(
+        self,
+        events: Callable[[], AsyncGenerator[bytes, None]],
+        slow_s: float | None = None,
+        takeover: Takeover | None = None,
+    ) -> None:
+        self._events, self._slow_s, self._takeover = events, slow_s, takeover
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         head = [(n.encode(), v.encode()) for n, v in EndpointResponse(200, STREAM_HEAD).headers()]
         await send({"type": "http.response.start", "status": 200, "headers": head})
+        offer: Any = (scope.get("extensions") or {}).get(TAKE_OVER)
+        if self._takeover is not None and offer is not None and offer["call"](self._takeover):
+            return
         writing = asyncio.ensure_future(self._write(send))
         try:
             while not writing.done():
@@ -132,6 +143,13 @@ class StreamApp:
                         await send({"type": "http.response.body", "body": event, "more_body": True})
                 except TimeoutError:
                     return
+
+
+def stream_app(streams: Streams, address: str) -> StreamApp:
+    """The stream of a room for a reader of this address."""
+    return StreamApp(
+        lambda: streams.events(address), takeover=Takeover(functools.partial(streams.take, address=address))
+    )
 
 
 async def read_request(request: Request[Any, Any, Any]) -> EndpointRequest:
@@ -164,7 +182,7 @@ def _stream_handler(endpoints: Endpoints, event: str) -> HTTPRouteHandler:
     def answer(name: str, request: EndpointRequest) -> ASGIApp:
         address = rooms_of(endpoints).context.client_ip(request)
         refusal = endpoints.stream_refusal(name, address)
-        return AnswerApp(refusal) if refusal else StreamApp(lambda: endpoints.streams[name].events(address))
+        return AnswerApp(refusal) if refusal else stream_app(endpoints.streams[name], address)
 
     async def of_path(request: Request[Any, Any, Any], event: FromPath[str]) -> ASGIApp:
         return answer(event, await read_request(request))

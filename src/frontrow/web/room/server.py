@@ -18,6 +18,7 @@ import uvicorn
 from frontrow.core import gc_tuning
 from frontrow.core import settings_loader as settings_files
 from frontrow.core.errors import ConfigError
+from frontrow.core.open_files import allow_connections
 from frontrow.settings.room import RoomSettings
 from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.endpoints.sharded_room import ShardedEndpoints, keep_balanced
@@ -81,6 +82,7 @@ async def serve_rooms(endpoints: Endpoints, settings: RoomSettings, sockets: lis
     log.info(
         "room open", extra={"rooms": list(settings.events), "human": settings.human, "hot_lane": settings.hot_lane}
     )
+    allow_connections(2 * -(-settings.max_streams // settings.workers))  # a live stream and a request of each
     gc_tuning.freeze_after_startup()
     async with _counting(settings, rooms_of(endpoints), board), _balancing(endpoints):
         await RoomServer(config).serve(sockets=sockets)

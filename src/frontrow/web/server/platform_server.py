@@ -14,6 +14,7 @@ from litestar import Litestar
 
 from frontrow.core import gc_tuning
 from frontrow.core.errors import ConfigError
+from frontrow.core.open_files import allow_connections
 from frontrow.settings.deployment import ServerSettings
 from frontrow.web.app import front_of, platform_app
 from frontrow.web.lane.protocol import LINGER_S, lane
@@ -93,6 +94,7 @@ async def serve_platform(platform: Platform, sockets: list[socket.socket]) -> No
     settings = platform.settings
     await wait_for_stores(platform, sockets)
     server = make_server(platform)
+    allow_connections(settings.overload.max_connections)
     gc_tuning.freeze_after_startup()
     log.info("serving", extra={"hot_lane": settings.server.hot_lane, "shared": settings.shared})
     await server.serve(sockets=sockets)

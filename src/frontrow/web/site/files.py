@@ -8,7 +8,7 @@ from litestar.params import FromPath
 
 from frontrow.core.errors import NotFound
 from frontrow.settings.colours import theme_css
-from frontrow.waitingroom.protect.guard import is_plain
+from frontrow.waitingroom.protect.guard import is_page
 from frontrow.web.api.access import Access
 from frontrow.web.site.assets import THEME, site_assets, theme_asset
 from frontrow.web.site.cookies import language_cookie
@@ -59,7 +59,7 @@ async def choose_language(request: Request[Any, Any, Any], language: FromPath[st
         raise NotFound("there is no such language")
     back = request.query_params.get("back", "/")
     chosen = language_cookie(request.app.state.platform, language)
-    return go_to(back if is_plain(back) else "/", {"set-cookie": chosen})
+    return go_to(back if is_page(back) else "/", {"set-cookie": chosen})
 
 
 @page("/maintenance", "maintenance")

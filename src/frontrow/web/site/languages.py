@@ -7,7 +7,7 @@ plural (`ngettext`). Each language has one catalogue per group of pages (`transl
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import lru_cache
 from importlib.resources import files
@@ -17,11 +17,12 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from babel import Locale, negotiate_locale
-from babel.dates import format_skeleton, format_time
+from babel.dates import format_date, format_skeleton, format_time
 from babel.messages.pofile import read_po
 from babel.numbers import format_currency, format_decimal, get_currency_precision
 from markupsafe import Markup
 
+from frontrow.boxoffice.messaging.locale_formats import LOCALES
 from frontrow.core.clock import US_PER_S
 from frontrow.web.room.page_parts import N_ as N_
 
@@ -36,6 +37,7 @@ LANGUAGES: Final = {
 }
 DEFAULT: Final = "en"
 RIGHT_TO_LEFT: Final = frozenset({"ar"})
+DAY_AND_TIME: Final = {"ja": " ", "ar": "، "}  # what stands between a day and a time, if not a comma
 MAX_ACCEPTED: Final = 20
 MAX_CACHED_AMOUNTS: Final = 4_096
 # The order of plural forms in a catalogue that has all six, as gettext orders them for Arabic. Scripts use it too.
@@ -49,7 +51,8 @@ class Words:
     def __init__(self, language: str, texts: Mapping[str, str], plurals: Mapping[str, tuple[str, ...]]) -> None:
         self.language, self._texts, self._plurals = language, texts, plurals
         self.direction = "rtl" if language in RIGHT_TO_LEFT else "ltr"
-        self._locale = Locale.parse("en_GB" if language == "en" else language)
+        self._locale = Locale.parse(LOCALES.get(language, language))
+        self.tag = str(self._locale).replace("_", "-")  # for `lang` of a page: scripts format by it
         pattern = self._locale.currency_formats["standard"].pattern
         # Formatting an amount takes 40 µs, and a page of seats repeats the same amounts hundreds of times.
         self._number = lru_cache(MAX_CACHED_AMOUNTS)(self._write_number)
@@ -105,8 +108,13 @@ class Words:
         """A moment as the clock at `zone` shows it, in this language's order."""
         moment, where = datetime.fromtimestamp(at_us / US_PER_S, UTC), ZoneInfo(zone)
         day = format_skeleton("MMMd" if short else "yMMMEd", moment, tzinfo=where, locale=self._locale)
-        text = f"{day}, {format_time(moment, 'HH:mm', tzinfo=where, locale=self._locale)}"
+        between = DAY_AND_TIME.get(self.language, ", ")
+        text = f"{day}{between}{format_time(moment, 'HH:mm', tzinfo=where, locale=self._locale)}"
         return isolate(text) if self.direction == "rtl" else text
+
+    def day(self, iso: str) -> str:
+        """A day such as 2026-11-16, in this language's order."""
+        return str(format_date(date.fromisoformat(iso), "medium", locale=self._locale))
 
     def clock_time(self, at_us: int, zone: str = "UTC", *, seconds: bool = False) -> str:
         """The time of day as the clock at `zone` shows it."""

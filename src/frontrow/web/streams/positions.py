@@ -114,12 +114,13 @@ class Streams:
         """When a refused reader should try again; spread, so that not all come at once."""
         return max(1, round(self._heartbeat_s * 2)) + secrets.randbelow(6)
 
-    def take(self, transport: asyncio.Transport, connections: set[Any], lines: bytes, address: str = "") -> Stream:
-        """Take over a connection from the hot lane: write the head (with uvicorn's `lines`) and the latest frame."""
-        head = (STATUS_LINE[200], lines, STREAM_HEAD, b"transfer-encoding: chunked\r\n\r\n", self._frame)
+    def take(
+        self, transport: asyncio.Transport, connections: set[Any], lines: bytes | None, address: str = ""
+    ) -> Stream:
+        """Take over a connection: write the head, with uvicorn's `lines`, and the latest frame. None: it has a head."""
         stream = Stream(self, transport, connections, address)
         self._has_readers.set()
-        transport.write(b"".join(head))
+        transport.write(begin_stream(lines, self._frame))
         transport.set_write_buffer_limits(high=16 * 1024)
         return stream
 
@@ -163,6 +164,13 @@ class Streams:
                 reader.send(frame)
             await asyncio.sleep(0)
         self.sent += 1
+
+
+def begin_stream(lines: bytes | None, first: bytes) -> bytes:
+    """The head of a stream and its first chunk. Without `lines` the head is written already."""
+    if lines is None:
+        return first
+    return b"".join((STATUS_LINE[200], lines, STREAM_HEAD, b"transfer-encoding: chunked\r\n\r\n", first))
 
 
 def chunk(event: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The live map by server-sent events, for viewers who came through the hot lane. Frames are shared by all viewers.
+"""The live map by server-sent events. Frames are shared by all viewers, whichever door they came through.
 
 On each change, every viewer at the frame before gets the same bytes, already wrapped as an HTTP chunk. A viewer who
 reads too slowly is skipped and brought up to date when the connection drains: by the missed frames, or by `reset` when
@@ -9,12 +9,10 @@ import asyncio
 import secrets
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
-
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.boxoffice.seatmap.map_ring import HEARTBEAT
 from frontrow.web.server.address_caps import AddressCaps
-from frontrow.web.streams.positions import MAX_INPUT_BYTES, MAX_MISSED, STREAM_HEAD
+from frontrow.web.streams.positions import MAX_INPUT_BYTES, MAX_MISSED, begin_stream
 from frontrow.web.streams.positions import chunk as wrapped
 
 PORTION = 250
@@ -121,17 +119,16 @@ class SeatStreams:
         self,
         transport: asyncio.Transport,
         connections: set[Any],
-        lines: bytes,
+        lines: bytes | None,
         position: tuple[int, int],
         address: str = "",
     ) -> SeatStream:
-        """Take over a connection from the hot lane, from this position on."""
+        """Take over a connection, from this position on. Without `lines` its head is written already."""
         self.feed.use()
         ring = self.feed.ring
         first = self.since(*position)
-        head = (STATUS_LINE[200], lines, STREAM_HEAD, b"transfer-encoding: chunked\r\n\r\n", first)
         stream = SeatStream(self, transport, connections, (ring.epoch, ring.seq), address)
-        transport.write(b"".join(head))
+        transport.write(begin_stream(lines, first))
         transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
         return stream
 

@@ -54,6 +54,12 @@ class Sold:
         await self.market.waiting.facts()
 
 
+@pytest.fixture(params=["sqlite", "partitioned"])
+def ledger_url(request: pytest.FixtureRequest) -> str:
+    """PostgreSQL is partitioned by event here: what has to be found in many places, and keeps a directory."""
+    return str(request.getfixturevalue(f"{request.param}_ledger_url"))
+
+
 @pytest.fixture
 async def sold(ledger_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Sold]:
     monkeypatch.setattr(archives, "STEP", 2)  # several steps of each table

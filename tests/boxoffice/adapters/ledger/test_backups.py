@@ -15,7 +15,7 @@ from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.schema import newest_version
 from frontrow.boxoffice.model.holds import NewHold
 from frontrow.cli.ledger import app
-from frontrow.core.errors import ConfigError, Refused
+from frontrow.core.errors import ConfigError, Refused, Unavailable
 
 NOW_US = 1_800_000_000_000_000
 BOOKINGS = 300
@@ -49,7 +49,7 @@ def ledgers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[st
         return
     import psycopg
 
-    url = request.getfixturevalue("postgres_url")
+    url = request.getfixturevalue("partitioned_ledger_url")  # tables, partitions, triggers: all there is to copy
     other = url + "_other"
     with psycopg.connect(url, autocommit=True) as admin:
         admin.execute(f'CREATE DATABASE "{other.rpartition("/")[2]}"')  # type: ignore[arg-type]
@@ -85,6 +85,11 @@ async def test_a_backup_taken_while_people_buy_is_whole_when_restored(ledgers, t
     await asyncio.to_thread(run, "restore", str(file), "--ledger", other, "--force")
     assert await seats_of(other) == restored
     await fill(other, 10_000, 1)  # and it can be sold from
+    half = tmp_path / "half.backup"
+    half.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    with pytest.raises((ConfigError, Unavailable)):
+        await asyncio.to_thread(backups.restore, half, other, force=True)
+    assert await seats_of(other) == restored | {10_000}, "nothing was replaced"
 
 
 def test_a_backup_never_overwrites_a_file_and_leaves_no_half_one(tmp_path):

@@ -1,15 +1,27 @@
-"""The first round of a batch does not look who has the seats, as long as nobody had any lately."""
+"""Optimistic batches: nobody looks who has the seats or how a payment stands, unless something was in the way."""
 
 import asyncio
+import contextlib
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.adapters.ledger.engine.statements import NO_CONFLICT
+from frontrow.boxoffice.adapters.ledger.programs.bookings import MakeMove
 from frontrow.boxoffice.adapters.ledger.programs.holds import place_holds
-from frontrow.boxoffice.adapters.ledger.programs.optimistic_insert import CAREFUL_BATCHES, ConflictHistory
+from frontrow.boxoffice.adapters.ledger.programs.optimistic_insert import (
+    CAREFUL_BATCHES,
+    CAREFUL_SAVES,
+    ConflictDetected,
+    ConflictHistory,
+)
+from frontrow.boxoffice.adapters.ledger.programs.payments import SavePayment, save_payments
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.model.bookings import Booking, Move
 from frontrow.boxoffice.model.holds import CapExceeded, NewHold, PlacedHold, SeatsTaken
+from frontrow.boxoffice.model.payments import Payment, PaymentChanged
 from frontrow.boxoffice.ports.queries import Query
 from tests.contracts.ledger_contract import Bench
 
@@ -86,3 +98,66 @@ async def test_a_lost_hope_costs_only_the_wish_whose_seat_was_taken(bench: Bench
     after = await asyncio.gather(*(bench.two.place_hold(wish(2_000 + n, 500 + n)) for n in range(150)))
     assert all(after)
     assert (await verify(bench.one.store))[0] == []
+
+
+def save(number: int, version: int, move: Move | None, booking: str = "") -> SavePayment:
+    booking_id = booking or f"bkg_{number}"
+    payment = Payment(f"pay_{number}", booking_id, 1, "simulated", 0, "EUR", version=version)
+    moving = MakeMove(booking_id, move, 7, NOW) if move else None
+    return SavePayment(payment, moving, (), NOW)
+
+
+def asked_to_save(history: ConflictHistory, *, changed: bool = False) -> list[str]:
+    """The statements of a batch of three saves: a new payment, a confirmation and an answer of the provider."""
+    batch = [save(1, 1, Move.BEGIN_PAYMENT), save(2, 3, Move.CONFIRM), save(3, 4, None)]
+    program = save_payments(batch, [], history)
+    tail = (7, "[1]", 0, "EUR", "", NOW, NOW, NOW + 10**9, 0, "")
+    names: list[str] = []
+    rows: Any = None
+    with contextlib.suppress(StopIteration):
+        while True:
+            query: Query = program.send(rows)
+            names.append(query.name)
+            rows = {
+                "move_bookings": [
+                    ("bkg_1", "evt", "ann", "paying", *tail),
+                    ("bkg_2", "evt", "bob", "confirmed", *tail),
+                ],
+                "add_payments": [("pay_1",)],
+                "set_payments": [(row[0],) for row in query.rows if not (changed and row[0] == "pay_2")],
+                "lock_bookings": [],
+                "lock_payments": [
+                    ("pay_2", "bkg_2", 1, "simulated", 0, "EUR", "authorising", *[""] * 3, 1, 0, 0, 2, 0, 0, 0, "")
+                ],
+            }[query.name]
+    return names
+
+
+def test_payments_are_written_without_a_look_until_one_was_changed_by_another_driver() -> None:
+    history = ConflictHistory()
+    at_once = ["move_bookings", "add_payments", "set_payments"]
+    careful = ["lock_bookings", "lock_payments", *at_once, "set_payments"]
+    assert asked_to_save(history) == at_once
+    with pytest.raises(ConflictDetected):
+        asked_to_save(history, changed=True)
+    for _ in range(CAREFUL_SAVES):
+        assert asked_to_save(history) == careful
+    assert asked_to_save(history) == at_once
+    assert not history.careful_batches, "a second click makes no batch of holds slower"
+
+
+async def test_a_second_click_costs_only_itself(bench: Bench) -> None:
+    """Of many saves in one transaction one is out of date: the others are written, and this one is refused."""
+    held = await asyncio.gather(*(bench.one.place_hold(wish(n, n, cap=None)) for n in range(40)))
+
+    def begin(n: int, ledger: SqlLedger) -> Awaitable[Booking | None]:
+        payment = Payment(f"pay_{n}", f"bkg_{n}", 1, "simulated", 0, "EUR")
+        return ledger.payments.save_payment(payment, now_us=NOW, move=Move.BEGIN_PAYMENT, fence=held[n].fence)
+
+    other = Payment("pay_other", "bkg_20", 1, "simulated", 0, "EUR")
+    await bench.two.payments.save_payment(other, now_us=NOW, move=Move.BEGIN_PAYMENT, fence=held[20].fence)
+    told = await asyncio.gather(*(begin(n, bench.one) for n in range(40)), return_exceptions=True)
+    assert [n for n, answer in enumerate(told) if isinstance(answer, PaymentChanged)] == [20]
+    assert all(isinstance(answer, Booking) for n, answer in enumerate(told) if n != 20)
+    again = await asyncio.gather(*(begin(n, bench.two) for n in range(20)))
+    assert [answer and answer.id for answer in again] == [f"bkg_{n}" for n in range(20)], "a repeated save is the same"

@@ -34,7 +34,7 @@ async def test_payments_on_postgres(postgres_ledger_url: str) -> None:
 # A ledger with one guard taken out, and the check that must fail.
 CANARIES = {
     "does not see the versions under the lock": (
-        ("lock_payments", ("WHERE p.id IN", "WHERE p.id || 'x' IN")),
+        ("lock_payments", ("WHERE (p.id) IN", "WHERE (p.id || 'x') IN")),
         "of_many_writers_of_one_version_one_wins",
     ),
     "never remembers a lease": (

@@ -26,18 +26,20 @@ TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablen
 
 
 @pytest.fixture(params=["strict", *pgbouncer_programs()])
-def pooler(request: pytest.FixtureRequest, postgres_ledger_url: str) -> Iterator[TransactionPooler | PgBouncer]:
+def pooler(request: pytest.FixtureRequest, partitioned_ledger_url: str) -> Iterator[TransactionPooler | PgBouncer]:
     strict = request.param == "strict"
-    with TransactionPooler(postgres_ledger_url) if strict else PgBouncer(postgres_ledger_url, request.param) as one:
+    with (
+        TransactionPooler(partitioned_ledger_url) if strict else PgBouncer(partitioned_ledger_url, request.param) as one
+    ):
         yield one
 
 
 async def test_the_ledgers_contract_holds_behind_a_pooler_of_transactions(
-    pooler: TransactionPooler, postgres_ledger_url: str
+    pooler: TransactionPooler, partitioned_ledger_url: str
 ) -> None:
     url = f"{pooler.url}?pool_mode=transaction"
     assert {check.__module__ for check in CHECKS} == {ledger_holds.__name__, ledger_moves.__name__}
-    direct = await connect(postgres_ledger_url)
+    direct = await connect(partitioned_ledger_url)
     await direct.execute("SET session_replication_role = replica")  # no trigger keeps us from emptying tables
     empty = "".join(f"DELETE FROM {row[0]};" for row in await direct.fetch(TABLES))
     try:
@@ -52,7 +54,7 @@ async def test_the_ledgers_contract_holds_behind_a_pooler_of_transactions(
 
 
 async def test_a_ticket_is_bought_behind_a_pooler_and_the_doctor_knows_it(
-    pooler: TransactionPooler, postgres_ledger_url: str, redis_url: str, tmp_path: Path
+    pooler: TransactionPooler, partitioned_ledger_url: str, redis_url: str, tmp_path: Path
 ) -> None:
     url = f"{pooler.url}?pool_mode=transaction"
     async with (
@@ -70,10 +72,10 @@ async def test_a_ticket_is_bought_behind_a_pooler_and_the_doctor_knows_it(
         assert abs(await store.beat(0) - platform.clock()) < 60 * US_PER_S  # the heartbeat for replicas
     settings = settings_for(tmp_path, redis_url=redis_url, postgres_url=url)
     for ledger, told in (
-        (LedgerSettings(url, postgres_ledger_url), "reached through a pooler of transactions"),
+        (LedgerSettings(url, partitioned_ledger_url), "reached through a pooler of transactions"),
         (LedgerSettings(url), "through a pooler only"),
         (LedgerSettings(pooler.url), "a pooler (PgBouncer) stands before PostgreSQL"),
-        (LedgerSettings(postgres_ledger_url), "schema"),
+        (LedgerSettings(partitioned_ledger_url), "schema"),
     ):
         says = [one.says for one in await examine(replace(settings, ledger=ledger)) if one.check == "ledger"]
         assert told in says[0], says
@@ -82,14 +84,14 @@ async def test_a_ticket_is_bought_behind_a_pooler_and_the_doctor_knows_it(
 
 
 def test_migrations_and_backups_go_to_postgresql_itself(
-    postgres_ledger_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    partitioned_ledger_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FRONTROW_LEDGER_URL", "postgresql://postgres@127.0.0.1:1/x?pool_mode=transaction")
     for command in (["migrate"], ["backup", "copy.backup"]):
         refused = CliRunner().invoke(app, command)
         assert (refused.exit_code, "set ledger.direct_url" in refused.output) == (2, True), refused.output
-    monkeypatch.setenv("FRONTROW_LEDGER_DIRECT_URL", postgres_ledger_url)
+    monkeypatch.setenv("FRONTROW_LEDGER_DIRECT_URL", partitioned_ledger_url)
     for command in (["migrate"], ["backup", "copy.backup"]):
         done = CliRunner().invoke(app, command)
         assert done.exit_code == 0, done.output

@@ -16,6 +16,7 @@ from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
 from frontrow.boxoffice.adapters.ledger.engine.replica import BROWSING, LOOKS_TO_RETURN, Replica
 from frontrow.boxoffice.adapters.ledger.engine.statements import statements
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
+from frontrow.boxoffice.adapters.ledger.partitions import partition_ledger
 from frontrow.boxoffice.adapters.ledger.recent_changes import RedisRecentChanges
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.event_search import EventSearch
@@ -49,6 +50,7 @@ class Hands:
 def pair() -> Iterator[tuple[Postgres, Standby]]:
     with Postgres("-c", "fsync=off") as primary:
         migrate(primary.url)
+        asyncio.run(partition_ledger(primary.url, 2, lambda line: None))  # a replica has the partitions too
         with Standby(primary) as standby:
             yield primary, standby
 

@@ -19,6 +19,7 @@ from frontrow.boxoffice.model.claims import (
     check_name,
 )
 from frontrow.boxoffice.model.venues import Plan
+from frontrow.core.coalescer import ResultSlot, move_result
 from frontrow.core.errors import NotFound
 
 
@@ -62,8 +63,8 @@ class MemoryClaims:
     async def claim(self, claim: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         return self._claim(claim, now_us, must_own=False)
 
-    def claim_soon(self, claim: SeatClaim, now_us: int) -> "asyncio.Future[ClaimedSeats | ClaimRefused]":
-        return asyncio.ensure_future(self.claim(claim, now_us))
+    def claim_into(self, claim: SeatClaim, now_us: int, slot: ResultSlot) -> None:
+        asyncio.ensure_future(self.claim(claim, now_us)).add_done_callback(lambda task: move_result(task, slot))
 
     async def extend(self, claim: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         return self._claim(claim, now_us, must_own=True)

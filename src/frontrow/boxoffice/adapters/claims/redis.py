@@ -32,9 +32,11 @@ from frontrow.boxoffice.model.claims import (
     ClaimsLost,
     SeatClaim,
     TakenSeat,
+    check_claim,
     check_name,
 )
 from frontrow.boxoffice.model.venues import Plan
+from frontrow.core.coalescer import ResultSlot, move_result
 from frontrow.core.errors import FrontrowError, NotFound
 from frontrow.core.redis_url import call
 
@@ -80,16 +82,19 @@ class RedisClaims:
             return await self._submit(event, Op.CLAIM, claim, claim.seats, now_us)
         return await self._claim_group(event, parts, claim, now_us)
 
-    def claim_soon(self, claim: SeatClaim, now_us: int) -> "asyncio.Future[ClaimedSeats | ClaimRefused]":
+    def claim_into(self, claim: SeatClaim, now_us: int, slot: ResultSlot) -> None:
         seats = claim.seats
         if len(seats) == 1:
             event = self._event(claim.event_id)
             event.plan.check_index(seats[0])
-            return self._submit(event, Op.CLAIM, claim, seats, now_us)
+            self._submit_into(event, Op.CLAIM, claim, seats, now_us, slot)
+            return
         event, parts = self._parts(claim.event_id, seats)
         if len(parts) == 1:
-            return self._submit(event, Op.CLAIM, claim, seats, now_us)
-        return asyncio.ensure_future(self._claim_group(event, parts, claim, now_us))
+            self._submit_into(event, Op.CLAIM, claim, seats, now_us, slot)
+            return
+        group = asyncio.ensure_future(self._claim_group(event, parts, claim, now_us))
+        group.add_done_callback(lambda task: move_result(task, slot))
 
     async def _claim_group(
         self, event: EventKeys, parts: list[tuple[int, ...]], claim: SeatClaim, now_us: int
@@ -148,15 +153,31 @@ class RedisClaims:
         expires_at_us: int = 0,
     ) -> "asyncio.Future[ClaimedSeats | ClaimRefused]":
         """Queue the part of a claim that lies in one section."""
-        fan, booking_id = check_name(claim.fan, "fan"), check_name(claim.booking_id, "booking")
-        ends_us = expires_at_us or claim.expires_at_us
+        future: asyncio.Future[ClaimedSeats | ClaimRefused] = asyncio.get_running_loop().create_future()
+        self._submit_into(event, op, claim, seats, now_us, future, kind=kind, expires_at_us=expires_at_us)
+        return future
+
+    def _submit_into(
+        self,
+        event: EventKeys,
+        op: Op,
+        claim: SeatClaim,
+        seats: tuple[int, ...],
+        now_us: int,
+        slot: ResultSlot,
+        *,
+        kind: ClaimKind = ClaimKind.HELD,
+        expires_at_us: int = 0,
+    ) -> None:
+        check_claim(claim)
+        fan, booking_id, ends_us = claim.fan, claim.booking_id, expires_at_us or claim.expires_at_us
         section = event.sections[event.section_of[seats[0]]]
         value = encode_claim(fan, now_us, booking_id, ends_us, kind)
-        keys = [event.keys[seat] for seat in seats]
+        keys = [event.keys[seats[0]]] if len(seats) == 1 else [event.keys[seat] for seat in seats]
         mark_from, mark_length = owner_mark(fan, booking_id)
         life_ms = lifetime_ms(ends_us, now_us)
         request = SeatRequest(op, section, keys, value, mark_from, mark_length, now_us, life_ms, seats)
-        return self._shards[section.spread % len(self._shards)].requests.submit(request)
+        self._shards[section.spread % len(self._shards)].requests.submit_into(request, slot)
 
     async def claim_best(self, claim: BestClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         event = self._event(claim.event_id)

@@ -25,6 +25,7 @@ from frontrow.boxoffice.model.venues import Plan
 REQUEST_HEAD: Final = struct.Struct(">BHHIBB")  # op, section, seats, lifetime_ms, start and length of the owner mark
 ScriptReply = int | bytes
 STALE: Final = b"!"  # a reply that begins so: the section has another epoch
+_SIXTEEN_DIGITS: Final = 10**15
 _KINDS: Final = {kind.value: kind for kind in ClaimKind}
 
 # Redis keeps a stored claim this much longer than its recorded expiry. So no seat is freed early while the clock of
@@ -75,7 +76,9 @@ class EventKeys:
 
 def encode_claim(fan: str, placed_at_us: int, booking_id: str, expires_at_us: int, kind: ClaimKind) -> bytes:
     """The stored value of one taken seat."""
-    return f"{fan}|{placed_at_us:016d}|{booking_id}|{expires_at_us:016d}|{kind}".encode()
+    if placed_at_us >= _SIXTEEN_DIGITS <= expires_at_us:  # every hold; padding costs as much as the rest
+        return f"{fan}|{placed_at_us}|{booking_id}|{expires_at_us}|{kind.value}".encode()
+    return f"{fan}|{placed_at_us:016d}|{booking_id}|{expires_at_us:016d}|{kind.value}".encode()
 
 
 def decode_claim(seat: int, value: bytes) -> TakenSeat:

@@ -30,9 +30,10 @@ STEP: Final = 200
 LEAST_AGE_DAYS: Final = 30  # the provider may still tell us something about younger payments
 AGAIN: Final = "restore it, move the file away and archive the event again"
 OVER: Final = (EventStatus.COMPLETED, EventStatus.CANCELLED)
-# tables whose rows go with their booking, and tables of the event that go by themselves; each with its key
+# tables whose rows go with their booking, and tables of the event that go by themselves; each with its key. The event
+# stands in keys of big tables, so that a partitioned ledger looks into one partition.
 OF_BOOKINGS: Final = {
-    "booking_seats": ("booking_id", "seat_index"),
+    "booking_seats": ("event_id", "booking_id", "seat_index"),
     "booking_uses": ("booking_id", "counter"),
     "payments": ("id",),
     "refunds": ("id",),
@@ -40,8 +41,9 @@ OF_BOOKINGS: Final = {
     "returns": ("id",),
     "ticket_transfers": ("id",),
 }
-OF_EVENT: Final = {"tickets": ("id",), "scans": ("id",), "waitlist": ("id",)}
-KEYS: Final = {"bookings": ("id",), **OF_BOOKINGS, **OF_EVENT}
+OF_EVENT: Final = {"tickets": ("event_id", "id"), "scans": ("event_id", "id"), "waitlist": ("id",)}
+KEYS: Final = {"bookings": ("event_id", "id"), **OF_BOOKINGS, **OF_EVENT}
+UNNAMED: Final = ("payments", "refunds", "booking_uses")  # older rows have an empty event
 _PAYMENTS_OF: Final = "FROM payments AS p JOIN bookings AS b ON b.id = p.booking_id WHERE b.event_id = $1"
 _REFUNDS_OF: Final = "FROM refunds AS f JOIN bookings AS b ON b.id = f.booking_id WHERE b.event_id = $1"
 _NEVER_CAPTURED: Final = (
@@ -188,7 +190,7 @@ async def restore_event(url: str, path: Path) -> ArchiveFile:
         for step in _steps(path):
             async with database.transaction():
                 for table, rows in step.items():
-                    await _insert(database, table, rows)
+                    await _insert(database, table, _name_event(table, rows, archive.event_id))
     return archive
 
 
@@ -296,8 +298,13 @@ async def _with_dependants(database: _Database, bookings: list[dict[str, Any]]) 
         sql = f"SELECT * FROM {table} WHERE booking_id IN {database.listed} ORDER BY {order}"  # noqa: S608
         rows = await database.fetch(sql, ids)
         if rows:
-            step[table] = rows
+            step[table] = _name_event(table, rows, bookings[0]["event_id"])
     return step
+
+
+def _name_event(table: str, rows: list[dict[str, Any]], event_id: str) -> list[dict[str, Any]]:
+    """The rows, each with its event: files and rows from before 0038 leave it out of some tables."""
+    return [row | {"event_id": event_id} for row in rows] if table in UNNAMED else rows
 
 
 async def _delete(database: _Database, step: TableRows, path: Path) -> None:

@@ -22,6 +22,8 @@ async def verify(store: LedgerStore, kept: Heads | None = None) -> tuple[list[st
         wrong.append(f"booking {booking_id}, seat {seat}: the seat is active, the booking is not")
     for booking_id, count in await store.read(Query("bookings_out_of_step", params=(SHOWN,))):
         wrong.append(f"booking {booking_id}: says {count} seats, has another number of active ones")
+    for booking_id, event_id in await store.read(Query("bookings_without_event", params=(SHOWN,))):
+        wrong.append(f"booking {booking_id}: the directory of bookings does not say that its event is {event_id}")
     # Heads first: entries written meanwhile then only add to what the heads say.
     heads = {row[0]: (int(row[1]), str(row[2])) for row in await store.read(Query("audit_heads"))}
     audit, read = await _audit(store, heads, kept or {})

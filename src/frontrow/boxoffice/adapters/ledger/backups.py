@@ -16,6 +16,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
+from frontrow.boxoffice.adapters.ledger.partitions import replaced_partitions
 from frontrow.boxoffice.adapters.ledger.schema import known_versions, newest_version, schema_version
 from frontrow.core.errors import ConfigError, Refused, Unavailable
 from frontrow.core.postgres_url import ask_for_primary, check_direct
@@ -69,7 +70,8 @@ def restore(source: Path, url: str, *, force: bool = False) -> str:
             "--single-transaction",
             *(["--clean", "--if-exists"] if force else []),
         ]
-        _run(_program("pg_restore"), [*options, str(source)], url)
+        with replaced_partitions(url) if force else contextlib.nullcontext():
+            _run(_program("pg_restore"), [*options, str(source)], url)
     else:
         _restore_sqlite(source, sqlite_path(url))
     version, newest = schema_version(url), newest_version()

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, create_engine, inspect, pool, text
 from sqlalchemy.event import listen
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from frontrow.boxoffice.adapters.ledger.engine.postgres_readers import IS_PARTITIONED
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.boxoffice.adapters.ledger.schema import MIGRATIONS, compatible_versions
 from frontrow.core.postgres_url import PostgresHosts
@@ -55,7 +56,9 @@ def _upgrade(connection: Connection, revision: str) -> str:
 def _list_served(connection: Connection, version: str) -> None:
     """Write down which versions of the program this schema serves."""
     if "served_versions" in inspect(connection).get_table_names():
-        served = [{"version": one} for one in compatible_versions(version)]
+        postgres = connection.dialect.name == "postgresql"
+        partitioned = postgres and bool(connection.execute(text(IS_PARTITIONED)).scalar())
+        served = [{"version": one} for one in compatible_versions(version, partitioned=partitioned)]
         connection.execute(text("DELETE FROM served_versions"))
         connection.execute(text("INSERT INTO served_versions (version) VALUES (:version)"), served)
 

@@ -22,6 +22,7 @@ READ_TIMEOUT_S: Final = 30.0
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 QUERY: Final = "SELECT version_num FROM alembic_version"
 SERVED: Final = "SELECT version FROM served_versions"
+PARTITIONS_SINCE: Final = "0038"  # programs of earlier versions cannot use a ledger that is partitioned by event
 
 
 @functools.cache
@@ -30,10 +31,14 @@ def known_versions() -> dict[str, str]:
     return {_declared("revision", source): _declared("down_revision", source) for source in _sources()}
 
 
-def compatible_versions(newest: str) -> list[str]:
-    """The versions whose programs work on schema `newest`, itself first: back to the last contraction."""
+def compatible_versions(newest: str, *, partitioned: bool = False) -> list[str]:
+    """The versions whose programs work on schema `newest`, itself first: back to the last contraction.
+
+    `partitioned`: or to the first that knows partitions.
+    """
     versions, found = known_versions(), [newest]
-    while (before := versions[found[-1]]) and found[-1] not in _contractions():
+    last = _contractions() | ({PARTITIONS_SINCE} if partitioned else set())
+    while (before := versions[found[-1]]) and found[-1] not in last:
         found.append(before)
     return found
 

@@ -64,7 +64,7 @@ from frontrow.boxoffice.ports.returns import ReturnsBook
 from frontrow.boxoffice.ports.signups import SignupBook
 from frontrow.boxoffice.ports.transfers import TransferBook
 from frontrow.boxoffice.ports.waitlist import WaitlistBook
-from frontrow.core.coalescer import Coalescer
+from frontrow.core.coalescer import Coalescer, ResultSlot
 from frontrow.core.errors import InvalidInput
 
 MAX_BATCH: Final = 512
@@ -183,9 +183,9 @@ class SqlLedger:
         hold.check()
         return cast(PlacedHold, await self.line.submit(hold))
 
-    def place_hold_soon(self, hold: NewHold) -> "asyncio.Future[PlacedHold]":
+    def place_hold_into(self, hold: NewHold, slot: ResultSlot) -> None:
         hold.check()
-        return self.line.submit(hold)
+        self.line.submit_into(hold, slot)
 
     async def change_hold(self, hold: NewHold, fence: int) -> ChangedHold:
         hold.check()

@@ -153,7 +153,7 @@ class SimulatedProvider:
                 "confirmation_method": "automatic",
                 "payment_method_types": ["card"],
             }
-            return self._intent(ref)
+            return self._authorise(ref, new.method) if new.method else self._intent(ref)
 
         return await self._do("create", new.key, repr(new), create_object)
 

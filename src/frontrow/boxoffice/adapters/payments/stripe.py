@@ -74,7 +74,14 @@ class StripeProvider:
             "payment_method_types": ["card"],
             "metadata": new.metadata(),
         }
-        return intent_of(_plain(await _call(self._intents.create_async(params, {"idempotency_key": new.key}))))
+        if new.method:
+            params |= {"payment_method": new.method, "confirm": True}
+        try:
+            return intent_of(_plain(await _call(self._intents.create_async(params, {"idempotency_key": new.key}))))
+        except _Declined as declined:  # the object was created and may be tried with another card
+            if not declined.ref:
+                raise ProviderUnknown("Stripe declined a card without naming the payment", answered=True) from declined
+            return await self.read(declined.ref)
 
     async def authorise(self, ref: str, method: str, key: str) -> Intent:
         params: Any = {"payment_method": method}
@@ -125,7 +132,11 @@ class StripeProvider:
 
 
 class _Declined(ProviderRefused):
-    """The card was declined. The object says why."""
+    """The card was declined. The object (`ref`) says why."""
+
+    def __init__(self, message: str, reason: str, ref: str) -> None:
+        super().__init__(message, reason)
+        self.ref = ref
 
 
 async def _call(request: Awaitable[Answer]) -> Answer:
@@ -133,7 +144,10 @@ async def _call(request: Awaitable[Answer]) -> Answer:
     try:
         return await request
     except stripe.CardError as error:
-        raise _Declined(f"Stripe: {error.user_message or error}", error.code or "card_declined") from error
+        body: Any = error.json_body or {}
+        about = body.get("error", {}).get("payment_intent") or {}
+        message = f"Stripe: {error.user_message or error}"
+        raise _Declined(message, error.code or "card_declined", about.get("id", "")) from error
     except stripe.RateLimitError as error:
         raise ProviderNotCalled(f"Stripe: {error.user_message or 'too many requests'}") from error
     except stripe.APIConnectionError as error:

@@ -140,12 +140,16 @@ class GateCount(msgspec.Struct):
 
 
 class CountsView(msgspec.Struct):
-    """How many tickets there are, how many are in, and through which gates. `outside`: left, and may come back."""
+    """How many tickets there are, how many are in, and through which gates. `outside`: left, and may come back.
+
+    `reentry`: whether people may come back. A gate whose bundle says otherwise fetches a newer one.
+    """
 
     tickets: int
     inside: int
     gates: list[GateCount]
     outside: int = 0
+    reentry: bool = False
 
 
 @get(
@@ -225,7 +229,7 @@ async def _find(platform: Platform, caller: Caller, event: Event, code: str) -> 
         return await _elsewhere(platform, caller, read_code(code).id)
     if verdict is not DoorVerdict.WELCOME:
         return _scanned(verdict)
-    kept = await platform.ledger.tickets.ticket(ticket_id)
+    kept = await platform.ledger.tickets.ticket(ticket_id, event.id) or await platform.ledger.tickets.ticket(ticket_id)
     if kept is None:
         return _scanned(DoorVerdict.FORGED)
     if kept.event_id != event.id:
@@ -272,9 +276,9 @@ async def sync_scans(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[SyncAsked]
 ) -> SyncView:
     event = await own_event(platform, caller, event_id)
-    tickets = await platform.ledger.organiser.known_tickets([one.ticket for one in data.scans])
+    tickets = await platform.ledger.organiser.known_tickets(event.id, [one.ticket for one in data.scans])
     latest_us = platform.clock() + AHEAD_US
-    mine = {one.scan: one for one in data.scans if tickets.get(one.ticket, ("", ""))[0] == event.id}
+    mine = {one.scan: one for one in data.scans if one.ticket in tickets}
     scans = [
         Scan(one.scan, event.id, one.ticket, one.gate, min(moment_us(one.at, "at") or 0, latest_us), way=one.way)
         for one in mine.values()
@@ -285,7 +289,7 @@ async def sync_scans(
         len(scans),
         [_duplicate(one) for one in duplicates],
         sorted({one.ticket for one in data.scans} - named),
-        sorted(ticket for ticket in named if tickets[ticket][1] != "valid"),
+        sorted(ticket for ticket in named if tickets[ticket] != "valid"),
     )
 
 
@@ -312,17 +316,19 @@ async def count_scans(platform: FromPlatform, caller: FromCaller, event_id: From
         GateCount(row[0], int(row[1]), row[2], time_text(row[3]), time_text(row[4]), int(row[5]))
         for row in await platform.ledger.organiser.gate_counts(event.id)
     ]
-    return CountsView(tickets, inside, gates, outside)
+    return CountsView(tickets, inside, gates, outside, event.reentry)
 
 
 async def _bundle_tag(platform: Platform, event: Event) -> str:
-    """The ETag of a bundle. It changes when keys, seats or revoked tickets change, and with each sale if there are
-    ticket types."""
+    """The ETag of a bundle. It changes when keys, seats, revoked tickets or the rule of re-entry change, and with each
+    sale if there are ticket types."""
     count, last_us = await platform.ledger.organiser.revocation_mark(event.id)
     keys = platform.box_office.desk.key_ring_mark()
     sold_us = (await platform.ledger.figures.sold_span(event.id))[1] if event.ticket_types else 0
     types = ",".join(one.name for one in event.ticket_types)
-    return tag_of(f"{event.id}\n{event.name}\n{event.plan_hash}\n{keys}\n{count}\n{last_us}\n{types}\n{sold_us}")
+    return tag_of(
+        f"{event.id}\n{event.name}\n{event.plan_hash}\n{keys}\n{count}\n{last_us}\n{types}\n{sold_us}\n{event.reentry}"
+    )
 
 
 def _scanned(

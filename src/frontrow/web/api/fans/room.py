@@ -16,7 +16,7 @@ from frontrow.web.api.routes import own_checks
 from frontrow.web.endpoints.room import await_answer
 from frontrow.web.endpoints.room_schema import SHAPES
 from frontrow.web.room.app import ROUTES as TABLE
-from frontrow.web.room.app import AnswerApp, Route, StreamApp, read_request
+from frontrow.web.room.app import AnswerApp, Route, read_request, stream_app
 
 PREFIX = "/v1/events/{event_id:str}/room"
 
@@ -48,7 +48,7 @@ async def stream(request: Request[Any, Any, Any], event_id: FromPath[str], platf
     endpoints = platform.room.endpoints
     address = endpoints.context.client_ip(await read_request(request))
     refusal = endpoints.stream_refusal(event_id, address)
-    return AnswerApp(refusal) if refusal else StreamApp(lambda: endpoints.streams[event_id].events(address))
+    return AnswerApp(refusal) if refusal else stream_app(endpoints.streams[event_id], address)
 
 
 ROUTES: list[HTTPRouteHandler] = [

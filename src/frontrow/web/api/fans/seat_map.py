@@ -15,6 +15,7 @@ from frontrow.core.errors import NotFound
 from frontrow.web.api import FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.api.routes import own_checks
+from frontrow.web.endpoints.messages import EndpointResponse
 from frontrow.web.endpoints.seats import POSITION
 from frontrow.web.room.app import AnswerApp, StreamApp, read_request
 
@@ -94,10 +95,10 @@ async def stream_seats(
     request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform, after: After = ""
 ) -> ASGIApp:
     ask = await read_request(request)
-    refusal = platform.server.shop.stream_refusal(event_id, ask)
-    if refusal is not None:
-        return AnswerApp(refusal)
-    return StreamApp(lambda: platform.server.shop.follow(event_id, ask))
+    reply = platform.server.shop.stream(event_id, ask)
+    if isinstance(reply, EndpointResponse):
+        return AnswerApp(reply)
+    return StreamApp(lambda: platform.server.shop.follow(event_id, ask), takeover=reply)
 
 
 ROUTES: list[HTTPRouteHandler] = [get_map, get_seats, poll_seats, stream_seats]

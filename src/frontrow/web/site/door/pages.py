@@ -116,7 +116,7 @@ async def manifest(request: Asked, platform: FromPlatform) -> Response[bytes]:
         "start_url": "/door",
         "scope": "/door",
         "display": "standalone",
-        "lang": words.language,
+        "lang": words.tag,
         "dir": words.direction,
         "name": f"{brand} – {words('Door')}",
         "short_name": words("Door"),

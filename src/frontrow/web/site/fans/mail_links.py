@@ -33,7 +33,7 @@ OFFER_STATES: Final = {
     OfferState.LAPSED: N_("This offer has expired; the seats went to the next person on the waitlist."),
     OfferState.DECLINED: N_("You declined this offer."),
     OfferState.WITHDRAWN: N_("The event was cancelled; this offer is no longer valid."),
-    OfferState.CLAIMED: N_("These seats were taken. The tickets are sent by email."),
+    OfferState.CLAIMED: N_("You accepted these seats. The tickets are sent by email."),
 }
 
 

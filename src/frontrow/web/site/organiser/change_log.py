@@ -37,7 +37,7 @@ ACTS: Final = {
     "reseat": N_("Moved to other seats"),
     "check_in": N_("Checked in by name"),
     "undo_scan": N_("Admission undone"),
-    "desk_sale": N_("Sold at the desk"),
+    "desk_sale": N_("Sold at the box office"),
     "give_tickets": N_("Free tickets given"),
     "waitlist_rules": N_("Waitlist rules set"),
     "import_codes": N_("Codes imported"),

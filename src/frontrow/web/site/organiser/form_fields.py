@@ -41,7 +41,7 @@ PARAMS: Final = {
     "withheld": ("withheld", N_("Someone holds or has bought one of these seats.")),
     "tiers": ("form", N_("Every price tier needs a price.")),
     "tax_basis_points": ("tax", BAD_TAX),
-    "lanes": ("code_lane", N_("A lane has a name of letters, digits, dots or dashes, different from the other's.")),
+    "lanes": ("code_lane", N_("A lane's name has letters, digits, dots or dashes and differs from the other lane's.")),
     "depth_cap": ("depth", BAD_NUMBER),
     "human": ("human", N_("This server is not set up for that check.")),
     "presale_starts_at": ("presale", N_("The presale must start before the sale; once it has begun it cannot move.")),

@@ -62,8 +62,8 @@ SPARE: Final = 2  # empty lines after the filled ones
 MOST_OF_A_TYPE: Final = 100
 MAX_FORM_BYTES: Final = 200_000
 BAD_CODE: Final = N_("A code has 2 to 40 letters, digits and dashes.")
-ONE_OF_BOTH: Final = N_("Give a percentage or an amount, not both.")
-NO_EFFECT: Final = N_("Give a percentage, an amount or a hidden ticket type to unlock.")
+ONE_OF_BOTH: Final = N_("Enter a percentage or an amount, not both.")
+NO_EFFECT: Final = N_("Enter a percentage, an amount or a hidden ticket type to unlock.")
 Values = dict[str, str]
 
 

@@ -28,7 +28,7 @@ REFUSED: Final = {
     "tax_id": N_("This tax number cannot be printed."),
     "tax_basis_points": BAD_TAX,
     "contact_email": N_("This is not an email address."),
-    "invoice_prefix": N_("Use at most 20 characters before the number."),
+    "invoice_prefix": N_("The prefix has at most 20 characters."),
 }
 BAD_FEES: Final = N_("Each fee needs a name, and amounts like 2.50.")
 MOST_FEES: Final = 3

@@ -164,7 +164,7 @@ function areaForm(one) {
         );
       }
     },
-    h("div", {}, h("label", { for: "places" }, t("How many places?")), many),
+    h("div", {}, h("label", { for: "places" }, t("How many standing places?")), many),
     h("button", { class: "btn primary" }, t("Hold these seats"))
   );
 }

@@ -83,8 +83,8 @@ class SqlMessageBook:
             ]
             await self._line.submit(RunStatements((Query("save_delivery_results", rows),), now_us=now_us))
 
-    async def missed_facts(self, source: str, limit: int) -> list[OutboxFact]:
-        rows = await self._store.read(Query("missed_facts", params=(source, NEWEST_FACTS, limit)))
+    async def missed_facts(self, source: str, after: int, limit: int) -> list[OutboxFact]:
+        rows = await self._store.read(Query("missed_facts", params=(source, after, NEWEST_FACTS, limit)))
         return [OutboxFact(row[0], decode_fact(row[1])) for row in rows]
 
     async def delivery_counts(self, kind: str) -> dict[str, int]:

@@ -41,7 +41,7 @@ from frontrow.boxoffice.model.receipts import Seller
 from frontrow.boxoffice.model.reseating import Reseat
 from frontrow.boxoffice.model.show_dates import MAX_DATES
 from frontrow.boxoffice.model.taxes import SELLERS_TAX, TaxRates
-from frontrow.boxoffice.model.tickets import Scan, TicketRevoked, Way
+from frontrow.boxoffice.model.tickets import Scan, TicketRevoked, Way, later_than
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.model.waitlist import WaitlistEntry
 from frontrow.boxoffice.ports.queries import Query, Row
@@ -345,12 +345,12 @@ class OrganiserBook:
         """Let a ticket out. False when it is not inside. Safe to repeat."""
         return bool(await self._line.submit(RunProgram(lambda facts: _let_out(scan), scan.at_us)))
 
-    async def known_tickets(self, ticket_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
-        """(event, state) of the tickets that exist, by id."""
+    async def known_tickets(self, event_id: str, ticket_ids: Sequence[str]) -> dict[str, str]:
+        """The states of those of the tickets that the event has, by id."""
         if not ticket_ids:
             return {}
-        rows = await self._store.read(Query("tickets_by_id", [(one,) for one in sorted(set(ticket_ids))]))
-        return {row[0]: (row[1], row[2]) for row in rows}
+        rows = await self._store.read(Query("tickets_by_id", [(one, event_id) for one in sorted(set(ticket_ids))]))
+        return {row[0]: row[1] for row in rows}
 
     async def admissions(self, event_id: str, after: int, limit: int) -> list[tuple[int, Scan]]:
         """Admissions of an event in the order in which they were recorded, from after that number on."""
@@ -360,7 +360,8 @@ class OrganiserBook:
     async def undo_admission(self, scan_id: str, ticket_id: str, change: Change) -> bool:
         """Undo one scan, with a note. The ticket may be admitted again unless it has another scan."""
         first = Query("remove_scans", [(scan_id, change.event_id, ticket_id)])
-        rest = [Query("restamp_scanned", [(ticket_id, change.event_id)]), Query("stamp_left", [(ticket_id,)])]
+        ticket = (ticket_id, change.event_id)
+        rest = [Query("restamp_scanned", [ticket]), Query("stamp_left", [ticket])]
         return bool(await self.changed(change, first, rest))
 
     async def revocation_mark(self, event_id: str) -> tuple[int, int]:
@@ -374,8 +375,8 @@ class OrganiserBook:
     async def door_totals(self, event_id: str) -> tuple[int, int, int]:
         """The number of valid tickets, of those inside, and of those that have left and may come back."""
         rows = await self._store.read(Query("door_totals", params=(event_id,)))
-        tickets, admitted, outside = (int(count) for count in rows[0])
-        return tickets, admitted - outside, outside
+        tickets, inside, outside = (int(count or 0) for count in rows[0])
+        return tickets, inside, outside
 
 
 def _plain(text: str) -> str:
@@ -459,25 +460,32 @@ def _lease(now_us: int, until_us: int, limit: int) -> Program[list[Row]]:
 
 
 def _admit(scan: Scan, *, again: bool) -> Program[list[Row] | BaseException]:
-    known = yield Query("scans_of", [(scan.ticket_id,)])
+    known = yield Query("scans_of", [(scan.ticket_id, scan.event_id)])
     if any(row[0] == scan.id for row in known):
         return []  # a repeated call: this scan admitted it
+    scan = _later(scan, known)
     let_in = yield Query("admit_tickets", [(scan.ticket_id, scan.event_id, scan.at_us, int(again))])
     if let_in:
         yield Query("add_scans", [scan_row(scan)])
         return []
-    scans = yield Query("scans_of", [(scan.ticket_id,)])
+    scans = yield Query("scans_of", [(scan.ticket_id, scan.event_id)])
     before = [row for row in scans if row[5] == Way.IN.value]
-    tickets = yield Query("tickets_by_id", [(scan.ticket_id,)])
-    if not before or not tickets or tickets[0][2] != "valid":
+    tickets = yield Query("tickets_by_id", [(scan.ticket_id, scan.event_id)])
+    if not before or not tickets or tickets[0][1] != "valid":
         return TicketRevoked(scan.ticket_id)
     return before
 
 
+def _later(scan: Scan, known: list[Row]) -> Scan:
+    """The scan after those that are known: a gate that was offline may have a clock that is ahead."""
+    return replace_struct(scan, at_us=later_than([scan_of(row) for row in known], scan.at_us))
+
+
 def _let_out(scan: Scan) -> Program[bool]:
-    known = yield Query("scans_of", [(scan.ticket_id,)])
+    known = yield Query("scans_of", [(scan.ticket_id, scan.event_id)])
     if any(row[0] == scan.id for row in known):
         return True
+    scan = _later(scan, known)
     left = yield Query("let_out_tickets", [(scan.ticket_id, scan.event_id, scan.at_us)])
     if left:
         yield Query("add_scans", [scan_row(scan)])

@@ -72,7 +72,7 @@ class SqlPaymentBook:
 
     async def save_refund(self, refund: Refund, *, now_us: int, facts: Sequence[Fact] = ()) -> None:
         if not await self._line.submit(SaveRefund(refund, tuple(facts), now_us)):
-            kept = await self._store.read(Query("refunds_by_id", [(refund.id,)]))
+            kept = await self._store.read(Query("refunds_by_id", [(refund.id, refund.booking_id)]))
             if not kept or refund_of(kept[0]) != refund:
                 raise PaymentChanged(refund.id)
 

@@ -22,8 +22,9 @@ class SqlTicketBook:
     def __init__(self, store: LedgerReader, line: CommitLine, reads: ReadsByKey) -> None:
         self._store, self._line, self._reads = store, line, reads
 
-    async def ticket(self, ticket_id: str) -> Ticket | None:
-        rows = await self._store.read(Query("ticket_by_id", params=(ticket_id,)))
+    async def ticket(self, ticket_id: str, event_id: str = "") -> Ticket | None:
+        query = Query("ticket_of_event", params=(ticket_id, event_id))
+        rows = await self._store.read(query if event_id else Query("ticket_by_id", params=(ticket_id,)))
         return _ticket_of(rows[0]) if rows else None
 
     async def tickets_of(self, booking_id: str) -> list[Ticket]:
@@ -46,15 +47,16 @@ class SqlTicketBook:
             raise InvalidInput(f"hand in at most {MAX_SCANS} scans at once, not {len(scans)}", param="scans")
         if not scans:
             return []
-        first: dict[str, int] = {}
+        first: dict[tuple[str, str], int] = {}
         for scan in scans:
             if scan.way is Way.IN:
-                first[scan.ticket_id] = min(first.get(scan.ticket_id, scan.at_us), scan.at_us)
-        named = [(ticket,) for ticket in sorted({scan.ticket_id for scan in scans})]
+                ticket = (scan.ticket_id, scan.event_id)
+                first[ticket] = min(first.get(ticket, scan.at_us), scan.at_us)
+        named = sorted({(scan.ticket_id, scan.event_id) for scan in scans})
         unique = sorted({scan.id: scan for scan in scans}.values(), key=lambda scan: scan.id)
         queries = (
             Query("add_scans", [scan_row(scan) for scan in unique]),
-            *([Query("stamp_scanned", sorted(first.items()))] if first else []),
+            *([Query("stamp_scanned", [(*ticket, at_us) for ticket, at_us in sorted(first.items())])] if first else []),
             Query("stamp_left", named),
             Query("scans_of", named),
         )
@@ -66,7 +68,7 @@ class SqlTicketBook:
         found = await self._store.read(Query("duplicate_scans", params=(event_id, after, limit)))
         if not found:
             return []
-        rows = await self._store.read(Query("scans_of", [(row[0],) for row in found]))
+        rows = await self._store.read(Query("scans_of", [(row[0], event_id) for row in found]))
         return find_duplicates([scan_of(row) for row in rows])
 
     async def conflicting_scans(self, event_id: str, limit: int = 100) -> list[Scan]:

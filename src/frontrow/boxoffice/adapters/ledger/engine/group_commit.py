@@ -82,12 +82,17 @@ Committed: TypeAlias = tuple[list[Any], AuditEntry | None]
 
 
 def transaction(
-    operations: Sequence[Operation], chain: Chain, *, history: ConflictHistory | None = None, at_once: bool = False
+    operations: Sequence[Operation],
+    chain: Chain,
+    *,
+    history: ConflictHistory | None = None,
+    again: bool = False,
+    at_once: bool = False,
 ) -> Program[Committed]:
     """An answer or exception per operation, and the audit entry that is committed with them.
 
-    `at_once`: the store can record facts and the audit entry in one statement. A store with several writers must have
-    taken `fan_locks` before.
+    `again`: the batch is run again after a conflict. `at_once`: the store can record facts and the audit entry in one
+    statement. A store with several writers must have taken `fan_locks` before.
     """
     answers: list[Any] = [None] * len(operations)
     facts: list[Fact] = []
@@ -103,7 +108,8 @@ def transaction(
     payments = [at for at, operation in enumerate(operations) if type(operation) is SavePayment]
     refunds = [at for at, operation in enumerate(operations) if type(operation) is RequestRefund]
     if payments:
-        _put(answers, payments, (yield from save_payments([operations[at] for at in payments], facts)))  # type: ignore[misc]
+        saves: list[SavePayment] = [operations[at] for at in payments]  # type: ignore[misc]
+        _put(answers, payments, (yield from save_payments(saves, facts, None if again else history)))
     if refunds:
         _put(answers, refunds, (yield from request_refunds([operations[at] for at in refunds], facts)))  # type: ignore[misc]
     saved = [at for at, operation in enumerate(operations) if type(operation) is SaveRefund]

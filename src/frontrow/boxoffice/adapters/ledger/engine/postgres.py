@@ -27,7 +27,7 @@ from asyncpg.exceptions import TargetServerAttributeNotMatched
 
 from frontrow.boxoffice.adapters.ledger.audit_chain import Chain
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import Operation, fan_locks, transaction
-from frontrow.boxoffice.adapters.ledger.engine.postgres_readers import ReaderPool
+from frontrow.boxoffice.adapters.ledger.engine.postgres_readers import IS_PARTITIONED, ReaderPool
 from frontrow.boxoffice.adapters.ledger.engine.statements import (
     NO_CONFLICT,
     Dialect,
@@ -53,6 +53,8 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.2
 LOCK_FANS: Final = "; SELECT pg_advisory_xact_lock(key) FROM unnest('{%s}'::bigint[]) AS key"
 WARM: Final = ("active_counts", "take_free_seats", "add_new_bookings", "move_bookings", "record", "take_keys")
 MAX_CLASHES: Final = 8  # deadlocks or lock timeouts of one batch in a row
+# Of a partitioned ledger: a booking id belongs to one event. Broken if two events get it at the same moment.
+ONE_EVENT_PER_BOOKING: Final = "booking_events_pkey"
 # Join a batch's rows to tables by index. A plan made while the tables were empty would otherwise scan them forever.
 SETTINGS: Final = {
     "application_name": "frontrow-ledger",
@@ -77,6 +79,7 @@ LOST: Final = (
     TimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # the server said goodbye, and its hanging up has not arrived
     asyncpg.OperatorInterventionError,  # the server is shutting down, has crashed or is just starting
     asyncpg.InsufficientResourcesError,  # of connections, memory or disk
     asyncpg.ReadOnlySQLTransactionError,  # this server is a standby now; another one is the primary
@@ -143,7 +146,8 @@ class PostgresStore:
         self._outage = _Outage(reconnect_for_s)
         self._call_timeout_s = call_timeout_s
         self._ids = ids or Ids()
-        self._sql = {**render(Dialect.POSTGRES), **(sql or {})}
+        self._own_sql = dict(sql or {})
+        self._sql: dict[str, str] = {}  # of the tables that the last writer has found, plain or partitioned
         self._idle = [_Writer() for _ in range(writers)]
         self._conflict_history = ConflictHistory()
         self.batches_split = 0
@@ -172,6 +176,10 @@ class PostgresStore:
                 own = Unavailable(f"others are changing the same bookings: {error}", retry_after_s=0.5)
                 if clashes > MAX_CLASHES:
                     break
+            except asyncpg.UniqueViolationError as error:
+                clashes, own = clashes + 1, error
+                if error.constraint_name != ONE_EVENT_PER_BOOKING or clashes > MAX_CLASHES:
+                    break
             except LOCKED as error:
                 own = Unavailable(f"somebody else's transaction keeps a lock: {error}", retry_after_s=2.0)
                 if time.monotonic() > split_until_s:
@@ -199,8 +207,7 @@ class PostgresStore:
         try:
             return await self._try(connection, chain, operations, optimistic=not self._conflict_history.careful_batches)
         except ConflictDetected:
-            self._conflict_history.record_conflict()
-            return await self._try(connection, chain, operations, optimistic=False)
+            return await self._try(connection, chain, operations, optimistic=False, again=True)
 
     async def _try(
         self,
@@ -209,11 +216,12 @@ class PostgresStore:
         operations: Sequence[Operation],
         *,
         optimistic: bool,
+        again: bool = False,
     ) -> list[Any]:
         locks = fan_locks(operations)
         try:
             await connection.execute(self._begin + (LOCK_FANS % ",".join(map(str, locks)) if locks else ""))
-            program = transaction(operations, chain, history=self._conflict_history, at_once=True)
+            program = transaction(operations, chain, history=self._conflict_history, again=again, at_once=True)
             answers, entry = await self._run(connection, program, optimistic=optimistic)
             await self._commit(connection)
         except LOST:
@@ -261,6 +269,7 @@ class PostgresStore:
             return rows or NO_CONFLICT  # type: ignore[return-value]
         except asyncpg.UniqueViolationError as error:
             if optimistic:
+                self._conflict_history.record_conflict()
                 raise ConflictDetected from error
             await connection.execute("ROLLBACK TO SAVEPOINT careful")
             return await connection.fetch(self._sql[query.fallback], *arguments)  # type: ignore[return-value]
@@ -273,6 +282,9 @@ class PostgresStore:
                 statement_cache_size=STATEMENTS,
                 max_cached_statement_lifetime=0,
             )
+            async with writer.connection.transaction():
+                partitioned = bool(await writer.connection.fetchval(IS_PARTITIONED))
+            self._sql = {**render(Dialect.POSTGRES, partitioned=partitioned), **self._own_sql}
             # Start a new chain: it may be unknown whether the last entry of the old one was committed.
             writer.chain = Chain(self._ids.new("aud"))
         return writer.connection, writer.chain
@@ -304,7 +316,9 @@ class PostgresStore:
         pause_s, asked_s = FIRST_PAUSE_S, time.monotonic()
         while True:  # bounded by the outage's length
             try:
-                rows = await self._readers.fetch(self._sql[query.name], *postgres_arguments(query))
+                known = await self._readers.statements()
+                sql = self._own_sql.get(query.name) or known[query.name]
+                rows = await self._readers.fetch(sql, *postgres_arguments(query))
                 self._outage.over()
                 return rows
             except BAD_INPUT as error:
@@ -336,7 +350,8 @@ class PostgresStore:
     async def aclose(self) -> None:
         for writer in self._idle:
             if writer.connection is not None and not writer.connection.is_closed():
-                await writer.connection.close(timeout=5.0)
+                with contextlib.suppress(*LOST):  # it is gone either way
+                    await writer.connection.close(timeout=5.0)
         self._readers.close()
 
 

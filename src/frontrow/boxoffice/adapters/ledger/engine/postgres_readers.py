@@ -5,11 +5,12 @@ They are opened when they are first needed. A read waits for a free connection a
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
 import asyncpg
 
+from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
 from frontrow.boxoffice.ports.queries import Row
 from frontrow.core.postgres_url import PostgresHosts, begin_with
 
@@ -21,6 +22,7 @@ READER_SETTINGS: Final = {
     "enable_bitmapscan": "off",
     "jit": "off",
 }
+IS_PARTITIONED: Final = "SELECT relkind = 'p' FROM pg_class WHERE oid = 'bookings'::regclass"
 BEGIN_READING: Final = begin_with(READER_SETTINGS, "BEGIN READ ONLY")
 
 
@@ -31,6 +33,7 @@ class ReaderPool:
         self._hosts, self._size, self._timeout_s = hosts, size, timeout_s
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._opening = asyncio.Lock()
+        self._is_partitioned: bool | None = None
 
     async def fetch(self, sql: str, *arguments: Any) -> list[Row]:
         """The rows, as last committed there."""
@@ -39,6 +42,12 @@ class ReaderPool:
             if self._hosts.is_pooled:
                 return await self._fetch_pooled(pool, sql, arguments)
             return await pool.fetch(sql, *arguments)  # type: ignore[return-value]
+
+    async def statements(self) -> Mapping[str, str]:
+        """The ledger's statements for the tables that are there, plain or partitioned; looked up once."""
+        if self._is_partitioned is None:
+            self._is_partitioned = bool((await self.fetch(IS_PARTITIONED))[0][0])
+        return render(Dialect.POSTGRES, partitioned=self._is_partitioned)
 
     @contextlib.asynccontextmanager
     async def connection(self) -> AsyncIterator[Any]:

@@ -21,7 +21,7 @@ from frontrow.boxoffice.adapters.ledger.engine.batched_reads import KeyedRead
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import LedgerReader
 from frontrow.boxoffice.adapters.ledger.engine.postgres import CLASH, LOST, PostgresStore
 from frontrow.boxoffice.adapters.ledger.engine.postgres_readers import ReaderPool
-from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, postgres_arguments, render
+from frontrow.boxoffice.adapters.ledger.engine.statements import postgres_arguments
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.boxoffice.ports.request_reads import note_as_of, request_reads
 from frontrow.core.errors import Unavailable
@@ -99,7 +99,6 @@ class Replica:
         self._primary, self._clock = primary, clock
         self.max_lag_s = max_lag_s
         self._hosts = [ReaderPool(PostgresHosts(one), READERS, READ_WITHIN_S) for one in split_replicas(url)]
-        self._sql = render(Dialect.POSTGRES)
         self._at = 0  # the host in use
         self._ahead_us = 0  # the primary's clock less ours
         self._looks_missing = 1
@@ -128,7 +127,8 @@ class Replica:
     async def read(self, query: Query) -> list[Row]:
         """The rows of a read. `ReplicaAway` when they do not come; the primary has them."""
         try:
-            rows = await self._hosts[self._at].fetch(self._sql[query.name], *postgres_arguments(query))
+            host = self._hosts[self._at]
+            rows = await host.fetch((await host.statements())[query.name], *postgres_arguments(query))
         except TimeoutError as error:
             self._slow_reads += 1
             if self._slow_reads >= SLOW_READS:

@@ -127,6 +127,7 @@ class SqliteStore:
         except sqlite3.IntegrityError as error:
             if not query.fallback:
                 raise
+            self._conflict_history.record_conflict()
             raise ConflictDetected from error
         return NO_CONFLICT if query.fallback and not found else found
 
@@ -146,14 +147,13 @@ class SqliteStore:
         try:
             return self._try(operations, optimistic=not self._conflict_history.careful_batches)
         except ConflictDetected:
-            self._conflict_history.record_conflict()
-            return self._try(operations, optimistic=False)
+            return self._try(operations, optimistic=False, again=True)
 
-    def _try(self, operations: Sequence[Operation], *, optimistic: bool) -> list[Any]:
+    def _try(self, operations: Sequence[Operation], *, optimistic: bool, again: bool = False) -> list[Any]:
         connection = self._connection()
         connection.execute("BEGIN IMMEDIATE")
         try:
-            program = transaction(operations, self._chain, history=self._conflict_history)
+            program = transaction(operations, self._chain, history=self._conflict_history, again=again)
             answers, entry = self._run(connection, program, optimistic=optimistic)
             connection.execute("COMMIT")
         except BaseException as error:

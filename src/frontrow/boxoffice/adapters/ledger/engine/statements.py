@@ -8,6 +8,8 @@ the text are replaced:
 - Single parameters (`:now_us int`) are listed after the header and appear in the text under their name.
 - `:booking`, `:payment` and `:refund` become the columns of one; `:event_filters` and `:word_filters` become the
   conditions of an event search.
+- Text in braces is for a ledger whose tables are partitioned by event (`partitions.py`), and is left out elsewhere. So
+  is `:event_of r.booking_id`, which looks up the event of a booking: it is `d.event_id` then.
 - `:skip_locked` lets workers skip rows that another worker has locked. `:for_update` locks rows until the transaction
   ends.
 
@@ -65,6 +67,9 @@ _PARTS: Final = {
     "word_filters": WORD_FILTERS,
 }
 _HEADER: Final = re.compile(r"-- name: (\w+)\(([^)]*)\)(.*)")
+_EVENT_OF: Final = re.compile(r" :event_of (\w+\.\w+)")
+_EVENT_JOIN: Final = r" JOIN booking_events AS d ON d.booking_id = \1"
+_OF_PARTITIONS: Final = re.compile(r"\{([^{}]+)\}")
 _POSTGRES_TYPES: Final = {"text": "text", "int": "bigint"}
 
 NO_CONFLICT: Final[list[Row]] = []  # compared by identity, because an empty result is something else
@@ -121,9 +126,9 @@ def _typed(parts: Any) -> tuple[tuple[str, str], ...]:
 
 
 @functools.cache
-def render(dialect: Dialect) -> Mapping[str, str]:
-    """Each statement's SQL in this dialect."""
-    return {name: _render(statement, dialect) for name, statement in statements().items()}
+def render(dialect: Dialect, *, partitioned: bool = False) -> Mapping[str, str]:
+    """Each statement's SQL in this dialect, for plain tables or for partitioned ones."""
+    return {name: _render(one, dialect, partitioned=partitioned) for name, one in statements().items()}
 
 
 @functools.cache
@@ -138,11 +143,11 @@ def sqlite_piece(name: str, count: int) -> str:
     return f"{values} {_render(statement, Dialect.SQLITE, rows='r')}"
 
 
-def _render(statement: Statement, dialect: Dialect, rows: str = "") -> str:
+def _render(statement: Statement, dialect: Dialect, rows: str = "", *, partitioned: bool = False) -> str:
     sqlite = dialect is Dialect.SQLITE
-    text = re.sub(
-        r":(booking|payment|refund|event_filters|word_filters)\b", lambda found: _PARTS[found[1]], statement.text
-    )
+    text = _EVENT_OF.sub(_EVENT_JOIN if partitioned else "", statement.text)
+    text = _OF_PARTITIONS.sub(r"\1" if partitioned else "", text)
+    text = re.sub(r":(booking|payment|refund|event_filters|word_filters)\b", lambda found: _PARTS[found[1]], text)
     text = text.replace(" :skip_locked", "" if sqlite else " FOR UPDATE SKIP LOCKED")
     text = text.replace(" :for_update", "" if sqlite else " FOR UPDATE")
     if sqlite:  # its RETURNING knows the table's columns by their bare names only

@@ -60,7 +60,7 @@ def reprice(ask: Reprice, facts: list[Fact]) -> Program[Booking | BaseException]
         if refusal is not None:
             return refusal
         taken[use.counter] += use.quantity
-    return (yield from _write(ask, own, taken))
+    return (yield from _write(ask, booking.event_id, own, taken))
 
 
 def confirm_free(ask: MakeMove, facts: list[Fact]) -> Program[Booking | BaseException]:
@@ -124,11 +124,11 @@ def _count(
     return None
 
 
-def _write(ask: Reprice, own: Mapping[str, int], taken: Mapping[str, int]) -> Program[Booking]:
+def _write(ask: Reprice, event_id: str, own: Mapping[str, int], taken: Mapping[str, int]) -> Program[Booking]:
     if own:
         yield Query("drop_uses_of_bookings", [(ask.booking_id,)])
     if ask.uses:
-        yield Query("add_uses", [(ask.booking_id, use.counter, use.quantity) for use in ask.uses])
+        yield Query("add_uses", [(ask.booking_id, use.counter, use.quantity, event_id) for use in ask.uses])
     changed: Sequence[tuple[str, int]] = [
         (name, taken[name]) for name in sorted({*own, *(u.counter for u in ask.uses)})
     ]

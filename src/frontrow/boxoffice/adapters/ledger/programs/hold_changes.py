@@ -41,7 +41,7 @@ def change_hold(wish: NewHold, fence: int, facts: list[Fact]) -> Program[Changed
     if taken:
         return SeatsTaken(wish.event_id, taken)
     if leaving:
-        yield Query("drop_seats", [(booking.id, seat) for seat in leaving])
+        yield Query("drop_seats", [(booking.event_id, booking.id, seat) for seat in leaving])
     prices = _prices(wish)
     kept = [(booking.id, seat, prices[seat]) for seat in sorted(before & after)]
     if kept:
@@ -89,5 +89,5 @@ def _take(wish: NewHold, coming: list[int]) -> Program[list[int]]:
     got = {int(row[1]) for row in (yield Query("take_seats", rows))} if rows else set()
     missing = [seat for seat in coming if seat not in got]
     if missing and got:
-        yield Query("drop_seats", [(wish.booking_id, seat) for seat in sorted(got)])
+        yield Query("drop_seats", [(wish.event_id, wish.booking_id, seat) for seat in sorted(got)])
     return missing

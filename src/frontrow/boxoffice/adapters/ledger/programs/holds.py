@@ -195,7 +195,8 @@ class _Batch:
         counts = Counter(row[0] for row in got)
         won = [at for at in chosen if counts[self.wishes[at].booking_id] == len(self.wishes[at].seats)]
         winners = {self.wishes[at].booking_id for at in won}
-        partial = sorted((row[0], row[1]) for row in got if row[0] not in winners)
+        events = {self.wishes[at].booking_id: self.wishes[at].event_id for at in chosen}
+        partial = sorted((events[row[0]], row[0], row[1]) for row in got if row[0] not in winners)
         if partial:
             yield Query("drop_seats", partial)
         # Either another writer was faster, and the next round sees it; or this booking existed and has ended.
@@ -223,7 +224,7 @@ class _Batch:
         fences: dict[str, int] = {row[0]: row[1] for row in added}
         clashing = [at for at in won if self.wishes[at].booking_id not in fences] if len(fences) < len(won) else []
         if clashing:  # a booking with this id exists with other seats, or the event was cancelled
-            drop = [(self.wishes[at].booking_id, seat) for at in clashing for seat in self.wishes[at].seats]
+            drop = [(w.event_id, w.booking_id, seat) for w in (self.wishes[at] for at in clashing) for seat in w.seats]
             yield Query("drop_seats", drop)
             yield from self._answer_existing(clashing)
             yield from self._refuse_cancelled([at for at in clashing if at not in self.answers])

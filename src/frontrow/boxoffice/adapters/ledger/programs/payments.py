@@ -1,8 +1,9 @@
 """Transaction programs of payments and refunds. A change and the booking's move are written together or not at all.
 
-Rows are locked first (payments, then bookings, each in the order of ids), compared, and written together. A save
-without a move is one conditional update. A request that was committed before (lost connection, repeated call) finds its
-own version and gets the same answer again.
+A batch of saves is optimistic: it moves the bookings and writes the payments without reading them first. Conditional
+updates decide. If one of them leaves a row out, the whole transaction is rolled back and run again carefully: rows are
+locked (bookings, then payments, each in the order of ids), compared, and written together. A request that was
+committed before (lost connection, repeated call) then finds its own version and gets the same answer again.
 """
 
 from collections import Counter
@@ -23,6 +24,7 @@ from frontrow.boxoffice.adapters.ledger.programs.bookings import (
     scanned_seats,
     transferred_seats,
 )
+from frontrow.boxoffice.adapters.ledger.programs.optimistic_insert import ConflictHistory
 from frontrow.boxoffice.model.bookings import (
     ACTIVE_STATES,
     Booking,
@@ -94,24 +96,57 @@ def same(kept: Payment, asked: Payment) -> bool:
     return replace(kept, retry_at_us=0) == replace(asked, retry_at_us=0)
 
 
-def save_payments(asks: Sequence[SavePayment], facts: list[Fact]) -> Program[list[Saved]]:
+def save_payments(
+    asks: Sequence[SavePayment], facts: list[Fact], history: ConflictHistory | None = None
+) -> Program[list[Saved]]:
     """The booking after each save (None without a move) in a one-tuple, or the reason for refusing it."""
     times = Counter(ask.payment.id for ask in asks)
-    plain = [
-        at for at, ask in enumerate(asks) if ask.move is None and ask.payment.version > 1 and times[ask.payment.id] == 1
-    ]
-    answers = (yield from _save_plain(plain, asks, facts)) if plain else {}
-    rest = [at for at in range(len(asks)) if at not in answers]
+    single = [at for at, ask in enumerate(asks) if times[ask.payment.id] == 1]
+    answers: dict[int, Saved] = {}
+    if history is not None and history.may_save_at_once():
+        at_once = [at for at in single if asks[at].move is not None or asks[at].payment.version > 1]
+        if at_once:
+            answers = yield from _save_at_once(at_once, asks, facts, history)
+        single = []
+    plain = [at for at in single if asks[at].move is None and asks[at].payment.version > 1]
+    rest = sorted(set(range(len(asks))) - answers.keys() - set(plain))
     if rest:
         yield from _save_locked(rest, asks, answers, facts)
+    if plain:
+        answers.update((yield from _save_plain(plain, asks, facts)))
     return [answers[at] for at in range(len(asks))]
+
+
+def _save_at_once(
+    ats: Sequence[int], asks: Sequence[SavePayment], facts: list[Fact], history: ConflictHistory
+) -> Program[dict[int, Saved]]:
+    """Move the bookings and write the payments. If anything is refused, the transaction is run again carefully."""
+    movers = [at for at in ats if asks[at].move is not None]
+    answers: dict[int, Saved] = dict.fromkeys(ats, (None,))
+    events: dict[str, str] = {}  # of the bookings
+    moved = (yield from make_moves([asks[at].move for at in movers], facts)) if movers else []  # type: ignore[misc]
+    for at, booking in zip(movers, moved, strict=True):
+        payment = asks[at].payment
+        if isinstance(booking, BaseException) or (
+            payment.version == 1 and booking.amount_minor != payment.amount_minor
+        ):
+            raise history.save_conflict()
+        answers[at], events[booking.id] = (booking,), booking.event_id
+    payments = [asks[at].payment for at in ats]
+    new, old = [p for p in payments if p.version == 1], [p for p in payments if p.version > 1]
+    written = yield from _write_rows(new, old, events)
+    if len(written) < len(payments):
+        raise history.save_conflict()
+    for at in ats:
+        facts.extend(asks[at].facts)
+    return answers
 
 
 def _save_plain(ats: Sequence[int], asks: Sequence[SavePayment], facts: list[Fact]) -> Program[dict[int, Saved]]:
     """Save next versions without a move. The conditional update decides; only rows it left out are read."""
     written = {row[0] for row in (yield _set_query([asks[at].payment for at in ats]))}
-    left = sorted(asks[at].payment.id for at in ats if asks[at].payment.id not in written)
-    rows = (yield Query("lock_payments", [(id_,) for id_ in left])) if left else []
+    left = sorted((p.id, p.booking_id) for p in (asks[at].payment for at in ats) if p.id not in written)
+    rows = (yield Query("lock_payments", left)) if left else []
     kept = {row[0]: payment_of(row) for row in rows}
     answers: dict[int, Saved] = {}
     for at in ats:
@@ -128,7 +163,10 @@ def _save_locked(
     ats: Sequence[int], asks: Sequence[SavePayment], answers: dict[int, Saved], facts: list[Fact]
 ) -> Program[None]:
     """Save payments with the moves of their bookings: lock, compare, move, write."""
-    rows = yield Query("lock_payments", [(id_,) for id_ in sorted({asks[at].payment.id for at in ats})])
+    movers = sorted({asks[at].payment.booking_id for at in ats if asks[at].move is not None})
+    if movers:
+        yield Query("lock_bookings", [(booking_id,) for booking_id in movers])
+    rows = yield Query("lock_payments", sorted({(p.id, p.booking_id) for p in (asks[at].payment for at in ats)}))
     kept = {row[0]: payment_of(row) for row in rows}
     ready: dict[str, int] = {}
     for at in ats:
@@ -141,16 +179,18 @@ def _save_locked(
             answers[at] = PaymentChanged(new.id)
         else:  # a repeated save with a move: the move is safe to repeat and returns the booking
             ready[new.id] = at
-    yield from _check_amounts([at for at in ready.values() if asks[at].payment.version == 1], asks, answers)
+    firsts = [at for at in ready.values() if asks[at].payment.version == 1]
+    events = yield from _check_amounts(firsts, asks, answers)
     ready = {payment_id: at for payment_id, at in ready.items() if at not in answers}
-    movers = [at for at in ready.values() if asks[at].move is not None]
-    if movers:
-        moved = yield from make_moves([asks[at].move for at in movers], facts)  # type: ignore[misc]
-        for at, booking in zip(movers, moved, strict=True):
+    moving = [at for at in ready.values() if asks[at].move is not None]
+    if moving:
+        moved = yield from make_moves([asks[at].move for at in moving], facts)  # type: ignore[misc]
+        for at, booking in zip(moving, moved, strict=True):
             answers[at] = booking if isinstance(booking, BaseException) else (booking,)
-        yield from _step_back_repriced(movers, asks, answers, facts)
+        events |= {one.id: one.event_id for one in moved if isinstance(one, Booking)}
+        yield from _step_back_repriced(moving, asks, answers, facts)
     fine = [at for at in sorted(ready.values()) if not isinstance(answers.get(at), BaseException)]
-    yield from _write_payments([asks[at] for at in fine], kept, fine, answers, facts)
+    yield from _write_payments([asks[at] for at in fine], kept, events, fine, answers, facts)
 
 
 def _step_back_repriced(
@@ -175,21 +215,28 @@ def _fence(ask: SavePayment) -> int:
     return ask.move.fence if ask.move is not None else 0
 
 
-def _check_amounts(ats: Sequence[int], asks: Sequence[SavePayment], answers: dict[int, Saved]) -> Program[None]:
-    """Refuse new payments over another amount than the booking costs now, after a refund or a return in between."""
+def _check_amounts(
+    ats: Sequence[int], asks: Sequence[SavePayment], answers: dict[int, Saved]
+) -> Program[dict[str, str]]:
+    """Refuse new payments over another amount than the booking costs now, after a refund or a return in between.
+
+    Returns the events of the bookings it has read.
+    """
     plain = [at for at in ats if asks[at].move is None]
     if not plain:
-        return
+        return {}
     rows = yield Query("lock_bookings", [(one,) for one in sorted({asks[at].payment.booking_id for at in plain})])
     costs = {row[0]: row[6] for row in rows if STATES[row[3]] in ACTIVE_STATES}
     for at in plain:
         payment = asks[at].payment
         if costs.get(payment.booking_id) != payment.amount_minor:
             answers[at] = PaymentChanged(payment.id)
+    return {row[0]: row[1] for row in rows}
 
 
 def _set_query(payments: Sequence[Payment]) -> Query:
-    rows = [(p.id, *_tail(p), p.changed_at_us, p.declines, p.failure) for p in sorted(payments, key=_by_id)]
+    ordered = sorted(payments, key=_by_id)
+    rows = [(p.id, *_tail(p), p.changed_at_us, p.declines, p.failure, p.booking_id) for p in ordered]
     return Query("set_payments", rows)
 
 
@@ -198,12 +245,30 @@ def _by_id(payment: Payment) -> str:
 
 
 def _write_payments(
-    asks: Sequence[SavePayment], kept: dict[str, Payment], ats: list[int], answers: dict[int, Saved], facts: list[Fact]
+    asks: Sequence[SavePayment],
+    kept: dict[str, Payment],
+    events: dict[str, str],
+    ats: list[int],
+    answers: dict[int, Saved],
+    facts: list[Fact],
 ) -> Program[None]:
     new = [ask.payment for ask in asks if ask.payment.version == 1 and ask.payment.id not in kept]
     old = [
         ask.payment for ask in asks if ask.payment.version > 1 and kept[ask.payment.id].version < ask.payment.version
     ]
+    written = yield from _write_rows(new, old, events)
+    for at, ask in zip(ats, asks, strict=True):
+        payment = ask.payment
+        if payment.id in written:
+            answers.setdefault(at, (None,))
+            facts.extend(ask.facts)
+        elif payment.id not in kept:
+            answers[at] = PaymentChanged(payment.id)
+
+
+def _write_rows(new: Sequence[Payment], old: Sequence[Payment], events: dict[str, str]) -> Program[set[str]]:
+    """Insert the new payments, with the events of their bookings, and update the old ones. Returns the ids of those
+    that were written."""
     written: set[str] = set()
     if new:
         rows = [
@@ -217,19 +282,14 @@ def _write_payments(
                 p.declines,
                 p.failure,
                 p.key("create"),
+                events[p.booking_id],
             )
             for p in new
         ]
         written |= {row[0] for row in (yield Query("add_payments", rows))}
     if old:
         written |= {row[0] for row in (yield _set_query(old))}
-    for at, ask in zip(ats, asks, strict=True):
-        payment = ask.payment
-        if payment.id in written:
-            answers.setdefault(at, (None,))
-            facts.extend(ask.facts)
-        elif payment.id not in kept:
-            answers[at] = PaymentChanged(payment.id)
+    return written
 
 
 def _head(p: Payment) -> tuple[str, str, int, str]:
@@ -255,7 +315,8 @@ def request_refunds(asks: Sequence[RequestRefund], facts: list[Fact]) -> Program
     answers: dict[int, Refund | BaseException] = {}
     locked = yield Query("lock_bookings", [(id_,) for id_ in sorted({ask.refund.booking_id for ask in asks})])
     bookings = {row[0]: booking_of(row) for row in locked}
-    existing = {row[0]: refund_of(row) for row in (yield Query("refunds_by_id", [(ask.refund.id,) for ask in asks]))}
+    named = [(ask.refund.id, ask.refund.booking_id) for ask in asks]
+    existing = {row[0]: refund_of(row) for row in (yield Query("refunds_by_id", named))}
     obstacles = yield from _find_obstacles(asks, bookings)
     pending = list(range(len(asks)))
     while pending:  # a round answers one request per booking
@@ -304,7 +365,7 @@ def _add_refunds(
     answers: dict[int, Refund | BaseException],
     facts: list[Fact],
 ) -> Program[None]:
-    rows = yield Query("add_refunds", [_new_refund(ask.refund) for ask in asks.values()])
+    rows = yield Query("add_refunds", [_new_refund(ask.refund, bookings) for ask in asks.values()])
     added = {row[0] for row in rows}
     for at, ask in asks.items():  # refused when the booking already has this number: the caller counts again
         answers[at] = ask.refund if ask.refund.id in added else PaymentChanged(ask.refund.id)
@@ -374,10 +435,11 @@ def _shrunk(ask: RequestRefund, booking: Booking, left: tuple[int, ...]) -> tupl
 
 
 def _set_refund(f: Refund) -> tuple[object, ...]:
-    return f.id, f.state.value, f.ref, f.reason, f.call, f.tries, f.retry_at_us, f.version, f.changed_at_us, f.failure
+    changed = (f.state.value, f.ref, f.reason, f.call, f.tries, f.retry_at_us, f.version, f.changed_at_us, f.failure)
+    return f.id, *changed, f.booking_id
 
 
-def _new_refund(f: Refund) -> tuple[object, ...]:
+def _new_refund(f: Refund, bookings: dict[str, Booking]) -> tuple[object, ...]:
     return (
         f.id,
         f.booking_id,
@@ -397,6 +459,7 @@ def _new_refund(f: Refund) -> tuple[object, ...]:
         f.created_at_us,
         f.changed_at_us,
         f.key(),
+        bookings[f.booking_id].event_id,
     )
 
 
@@ -405,5 +468,5 @@ def lease_due(ask: LeaseDue) -> Program[list[Payment] | list[Refund]]:
     due = yield Query(f"due_{ask.what}", params=(ask.now_us, ask.limit))
     if not due:
         return []
-    rows = yield Query(f"lease_{ask.what}", [(row[0], ask.until_us) for row in due])
+    rows = yield Query(f"lease_{ask.what}", [(*row, ask.until_us) for row in due])
     return [payment_of(row) for row in rows] if ask.what == "payments" else [refund_of(row) for row in rows]

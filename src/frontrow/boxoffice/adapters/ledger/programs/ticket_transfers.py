@@ -89,7 +89,7 @@ def accept(ask: HandOver, facts: list[Fact]) -> Program[Transfer | BaseException
         return TransferRefused(OVER, reason="over")
     booking = booking_of(rows[0])
     old = yield from _valid_ticket(booking, transfer.seat_index)
-    row = (transfer.ticket_id, ask.ticket.id, ask.ticket.code, transfer.id, ask.now_us)
+    row = (transfer.ticket_id, transfer.event_id, ask.ticket.id, ask.ticket.code, transfer.id, ask.now_us)
     moved = (yield Query("hand_over_tickets", [row])) if old is not None else []
     if not moved or old is None:
         return TransferRefused("this ticket is not valid any more", reason="not_valid")

@@ -66,8 +66,8 @@ ORDER BY b.fence LIMIT :limit
 -- Who has the valid tickets of these bookings, per ticket.
 SELECT b.fence, b.id, b.fan, t.transfer_id,
   CASE WHEN t.transfer_id = '' THEN coalesce(c.email, '') ELSE coalesce(x.email, '') END
-FROM :rows JOIN bookings AS b ON b.id = r.id
-JOIN tickets AS t ON t.booking_id = b.id
+FROM :rows :event_of r.id JOIN bookings AS b ON b.id = r.id{ AND b.event_id = d.event_id}
+JOIN tickets AS t ON t.booking_id = b.id{ AND t.event_id = b.event_id}
 LEFT JOIN contacts AS c ON c.fan = b.fan
 LEFT JOIN ticket_transfers AS x ON x.id = t.transfer_id
 WHERE t.ticket_state = 'valid' AND t.seat_index >= :first AND t.seat_index < :end
@@ -82,7 +82,7 @@ SELECT count(DISTINCT CASE WHEN h.address <> '' THEN h.address END),
 FROM (
   SELECT b.id || t.transfer_id AS holder,
     CASE WHEN t.transfer_id = '' THEN coalesce(c.email, '') ELSE coalesce(x.email, '') END AS address
-  FROM tickets AS t JOIN bookings AS b ON b.id = t.booking_id
+  FROM tickets AS t JOIN bookings AS b ON b.id = t.booking_id{ AND b.event_id = t.event_id}
   LEFT JOIN contacts AS c ON c.fan = b.fan
   LEFT JOIN ticket_transfers AS x ON x.id = t.transfer_id
   WHERE t.event_id = :event_id AND t.ticket_state = 'valid' AND b.state = 'confirmed'
@@ -95,7 +95,7 @@ FROM (
 -- One of those who have an address.
 SELECT b.fence, b.id, b.fan, t.transfer_id,
   CASE WHEN t.transfer_id = '' THEN coalesce(c.email, '') ELSE coalesce(x.email, '') END
-FROM tickets AS t JOIN bookings AS b ON b.id = t.booking_id
+FROM tickets AS t JOIN bookings AS b ON b.id = t.booking_id{ AND b.event_id = t.event_id}
 LEFT JOIN contacts AS c ON c.fan = b.fan
 LEFT JOIN ticket_transfers AS x ON x.id = t.transfer_id
 WHERE t.event_id = :event_id AND t.ticket_state = 'valid' AND b.state = 'confirmed'

@@ -72,11 +72,18 @@ GROUP BY event_id, seat_index HAVING count(*) > 1 ORDER BY event_id, seat_index 
 
 -- name: seats_out_of_step() :limit int
 -- Must return nothing: active seats whose booking is not active, and seats without a booking.
-SELECT s.booking_id, s.seat_index FROM booking_seats AS s LEFT JOIN bookings AS b ON b.id = s.booking_id
+SELECT s.booking_id, s.seat_index FROM booking_seats AS s
+LEFT JOIN bookings AS b ON b.id = s.booking_id{ AND b.event_id = s.event_id}
 WHERE s.active = 1 AND (b.state IS NULL OR b.state NOT IN ('held', 'paying', 'confirmed')) LIMIT :limit
 
 -- name: bookings_out_of_step() :limit int
 -- Must return nothing: active bookings whose seat_count differs from their active seats.
 SELECT b.id, b.seat_count FROM bookings AS b
 WHERE b.state IN ('held', 'paying', 'confirmed')
-  AND b.seat_count <> (SELECT count(*) FROM booking_seats AS s WHERE s.booking_id = b.id AND s.active = 1) LIMIT :limit
+  AND b.seat_count <> (SELECT count(*) FROM booking_seats AS s
+    WHERE s.booking_id = b.id{ AND s.event_id = b.event_id} AND s.active = 1) LIMIT :limit
+
+-- name: bookings_without_event() :limit int
+-- Must return nothing: bookings of a partitioned ledger whose event is not, or not rightly, in its directory.
+SELECT b.id, b.event_id FROM bookings AS b{ LEFT JOIN booking_events AS d ON d.booking_id = b.id}
+WHERE {d.event_id IS NULL OR d.event_id <> b.event_id OR }1 = 0 LIMIT :limit

@@ -13,19 +13,19 @@ SELECT seen.in_run, seen.is_sold, count(*), sum(seen.price_minor) FROM (
     SELECT r.first AS seat_index, r.run AS run, 0 AS is_seat, 0 AS is_sold, 0 AS price_minor FROM :rows
     UNION ALL
     SELECT s.seat_index, -1, 1, CASE WHEN b.state = 'confirmed' THEN 1 ELSE 0 END, s.price_minor
-    FROM booking_seats AS s JOIN bookings AS b ON b.id = s.booking_id
+    FROM booking_seats AS s JOIN bookings AS b ON b.id = s.booking_id{ AND b.event_id = s.event_id}
     WHERE s.event_id = :event_id AND s.active = 1 AND (b.state = 'confirmed' OR b.hold_expires_at_us > :now_us)
   ) AS marks) AS seen
 WHERE seen.is_seat = 1 GROUP BY seen.in_run, seen.is_sold
 
 -- name: payments_by_state() :event_id text
 SELECT p.payment_state, p.currency, count(*), sum(p.amount_minor), count(DISTINCT p.booking_id)
-FROM bookings AS b JOIN payments AS p ON p.booking_id = b.id
+FROM bookings AS b JOIN payments AS p ON p.booking_id = b.id{ AND p.event_id = b.event_id}
 WHERE b.event_id = :event_id GROUP BY p.payment_state, p.currency ORDER BY p.payment_state, p.currency
 
 -- name: refunds_by_state() :event_id text
 SELECT f.refund_state, f.currency, count(*), sum(f.amount_minor), sum(f.fee_minor)
-FROM bookings AS b JOIN refunds AS f ON f.booking_id = b.id
+FROM bookings AS b JOIN refunds AS f ON f.booking_id = b.id{ AND f.event_id = b.event_id}
 WHERE b.event_id = :event_id GROUP BY f.refund_state, f.currency ORDER BY f.refund_state, f.currency
 
 -- name: held_over_time() :event_id text :from_us int :to_us int :step_us int
@@ -38,7 +38,7 @@ WHERE event_id = :event_id AND confirmed_at_us >= :from_us AND confirmed_at_us <
 
 -- name: refunded_over_time() :event_id text :from_us int :to_us int :step_us int
 SELECT (f.created_at_us - :from_us) / :step_us AS bucket, count(*), sum(f.amount_minor)
-FROM bookings AS b JOIN refunds AS f ON f.booking_id = b.id
+FROM bookings AS b JOIN refunds AS f ON f.booking_id = b.id{ AND f.event_id = b.event_id}
 WHERE b.event_id = :event_id AND f.created_at_us >= :from_us AND f.created_at_us < :to_us GROUP BY bucket
   ORDER BY bucket
 
@@ -69,7 +69,7 @@ WHERE event_id = :event_id AND confirmed_at_us > 0 GROUP BY quarter ORDER BY qua
 
 -- name: refunded_by_quarter() :event_id text :quarter_us int :limit int
 SELECT f.created_at_us / :quarter_us AS quarter, count(*), sum(f.amount_minor)
-FROM bookings AS b JOIN refunds AS f ON f.booking_id = b.id
+FROM bookings AS b JOIN refunds AS f ON f.booking_id = b.id{ AND f.event_id = b.event_id}
 WHERE b.event_id = :event_id AND f.refund_state NOT IN ('failed', 'moot')
 GROUP BY quarter ORDER BY quarter DESC LIMIT :limit
 
@@ -79,7 +79,8 @@ GROUP BY quarter ORDER BY quarter DESC LIMIT :limit
 SELECT sold.channel, count(*), sum(sold.seat_count), sum(sold.amount_minor) FROM (
   SELECT b.seat_count, b.amount_minor, CASE
     WHEN substr(b.fan, 1, 5) = 'desk:' THEN CASE
-      WHEN EXISTS (SELECT 1 FROM payments AS p WHERE p.booking_id = b.id AND p.provider = 'external') THEN 'box_office'
+      WHEN EXISTS (SELECT 1 FROM payments AS p
+        WHERE p.booking_id = b.id{ AND p.event_id = b.event_id} AND p.provider = 'external') THEN 'box_office'
       ELSE 'guests' END
     WHEN EXISTS (SELECT 1 FROM offers AS o WHERE o.event_id = b.event_id AND o.booking_id = b.id) THEN 'waitlist'
     WHEN b.created_at_us < :sale_starts_at_us THEN 'presale'

@@ -3,7 +3,7 @@
 SELECT s.event_id, s.seat_index, b.id, b.state, b.hold_expires_at_us, b.fence
 FROM :rows
 LEFT JOIN booking_seats AS s ON s.event_id = r.event_id AND s.seat_index = r.seat_index AND s.active = 1
-LEFT JOIN bookings AS b ON b.id = s.booking_id
+LEFT JOIN bookings AS b ON b.id = s.booking_id{ AND b.event_id = s.event_id}
 WHERE coalesce(s.active, 0) = 1
 
 -- name: active_counts(event_id text, fan text, now_us int) row by row
@@ -30,10 +30,10 @@ SELECT r.event_id, r.seat_index, r.booking_id, r.price_minor, 1 FROM :rows WHERE
 ON CONFLICT DO NOTHING
 RETURNING booking_id, seat_index
 
--- name: drop_seats(booking_id text, seat_index int)
+-- name: drop_seats(event_id text, booking_id text, seat_index int)
 -- Removes the seats of a booking that did not get all of its seats.
 DELETE FROM booking_seats
-WHERE (booking_id, seat_index) IN (SELECT r.booking_id, r.seat_index FROM :rows)
+WHERE ({event_id, }booking_id, seat_index) IN (SELECT {r.event_id, }r.booking_id, r.seat_index FROM :rows)
 
 -- name: add_new_bookings(id text, event_id text, fan text, seat_count int, seats text, amount_minor int, currency text, session text, now_us int, expires_at_us int, price_lines text) row by row
 -- The hopeful way. After the seats are taken, never before: so of two holds of one seat the later one has the greater
@@ -52,14 +52,15 @@ INSERT INTO bookings (id, event_id, fan, state, seat_count, seats, amount_minor,
 SELECT r.id, r.event_id, r.fan, 'held', r.seat_count, r.seats, r.amount_minor, r.currency, r.session, r.now_us,
   r.now_us, r.expires_at_us, r.price_lines
 FROM :rows WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.id = r.event_id AND e.event_state = 'cancelled')
-ON CONFLICT DO NOTHING
+{  AND NOT EXISTS (SELECT 1 FROM booking_events AS d WHERE d.booking_id = r.id AND d.event_id <> r.event_id)
+}ON CONFLICT DO NOTHING
 RETURNING id, fence
 
 -- name: end_holds(booking_id text, was text, now_us int)
 -- Ends holds that are past their end, and no others. (A literal list of states could cause a full index scan.)
 UPDATE bookings AS b SET state = 'expired', changed_at_us = r.now_us
-FROM :rows
-WHERE b.id = r.booking_id AND b.state = r.was AND b.hold_expires_at_us <= r.now_us
+FROM :rows :event_of r.booking_id
+WHERE b.id = r.booking_id{ AND b.event_id = d.event_id} AND b.state = r.was AND b.hold_expires_at_us <= r.now_us
 RETURNING b.id, b.event_id, b.fan, b.fence, b.seats, b.hold_expires_at_us
 
 -- name: due_holds() :now_us int :limit int
@@ -71,7 +72,7 @@ ORDER BY hold_expires_at_us LIMIT :limit :skip_locked
 -- name: free_seats(booking_id text)
 -- The seats of ended bookings can be taken again.
 UPDATE booking_seats SET active = 0
-WHERE booking_id IN (SELECT r.booking_id FROM :rows)
+WHERE ({event_id, }booking_id) IN (SELECT {d.event_id, }r.booking_id FROM :rows :event_of r.booking_id)
 
 -- name: move_bookings(booking_id text, fence int, from_state text, to_state text, now_us int, expires_at_us int, needs_live int) row by row
 -- The one conditional update of every move: state, fence and expiry are in its WHERE. A booking is confirmed only with
@@ -86,11 +87,12 @@ UPDATE bookings AS b SET
     ELSE b.hold_expires_at_us END,
   confirmed_at_us = CASE WHEN r.to_state = 'confirmed' AND b.state <> 'confirmed' THEN r.now_us
     ELSE b.confirmed_at_us END
-FROM :rows
-WHERE b.id = r.booking_id AND b.fence = r.fence AND b.state = r.from_state
+FROM :rows :event_of r.booking_id
+WHERE b.id = r.booking_id{ AND b.event_id = d.event_id} AND b.fence = r.fence AND b.state = r.from_state
   AND (r.needs_live = 0 OR b.hold_expires_at_us > r.now_us)
   AND (r.to_state <> 'confirmed'
-    OR (b.seat_count = (SELECT coalesce(sum(s.active), 0) FROM booking_seats AS s WHERE s.booking_id = b.id)
+    OR (b.seat_count = (SELECT coalesce(sum(s.active), 0) FROM booking_seats AS s
+        WHERE s.booking_id = b.id{ AND s.event_id = b.event_id})
       AND coalesce((SELECT e.event_state FROM events AS e WHERE e.id = b.event_id), '') <> 'cancelled'))
 RETURNING :booking
 
@@ -98,7 +100,8 @@ RETURNING :booking
 SELECT e.id FROM :rows CROSS JOIN events AS e WHERE e.id = r.id AND coalesce(e.event_state, '') = 'cancelled'
 
 -- name: bookings_by_id(id text) row by row
-SELECT :booking FROM :rows CROSS JOIN bookings AS b WHERE b.id = r.id
+SELECT :booking FROM :rows :event_of r.id CROSS JOIN bookings AS b
+WHERE b.id = r.id{ AND b.event_id = d.event_id}
 
 -- name: bookings_of_fan() :event_id text :fan text :limit int
 SELECT :booking FROM bookings AS b WHERE b.event_id = :event_id AND b.fan = :fan ORDER BY b.fence DESC LIMIT :limit
@@ -106,6 +109,6 @@ SELECT :booking FROM bookings AS b WHERE b.event_id = :event_id AND b.fan = :fan
 -- name: active_seats() :event_id text :now_us int
 -- Every seat that is sold or live held, for rebuilding claims and maps.
 SELECT s.seat_index, b.state, b.fan, b.id, b.hold_expires_at_us, b.fence
-FROM booking_seats AS s JOIN bookings AS b ON b.id = s.booking_id
+FROM booking_seats AS s JOIN bookings AS b ON b.id = s.booking_id{ AND b.event_id = s.event_id}
 WHERE s.event_id = :event_id AND s.active = 1 AND (b.state = 'confirmed' OR b.hold_expires_at_us > :now_us)
 ORDER BY s.seat_index

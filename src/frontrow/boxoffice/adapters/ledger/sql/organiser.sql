@@ -83,7 +83,7 @@ RETURNING c.event_id
 
 -- name: failed_refunds() :organiser_id text :event_id text :limit int
 -- Failed refunds, oldest first. An empty event means any event of the organiser.
-SELECT :refund, b.event_id FROM refunds AS f JOIN bookings AS b ON b.id = f.booking_id
+SELECT :refund, b.event_id FROM refunds AS f JOIN bookings AS b ON b.id = f.booking_id{ AND b.event_id = f.event_id}
   JOIN events AS e ON e.id = b.event_id
 WHERE f.refund_state = 'failed' AND e.organiser_id = :organiser_id AND (:event_id = '' OR b.event_id = :event_id)
 ORDER BY f.changed_at_us, f.id LIMIT :limit
@@ -97,12 +97,12 @@ ORDER BY b.fence DESC LIMIT :limit
 -- name: bookings_on_seat() :event_id text :seat_index int :before int :limit int
 -- All bookings that have or had this seat.
 SELECT :booking FROM booking_seats AS s CROSS JOIN bookings AS b
-WHERE s.event_id = :event_id AND s.seat_index = :seat_index AND s.active = 1 AND b.id = s.booking_id
-  AND b.fence < :before
+WHERE s.event_id = :event_id AND s.seat_index = :seat_index AND s.active = 1
+  AND b.id = s.booking_id{ AND b.event_id = s.event_id} AND b.fence < :before
 UNION ALL
 SELECT :booking FROM booking_seats AS s CROSS JOIN bookings AS b
-WHERE s.event_id = :event_id AND s.seat_index = :seat_index AND s.active = 0 AND b.id = s.booking_id
-  AND b.fence < :before
+WHERE s.event_id = :event_id AND s.seat_index = :seat_index AND s.active = 0
+  AND b.id = s.booking_id{ AND b.event_id = s.event_id} AND b.fence < :before
 ORDER BY 5 DESC LIMIT :limit
 
 -- name: bookings_of_fans(fan text) :event_id text :before int :limit int
@@ -150,15 +150,15 @@ SELECT :booking FROM (
     OR (:email <> '' AND n.state <> 'expired' AND c.email LIKE :email ESCAPE '!')
   ORDER BY n.fence DESC LIMIT :limit
 ) AS f CROSS JOIN bookings AS b
-WHERE b.fence = f.fence ORDER BY b.fence DESC
+WHERE b.fence = f.fence{ AND b.event_id = :event_id} ORDER BY b.fence DESC
 
 -- name: contacts_of(fan text)
 SELECT c.fan, c.email, c.name FROM :rows CROSS JOIN contacts AS c
   WHERE c.fan = r.fan AND (c.email <> '' OR c.name <> '')
 
 -- name: seats_had(booking_id text, seat_index int)
-SELECT s.seat_index FROM :rows CROSS JOIN booking_seats AS s
-WHERE s.booking_id = r.booking_id AND s.seat_index = r.seat_index
+SELECT s.seat_index FROM :rows :event_of r.booking_id CROSS JOIN booking_seats AS s
+WHERE s.booking_id = r.booking_id{ AND s.event_id = d.event_id} AND s.seat_index = r.seat_index
 
 -- name: endpoints_of_organiser() :organiser text :after text :limit int
 SELECT id, organiser, event_id, url, secret, facts, active FROM webhook_endpoints
@@ -190,8 +190,9 @@ RETURNING d.number
 -- Sales by staff: who (the session of the booking), how it was paid, and what was given back of it.
 SELECT b.session, coalesce(p.method, 'free'), count(*), sum(b.seat_count), coalesce(sum(p.amount_minor), 0),
   coalesce(sum((SELECT sum(f.amount_minor) FROM refunds AS f
-    WHERE f.booking_id = b.id AND f.refund_state = 'done')), 0)
-FROM bookings AS b LEFT JOIN payments AS p ON p.booking_id = b.id AND p.provider = 'external'
+    WHERE f.booking_id = b.id{ AND f.event_id = b.event_id} AND f.refund_state = 'done')), 0)
+FROM bookings AS b
+LEFT JOIN payments AS p ON p.booking_id = b.id{ AND p.event_id = b.event_id} AND p.provider = 'external'
 WHERE b.event_id = :event_id AND b.fan >= :low AND b.fan < :high
   AND b.confirmed_at_us >= :from_us AND b.confirmed_at_us < :before_us
 GROUP BY b.session, coalesce(p.method, 'free') ORDER BY b.session, 2
@@ -231,11 +232,11 @@ DELETE FROM scans WHERE (id, event_id, ticket_id) IN (SELECT r.id, r.event_id, r
 -- name: restamp_scanned(ticket_id text, event_id text)
 -- After a scan was removed: the earliest remaining one, or none.
 UPDATE tickets AS t SET scanned_at_us = (
-  SELECT min(s.at_us) FROM scans AS s WHERE s.ticket_id = t.id AND s.way = 'in')
+  SELECT min(s.at_us) FROM scans AS s WHERE s.ticket_id = t.id AND s.event_id = t.event_id AND s.way = 'in')
 FROM :rows WHERE t.id = r.ticket_id AND t.event_id = r.event_id
 
--- name: tickets_by_id(id text)
-SELECT t.id, t.event_id, t.ticket_state FROM :rows CROSS JOIN tickets AS t WHERE t.id = r.id
+-- name: tickets_by_id(id text, event_id text)
+SELECT t.id, t.ticket_state FROM :rows CROSS JOIN tickets AS t WHERE t.id = r.id AND t.event_id = r.event_id
 
 -- name: revocation_mark() :event_id text
 -- Changes whenever the revocation list does.
@@ -248,5 +249,6 @@ FROM scans WHERE event_id = :event_id
 GROUP BY gate ORDER BY gate LIMIT 1000
 
 -- name: door_totals() :event_id text
-SELECT count(*), count(scanned_at_us), count(left_at_us)
+-- Somebody who was seen at the exit alone came in at a gate that has not reported yet.
+SELECT count(*), sum(CASE WHEN scanned_at_us IS NOT NULL AND left_at_us IS NULL THEN 1 ELSE 0 END), count(left_at_us)
 FROM tickets WHERE event_id = :event_id AND ticket_state = 'valid'

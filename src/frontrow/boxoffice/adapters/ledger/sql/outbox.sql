@@ -36,9 +36,9 @@ RETURNING o.number, o.body
 -- name: facts_published(number int, now_us int)
 UPDATE outbox AS o SET published_at_us = r.now_us FROM :rows WHERE o.number = r.number
 
--- name: missed_facts() :source text :newest int :limit int
+-- name: missed_facts() :source text :after int :newest int :limit int
 SELECT o.number, o.body FROM (SELECT number, body, published_at_us FROM outbox ORDER BY number DESC LIMIT :newest) AS o
-WHERE o.published_at_us IS NOT NULL AND NOT EXISTS
+WHERE o.number > :after AND o.published_at_us IS NOT NULL AND NOT EXISTS
   (SELECT 1 FROM inbox AS i WHERE i.source = :source AND i.message_id = CAST(o.number AS text))
 ORDER BY o.number LIMIT :limit
 

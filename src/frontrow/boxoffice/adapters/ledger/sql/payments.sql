@@ -1,42 +1,49 @@
--- name: lock_payments(id text)
+-- name: lock_payments(id text, booking_id text)
 -- Locks payments until the transaction ends, in the order of ids to avoid deadlocks.
-SELECT :payment FROM payments AS p WHERE p.id IN (SELECT r.id FROM :rows) ORDER BY p.id :for_update
+SELECT :payment FROM payments AS p
+WHERE ({p.event_id, }p.id) IN (SELECT {d.event_id, }r.id FROM :rows :event_of r.booking_id)
+ORDER BY p.id :for_update
 
--- name: add_payments(id text, booking_id text, attempt int, provider text, amount_minor int, currency text, payment_state text, provider_ref text, method text, reason text, call int, tries int, retry_at_us int, version int, created_at_us int, changed_at_us int, declines int, failure text, key text)
+-- name: add_payments(id text, booking_id text, attempt int, provider text, amount_minor int, currency text, payment_state text, provider_ref text, method text, reason text, call int, tries int, retry_at_us int, version int, created_at_us int, changed_at_us int, declines int, failure text, key text, event_id text)
 -- A booking with another payment that is not over keeps that one: left out of the answer
 -- (one_live_payment_per_booking).
 INSERT INTO payments (id, booking_id, attempt, provider, amount_minor, currency, payment_state, provider_ref, method,
-  reason, call, tries, retry_at_us, version, created_at_us, changed_at_us, declines, failure, idempotency_key)
+  reason, call, tries, retry_at_us, version, created_at_us, changed_at_us, declines, failure, idempotency_key,
+  event_id)
 SELECT r.id, r.booking_id, r.attempt, r.provider, r.amount_minor, r.currency, r.payment_state, r.provider_ref,
   r.method, r.reason, r.call, r.tries, r.retry_at_us, r.version, r.created_at_us, r.changed_at_us, r.declines,
-  r.failure, r.key
+  r.failure, r.key, r.event_id
 FROM :rows WHERE true ORDER BY r.id
 ON CONFLICT DO NOTHING
 RETURNING id
 
--- name: set_payments(id text, payment_state text, provider_ref text, method text, reason text, call int, tries int, retry_at_us int, version int, changed_at_us int, declines int, failure text)
+-- name: set_payments(id text, payment_state text, provider_ref text, method text, reason text, call int, tries int, retry_at_us int, version int, changed_at_us int, declines int, failure text, booking_id text)
 -- Compare and set: written over the previous version, or not at all.
 UPDATE payments AS p SET payment_state = r.payment_state, provider_ref = r.provider_ref, method = r.method,
   reason = r.reason, call = r.call, tries = r.tries, retry_at_us = r.retry_at_us, version = r.version,
   changed_at_us = r.changed_at_us, declines = r.declines, failure = r.failure
-FROM :rows WHERE p.id = r.id AND p.version = r.version - 1
+FROM :rows :event_of r.booking_id
+WHERE p.id = r.id{ AND p.event_id = d.event_id} AND p.version = r.version - 1
 RETURNING p.id
 
 -- name: payments_by_id(id text)
 SELECT :payment FROM :rows CROSS JOIN payments AS p WHERE p.id = r.id
 
 -- name: payments_of_bookings(id text)
-SELECT :payment FROM :rows CROSS JOIN payments AS p WHERE p.booking_id = r.id ORDER BY p.booking_id, p.attempt
+SELECT :payment FROM :rows :event_of r.id CROSS JOIN payments AS p
+WHERE p.booking_id = r.id{ AND p.event_id = d.event_id} ORDER BY p.booking_id, p.attempt
 
 -- name: payment_by_ref() :provider text :ref text
 SELECT :payment FROM payments AS p WHERE p.provider_ref = :ref AND p.provider = :provider
 
 -- name: due_payments() :now_us int :limit int
 -- Payments that another worker is leasing are skipped.
-SELECT id FROM payments WHERE retry_at_us > 0 AND retry_at_us <= :now_us ORDER BY retry_at_us LIMIT :limit :skip_locked
+SELECT id, booking_id FROM payments WHERE retry_at_us > 0 AND retry_at_us <= :now_us
+ORDER BY retry_at_us LIMIT :limit :skip_locked
 
--- name: lease_payments(id text, until_us int)
-UPDATE payments AS p SET retry_at_us = r.until_us FROM :rows WHERE p.id = r.id
+-- name: lease_payments(id text, booking_id text, until_us int)
+UPDATE payments AS p SET retry_at_us = r.until_us FROM :rows :event_of r.booking_id
+WHERE p.id = r.id{ AND p.event_id = d.event_id}
 RETURNING :payment
 
 -- name: payments_page(from_us int, until_us int) :after text :limit int
@@ -48,56 +55,68 @@ WHERE p.id > :after AND (
 ORDER BY p.id LIMIT :limit
 
 -- name: lock_bookings(id text)
-SELECT :booking FROM bookings AS b WHERE b.id IN (SELECT r.id FROM :rows) ORDER BY b.id :for_update
+SELECT :booking FROM bookings AS b
+WHERE ({b.event_id, }b.id) IN (SELECT {d.event_id, }r.id FROM :rows :event_of r.id)
+ORDER BY b.id :for_update
 
--- name: add_refunds(id text, booking_id text, payment_id text, number int, amount_minor int, currency text, seats text, fee_minor int, refund_state text, provider_ref text, reason text, call int, tries int, retry_at_us int, version int, created_at_us int, changed_at_us int, key text)
+-- name: add_refunds(id text, booking_id text, payment_id text, number int, amount_minor int, currency text, seats text, fee_minor int, refund_state text, provider_ref text, reason text, call int, tries int, retry_at_us int, version int, created_at_us int, changed_at_us int, key text, event_id text)
 INSERT INTO refunds (id, booking_id, payment_id, number, amount_minor, currency, seats, fee_minor, refund_state,
-  provider_ref, reason, call, tries, retry_at_us, version, created_at_us, changed_at_us, idempotency_key)
+  provider_ref, reason, call, tries, retry_at_us, version, created_at_us, changed_at_us, idempotency_key,
+  event_id)
 SELECT r.id, r.booking_id, r.payment_id, r.number, r.amount_minor, r.currency, r.seats, r.fee_minor, r.refund_state,
-  r.provider_ref, r.reason, r.call, r.tries, r.retry_at_us, r.version, r.created_at_us, r.changed_at_us, r.key
+  r.provider_ref, r.reason, r.call, r.tries, r.retry_at_us, r.version, r.created_at_us, r.changed_at_us, r.key,
+  r.event_id
 FROM :rows WHERE true ORDER BY r.id
 ON CONFLICT DO NOTHING
 RETURNING id
 
--- name: set_refunds(id text, refund_state text, provider_ref text, reason text, call int, tries int, retry_at_us int, version int, changed_at_us int, failure text)
+-- name: set_refunds(id text, refund_state text, provider_ref text, reason text, call int, tries int, retry_at_us int, version int, changed_at_us int, failure text, booking_id text)
 UPDATE refunds AS f SET refund_state = r.refund_state, provider_ref = r.provider_ref, reason = r.reason, call = r.call,
   tries = r.tries, retry_at_us = r.retry_at_us, version = r.version, changed_at_us = r.changed_at_us,
     failure = r.failure
-FROM :rows WHERE f.id = r.id AND f.version = r.version - 1
+FROM :rows :event_of r.booking_id
+WHERE f.id = r.id{ AND f.event_id = d.event_id} AND f.version = r.version - 1
 RETURNING f.id
 
--- name: refunds_by_id(id text)
-SELECT :refund FROM :rows CROSS JOIN refunds AS f WHERE f.id = r.id
+-- name: refunds_by_id(id text, booking_id text)
+SELECT :refund FROM :rows :event_of r.booking_id CROSS JOIN refunds AS f
+WHERE f.id = r.id{ AND f.event_id = d.event_id}
 
 -- name: refunds_of_bookings(id text)
-SELECT :refund FROM :rows CROSS JOIN refunds AS f WHERE f.booking_id = r.id ORDER BY f.booking_id, f.number
+SELECT :refund FROM :rows :event_of r.id CROSS JOIN refunds AS f
+WHERE f.booking_id = r.id{ AND f.event_id = d.event_id} ORDER BY f.booking_id, f.number
 
 -- name: due_refunds() :now_us int :limit int
-SELECT id FROM refunds WHERE retry_at_us > 0 AND retry_at_us <= :now_us ORDER BY retry_at_us LIMIT :limit :skip_locked
+SELECT id, booking_id FROM refunds WHERE retry_at_us > 0 AND retry_at_us <= :now_us
+ORDER BY retry_at_us LIMIT :limit :skip_locked
 
--- name: lease_refunds(id text, until_us int)
-UPDATE refunds AS f SET retry_at_us = r.until_us FROM :rows WHERE f.id = r.id
+-- name: lease_refunds(id text, booking_id text, until_us int)
+UPDATE refunds AS f SET retry_at_us = r.until_us FROM :rows :event_of r.booking_id
+WHERE f.id = r.id{ AND f.event_id = d.event_id}
 RETURNING :refund
 
 -- name: shrink_bookings(booking_id text, seat_count int, seats text, amount_minor int, now_us int)
 -- A partial refund: what is left of the booking. The caller has locked the row.
 UPDATE bookings AS b SET seat_count = r.seat_count, seats = r.seats, amount_minor = r.amount_minor,
   changed_at_us = r.now_us
-FROM :rows WHERE b.id = r.booking_id
+FROM :rows :event_of r.booking_id WHERE b.id = r.booking_id{ AND b.event_id = d.event_id}
 RETURNING :booking
 
 -- name: set_price_lines(booking_id text, price_lines text)
 -- The lines of the price after seats were moved. The caller has locked the row.
-UPDATE bookings AS b SET price_lines = r.price_lines FROM :rows WHERE b.id = r.booking_id
+UPDATE bookings AS b SET price_lines = r.price_lines
+FROM :rows :event_of r.booking_id WHERE b.id = r.booking_id{ AND b.event_id = d.event_id}
 
 -- name: free_some_seats(booking_id text, seat_index int)
 UPDATE booking_seats SET active = 0
-WHERE (booking_id, seat_index) IN (SELECT r.booking_id, r.seat_index FROM :rows)
+WHERE ({event_id, }booking_id, seat_index) IN (
+  SELECT {d.event_id, }r.booking_id, r.seat_index FROM :rows :event_of r.booking_id)
 RETURNING booking_id, seat_index
 
 -- name: seat_prices_of(id text)
-SELECT s.booking_id, s.seat_index, s.price_minor FROM :rows CROSS JOIN booking_seats AS s
-WHERE s.booking_id = r.id AND coalesce(s.active, 0) = 1 ORDER BY s.booking_id, s.seat_index
+SELECT s.booking_id, s.seat_index, s.price_minor FROM :rows :event_of r.id CROSS JOIN booking_seats AS s
+WHERE s.booking_id = r.id{ AND s.event_id = d.event_id} AND coalesce(s.active, 0) = 1
+ORDER BY s.booking_id, s.seat_index
 
 -- name: live_bookings() :event_id text :after text :limit int
 SELECT :booking FROM bookings AS b

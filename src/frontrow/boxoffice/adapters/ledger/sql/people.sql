@@ -265,7 +265,8 @@ WHERE b.fan = :fan AND b.state IN ('confirmed', 'cancelled', 'refunded') AND e.o
 SELECT t.fan FROM name_tails AS t WHERE t.fan = :fan AND t.event_id = :event_id LIMIT 1
 
 -- name: names_of_buyers(id text)
-SELECT b.id, c.name FROM :rows CROSS JOIN bookings AS b JOIN contacts AS c ON c.fan = b.fan WHERE b.id = r.id
+SELECT b.id, c.name FROM :rows :event_of r.id CROSS JOIN bookings AS b
+JOIN contacts AS c ON c.fan = b.fan WHERE b.id = r.id{ AND b.event_id = d.event_id}
 
 -- name: drop_in_app(fan text)
 DELETE FROM in_app_messages WHERE fan IN (SELECT r.fan FROM :rows)

@@ -4,7 +4,8 @@ INSERT INTO returns (id, booking_id, event_id, fan, fence, seat_index, price_min
   created_at_us, changed_at_us)
 SELECT r.id, r.booking_id, r.event_id, r.fan, r.fence, r.seat_index, s.price_minor, r.currency, 'giving', r.now_us,
   r.now_us
-FROM :rows LEFT JOIN booking_seats AS s ON s.booking_id = r.booking_id AND s.seat_index = r.seat_index
+FROM :rows LEFT JOIN booking_seats AS s
+  ON s.booking_id = r.booking_id AND s.seat_index = r.seat_index{ AND s.event_id = r.event_id}
 WHERE coalesce(s.active, 0) = 1
 ON CONFLICT DO NOTHING
 
@@ -25,13 +26,14 @@ SELECT t.id, t.booking_id, t.event_id, t.fan, t.fence, t.seat_index, t.price_min
   b.fence
 FROM returns AS t CROSS JOIN booking_seats AS s CROSS JOIN bookings AS b
 WHERE t.return_state = 'listed' AND s.event_id = t.event_id AND s.seat_index = t.seat_index AND s.active = 1
-  AND b.id = s.booking_id AND b.id <> t.booking_id AND b.confirmed_at_us IS NOT NULL
+  AND b.id = s.booking_id{ AND b.event_id = s.event_id} AND b.id <> t.booking_id AND b.confirmed_at_us IS NOT NULL
 UNION ALL
 SELECT t.id, t.booking_id, t.event_id, t.fan, t.fence, t.seat_index, t.price_minor, t.currency, t.return_state, b.id,
   b.fence
 FROM returns AS t CROSS JOIN booking_seats AS s CROSS JOIN bookings AS b
 WHERE t.return_state = 'listed' AND s.event_id = t.event_id AND s.seat_index = t.seat_index AND s.active = 0
-  AND b.id = s.booking_id AND b.fence > t.fence AND b.confirmed_at_us > t.changed_at_us - 60000000
+  AND b.id = s.booking_id{ AND b.event_id = s.event_id} AND b.fence > t.fence
+  AND b.confirmed_at_us > t.changed_at_us - 60000000
 LIMIT :limit
 
 -- name: listed_on(event_id text, seat_index int)
@@ -58,8 +60,9 @@ RETURNING t.id
 -- The booking keeps its other seats and their price. The price of the returned seats is owed by their returns.
 UPDATE bookings AS b SET seat_count = r.seat_count, seats = r.seats, amount_minor = b.amount_minor - r.price_minor,
   changed_at_us = r.now_us
-FROM :rows WHERE b.id = r.booking_id AND b.fence = r.fence AND coalesce(b.state, '') = 'confirmed'
-  AND b.seats = r.was_seats
+FROM :rows :event_of r.booking_id
+WHERE b.id = r.booking_id{ AND b.event_id = d.event_id} AND b.fence = r.fence
+  AND coalesce(b.state, '') = 'confirmed' AND b.seats = r.was_seats
 RETURNING b.id
 
 -- name: returns_owed()

@@ -4,36 +4,46 @@
 INSERT INTO tickets (id, booking_id, event_id, seat_index, ticket_state, code, issued_at_us, changed_at_us)
 SELECT r.id, r.booking_id, r.event_id, r.seat_index, 'valid', r.code, r.now_us, r.now_us
 FROM :rows WHERE true ORDER BY r.event_id, r.seat_index
-ON CONFLICT (booking_id, seat_index) DO NOTHING
+ON CONFLICT ({event_id, }booking_id, seat_index) DO NOTHING
 
 -- name: revoke_tickets_of_bookings(booking_id text, now_us int)
 -- In the transaction that ends a confirmed booking.
 UPDATE tickets AS t SET ticket_state = 'revoked', changed_at_us = r.now_us
-FROM :rows WHERE t.booking_id = r.booking_id AND coalesce(t.ticket_state, '') = 'valid'
+FROM :rows :event_of r.booking_id
+WHERE t.booking_id = r.booking_id{ AND t.event_id = d.event_id} AND coalesce(t.ticket_state, '') = 'valid'
 RETURNING t.id
 
 -- name: revoke_tickets(booking_id text, seat_index int, now_us int)
 -- Single seats given back: put this query into the transaction of the partial refund.
 UPDATE tickets AS t SET ticket_state = 'revoked', changed_at_us = r.now_us
-FROM :rows WHERE t.booking_id = r.booking_id AND t.seat_index = r.seat_index AND coalesce(t.ticket_state, '') = 'valid'
+FROM :rows :event_of r.booking_id
+WHERE t.booking_id = r.booking_id{ AND t.event_id = d.event_id} AND t.seat_index = r.seat_index
+  AND coalesce(t.ticket_state, '') = 'valid'
 RETURNING t.id
 
 -- name: lock_tickets(booking_id text)
 -- The valid tickets of bookings and whether they were let in, kept so until this transaction ends. In the order of
 -- their ids: no deadlock.
 SELECT t.booking_id, t.seat_index, t.scanned_at_us, t.transfer_id FROM tickets AS t
-WHERE t.booking_id IN (SELECT r.booking_id FROM :rows) AND coalesce(t.ticket_state, '') = 'valid'
-  ORDER BY t.id :for_update
+WHERE ({t.event_id, }t.booking_id) IN (SELECT {d.event_id, }r.booking_id FROM :rows :event_of r.booking_id)
+  AND coalesce(t.ticket_state, '') = 'valid'
+ORDER BY t.id :for_update
 
 -- name: ticket_by_id() :id text
 SELECT id, booking_id, event_id, seat_index, ticket_state, code, issued_at_us, changed_at_us, scanned_at_us,
   transfer_id, left_at_us
 FROM tickets WHERE id = :id
 
+-- name: ticket_of_event() :id text :event_id text
+SELECT id, booking_id, event_id, seat_index, ticket_state, code, issued_at_us, changed_at_us, scanned_at_us,
+  transfer_id, left_at_us
+FROM tickets WHERE id = :id AND event_id = :event_id
+
 -- name: tickets_of_bookings(id text)
 SELECT t.id, t.booking_id, t.event_id, t.seat_index, t.ticket_state, t.code, t.issued_at_us, t.changed_at_us,
   t.scanned_at_us, t.transfer_id, t.left_at_us
-FROM :rows CROSS JOIN tickets AS t WHERE t.booking_id = r.id ORDER BY t.seat_index
+FROM :rows :event_of r.id CROSS JOIN tickets AS t
+WHERE t.booking_id = r.id{ AND t.event_id = d.event_id} ORDER BY t.seat_index
 
 -- name: revoked_tickets() :event_id text :after_us int :after_id text :limit int
 -- The revocation list in order, page by page.
@@ -48,20 +58,23 @@ INSERT INTO scans (id, event_id, ticket_id, gate, at_us, way)
 SELECT r.id, r.event_id, r.ticket_id, r.gate, r.at_us, r.way FROM :rows WHERE true ORDER BY r.id
 ON CONFLICT DO NOTHING
 
--- name: stamp_scanned(ticket_id text, at_us int)
+-- name: stamp_scanned(ticket_id text, event_id text, at_us int)
 -- The earliest admission, in whatever order the gates report.
 UPDATE tickets AS t SET scanned_at_us = r.at_us
-FROM :rows WHERE t.id = r.ticket_id AND (t.scanned_at_us IS NULL OR t.scanned_at_us > r.at_us)
+FROM :rows WHERE t.id = r.ticket_id AND t.event_id = r.event_id
+  AND (t.scanned_at_us IS NULL OR t.scanned_at_us > r.at_us)
 
--- name: stamp_left(ticket_id text)
+-- name: stamp_left(ticket_id text, event_id text)
 -- Outside if the newest scan is an exit, in whatever order the gates report.
 UPDATE tickets AS t SET left_at_us = (
-  SELECT CASE WHEN s.way = 'out' THEN s.at_us END FROM scans AS s WHERE s.ticket_id = t.id
-  ORDER BY s.at_us DESC, s.number DESC LIMIT 1)
-FROM :rows WHERE t.id = r.ticket_id
+  SELECT CASE WHEN s.way = 'out' THEN s.at_us END FROM scans AS s
+  WHERE s.ticket_id = t.id AND s.event_id = t.event_id
+  ORDER BY s.at_us DESC, s.id DESC LIMIT 1)
+FROM :rows WHERE t.id = r.ticket_id AND t.event_id = r.event_id
 
--- name: scans_of(ticket_id text)
-SELECT s.id, s.event_id, s.ticket_id, s.gate, s.at_us, s.way FROM :rows JOIN scans AS s ON s.ticket_id = r.ticket_id
+-- name: scans_of(ticket_id text, event_id text)
+SELECT s.id, s.event_id, s.ticket_id, s.gate, s.at_us, s.way FROM :rows
+JOIN scans AS s ON s.ticket_id = r.ticket_id AND s.event_id = r.event_id
 ORDER BY s.at_us, s.id
 
 -- name: duplicate_scans() :event_id text :after int :limit int
@@ -74,7 +87,8 @@ GROUP BY s.ticket_id HAVING min(s.number) > :after ORDER BY 2 LIMIT :limit
 
 -- name: conflicting_scans() :event_id text :limit int
 -- The earliest admission of each revoked ticket that was admitted nevertheless.
-SELECT s.id, s.event_id, s.ticket_id, s.gate, s.at_us, s.way FROM tickets AS t JOIN scans AS s ON s.ticket_id = t.id
+SELECT s.id, s.event_id, s.ticket_id, s.gate, s.at_us, s.way FROM tickets AS t
+JOIN scans AS s ON s.ticket_id = t.id{ AND s.event_id = t.event_id}
 WHERE t.event_id = :event_id AND t.ticket_state = 'revoked' AND t.scanned_at_us IS NOT NULL
   AND s.at_us = t.scanned_at_us AND s.way = 'in'
 ORDER BY s.at_us, s.id LIMIT :limit

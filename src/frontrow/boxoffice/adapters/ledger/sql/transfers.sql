@@ -30,11 +30,12 @@ UPDATE ticket_transfers AS t SET transfer_state = r.to_state, new_ticket_id = r.
 FROM :rows WHERE t.id = r.id AND coalesce(t.transfer_state, '') = 'sent'
 RETURNING t.id
 
--- name: hand_over_tickets(ticket_id text, new_id text, code text, transfer_id text, now_us int)
+-- name: hand_over_tickets(ticket_id text, event_id text, new_id text, code text, transfer_id text, now_us int)
 -- The row of the seat becomes the new ticket, unless the old one was used or revoked.
 UPDATE tickets AS t SET id = r.new_id, code = r.code, transfer_id = r.transfer_id, issued_at_us = r.now_us,
   changed_at_us = r.now_us
-FROM :rows WHERE t.id = r.ticket_id AND coalesce(t.ticket_state, '') = 'valid' AND t.scanned_at_us IS NULL
+FROM :rows WHERE t.id = r.ticket_id AND t.event_id = r.event_id AND coalesce(t.ticket_state, '') = 'valid'
+  AND t.scanned_at_us IS NULL
 RETURNING t.id
 
 -- name: add_dead_tickets(id text, transfer_id text, event_id text, seat_index int, code text, now_us int)

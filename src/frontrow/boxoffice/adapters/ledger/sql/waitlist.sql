@@ -71,10 +71,12 @@ FROM :rows CROSS JOIN events AS e WHERE e.id = r.event_id
 -- name: last_bookings(seat_index int) :event_id text
 -- Who had these seats, freed ones and dead holds alike. CROSS JOIN: SQLite then begins with the rows, each by an index.
 SELECT s.seat_index, b.fence, b.fan FROM :rows CROSS JOIN booking_seats AS s CROSS JOIN bookings AS b
-WHERE s.event_id = :event_id AND s.seat_index = r.seat_index AND s.active = 0 AND b.id = s.booking_id
+WHERE s.event_id = :event_id AND s.seat_index = r.seat_index AND s.active = 0
+  AND b.id = s.booking_id{ AND b.event_id = s.event_id}
 UNION ALL
 SELECT s.seat_index, b.fence, b.fan FROM :rows CROSS JOIN booking_seats AS s CROSS JOIN bookings AS b
-WHERE s.event_id = :event_id AND s.seat_index = r.seat_index AND s.active = 1 AND b.id = s.booking_id
+WHERE s.event_id = :event_id AND s.seat_index = r.seat_index AND s.active = 1
+  AND b.id = s.booking_id{ AND b.event_id = s.event_id}
 
 -- name: turn_entries(id text, from_state text, to_state text, offered int, lapsed int, now_us int)
 UPDATE waitlist AS w SET entry_state = r.to_state, offers_made = w.offers_made + r.offered,
@@ -90,12 +92,13 @@ SELECT r.id, r.entry_id, r.event_id, r.fan, r.booking_id, 'open', r.expires_at_u
 -- name: offers_by_id(id text)
 SELECT o.id, o.entry_id, o.event_id, o.fan, o.booking_id, o.offer_state, o.expires_at_us, b.fence, b.seats, b.state,
   b.hold_expires_at_us
-FROM :rows CROSS JOIN offers AS o JOIN bookings AS b ON b.id = o.booking_id WHERE o.id = r.id
+FROM :rows CROSS JOIN offers AS o JOIN bookings AS b ON b.id = o.booking_id{ AND b.event_id = o.event_id}
+WHERE o.id = r.id
 
 -- name: offers_of_fan() :event_id text :fan text :limit int
 SELECT o.id, o.entry_id, o.event_id, o.fan, o.booking_id, o.offer_state, o.expires_at_us, b.fence, b.seats, b.state,
   b.hold_expires_at_us
-FROM offers AS o JOIN bookings AS b ON b.id = o.booking_id
+FROM offers AS o JOIN bookings AS b ON b.id = o.booking_id{ AND b.event_id = o.event_id}
 WHERE o.event_id = :event_id AND o.fan = :fan ORDER BY o.created_at_us DESC LIMIT :limit
 
 -- name: open_offer_of_entry() :entry_id text
@@ -104,14 +107,14 @@ SELECT id FROM offers WHERE entry_id = :entry_id AND offer_state = 'open'
 -- name: open_offers_of_entries(entry_id text)
 SELECT o.id, o.entry_id, o.event_id, o.fan, o.booking_id, o.offer_state, o.expires_at_us, b.fence, b.seats, b.state,
   b.hold_expires_at_us
-FROM :rows CROSS JOIN offers AS o JOIN bookings AS b ON b.id = o.booking_id
+FROM :rows CROSS JOIN offers AS o JOIN bookings AS b ON b.id = o.booking_id{ AND b.event_id = o.event_id}
 WHERE o.id = (SELECT n.id FROM offers AS n WHERE n.entry_id = r.entry_id AND n.offer_state = 'open')
 
 -- name: due_offers() :now_us int :limit int
 -- Open offers that are past their time, or whose booking was paid or ended.
 SELECT o.id, o.entry_id, o.event_id, o.fan, o.booking_id, o.offer_state, o.expires_at_us, b.fence, b.seats, b.state,
   b.hold_expires_at_us
-FROM offers AS o JOIN bookings AS b ON b.id = o.booking_id
+FROM offers AS o JOIN bookings AS b ON b.id = o.booking_id{ AND b.event_id = o.event_id}
 WHERE o.offer_state = 'open' AND (o.expires_at_us <= :now_us OR b.state <> 'held')
 ORDER BY o.expires_at_us LIMIT :limit
 

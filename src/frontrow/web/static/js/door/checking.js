@@ -17,7 +17,7 @@ const ANSWER_MS = 2_500,
 const NOTHING = { ticket: "", seat: "", scan: "", first: null, other: null, why: "", type: "" };
 
 export class Checking {
-  /** @param {{id: string, name: string, reentry?: boolean}} event @param {Sibling[]} siblings @param {import("./link.js").Link} link
+  /** @param {{id: string, name: string}} event @param {Sibling[]} siblings @param {import("./link.js").Link} link
    * @param {import("./store.js").Store} store @param {import("./sync.js").Sync} sync @param {boolean} can_verify */
   constructor(event, siblings, link, store, sync, can_verify) {
     this._event = event;
@@ -28,20 +28,26 @@ export class Checking {
     this._can_verify = can_verify;
   }
 
-  /** @param {string} text as it was read or typed @param {string} gate @param {import("./store.js").Way} [way] @returns {Promise<Checked>} */
+  /** @param {string} text as it was read or typed @param {string} gate @param {import("./presence.js").Way} [way] @returns {Promise<Checked>} */
   async check(text, gate, way = "in") {
     const number = ticketNumber(text),
       code = number ?? plain(text);
     const ticket = number ?? read(code)?.id;
     if (!ticket) return { ...NOTHING, kind: "unreadable" };
     const ours = await this._store.unsent(this._event.id, ticket); // the server would decide without knowing of it
-    if (ours && !this._event.reentry)
-      return { ...NOTHING, kind: "duplicate", ticket, seat: this._sync.gate?.seat(ours.seat ?? -1) ?? "", first: ours };
+    if (ours && !this._sync.reentry) {
+      const seat = (await this._store.known(this._event.id, ticket))?.seat ?? -1;
+      return { ...NOTHING, kind: "duplicate", ticket, seat: this._sync.gate?.seat(seat) ?? "", first: ours };
+    }
     const scan = `web-${crypto.randomUUID()}`;
     if (this._link.up && !ours) {
       const path = way === "in" ? "/scan" : "/exit";
       const { status, body } = await this._link.ask(path, { body: { code, gate, scan }, deadline_ms: ANSWER_MS });
       if (status === 200) return this._told(body, code, gate);
+      if (status === 409 && way === "out") {
+        this._sync.reentry = false; // the organiser has changed it
+        return { ...NOTHING, kind: "unsure", why: "no_exit" };
+      }
     }
     return number ? { ...NOTHING, kind: "unsure", why: "number" } : this._alone(code, gate, scan, way);
   }
@@ -68,32 +74,21 @@ export class Checking {
       type: body.type ?? ""
     };
     if (body.verdict === "wrong_event") return this._elsewhere(code, body.other);
-    if (body.verdict === "left") await this._store.leave(this._event.id, body.ticket, this._leaving(body, gate), false);
     if (body.verdict === "revoked") return { ...found, kind: body.reason === "refunded" ? "refunded" : "revoked" };
-    if (body.verdict === "ok") {
-      const ticket = read(code),
-        at = new Date(this._link.now_ms()).toISOString();
-      await this._store.admit(
-        {
-          event: this._event.id,
-          ticket: body.ticket,
-          scan: body.scan,
-          gate,
-          at,
-          mine: true,
-          seat: ticket?.seat,
-          fence: ticket?.fence
-        },
-        false,
-        body.again
+    if (body.verdict === "ok" || body.verdict === "left") {
+      const ticket = read(code);
+      await this._store.record(
+        this._event.id,
+        { id: body.ticket, seat: ticket?.seat, fence: ticket?.fence },
+        this._seen(body.scan, gate, body.verdict === "ok" ? "in" : "out")
       );
     }
     return { ...found, kind: body.verdict, why: body.again ? "again" : "" };
   }
 
-  /** An exit of now. @param {{scan: string}} found @param {string} gate */
-  _leaving(found, gate) {
-    return { scan: found.scan, gate, at: new Date(this._link.now_ms()).toISOString() };
+  /** A scan of this device, now. @param {string} scan @param {string} gate @param {import("./presence.js").Way} way @returns {import("./presence.js").Seen} */
+  _seen(scan, gate, way) {
+    return { scan, gate, at: new Date(this._link.now_ms()).toISOString(), way, mine: true };
   }
 
   /** Whose ticket it is, if it is one of ours on another day or of another show.
@@ -105,36 +100,28 @@ export class Checking {
     return { ...NOTHING, other, kind: other?.name === this._event.name ? "wrong_day" : "wrong_event" };
   }
 
-  /** Without a line. @param {string} code @param {string} gate @param {string} scan @param {import("./store.js").Way} way @returns {Promise<Checked>} */
+  /** Without a line. @param {string} code @param {string} gate @param {string} scan @param {import("./presence.js").Way} way @returns {Promise<Checked>} */
   async _alone(code, gate, scan, way) {
     const held = this._sync.gate;
     if (!held) return { ...NOTHING, kind: "unsure", why: this._can_verify ? "bundle" : "browser" };
-    const now_ms = this._link.now_ms(),
-      { verdict, ticket } = await held.verify(code, now_ms * US);
+    const { verdict, ticket } = await held.verify(code, this._link.now_ms() * US);
     if (verdict === "wrong_event") return this._elsewhere(code);
     if (!ticket) return { ...NOTHING, kind: /** @type {Kind} */ (verdict) };
     const found = { ...NOTHING, ticket: ticket.id, seat: held.seat(ticket.seat), type: held.type(ticket.seat) };
     if (verdict !== "ok") return { ...found, kind: /** @type {Kind} */ (verdict) };
-    const use = {
-      event: this._event.id,
-      ticket: ticket.id,
-      scan,
-      gate,
-      at: new Date(now_ms).toISOString(),
-      mine: true,
-      seat: ticket.seat,
-      fence: ticket.fence
-    };
-    if (way === "out") {
-      const left = await this._store.leave(this._event.id, ticket.id, this._leaving({ scan }, gate), true);
-      return { ...found, kind: left ? "left" : "not_inside", scan: left ? scan : "" };
+    const seen = this._seen(scan, gate, way),
+      { passage, first } = await this._store.pass(this._event.id, ticket, seen, this._sync.reentry);
+    switch (passage) {
+      case "ok":
+      case "left":
+        return { ...found, kind: passage, scan };
+      case "again":
+        return { ...found, kind: "ok", scan, why: "again" };
+      case "replaced":
+        return { ...found, kind: "revoked", why: "replaced" };
+      default:
+        return { ...found, kind: passage, first };
     }
-    const was = await this._store.use(this._event.id, ticket.id),
-      against = await this._store.admit(use, true, this._event.reentry);
-    if (!against) return { ...found, kind: "ok", scan, why: was ? "again" : "" };
-    return against.ticket === ticket.id
-      ? { ...found, kind: "duplicate", first: against }
-      : { ...found, kind: "revoked", why: "replaced" };
   }
 
   /** Take an admission back; false when that needs the line. @param {string} ticket @param {string} scan */

@@ -95,6 +95,7 @@ function detail(found) {
     case "unreadable":
       return t("Incomplete ticket code. Try again, or type the number printed under it.");
     case "unsure":
+      if (found.why === "no_exit") return t("People who leave this event cannot come back.");
       if (found.why === "number") return t("Typed numbers need a connection. Scan the code instead.");
       return found.why === "browser"
         ? t("This browser cannot check tickets offline.")
@@ -126,7 +127,7 @@ async function checkOne(text, seen_ms) {
 }
 
 /** Whether people go out through this gate now. */
-const leaving = () => event.reentry && /** @type {HTMLInputElement} */ ($("#way-out")).checked;
+const leaving = () => sync.reentry && /** @type {HTMLInputElement} */ ($("#way-out")).checked;
 
 /** Count what came of a scan and put it on the list. @param {Checked} found */
 async function note(found) {
@@ -155,6 +156,7 @@ const refused = () => Number(localStorage.getItem(REFUSED_KEY)) || 0;
 /** Everything on the page that follows from what we know. */
 async function paint() {
   await Promise.all([paintState(), paintRecent(), paintConflicts()]);
+  $("#way").hidden = !sync.reentry;
   const { counts } = sync,
     left = counts ? Math.max(0, counts.tickets - counts.inside - counts.outside) : null;
   $("#inside").textContent = counts ? number(counts.inside) : "–";
@@ -170,7 +172,7 @@ async function paint() {
           "span",
           { class: "num" },
           number(one.tickets),
-          event.reentry ? ` · ${t("out: {n}", { n: number(one.exits) })}` : ""
+          sync.reentry ? ` · ${t("out: {n}", { n: number(one.exits) })}` : ""
         )
       )
     )
@@ -307,9 +309,8 @@ function begin() {
   };
   $("#which select").onchange = () => scanner.choose(/** @type {HTMLSelectElement} */ ($("#which select")).value);
   $("#retry").onclick = () => openCamera(scanner);
-  $("#way").hidden = !event.reentry;
   openCamera(scanner);
-  openLookUp(link, checking, { gate: () => gate, seat: seatText, time, note, paint, again: event.reentry });
+  openLookUp(link, checking, { gate: () => gate, seat: seatText, time, note, paint, again: () => sync.reentry });
   paint();
 }
 

@@ -5,7 +5,7 @@
  * A browser without Ed25519 verifies nothing and therefore admits nobody by itself (`canVerify`). */
 import { eventHash, listText, read, rotatingFits, unhex } from "./codes.js";
 
-/** @typedef {{event_id: string, name: string, keys: string[], revocations: RevocationList, seats: string[], rotating_secret: string, types?: Record<string, number[]>}} Bundle */
+/** @typedef {{event_id: string, name: string, keys: string[], revocations: RevocationList, seats: string[], rotating_secret: string, types?: Record<string, number[]>, reentry?: boolean}} Bundle */
 /** @typedef {{event_id: string, at_us: number, ids: string[], kid: string, signature: string}} RevocationList */
 /** @typedef {"ok" | "duplicate" | "revoked" | "wrong_event" | "forged" | "unreadable" | "old_code" | "replaced" | "unsure"} Verdict */
 /** @typedef {{verdict: Verdict, ticket: import("./codes.js").ReadTicket | null}} Verified */

@@ -5,7 +5,7 @@ import { t, tn } from "../words.js";
 
 /** @typedef {{ticket: string, seat: string, valid: boolean, admitted_at: string | null, outside: boolean}} Ticket */
 /** @typedef {{booking: string, name: string, email: string, tickets: Ticket[]}} Booking */
-/** @typedef {{gate: () => string, seat: (name: string) => string, time: (at: string) => string, note: (found: import("./checking.js").Checked) => Promise<void>, paint: () => Promise<void>, again: boolean}} Page */
+/** @typedef {{gate: () => string, seat: (name: string) => string, time: (at: string) => string, note: (found: import("./checking.js").Checked) => Promise<void>, paint: () => Promise<void>, again: () => boolean}} Page */
 
 /** Make the search work. @param {import("./link.js").Link} link @param {import("./checking.js").Checking} checking @param {Page} page */
 export function openLookUp(link, checking, page) {
@@ -30,7 +30,7 @@ export function openLookUp(link, checking, page) {
   };
 
   /** May it be let in now? @param {Ticket} one */
-  const open = (one) => one.valid && (!one.admitted_at || (page.again && one.outside));
+  const open = (one) => one.valid && (!one.admitted_at || (page.again() && one.outside));
   /** @param {Ticket} one */
   const stateOf = (one) => {
     if (!one.valid) return t("No longer valid");

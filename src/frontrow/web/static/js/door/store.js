@@ -2,15 +2,17 @@
 /** What this device remembers of its events (IndexedDB): bundles, who came in, scans to hand in, conflicts, last scans.
  *
  * An admission is one transaction, on the disk before anybody sees green: of two tabs that scan one ticket, one admits. */
+import { admittedBy, after, cameTwice, decide, entries, merge } from "./presence.js";
+
 const NAME = "frontrow-door",
   VERSION = 1;
 const CHUNK = 500;
 export const MAX_RECENT = 30;
 
-/** @typedef {"in" | "out"} Way */
-/** @typedef {{event: string, ticket: string, scan: string, gate: string, at: string, mine: boolean, seat?: number, fence?: number, out?: string}} Use `out`: left at, and may come back */
+/** @typedef {import("./presence.js").Way} Way */
+/** @typedef {import("./presence.js").Known} Known */
+/** @typedef {import("./presence.js").Seen} Scan */
 /** @typedef {{scan: string, event: string, ticket: string, gate: string, at: string, way?: Way}} Waiting */
-/** @typedef {{scan: string, gate: string, at: string}} Leaving */
 /** @typedef {{gate: string, at: string}} Seen */
 /** @typedef {{event: string, ticket: string, seat: string, kind: "twice" | "revoked" | "unknown", scans: Seen[], settled?: boolean}} Conflict */
 /** @typedef {{event: string, at: string, kind: string, heading: string, seat: string, ticket: string, scan: string, number?: number}} Recent */
@@ -30,11 +32,11 @@ const done = (work) =>
     work.onabort = work.onerror = () => fail(work.error);
   });
 
-/** What another gate's scan changes about a ticket we know; null for nothing. Older scans change nothing.
- * @param {Use} was @param {Use} use @param {Way} [way] @returns {Use | null} */
-function follow(was, use, way) {
-  if (way === "out") return !was.out && use.at > was.at ? { ...was, out: use.at } : null;
-  return was.out && use.at > was.out ? { ...use, seat: was.seat, fence: was.fence } : null;
+/** A ticket's row; one that an older version of this page wrote had a single scan. @param {any} row @returns {Known | undefined} */
+function knownOf(row) {
+  if (!row || row.scans) return row;
+  const { event, ticket, seat, fence, scan, gate, at, mine, out } = row;
+  return { event, ticket, seat, fence, scans: [{ scan, gate, at: out ?? at, way: out ? "out" : "in", mine }] };
 }
 
 export class Store {
@@ -80,104 +82,118 @@ export class Store {
     return this._put("events", kept);
   }
 
-  /** Let a ticket in unless it is in, or a newer ticket of its seat is; what stands against it, else null.
-   * @param {Use} use @param {boolean} wait whether it is to be handed in @param {boolean} [again] whether it may come back after leaving
-   * @returns {Promise<Use | null>} */
-  async admit(use, wait, again = false) {
+  /** Let a valid ticket pass, or say why not, and to whose scan it lost. What passes waits to be handed in.
+   * @param {string} event @param {{id: string, seat: number, fence: number}} ticket @param {Scan} scan @param {boolean} reentry
+   * @returns {Promise<{passage: import("./presence.js").Passage, first: Seen | null}>} */
+  async pass(event, ticket, scan, reentry) {
     const work = this._work(["used", "waiting"], "readwrite"),
       used = work.objectStore("used");
-    const known = await got(used.get([use.event, use.ticket]));
-    if (known && !(again && known.out)) return known;
-    if (use.seat !== undefined) {
-      /** @type {Use[]} */
-      const same = await got(used.index("seat").getAll([use.event, use.seat]));
-      const newer = same.find((one) => (one.fence ?? 0) > (use.fence ?? 0));
-      if (newer) return newer;
-    }
-    used.put(use);
-    if (wait)
-      work
-        .objectStore("waiting")
-        .put(
-          /** @type {Waiting} */ ({ scan: use.scan, event: use.event, ticket: use.ticket, gate: use.gate, at: use.at })
-        );
+    const known = knownOf(await got(used.get([event, ticket.id])));
+    const same = (await got(used.index("seat").getAll([event, ticket.seat]))).map((row) => knownOf(row) ?? row);
+    const passage = decide(known, same, ticket, scan.way, reentry);
+    if (passage === "duplicate" || passage === "replaced" || passage === "not_inside")
+      return { passage, first: passage === "duplicate" ? admittedBy(known?.scans ?? [], reentry) : null };
+    const { mine, ...passed } = after(known?.scans ?? [], scan);
+    used.put(this._with(known, event, ticket, [{ ...passed, mine }]));
+    /** @type {Waiting} */
+    const waiting = { ...passed, event, ticket: ticket.id };
+    work.objectStore("waiting").put(waiting);
     await done(work);
-    return null;
+    return { passage, first: null };
   }
 
-  /** Let a ticket out; false when this gate knows that it has left. Who came in elsewhere may be unknown here.
-   * @param {string} event @param {string} ticket @param {Leaving} leaving @param {boolean} wait whether it is to be handed in */
-  async leave(event, ticket, leaving, wait) {
-    const work = this._work(["used", "waiting"], "readwrite"),
+  /** @param {Known | undefined} known @param {string} event @param {{id: string, seat?: number, fence?: number}} ticket @param {Scan[]} scans @returns {Known} */
+  _with(known, event, { id, seat, fence }, scans) {
+    /** @type {Known} */
+    const next = { event, ticket: id, scans: merge(known?.scans ?? [], scans) };
+    // without its seat a row is not in the index of seats
+    return Object.assign(
+      next,
+      (seat ?? known?.seat) === undefined ? {} : { seat: seat ?? known?.seat, fence: fence ?? known?.fence }
+    );
+  }
+
+  /** Remember a scan that the server decided. @param {string} event @param {{id: string, seat?: number, fence?: number}} ticket @param {Scan} scan */
+  async record(event, ticket, scan) {
+    const work = this._work(["used"], "readwrite"),
       used = work.objectStore("used");
-    /** @type {Use | undefined} */
-    const known = await got(used.get([event, ticket]));
-    if (known?.out) return false;
-    used.put({ ...known, ...leaving, event, ticket, mine: true, out: leaving.at });
-    if (wait) work.objectStore("waiting").put(/** @type {Waiting} */ ({ ...leaving, event, ticket, way: "out" }));
+    const known = knownOf(await got(used.get([event, ticket.id])));
+    used.put(this._with(known, event, ticket, [after(known?.scans ?? [], scan)]));
     await done(work);
-    return true;
   }
 
-  /** @param {string} event @param {string} ticket @returns {Promise<Use | undefined>} */
-  use(event, ticket) {
-    return got(this._work(["used"]).objectStore("used").get([event, ticket]));
+  /** @param {string} event @param {string} ticket @returns {Promise<Known | undefined>} */
+  async known(event, ticket) {
+    return knownOf(await got(this._work(["used"]).objectStore("used").get([event, ticket])));
   }
 
-  /** Our own newest scan of a ticket that the server has not heard of yet. @param {string} event @param {string} ticket @returns {Promise<Use | null>} */
+  /** Our newest scan of a ticket that the server has not heard of yet. @param {string} event @param {string} ticket @returns {Promise<Scan | null>} */
   async unsent(event, ticket) {
-    const use = await this.use(event, ticket);
-    if (!use?.mine) return null;
-    return (await got(this._work(["waiting"]).objectStore("waiting").getKey(use.scan))) === undefined ? null : use;
+    const mine = ((await this.known(event, ticket))?.scans ?? []).filter((one) => one.mine);
+    if (!mine.length) return null;
+    const waiting = this._work(["waiting"]).objectStore("waiting");
+    const keys = await Promise.all(mine.map((one) => got(waiting.getKey(one.scan))));
+    return mine.findLast((_, n) => keys[n] !== undefined) ?? null;
   }
 
-  /** Take an admission of ours back; whether it was still waiting. @param {string} event @param {string} ticket @param {string} scan */
+  /** Take a scan of ours back. @param {string} event @param {string} ticket @param {string} scan */
   async undo(event, ticket, scan) {
     const work = this._work(["used", "waiting"], "readwrite"),
       used = work.objectStore("used");
-    const waited = (await got(work.objectStore("waiting").getKey(scan))) !== undefined;
     work.objectStore("waiting").delete(scan);
-    if ((await got(used.get([event, ticket])))?.scan === scan) used.delete([event, ticket]);
+    const known = knownOf(await got(used.get([event, ticket])));
+    if (known) this._put_scans(used, known, (one) => one.scan !== scan);
     await done(work);
-    return waited;
   }
 
-  /** What other gates let in, a few at a time so that a scan need not wait; those of ours that one of them let in too.
-   * `whole`: the list is complete, so what it no longer has was taken back. `again`: people may leave and come back; the
-   * server tells of those who were let in twice then.
-   * @param {string} event @param {(Use & {way?: Way})[]} uses @param {boolean} whole @param {boolean} [again] @returns {Promise<[Use, Use][]>} */
-  async learn(event, uses, whole, again = false) {
-    /** @type {[Use, Use][]} */
-    const both = [];
-    for (let at = 0; at < uses.length; at += CHUNK) {
-      const some = uses.slice(at, at + CHUNK),
+  /** @param {IDBObjectStore} used @param {Known} known @param {(one: Scan) => boolean} keeps */
+  _put_scans(used, known, keeps) {
+    const scans = known.scans.filter(keeps);
+    if (scans.length) used.put({ ...known, scans });
+    else used.delete([known.event, known.ticket]);
+  }
+
+  /** What all gates let in and out, a few at a time so that a scan need not wait; those tickets of ours that were let in
+   * while they were inside. `whole`: the list is complete, so what it no longer has was taken back.
+   * @param {string} event @param {(Scan & {ticket: string})[]} scans @param {boolean} whole @returns {Promise<{ticket: string, scans: Scan[]}[]>} */
+  async learn(event, scans, whole) {
+    /** @type {Map<string, Scan[]>} */
+    const by_ticket = new Map();
+    for (const { ticket, ...one } of scans) by_ticket.set(ticket, [...(by_ticket.get(ticket) ?? []), one]);
+    const listed = [...by_ticket];
+    /** @type {{ticket: string, scans: Scan[]}[]} */
+    const twice = [];
+    for (let at = 0; at < listed.length; at += CHUNK) {
+      const some = listed.slice(at, at + CHUNK),
         work = this._work(["used"], "readwrite"),
         used = work.objectStore("used");
-      const known = await Promise.all(some.map((use) => got(used.get([event, use.ticket]))));
-      /** @type {Map<string, Use>} as this part of the list has changed it */
-      const now = new Map();
-      some.forEach(({ way, ...use }, n) => {
-        /** @type {Use | undefined} */
-        const was = now.get(use.ticket) ?? known[n],
-          next = !was ? (way === "out" ? { ...use, out: use.at } : use) : again ? follow(was, use, way) : null;
-        if (next) {
-          used.put(next);
-          now.set(use.ticket, next);
-        } else if (!again && was?.mine && was.scan !== use.scan) both.push([was, use]);
+      const rows = await Promise.all(some.map(([ticket]) => got(used.get([event, ticket]))));
+      some.forEach(([ticket, more], n) => {
+        const known = knownOf(rows[n]),
+          next = this._with(known, event, { id: ticket }, more);
+        if (known && next.scans.length === known.scans.length) return;
+        used.put(next);
+        if (cameTwice(next.scans) && next.scans.some((one) => one.mine))
+          twice.push({ ticket, scans: entries(next.scans) });
       });
       await done(work);
     }
-    if (whole) await this._forgetBut(event, new Set(uses.map((use) => use.scan)));
-    return both;
+    if (whole) await this._forgetBut(event, new Set(scans.map((one) => one.scan)));
+    return twice;
   }
 
   /** @param {string} event @param {Set<string>} scans */
   async _forgetBut(event, scans) {
     const range = IDBKeyRange.bound([event, ""], [event, "\uffff"]);
-    /** @type {Use[]} */
+    /** @type {unknown[]} */
     const all = await got(this._work(["used"]).objectStore("used").getAll(range));
-    const work = this._work(["used"], "readwrite");
-    for (const one of all) if (!one.mine && !scans.has(one.scan)) work.objectStore("used").delete([event, one.ticket]);
+    const work = this._work(["used"], "readwrite"),
+      used = work.objectStore("used");
+    for (const row of all) {
+      const known = knownOf(row);
+      if (known?.scans.some((one) => !one.mine && !scans.has(one.scan)))
+        this._put_scans(used, known, (one) => one.mine || scans.has(one.scan));
+    }
     await done(work);
   }
 

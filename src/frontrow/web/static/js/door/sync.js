@@ -19,11 +19,12 @@ const OVER_MS = 3 * 86_400_000,
 
 export class Sync extends EventTarget {
   /** @param {string} event @param {import("./link.js").Link} link @param {import("./store.js").Store} store @param {boolean} can_verify
-   * @param {boolean} [again] whether people may leave and come back */
-  constructor(event, link, store, can_verify, again = false) {
+   * @param {boolean} [reentry] what the page says until the bundle does */
+  constructor(event, link, store, can_verify, reentry = false) {
     super();
     this._event = event;
-    this._again = again;
+    /** Whether people may leave and come back. */
+    this.reentry = reentry;
     this._link = link;
     this._store = store;
     this._can_verify = can_verify;
@@ -50,6 +51,7 @@ export class Sync extends EventTarget {
     if (kept && this._can_verify) {
       this.gate = await Gate.opened(kept.bundle).catch(() => null);
       this._tag = this.gate ? kept.tag : "";
+      this.reentry = this.gate?.bundle.reentry ?? this.reentry; // a page from the cache may be older
     }
     await this._store.prune(this._event, Date.now() - OVER_MS);
     addEventListener("online", () => this.now());
@@ -116,7 +118,7 @@ export class Sync extends EventTarget {
 
   /** @param {string} ticket @param {"twice" | "revoked" | "unknown"} kind @param {import("./store.js").Seen[]} scans */
   async _conflict(ticket, kind, scans) {
-    const ours = await this._store.use(this._event, ticket);
+    const ours = await this._store.known(this._event, ticket);
     const seat = ours?.seat === undefined ? "" : (this.gate?.seat(ours.seat) ?? "");
     await this._store.keepConflict({
       event: this._event,
@@ -135,7 +137,10 @@ export class Sync extends EventTarget {
       this._link.ask("/revocations", { tag: this._tag }),
       this._learn()
     ]);
-    if (counts.status === 200) this.counts = counts.body;
+    if (counts.status === 200) {
+      this.counts = counts.body;
+      this.reentry = counts.body.reentry ?? this.reentry;
+    }
     if (list.status === 200 && this.gate) {
       if (await this.gate.revoke(list.body)) {
         this._tag = list.tag;
@@ -149,14 +154,14 @@ export class Sync extends EventTarget {
       } else await this._takeBundle(); // signed by a key newer than ours
     }
     const fine = counts.status === 200;
-    if (fine && this.gate && this._isOld(this.gate.bundle)) await this._takeBundle(); // more was sold: who is a child?
+    if (fine && this.gate && this._isOld(this.gate.bundle)) await this._takeBundle();
     return fine;
   }
 
-  /** Whether the ticket types of a bundle may have changed. @param {import("./gate.js").Bundle} bundle */
+  /** Whether the rules of a bundle have changed, or its ticket types may have: more was sold. @param {import("./gate.js").Bundle} bundle */
   _isOld(bundle) {
     const types = Object.keys(bundle.types ?? { unknown: [] }).length; // a bundle of an older version does not say
-    return types > 0 && Date.now() - this._bundle_ms > ANEW_MS;
+    return (bundle.reentry ?? false) !== this.reentry || (types > 0 && Date.now() - this._bundle_ms > ANEW_MS);
   }
 
   async _takeBundle() {
@@ -166,6 +171,7 @@ export class Sync extends EventTarget {
     this._bundle_ms = Date.now();
     this._bundle_tag = tag;
     this.gate = await Gate.opened(body);
+    this.reentry = this.gate.bundle.reentry ?? false;
     await this._store.keepEvent({
       id: this._event,
       name: body.name,
@@ -180,18 +186,18 @@ export class Sync extends EventTarget {
   /** What other gates let in; every ten minutes the whole list, for what was taken back or came late. */
   async _learn() {
     const whole = Date.now() - this._whole_ms > ANEW_MS;
-    /** @type {(import("./store.js").Use & {way?: import("./store.js").Way})[]} */
-    const uses = [];
+    /** @type {(import("./presence.js").Seen & {ticket: string})[]} */
+    const scans = [];
     let after = whole ? 0 : this._after;
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const { status, body } = await this._link.ask(`/admissions?after=${after}&limit=${PAGE}`);
       if (status !== 200) return;
-      for (const one of body.admissions) uses.push({ ...one, event: this._event, mine: false });
+      for (const one of body.admissions) scans.push({ ...one, mine: false });
       after = body.next;
       if (body.admissions.length < PAGE) break;
     }
-    for (const [ours, theirs] of await this._store.learn(this._event, uses, whole, this._again))
-      await this._conflict(ours.ticket, "twice", [ours, theirs]);
+    for (const one of await this._store.learn(this._event, scans, whole))
+      await this._conflict(one.ticket, "twice", one.scans);
     this._after = after;
     if (whole) this._whole_ms = Date.now();
   }

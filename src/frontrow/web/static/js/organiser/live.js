@@ -19,7 +19,7 @@ const share = new Intl.NumberFormat(lang, { style: "percent", maximumFractionDig
 const rate = new Intl.NumberFormat(lang, { maximumFractionDigits: 1, numberingSystem: "latn" });
 const exact = clockAt(found.zone, true),
   minute = clockAt(found.zone),
-  day = new Intl.DateTimeFormat(lang === "en" ? "en-GB" : lang, {
+  day = new Intl.DateTimeFormat(lang, {
     day: "numeric",
     month: "short",
     numberingSystem: "latn",
