@@ -22,7 +22,7 @@ import redis
 
 from bench.http_load import Load, cpu_s, load, server
 from bench.room_streams import streams
-from frontrow.waitingroom.credentials.places import REMEMBERED, Place, PlaceSigner
+from frontrow.waitingroom.credentials.places import SEEN_ONCE, Place, PlaceSigner
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from tests.support.servers import Valkey
 
@@ -31,7 +31,7 @@ TARGETS = {"now-serving": 0.6, "status": 0.8, "status again": 0.8, "join": 1.2}
 CONNECTIONS = {"join": 256}  # others 64; each is compared with a hello over as many
 PEERS = {"status again": "status"}  # FastAPI remembers nothing
 PLACES = 5_000
-FRESH = 3 * REMEMBERED  # asked in turn: each is forgotten before it comes again
+FRESH = 2 * SEEN_ONCE  # asked in turn: each is forgotten before it comes again
 IDLE_S = 3.0
 OUT = Path("bench/out")
 

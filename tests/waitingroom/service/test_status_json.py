@@ -6,7 +6,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontrow.waitingroom.credentials.places import REMEMBERED, Place, PlaceSigner
+from frontrow.waitingroom.credentials import places
+from frontrow.waitingroom.credentials.places import Place, PlaceSigner
 from frontrow.waitingroom.model.admission import Measured, write_note
 from frontrow.waitingroom.model.config import LaneRule, Phase, RoomConfig
 from frontrow.waitingroom.model.errors import PlaceForeign, PlaceInvalid
@@ -56,13 +57,17 @@ def test_the_first_people_of_a_room_that_just_opened_ask_again_soon() -> None:
     assert held.status(Place("aurora", 0, 1, 1, 1)).poll_after_s == 30
 
 
-def test_remembered_places_are_bounded_and_forged_ones_never_remembered() -> None:
+def test_remembered_places_are_bounded_and_forged_ones_never_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "REMEMBERED", 500)
     signer = PlaceSigner([b"s" * 32])
     first = signer.mint(Place("aurora", 0, 1, 1, 1))
+    assert signer.verify(first).position == 1
+    assert not signer.recent, "who asks once takes no memory"
     assert signer.verify(first) is signer.verify(first), "asked again, it is found"
-    for position in range(2, 2 * REMEMBERED + 10):
-        signer.verify(signer.mint(Place("aurora", 0, 1, position, 1)))
-    assert len(signer.recent) <= REMEMBERED
+    for position in range(2, 2 * 500 + 100):
+        text = signer.mint(Place("aurora", 0, 1, position, 1))
+        assert signer.verify(text) == signer.verify(text)
+    assert 0 < len(signer.recent) <= 500
     assert first not in signer.recent
     assert signer.verify(first).position == 1, "forgotten is not refused"
     with pytest.raises(PlaceForeign):

@@ -15,7 +15,7 @@ class ConnectionFlow(FlowControl):
 
     def __init__(self, transport: asyncio.Transport) -> None:
         super().__init__(transport)
-        self._has_unparsed = self._resting = False
+        self.has_unparsed = self._resting = False
 
     def pause_reading(self) -> None:
         self.read_paused = True
@@ -35,11 +35,11 @@ class ConnectionFlow(FlowControl):
 
     def set_unparsed(self, waiting: bool) -> None:
         """Whether input that has arrived waits to be parsed."""
-        self._has_unparsed = waiting
+        self.has_unparsed = waiting
         self._apply()
 
     def _apply(self) -> None:
-        rest = self.read_paused or self.write_paused or self._has_unparsed
+        rest = self.read_paused or self.write_paused or self.has_unparsed
         if rest is self._resting or self._transport.is_closing():
             return
         self._resting = rest

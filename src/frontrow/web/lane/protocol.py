@@ -53,7 +53,7 @@ from frontrow.web.lane.pending_replies import (
     Takeover,
     shapes_of,
 )
-from frontrow.web.lane.response_head import begin, default_lines
+from frontrow.web.lane.response_head import begin, default_lines, end_head
 from frontrow.web.server.address_caps import AddressCaps
 from frontrow.web.server.overload import Rank, rank_of
 from frontrow.web.server.request_middleware import request_id as logged_request_id
@@ -550,20 +550,19 @@ class LaneProtocol(HttpToolsProtocol):
             self.flow.resume_reading()
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)
-        self._parse_on()
+        if self.flow.has_unparsed:
+            self._parse_on()
 
     def _write(self, response: EndpointResponse, keep_alive: bool) -> None:
         status, body = response.status, response.body
         if self._close_next:
             keep_alive = False
         state = self.server_state
-        begun = begin(status, response.head, state) + self._id_line + self._limit_lines
-        if status in (204, 304):
-            self.transport.write(begun + (b"\r\n" if keep_alive else b"connection: close\r\n\r\n"))
-        elif keep_alive:
-            self.transport.write(b"%bcontent-length: %d\r\n\r\n%b" % (begun, len(body), body))
-        else:
-            self.transport.write(b"%bcontent-length: %d\r\nconnection: close\r\n\r\n%b" % (begun, len(body), body))
+        end = b"\r\n" if status in (204, 304) else end_head(len(body))
+        if not keep_alive:
+            end = b"connection: close\r\n" + end
+        begun = begin(status, response.head, state)
+        self.transport.write(b"".join((begun, self._id_line, self._limit_lines, end, body)))
         state.total_requests += 1
         if status == 429:
             self._limited = True

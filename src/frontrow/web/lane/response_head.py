@@ -1,4 +1,5 @@
-"""The beginning of a hot response: status line, uvicorn's `date` and `server`, its own header lines; cached."""
+"""The beginning and the end of a hot response's head, cached: status line, uvicorn's `date` and `server`, the lines of
+the response itself; and the length of its body."""
 
 from typing import Any
 
@@ -8,6 +9,7 @@ from uvicorn.server import ServerState
 _rendered: tuple[Any, bytes] = (None, b"")
 _begun: dict[tuple[int, bytes], bytes] = {}
 MAX_BEGUN = 256
+LENGTHS = [b"content-length: %d\r\n\r\n" % length for length in range(2_048)]  # nearly every body is shorter
 
 
 def default_lines(state: ServerState) -> bytes:
@@ -18,6 +20,11 @@ def default_lines(state: ServerState) -> bytes:
         _rendered = (pairs, b"".join(b"%b: %b\r\n" % pair for pair in pairs))
         _begun.clear()
     return _rendered[1]
+
+
+def end_head(length: int) -> bytes:
+    """The last line of a head: the length of the body."""
+    return LENGTHS[length] if length < len(LENGTHS) else b"content-length: %d\r\n\r\n" % length
 
 
 def begin(status: int, head: bytes, state: ServerState) -> bytes:
