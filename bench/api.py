@@ -6,7 +6,7 @@
    signed by EdDSA; a textbook (SELECT FOR UPDATE) in FastAPI and in Django on the same PostgreSQL; pretix' cart with
    `--pretix`.
 4. Goodput when ten times too much is asked.
-5. Live streams at 10,000 viewers.
+5. Live streams at 18,000 viewers.
 
 It ends with the figures that have a target. Results: bench/out/api.json and api.png; `python -m bench.api_report`
 writes them into docs/api-performance.md.
@@ -164,7 +164,7 @@ def main() -> None:
     options.add_argument("--requests", type=int, default=6_000)
     options.add_argument("--bookings", type=int, default=600, help="of each round and door")
     options.add_argument("--rounds", type=int, default=2)
-    options.add_argument("--streams", type=int, default=10_000)
+    options.add_argument("--streams", type=int, default=18_000)
     options.add_argument("--textbook", type=int, default=4_000, help="bookings of the textbook")
     options.add_argument("--pretix", action="store_true", help="pretix too; it is installed the first time")
     chosen = options.parse_args()

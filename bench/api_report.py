@@ -119,12 +119,20 @@ def overload(told: dict[str, Any]) -> Iterator[str]:
 def streams(told: dict[str, Any]) -> Iterator[str]:
     found = told["streams"]
     yield f"### Live streams, {found['connections']:,} viewers\n"
+    yield f"Load of the machine {found['load']:.1f}. The last column draws the line of memory further.\n"
     rows = [
-        [kind, f"{row['bytes_each']:,.0f}", f"{row['cpu_us_each']:.1f}", f"{row['opened']:,}"]
+        [
+            kind,
+            f"{row['bytes_each']:,.0f}",
+            f"{row['cpu_us_each']:.1f}",
+            f"{row['opened']:,}",
+            f"{row['megabytes_at_50k']:,.0f}" if "megabytes_at_50k" in row else "",
+        ]
         for kind, row in found.items()
-        if kind != "connections"
+        if isinstance(row, dict)
     ]
-    yield from table(["stream", "bytes per viewer", "CPU µs per viewer and broadcast", "opened"], rows)
+    titles = ["stream", "bytes per viewer", "CPU µs per viewer and broadcast", "opened", "MB of the process at 50,000"]
+    yield from table(titles, rows)
 
 
 def figures(told: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The platform's own live streams at 10,000 viewers: the waiting room's and the seat map's, beside a bare writer's.
+"""The platform's own live streams at many viewers: the waiting room's and the seat map's, beside a bare writer's.
 
 Each kind has a fresh server, because memory is read from outside. The map moves because somebody holds a seat and gives
 it back, again and again; the room tells everybody its document at each heartbeat.
@@ -6,6 +6,7 @@ it back, again and again; the room tells everybody its document at each heartbea
 
 import asyncio
 import contextlib
+import os
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -18,15 +19,15 @@ from bench.api_sale import enter
 from bench.api_servers import EVENT, platform, put_on_sale
 from bench.api_wire import Line, Times
 from bench.http_load import server
-from bench.room_streams import HEAD, hold_open, many_files, show_streams
+from bench.room_streams import HEAD, OWN_PART, SPARE_FILES, hold_open, many_files, own_part, show_streams
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.plans.plan_generator import generate
 
 BASE = f"/v1/events/{EVENT}"
 SEATS = 5_000
-SPARE_FILES = 1_000
 PAUSE_S = 0.3  # longer than the map's tick, so that each change is a broadcast
 MOST_MOVES = 2_000
+WIDE_OPEN = {"FRONTROW_SERVER_MAX_STREAMS": "100000", "FRONTROW_OVERLOAD_MAX_CONNECTIONS": "200000"}
 
 
 @contextlib.asynccontextmanager
@@ -34,15 +35,24 @@ async def a_moving_map(port: int) -> AsyncIterator[None]:
     """Somebody holds a seat and gives it back while the body runs."""
     line = Line("127.0.0.1", port, Times())
     person = await enter(line)
+    line.close()
     seat = generate("stadium", SEATS).seat_ids[0]
+
+    async def ask(*request: Any) -> dict[str, Any]:
+        """On a connection of its own: one that rests while thousands of viewers connect would be closed meanwhile."""
+        own = Line("127.0.0.1", port, Times())
+        try:
+            return (await own.ask(*request))[1]
+        finally:
+            own.close()
 
     async def moving() -> None:
         for _ in range(MOST_MOVES):
             visit = f"frontrow-pass: {person.visit}\r\n"
-            _, held = await line.ask("hold", "POST", f"{BASE}/holds", {"seats": [seat]}, visit)
+            held = await ask("hold", "POST", f"{BASE}/holds", {"seats": [seat]}, visit)
             await asyncio.sleep(PAUSE_S)
             proofs = f"{visit}frontrow-booking: {held['booking_token']}\r\n"
-            await line.ask("release", "DELETE", f"/v1/bookings/{held['booking']}/hold", headers=proofs)
+            await ask("release", "DELETE", f"/v1/bookings/{held['booking']}/hold", None, proofs)
             await asyncio.sleep(PAUSE_S)
 
     task = asyncio.create_task(moving())
@@ -50,8 +60,9 @@ async def a_moving_map(port: int) -> AsyncIterator[None]:
         yield
     finally:
         task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        line.close()
+        (ended,) = await asyncio.gather(task, return_exceptions=True)
+        if not isinstance(ended, asyncio.CancelledError):
+            raise SystemExit(f"the map stood still: {ended!r}")
 
 
 async def _seats(pid: int, port: int, count: int) -> dict[str, float]:
@@ -73,14 +84,16 @@ def platform_streams(count: int) -> dict[str, Any]:
         with server("bench.room_servers", "bare-writer", "-") as (pid, port):
             time.sleep(1.5)  # let it finish starting before its memory is read
             found["bare-writer"] = uvloop.run(hold_open(pid, port, count))
-        for kind, watch in (("room", _room), ("seats", _seats)):
+        for kind, watch, hot in (("room", _room, True), ("seats", _seats, True), ("room, no lane", _room, False)):
             home = Path(folder) / kind
             home.mkdir()
             url = f"sqlite:///{home / 'ledger.sqlite'}"
             migrate(url)
             asyncio.run(put_on_sale(url, generate("stadium", SEATS)))
-            with platform(home, "", url) as (pid, port):
+            with platform(home, "", url, hot=hot, **WIDE_OPEN) as (pid, port):
                 time.sleep(1.5)
                 found[kind] = uvloop.run(watch(pid, port, count))
+        found[OWN_PART] = uvloop.run(own_part())
+    found["load"] = os.getloadavg()[0]
     show_streams(found)
     return found

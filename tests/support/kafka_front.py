@@ -14,10 +14,11 @@ import secrets
 import socket
 import ssl
 import struct
-import threading
 from collections.abc import Generator
 from types import TracebackType
 from typing import Final, Self
+
+from tests.support.listening import ListeningThreads
 
 PRODUCE, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 0, 17, 18, 36
 UNSUPPORTED_MECHANISM, AUTHENTICATION_FAILED = 33, 58
@@ -37,8 +38,8 @@ class KafkaFront:
         if certificate:
             self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self._tls.load_cert_chain(certificate, certificate.replace(".crt", ".key"))
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._listener.getsockname()[1])
+        self._listening = ListeningThreads(self._serve)
+        self.port = self._listening.port
         self.passed = 0  # connections that may talk to the broker
         self.refused = 0
         self.answers_to_lose = (
@@ -46,42 +47,22 @@ class KafkaFront:
         )
         self.produced: list[bytes] = []  # these requests, without their numbers
         self._lost: set[bytes] = set()
-        self._open: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._accept)]
 
     def __enter__(self) -> Self:
-        self._threads[0].start()
+        self._listening.open()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        for each in (self._listener, *self._open):
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
-        for thread in self._threads:
-            thread.join(10)
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                self._open.append(client)
-                thread = threading.Thread(target=self._serve, args=(client,))
-                self._threads.append(thread)
-                thread.start()
+        self._listening.close()
 
     def _serve(self, client: socket.socket) -> None:
         with contextlib.suppress(OSError, EOFError):
             if self._tls is not None:
-                client = self._tls.wrap_socket(client, server_side=True)
-                self._open.append(client)
-            broker = socket.create_connection(("127.0.0.1", self._target))
-            self._open.append(broker)
+                client = self._listening.keep(self._tls.wrap_socket(client, server_side=True))
+            broker = self._listening.keep(socket.create_connection(("127.0.0.1", self._target)))
             if not self._user or self._authenticate(client, broker):
                 self.passed += 1
-                back = threading.Thread(target=self._pump_back, args=(broker, client))
-                self._threads.append(back)
-                back.start()
+                self._listening.start(self._pump_back, broker, client)
                 while True:
                     request = _frame(client)
                     if struct.unpack_from(">h", request)[0] == PRODUCE:

@@ -5,7 +5,6 @@ import datetime
 import ipaddress
 import socket
 import ssl
-import threading
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -13,6 +12,8 @@ from typing import Self
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+
+from tests.support.listening import ListeningThreads
 
 TLS_HANDSHAKE = 0x16  # the first byte of a TLS connection; no Redis command starts with it
 
@@ -28,45 +29,24 @@ class TlsProxy:
             _write_certificate(self.certificate)
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(self.certificate, self.certificate.with_suffix(".key"))
-        self._listener = socket.create_server(("127.0.0.1", port))
-        self.port = int(self._listener.getsockname()[1])
-        self._open: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._accept)]
+        self._listening = ListeningThreads(self._forward, port)
+        self.port = self._listening.port
 
     def __enter__(self) -> Self:
-        self._threads[0].start()
+        self._listening.open()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        for each in (self._listener, *self._open):
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
-        for thread in self._threads:
-            thread.join(10)
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                self._open.append(client)
-                self._start(self._forward, client)
-
-    def _start(self, work: object, *arguments: object) -> None:
-        thread = threading.Thread(target=work, args=arguments)  # type: ignore[arg-type]
-        self._threads.append(thread)
-        thread.start()
+        self._listening.close()
 
     def _forward(self, client: socket.socket) -> None:
         with contextlib.suppress(OSError):
             first = client.recv(1, socket.MSG_PEEK)
             if first and first[0] == TLS_HANDSHAKE:
-                client = self._context.wrap_socket(client, server_side=True)
-                self._open.append(client)
+                client = self._listening.keep(self._context.wrap_socket(client, server_side=True))
                 self.tls_connections += 1
-            server = socket.create_connection(("127.0.0.1", self.target))
-            self._open.append(server)
-            self._start(_pump, server, client)
+            server = self._listening.keep(socket.create_connection(("127.0.0.1", self.target)))
+            self._listening.start(_pump, server, client)
             _pump(client, server)
 
 

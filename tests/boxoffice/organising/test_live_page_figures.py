@@ -1,5 +1,6 @@
 """What the live page shows besides seats (B13, B19): money, payments, answer times, and the last hour for a reload."""
 
+import asyncio
 from dataclasses import replace
 
 import msgspec
@@ -165,6 +166,23 @@ async def test_n7_while_nothing_happens_there_is_a_point_every_few_minutes():
     seats["evt_a"] = b"\x02"
     await history.record_points()
     assert [(point.at_s - began_s, point.sold) for point in history.of("evt_a")[-3:]] == [(600, 0), (700, 0), (705, 1)]
+
+
+async def test_n7_other_requests_go_on_between_the_maps_of_many_events():
+    """Counting the seats of all events at once would hold up everybody else."""
+    events, turns = [f"evt_{number}" for number in range(20)], []
+
+    async def others():
+        while True:
+            turns.append(len(counted))
+            await asyncio.sleep(0)
+
+    counted = []
+    history = SalesHistory(a_clock(), lambda: events, lambda event: counted.append(event) or b"", lambda _: None, dict)
+    other = asyncio.create_task(others())
+    await history.record_points()
+    other.cancel()
+    assert (len(counted), turns) == (20, list(range(20)))
 
 
 async def test_b13_servers_share_the_last_hour(redis_url):

@@ -151,12 +151,11 @@ def test_a_place_of_another_event_is_refused_and_an_unknown_event_is_404(door: D
         assert answer.headers["content-type"] == "application/problem+json"
 
 
-@pytest.mark.parametrize(
-    "body", [b"{", b"[]", b'{"person":1}', b'{"unknown":1}', b"\xff\xfe", b'{"proof":' + b"[" * 5000, b"null"]
-)
-def test_a_body_that_cannot_be_right_is_a_422_naming_it(door: Door, body: bytes) -> None:
-    answer = door.client.post("/join", content=body, headers={"Content-Type": "application/json"})
-    assert (answer.status_code, answer.json()["param"]) == (422, "body")
+def test_a_body_that_cannot_be_right_is_a_422_naming_it(door: Door) -> None:
+    wrong = (b"{", b"[]", b'{"person":1}', b'{"unknown":1}', b"\xff\xfe", b'{"proof":' + b"[" * 5000, b"null")
+    for body in wrong:
+        answer = door.client.post("/join", content=body, headers={"Content-Type": "application/json"})
+        assert (answer.status_code, answer.json()["param"]) == (422, "body"), body[:20]
 
 
 def test_a_body_over_the_bound_is_a_413(door: Door) -> None:

@@ -7,6 +7,7 @@ longer sold here are forgotten. With a `PointLog` all servers share their points
 shows the whole hour. Without it, or while it does not answer, a server knows what it has seen itself.
 """
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -91,6 +92,7 @@ class SalesHistory:
             if mark is not None and self._marks.get(event_id) == mark and self._is_still_quiet(event_id, at_s):
                 continue
             self._marks[event_id] = mark
+            await asyncio.sleep(0)  # counting 200 large maps in one go would stop the loop for 50 ms
             states, room = self._seats_of(event_id) or b"", self._room_of(event_id)
             point = Point(at_s, states.count(HELD), states.count(SOLD))
             if room is not None:
