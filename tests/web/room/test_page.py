@@ -153,7 +153,7 @@ async def test_a_held_room_says_so(phase: Phase) -> None:
 
 def test_every_field_has_a_label_and_the_page_a_language() -> None:
     parsed = Markup(page().body.decode())
-    assert parsed.of("html")[0]["lang"] == "en"
+    assert parsed.of("html")[0]["lang"] == "en-GB"
     assert parsed.of("meta")[1] == {"name": "viewport", "content": "width=device-width,initial-scale=1"}
     assert len(parsed.of("h1")) == 1
     assert len(parsed.of("label")) == len([i for i in parsed.of("input") if i.get("type") != "hidden"])

@@ -35,7 +35,7 @@ HEADINGS = {
 class PlainWords:
     """The page's texts as written in the sources; the platform's pages translate them (`site.languages`)."""
 
-    language, direction = "en", "ltr"
+    language, tag, direction = "en", "en-GB", "ltr"
 
     def __call__(self, text: str, **values: Any) -> str:
         return text.format(**values) if values else text
