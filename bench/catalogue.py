@@ -30,7 +30,7 @@ from tests.support.servers import Postgres, Valkey
 
 TARGET_START_S, TARGET_IDLE_PERCENT, TARGET_OPEN_S = 5.0, 1.0, 1.0
 NEW_EVENTS = 10
-SETTLE_S = 45  # a server compares each event with the ledger once after its start; then the idle server is watched
+SETTLE_S = 75  # a server compares each event with the ledger once after its start, and is idle after a minute
 
 
 async def fill(url: str, count: int, live_every: int, now_us: int) -> None:

@@ -112,7 +112,13 @@ async def test_f3_the_shed_are_told_in_problem_json_when_to_come_again_through_b
 async def test_f3_connections_over_the_cap_are_turned_away_and_counted():
     gate = OverloadGate(OverloadSettings(max_connections=60))
     server, task, port, _ = await running(gate, {}, app_of(gate))
-    lines = [await asyncio.open_connection("127.0.0.1", port) for _ in range(60)]
+    lines = [await asyncio.open_connection("127.0.0.1", port) for _ in range(54)]
+    assert await until_true(lambda: gate.connections == 54)
+    told = [
+        await answer_of(port, request_bytes("GET", path)) for path in (COLD["browse"][1], "/v1/events/e/seats/stream")
+    ]
+    assert [head[:12] for head, _ in told] == [b"HTTP/1.1 200", b"HTTP/1.1 503"], "the last tenth is not for streams"
+    lines += [await asyncio.open_connection("127.0.0.1", port) for _ in range(6)]
     assert await until_true(lambda: gate.connections == 60)
     told = await answer_of(port, request_bytes(*COLD["browse"]))
     assert told[0].startswith(b"HTTP/1.1 503")

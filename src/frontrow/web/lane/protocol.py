@@ -361,9 +361,15 @@ class LaneProtocol(HttpToolsProtocol):
             if (self._over_cap and rank < Rank.PAY) or not gate.admits(rank):
                 self._shed(watch)
                 return
+        if self._asks_for_stream() and gate.connections > gate.settings.connections_with_streams:
+            self._shed(watch)
+            return
         self._choose_door()
         if self._handler is not None:
             self._hot_route = route or watch.add_route(key, self._handler)
+
+    def _asks_for_stream(self) -> bool:
+        return self.url.partition(b"?")[0].endswith(STREAM_PATH_END)
 
     def _shed(self, watch: Watch) -> None:
         self._in_head = False
@@ -451,7 +457,7 @@ class LaneProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         if self._close_next and self.cycle is not None:
             self.cycle.keep_alive = False
-        if url.partition(b"?")[0].endswith(STREAM_PATH_END) and self.parser.get_method() == b"GET":
+        if self._asks_for_stream() and self.parser.get_method() == b"GET":
             self.scope["extensions"] = {TAKE_OVER: {"call": self._take_over}}
 
     def on_body(self, body: bytes) -> None:

@@ -56,6 +56,7 @@ class Rooms:
         self._human: dict[str, str] = {}
         self._make_streams, self._make_check = make_streams, make_check
         self._starts_at_us: dict[str, int] = {}
+        self._has_starts = asyncio.Event()
         self._stops: dict[str, Callable[[], None]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -63,6 +64,7 @@ class Rooms:
         """Make the event's room, or change the one that is there; called for every new or changed event."""
         endpoints, room = self._endpoints, self._endpoints.room
         self._starts_at_us[event.id] = event.opens_at_us
+        self._has_starts.set()
         changes = room_changes(event, self._rules)
         if event.id not in endpoints.streams:
             early = self._clock() < event.opens_at_us
@@ -103,10 +105,13 @@ class Rooms:
             self._starts_at_us.pop(event_id, None)  # open: nothing is due any more
 
     async def run(self) -> None:
-        """Look for pre-queues to open until cancelled."""
+        """Look for pre-queues to open until cancelled. Sleep while there is none."""
         while True:
+            await self._has_starts.wait()
             with contextlib.suppress(FrontrowError):  # the room's store is away: tried again
                 await self.open_due()
+            if not self._starts_at_us:
+                self._has_starts.clear()
             await asyncio.sleep(EVERY_S)
 
     async def close(self, event_id: str) -> None:

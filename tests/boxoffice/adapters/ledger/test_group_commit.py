@@ -7,6 +7,7 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.audit_chain import GENESIS
 from frontrow.boxoffice.adapters.ledger.engine.postgres import SETTINGS
+from frontrow.boxoffice.adapters.ledger.engine.postgres_readers import READER_SETTINGS
 from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, array_literal, render, statements
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.bookings import BookingState
@@ -109,6 +110,18 @@ async def test_array_literals_carry_any_text_unchanged(texts: tuple[str, ...], p
     try:
         assert await connection.fetchval("SELECT $1::text::text[]", array_literal(texts)) == list(texts)
         assert await connection.fetchval("SELECT $1::text::bigint[]", array_literal((1, -2, 3))) == [1, -2, 3]
+    finally:
+        await connection.close()
+
+
+async def test_reads_by_key_keep_their_plan(postgres_ledger_url: str) -> None:
+    """Planning took longer than reading. PostgreSQL keeps a plan from the sixth time on, if it looks as cheap."""
+    connection = await asyncpg.connect(postgres_ledger_url, server_settings=READER_SETTINGS)
+    try:
+        for _ in range(8):
+            await connection.fetch(render(Dialect.POSTGRES)["bookings_by_id"], '{"bkg_one"}')
+        kept = "SELECT generic_plans FROM pg_prepared_statements WHERE statement LIKE 'SELECT b.id%'"
+        assert await connection.fetchval(kept) == 3
     finally:
         await connection.close()
 

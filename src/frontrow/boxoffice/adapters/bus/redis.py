@@ -16,13 +16,14 @@ from redis.exceptions import RedisError, ResponseError
 from frontrow.boxoffice.model.messages import BusFact
 from frontrow.core.errors import Unavailable
 from frontrow.core.ids import Ids
-from frontrow.core.redis_url import call, connect, disconnect
+from frontrow.core.redis_url import call, connect, disconnect, is_cluster
 
 STREAM: Final = "frontrow:facts"
 MAX_KEPT: Final = 1_000_000
 CLAIM_IDLE_MS: Final = 10_000
 CHUNK: Final = 200  # facts per call
 MARGIN_S: Final = 2.0
+CLUSTER_WAIT_S: Final = 1.0  # a Cluster has no list of its clients, so a stop cannot end a wait
 # One call and one reply for all facts. A pipeline of XADDs costs the client three times the CPU.
 _PUBLISH: Final = (
     "for i = 2, #ARGV, 3 do redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], '*', "
@@ -78,10 +79,13 @@ class RedisBus:
             await disconnect(client)
             raise _unavailable(error) from error
         member = Member(self._stream, group, name, is_new_group)
-        return RedisReader(client, member, left, self._claim_idle_ms, self._timeout_s, self._unblock)
+        longest_s = min(self._timeout_s, CLUSTER_WAIT_S) if is_cluster(self._url) else self._timeout_s
+        return RedisReader(client, member, left, self._claim_idle_ms, longest_s, self._unblock)
 
     async def _unblock(self, name: str) -> None:
         """Let the reader of this name return from its wait."""
+        if is_cluster(self._url):
+            return  # it does not wait long
         try:
             for one in await self._client.client_list():
                 if one.get("name") == name:
