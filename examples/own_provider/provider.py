@@ -46,7 +46,7 @@ class BankProvider:
         made = await self.read(ref)
         if (made.amount_minor, made.currency, made.booking_id, made.attempt) != about:
             raise ProviderRefused(f"{new.key} was used for another payment", "idempotency_error")
-        return made
+        return await self.authorise(ref, new.method, new.key) if new.method else made
 
     async def authorise(self, ref: str, method: str, key: str) -> Intent:
         """`hosted`: the bank's page asks the fan. `account`: the bank knows this fan. Anything else is declined."""

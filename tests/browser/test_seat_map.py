@@ -89,6 +89,20 @@ IN_THE_MIDDLE = """() => {
   const { map, model } = window.frontrow, { k, x, y } = map.view.camera, [mx, my] = map.view.middle;
   return model.hit((mx - x) / k, (my - y) / k, 200);
 }"""
+# As the page does with the colours that the server sends.
+TIER_COLOUR = """([light, dark]) => {
+  const { map } = window.frontrow;
+  document.documentElement.style.setProperty("--tier-0", `light-dark(${light}, ${dark})`);
+  map.view.readTheme();
+  return map.view.theme.tiers[0];
+}"""
+# The names beside the sections in small type, for which there is room.
+NAMED = """() => {
+  const { map, model } = window.frontrow, [x0, y0, x1, y1] = model.box;
+  for (const one of model.sections) one.name = `Terrace ${one.id}`;
+  map.view.labels.choose([...model.sections.keys()], 1, [x0 - 500, y0 - 500, x1 + 500, y1 + 500], false);
+  return map.view.labels.spots.filter(Boolean).map((one) => one.text);
+}"""
 NAMES = """(s) => {
   const { map, model } = window.frontrow, { labels } = map.view;
   let least = Infinity;
@@ -185,6 +199,8 @@ def test_a_pushed_map_moves_the_painted_seats_along_and_shows_the_same(open_map:
 
 def test_names_stand_beside_seats_and_rows_have_theirs(open_map: Any) -> None:
     page = open_map()
+    theirs = page.evaluate(TIER_COLOUR, ["#0f766e", "#2dd4bf"])
+    assert theirs == "rgb(15, 118, 110)", "the map draws a tier in the organiser's colour"
     for section in (2, 5):
         page.evaluate("(s) => window.frontrow.map.flyTo(s)", section)
         landed(page)
@@ -192,6 +208,9 @@ def test_names_stand_beside_seats_and_rows_have_theirs(open_map: Any) -> None:
         found = page.evaluate(NAMES, section)
         assert found["least"] > 5, "no name lies over a seat"
         assert {"A", "B"} <= set(found["rows"])
+    named = page.evaluate(NAMED)
+    assert named, "some have room"
+    assert all(name.startswith("Terrace ") for name in named), "the organiser's names, not the ids"
 
 
 def test_two_fingers_zoom_and_one_moves_the_map(phone: Page) -> None:

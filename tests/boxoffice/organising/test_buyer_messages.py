@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from frontrow.boxoffice.messaging.mail_links import MailLinks
-from frontrow.boxoffice.model.bookings import BookingNotFound
+from frontrow.boxoffice.model.bookings import BookingNotFound, booking_number
 from frontrow.boxoffice.model.buyer_messages import (
     MAX_PER_BOOKING_AND_DAY,
     MAX_PER_DAY,
@@ -201,6 +201,38 @@ async def test_b15_workers_that_die_send_nobody_twice_and_forget_nobody(ledger, 
     assert (done.state, done.sent, done.recipients) == (BuyerMessageState.SENT, 12, 12)
 
 
+async def test_b13_mails_of_a_message_take_turns_so_that_a_sales_mail_waits_for_one(sqlite_ledger, monkeypatch):
+    """Writing a mail takes milliseconds of CPU. The lanes of a message are sent at once, but not written at once."""
+    ledger, clock, post = sqlite_ledger, a_clock(), Post()
+    office = an_office(ledger, clock)
+    event = await on_sale(office)
+    for number in range(12):
+        await bought(ledger, event, (number,), number, f"fan{number}@example.org")
+    messages = writing(ledger, office, clock, post)
+    await messages.send(ADA, event, await messages.write(ADA, event, ALL, "Subject", "Text"))
+    await messages.work()
+    mail = messages._mail
+    busy = {"lanes": 0, "writing": 0, "most_lanes": 0, "most_writing": 0}
+
+    def counted(what, act):
+        async def run(*given):
+            busy[what] += 1
+            busy[f"most_{what}"] = max(busy[f"most_{what}"], busy[what])
+            try:
+                return await act(*given)
+            finally:
+                busy[what] -= 1
+
+        return run
+
+    monkeypatch.setattr(mail, "_try_write", counted("writing", mail._try_write))
+    monkeypatch.setattr(mail, "send", counted("lanes", mail.send))
+    await mail.worker().drain()
+    assert len(post.addresses()) == 12
+    assert busy["most_lanes"] > 1
+    assert busy["most_writing"] == 1
+
+
 async def test_b13_a_section_a_tier_or_one_booking(ledger):
     clock, post = a_clock(), Post()
     office = an_office(ledger, clock)
@@ -342,7 +374,7 @@ async def test_b13_a_message_on_the_pages_from_the_form_to_the_last_mail(tmp_pat
         draft = (await owner.post(at, **good)).headers["location"]
         preview = await owner.get(draft)
         assert "Send it to 1 address?" in preview
-        assert f"Gate {booking.id}" in preview
+        assert f"Gate {booking_number(booking.id)}" in preview
         mail = await desk.client.get(f"{draft}/mail", headers=owner.headers)
         assert "Dear Ada: <strong>gate B</strong>" in mail.text
         assert "sandbox" in mail.headers["content-security-policy"]
@@ -359,7 +391,7 @@ async def test_b13_a_message_on_the_pages_from_the_form_to_the_last_mail(tmp_pat
         assert "1 of 1 sent, 0 failed" in await owner.get(draft)
         assert "1 of 1" in await owner.get(at)
         (mailed,) = tmp_path.rglob("msg_*.eml")
-        assert f"Subject: Gate {booking.id}" in mailed.read_text()
+        assert f"Subject: Gate {booking_number(booking.id)}" in mailed.read_text()
         audit = await owner.get("/organiser/audit")
         assert "Message to buyers" in audit
         assert "Subject: <bdi>Gate {booking}</bdi>" in audit

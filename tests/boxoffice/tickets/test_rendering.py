@@ -15,6 +15,7 @@ from PIL import Image
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.messaging.message_texts import languages
 from frontrow.boxoffice.model.bookings import BookingNotFound
+from frontrow.boxoffice.model.brands import Brand, Logo, TicketLook, ticket_look
 from frontrow.boxoffice.model.tickets import TicketNotFound
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
@@ -83,6 +84,16 @@ def test_the_pdf_has_a_page_a_ticket_with_its_qr_and_is_the_same_each_time() -> 
     assert tickets_pdf(sheets) == pdf
     assert tickets_pdf(sheets, locale="de") != pdf
     assert tickets_pdf(sheets, locale="xx") == pdf
+
+
+def test_a_ticket_has_the_colour_and_the_logo_of_who_sells() -> None:
+    picture = io.BytesIO()
+    Image.new("RGBA", (480, 120), (200, 30, 60, 255)).save(picture, "PNG")
+    look = ticket_look(Brand("org_hall", "Hall", "#c81e3c", Logo("h", 480, 120)), picture.getvalue())
+    plain, branded = tickets_pdf([sheet(issued(1)[0])]), tickets_pdf([sheet(issued(1)[0])], look=look)
+    assert branded.count(b"/Subtype /Image") > plain.count(b"/Subtype /Image") == 1
+    assert decoded(images_of(branded)[0].convert("L")) == issued(1)[0].code
+    assert tickets_pdf([sheet(issued(1)[0])], look=TicketLook()) == plain
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import re
 import shutil
 import subprocess
 import zipfile
@@ -12,21 +13,25 @@ from pathlib import Path
 from typing import Any
 
 import jwt
+import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization.pkcs7 import load_der_pkcs7_certificates
 from PIL import Image
 
 from frontrow.boxoffice.messaging.locale_formats import LANGUAGES
-from frontrow.boxoffice.tickets.apple_passes import PassIssuer, make_apple_passes
+from frontrow.boxoffice.model.brands import Brand, Logo, ticket_look
+from frontrow.boxoffice.tickets.apple_passes import PassIssuer, make_apple_passes, pass_document
 from frontrow.boxoffice.tickets.google_passes import MAX_TOKEN_CHARS, SAVE_URL, PassAccount, make_google_link
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
+from frontrow.boxoffice.tickets.wallet_art import pass_pictures
 from frontrow.boxoffice.tickets.wallet_keys import (
     AppleKeysGiven,
     GoogleKeysGiven,
     read_apple_keys,
     read_google_keys,
 )
+from frontrow.core.colours import contrast
 from frontrow.core.errors import InvalidInput
 from frontrow.core.money import Money
 from tests.boxoffice.tickets.samples import NOW, issued, sheet
@@ -44,6 +49,7 @@ from tests.support.wallet_files import (
     service_account,
 )
 
+NAMES = ("background", "foreground", "label")
 PAST = datetime(2023, 1, 1, tzinfo=UTC)  # before NOW
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
 GIVEN = AppleKeysGiven(p12(pass_certificate()), password="secret", intermediate=der(authority()[0]))
@@ -113,6 +119,26 @@ def check_signature(tmp_path: Path, manifest: bytes, signature: bytes) -> None:
     (tmp_path / "manifest").write_bytes(manifest.replace(b"a", b"b", 1))
     with pytest.raises(AssertionError, match="digest"):
         openssl(tmp_path, "smime", "-verify", "-binary", *asked, "-out", "checked")
+
+
+@pytest.mark.parametrize("colour", ["#c81e3c", "#ffd400", "#777777", "#fefefe", "#000000"])
+def test_a_pass_has_the_brand_of_who_sells_in_colours_that_can_be_read(colour: str) -> None:
+    picture = io.BytesIO()
+    Image.new("RGBA", (600, 100), (10, 20, 30, 255)).save(picture, "PNG")
+    look = ticket_look(Brand("org_hall", "Hall", colour, Logo("h", 600, 100)), picture.getvalue())
+    (one, _), ours = two_tickets(), pass_document(two_tickets()[0], ISSUER)
+    made = pass_document(one, msgspec.structs.replace(ISSUER, look=look))
+    shown = {name: "#{:02x}{:02x}{:02x}".format(*map(int, re.findall(r"\d+", made[f"{name}Color"]))) for name in NAMES}
+    assert shown["background"] == look.fill
+    for name in ("foreground", "label"):
+        assert contrast(shown[name], shown["background"]) >= 4.5
+    assert ("logoText" in made, "logoText" in ours) == (False, True)
+    pictures = pass_pictures(look)
+    for scale, end in enumerate(("", "@2x", "@3x"), 1):
+        with Image.open(io.BytesIO(pictures[f"logo{end}.png"])) as logo:
+            assert (logo.width <= 160 * scale, logo.height) == (True, 50 * scale)
+    plain = msgspec.structs.replace(ISSUER, look=ticket_look(Brand("org_hall", "Hall"), b""))
+    assert pass_document(one, plain) == ours
 
 
 def test_apples_keys_are_read_from_every_form_they_come_in() -> None:

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 from frontrow.app.wiring import Platform
+from frontrow.boxoffice.model.bookings import booking_number
 from frontrow.boxoffice.model.events import RefundPolicy
 from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.messages import Contact
 from frontrow.boxoffice.model.tickets import Scan
 from frontrow.core.clock import US_PER_S, ManualClock
 from frontrow.web.api.access import booking_token
+from tests.support.pdf_letters import core_texts
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
 from tests.web.site.test_pages import BROWSER, FORM
 
@@ -34,6 +36,13 @@ async def test_an_order_is_written_as_people_say_it_and_a_used_ticket_says_so(tm
         assert "€100" in page
         assert "ada@example.org" in page
         assert page.count(">Valid<") == 2
+        assert f"<bdi>{booking_number(booking_id)}</bdi>" in page  # as the organiser sees it, not the long id
+        # the organiser's name of the section, wherever a fan reads it; its id is for machines
+        assert page.count("Stalls") >= 2
+        sheets = await platform.box_office.desk.sheets(booking_id)
+        assert sheets[0].parts == ("Stalls", "A", "1")
+        assert {"Stalls", booking_number(booking_id)} <= set(core_texts(await platform.box_office.desk.pdf(booking_id)))
+        assert "Stalls · A · 1" in (await platform.box_office.desk.calendar(booking_id)).decode()
         german = (await client.get(f"/bookings/{booking_id}", headers=BROWSER | {"accept-language": "de"})).text
         assert "Montag, 25. Januar 2027" in german
         assert "100\xa0€" in german

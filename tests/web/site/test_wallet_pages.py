@@ -160,7 +160,7 @@ async def test_only_who_has_the_ticket_gets_its_wallet_pass(tmp_path: Path) -> N
         assert one.headers["content-type"] == "application/vnd.apple.pkpass"
         assert one.headers["cache-control"] == "private, no-store"
         fields = pass_of(one.content)["eventTicket"]
-        assert [field["value"] for field in fields["auxiliaryFields"]] == ["S", "A", "1"]
+        assert [field["value"] for field in fields["auxiliaryFields"]] == ["Stalls", "A", "1"]
         back = {field["key"]: field["value"] for field in fields["backFields"]}
         assert (back["name"], back["price"]) == ("Ada Lovelace", 50.0)
         again = await client.get(f"{page}/tickets/{first.id}/apple-wallet", headers=BROWSER)

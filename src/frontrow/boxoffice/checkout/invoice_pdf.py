@@ -8,6 +8,7 @@ from fpdf.enums import Align, XPos, YPos
 
 from frontrow.boxoffice.messaging.locale_formats import Moment, formats_of
 from frontrow.boxoffice.messaging.message_texts import words_of
+from frontrow.boxoffice.model.bookings import booking_number
 from frontrow.boxoffice.model.invoices import Invoice
 from frontrow.boxoffice.tickets.print_fonts import CORE_FAMILY, PrintFonts, printable
 from frontrow.boxoffice.tickets.ticket_sheets import local_time
@@ -79,7 +80,7 @@ def _head(invoice: Invoice, language: str) -> list[tuple[str, str]]:
         (words["number"], invoice.label),
         (words["issued_on"], formats.day(day)),
         (words["paid_on"], formats.day(Moment(document.paid_at_us, document.time_zone))),
-        (words["booking"], document.booking_id),
+        (words["booking"], booking_number(document.booking_id)),
         (words["tax_id"], document.seller.tax_id),
         (words["corrects"], document.corrects),
         (words["item"], document.event_name),

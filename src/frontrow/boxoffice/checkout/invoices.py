@@ -69,10 +69,11 @@ class Invoices:
         invoice = await book.issue(
             organiser_id, booking.id, "", invoice_document(receipt, prefix, billed), self._clock()
         )
-        names = await self._desk.seat_names(await self._ledger.catalogue.event(booking.event_id))
+        event = await self._ledger.catalogue.event(booking.event_id)
+        names, labels = await self._desk.seat_names(event), await self._desk.seat_labels(event)
         for refund in await self._ledger.payments.refunds_of(booking.id):
             if refund.state is RefundState.DONE and refund.amount_minor:
-                seats = tuple(seat_name(names, seat) for seat in refund.seats)
+                seats = tuple(labels.text(seat_name(names, seat)) for seat in refund.seats)
                 amount = Money(refund.amount_minor, refund.currency)
                 document = credit_document(invoice, seats, amount, refund.changed_at_us)
                 await book.issue(organiser_id, booking.id, refund.id, document, self._clock())

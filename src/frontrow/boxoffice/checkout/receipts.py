@@ -8,6 +8,7 @@ from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.payments import PaymentState, Refund, RefundState
 from frontrow.boxoffice.model.prices import DIFFERENT, LineKind, PriceLine, decode_lines, tax_line
 from frontrow.boxoffice.model.receipts import MoneyMoved, PriceSummary, Receipt, ReceiptLine, Seller
+from frontrow.boxoffice.model.seat_labels import SeatLabels
 from frontrow.boxoffice.ports.ledger import Catalogue, TicketBook
 from frontrow.boxoffice.ports.payments import PaymentBook
 from frontrow.boxoffice.ports.people import PeopleBook
@@ -117,7 +118,7 @@ class Receipts:
 
     async def _lines(self, booking: Booking, event: Event, paid_minor: int) -> tuple[ReceiptLine, ...]:
         """The lines as sold. A booking from before lines were stored has a line per seat, if they still add up."""
-        names = await self._desk.seat_names(event)
+        names, labels = await self._desk.seat_names(event), await self._desk.seat_labels(event)
         lines = decode_lines(booking.price_lines)
         if not lines:
             prices = await self._ledger.payments.seat_prices(booking.id)
@@ -126,17 +127,17 @@ class Receipts:
             lines = tuple(
                 PriceLine(LineKind.SEAT, "", 1, price, price, (seat,)) for seat, price in sorted(prices.items())
             )
-        return tuple(_named_line(line, names, booking.currency) for line in lines)
+        return tuple(_named_line(line, names, labels, booking.currency) for line in lines)
 
 
-def _named_line(line: PriceLine, names: Sequence[str], currency: str) -> ReceiptLine:
+def _named_line(line: PriceLine, names: Sequence[str], labels: SeatLabels, currency: str) -> ReceiptLine:
     return ReceiptLine(
         line.kind,
         line.name,
         Money(line.amount_minor, currency),
         line.quantity,
         None if line.unit_minor == DIFFERENT else Money(line.unit_minor, currency),
-        tuple(seat_name(names, seat) for seat in line.seats),
+        tuple(labels.text(seat_name(names, seat)) for seat in line.seats),
         line.included,
     )
 

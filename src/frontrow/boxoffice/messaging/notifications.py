@@ -18,7 +18,7 @@ from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
 from frontrow.boxoffice.messaging.locale_formats import Moment, language_of
 from frontrow.boxoffice.messaging.mail_links import LinkPurpose, MailLinks
 from frontrow.boxoffice.messaging.message_texts import render
-from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.bookings import Booking, booking_number
 from frontrow.boxoffice.model.brands import mail_brand
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import BookingConfirmed, Fact, decode_fact, encode_fact
@@ -36,7 +36,7 @@ from frontrow.boxoffice.ports.wallets import WalletBook
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
 from frontrow.boxoffice.tickets.door_bundle import seat_name
-from frontrow.boxoffice.tickets.ticket_desk import BrandReader, TicketDesk
+from frontrow.boxoffice.tickets.ticket_desk import BrandReader, LogoReader, TicketDesk
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
@@ -86,15 +86,7 @@ QUIET_CHANNELS: Final = frozenset({"in_app", "push"})
 STAFF_KIND_OF_FACT: Final = {
     "RefundFailed": ("refund_failed", "refunds:write")
 }  # fact -> kind, and whom: who may do it
-
-
 MESSAGE_FACTS: Final = KIND_OF_FACT.keys() | KIND_FOR_RECIPIENT.keys() | REVOKING_FACTS | STAFF_KIND_OF_FACT.keys()
-
-
-class LogoReader(Protocol):
-    """Reads logos (`ledger.pictures`)."""
-
-    async def find(self, picture_hash: str) -> bytes | None: ...
 
 
 class NotifyLedger(Protocol):
@@ -367,15 +359,15 @@ class Notifier:
         """The values that the texts may use."""
         venue = await self._ledger.catalogue.venue(event.venue_id)
         zone = venue.time_zone if venue else "UTC"
-        names = await self._desk.seat_names(event)
+        names, labels = await self._desk.seat_names(event), await self._desk.seat_labels(event)
         amount = getattr(fact, "amount_minor", 0), getattr(fact, "currency", "") or event.currency
         return {
             "event_name": event.name,
-            "booking_id": fact.booking_id,
+            "booking_id": booking_number(fact.booking_id),
             "when": Moment(event.starts_at_us, zone),
             "place": ", ".join(part for part in (venue.name, venue.city) if part) if venue else "",
             "amount": Money(*amount),
-            "seats": tuple(seat_name(names, seat) for seat in fact.seats),
+            "seats": tuple(labels.text(seat_name(names, seat)) for seat in fact.seats),
             "seat_count": len(fact.seats),
             "until": Moment(_ends_at_us(fact), zone),
             "tickets": sheets,

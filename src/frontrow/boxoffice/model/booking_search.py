@@ -19,6 +19,8 @@ MAX_SEARCH_CHARS: Final = 254
 MIN_EMAIL_PART: Final = 3
 MIN_NUMBER_PART: Final = 4
 MAX_SCANNED: Final = 300_000  # bookings that one search reads, newest first
+_SPOKEN: Final = re.compile(r"[\s-]+")  # a number read out in groups
+_MISREAD: Final = str.maketrans("OIL", "011")  # numbers have no letters that look like digits
 _BETWEEN: Final = re.compile(r"[^\w.]+")
 
 
@@ -40,7 +42,7 @@ class BookingSearch(msgspec.Struct, frozen=True):
 def read_search(text: str, plan: Plan) -> BookingSearch:
     """What the text means in an event with this plan."""
     text = text[:MAX_SEARCH_CHARS].strip()
-    number = text.removeprefix("#").upper().removeprefix("BKG_")
+    number = _SPOKEN.sub("", text.removeprefix("#").upper()).removeprefix("BKG_").translate(_MISREAD)
     if len(number) == ID_CHARS and set(number) <= set(ALPHABET):
         return BookingSearch(booking_id=f"bkg_{number}")
     seat = find_seat(text, plan)
@@ -59,6 +61,10 @@ def read_search(text: str, plan: Plan) -> BookingSearch:
 
 def find_seat(text: str, plan: Plan) -> int | None:
     """The seat that a text names: by its id, its parts, or in words ("Section 101, row A, seat 7")."""
+    for section, name in plan.labels.sections.items():  # people read the name on their ticket
+        if name.lower() in text.lower() and name != section:
+            text = re.sub(re.escape(name), section, text, count=1, flags=re.IGNORECASE)
+            break
     parts = [part for part in _BETWEEN.split(text) if part]
     for chosen in (parts, parts[1::2]) if 0 < len(parts) <= 8 else ():
         try:

@@ -17,6 +17,8 @@ import msgspec
 
 from frontrow.core.errors import NotFound, Refused
 
+NUMBER_CHARS: Final = 8
+
 
 class BookingState(StrEnum):
     """The state of a purchase."""
@@ -115,6 +117,11 @@ class Booking(msgspec.Struct, frozen=True, gc=False):
     def live(self, now_us: int) -> bool:
         """Whether it still has its seats: sold, or held and `now_us < hold_expires_at_us`."""
         return self.state is BookingState.CONFIRMED or (self.state in HOLD_STATES and now_us < self.hold_expires_at_us)
+
+
+def booking_number(booking_id: str) -> str:
+    """The number that people read and say: the end of the id, 40 random bits. It opens nothing; a search finds both."""
+    return booking_id[-NUMBER_CHARS:]
 
 
 class BookingNotFound(NotFound):

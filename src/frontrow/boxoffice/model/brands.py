@@ -58,6 +58,20 @@ class Shades(msgspec.Struct, frozen=True):
     brand_soft: str
 
 
+class TicketLook(msgspec.Struct, frozen=True):
+    """A brand as tickets and wallet passes show it: `fill` behind text in `ink`, labels in `label`, a logo as PNG.
+
+    Empty: our own."""
+
+    fill: str = ""
+    ink: str = ""
+    label: str = ""
+    logo: bytes = b""
+
+
+OUR_LOOK: Final = TicketLook()
+
+
 class MailBrand(msgspec.Struct, frozen=True):
     """A brand as mails show it. An empty `fill` is the usual colour; `logo` comes as an attachment."""
 
@@ -81,6 +95,17 @@ def mail_brand(brand: Brand) -> MailBrand:
         return MailBrand(brand.name, logo=brand.logo)
     shades = shades_of(brand.colour, PRINT)
     return MailBrand(brand.name, shades.brand_fill, shades.on_brand, brand.logo)
+
+
+def ticket_look(brand: Brand, logo: bytes) -> TicketLook:
+    """The brand for tickets. Labels are softer than the text, as far as people can still read them."""
+    if not brand.colour:
+        return TicketLook(logo=logo)
+    shades = shades_of(brand.colour, PRINT)
+    label = mix(shades.on_brand, shades.brand_fill, SOFT_PERCENT)
+    if contrast(label, shades.brand_fill) < LEAST_CONTRAST:
+        label = shades.on_brand
+    return TicketLook(shades.brand_fill, shades.on_brand, label, logo)
 
 
 def checked_colour(text: str) -> str:

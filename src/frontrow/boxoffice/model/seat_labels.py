@@ -1,6 +1,11 @@
-"""Labels of sections, rows and seats. They have letters, digits and dots only, so ids made of them are unambiguous."""
+"""Labels of sections, rows and seats. They have letters, digits and dots only, so ids made of them are unambiguous.
+
+People read the names that the organiser gave to sections and rows instead, on every page and ticket (`SeatLabels`).
+"""
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from frontrow.core.errors import InvalidInput
 
@@ -21,3 +26,32 @@ def check_label(text: str, what: str) -> str:
             f"{what} {text[:60]!r} must be 1 to {MAX_LABEL_CHARS} letters, digits or dots{hint}", param=what
         )
     return text
+
+
+def seat_parts(seat_id: str) -> tuple[str, str, str]:
+    """Section, row and number of a public seat id."""
+    section, _, rest = seat_id.partition("-")
+    row, _, number = rest.rpartition("-")
+    return section, row, number
+
+
+def seat_text(seat_id: str, named: tuple[str, str, str]) -> str:
+    """A seat in a list: `Balcony · A · 7`, or its id where nothing has a name of its own."""
+    return seat_id if named == seat_parts(seat_id) else " · ".join(part for part in named if part)
+
+
+@dataclass(frozen=True, slots=True)
+class SeatLabels:
+    """How people call the seats of a plan. Sections and rows without a name of their own are called by their ids."""
+
+    sections: Mapping[str, str] = field(default_factory=dict)  # id -> name
+    rows: Mapping[tuple[str, str], str] = field(default_factory=dict)  # (section id, row id) -> name
+
+    def parts(self, seat_id: str) -> tuple[str, str, str]:
+        """Section, row and number of a seat, by their names."""
+        section, row, number = seat_parts(seat_id)
+        return self.sections.get(section, section), self.rows.get((section, row), row), number
+
+    def text(self, seat_id: str) -> str:
+        """A seat in a list."""
+        return seat_text(seat_id, self.parts(seat_id))

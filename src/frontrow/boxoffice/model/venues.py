@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TypeVar, cast
 
 from frontrow.boxoffice.model.plan_shapes import AreaShape, Decor, Shape
-from frontrow.boxoffice.model.seat_labels import check_label
+from frontrow.boxoffice.model.seat_labels import SeatLabels, check_label
 from frontrow.core.errors import InvalidInput, NotFound
 
 Derived = TypeVar("Derived")
@@ -127,6 +127,19 @@ class Plan:
             for section in self.sections
             for row in section.rows
             for seat in row.seats
+        )
+
+    @cached_property
+    def labels(self) -> SeatLabels:
+        """How people call its seats."""
+        return SeatLabels(
+            {section.id: section.name for section in self.sections if section.name},
+            {
+                (section.id, row.id): row.name
+                for section in self.sections
+                for row in section.rows
+                if row.name and section.kind is SectionKind.SEATED
+            },
         )
 
     @cached_property

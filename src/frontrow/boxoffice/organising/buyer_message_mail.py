@@ -5,6 +5,7 @@ as written. A delivery names the booking or the transfer, never the address: who
 to be forgotten, gets nothing, even if they were in line.
 """
 
+import asyncio
 import hashlib
 import hmac
 import zlib
@@ -18,6 +19,7 @@ from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
 from frontrow.boxoffice.messaging.locale_formats import Moment, language_of
 from frontrow.boxoffice.messaging.mail_links import LinkPurpose, MailLinks
 from frontrow.boxoffice.messaging.message_texts import MessageWriter, WrittenText, render
+from frontrow.boxoffice.model.bookings import booking_number
 from frontrow.boxoffice.model.buyer_messages import NOT_NEEDED, BuyerMessage, TicketHolder, fill_variables
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.messages import Contact, Delivery, Message, NewDelivery, Outcome, not_tried
@@ -109,6 +111,7 @@ class BuyerMessageMail:
         self._ledger, self._links, self._clock = ledger, links, clock
         self._channels = {channel.name: channel for channel in channels}
         self._message_of, self._seller_of, self._as_html, self._key = message_of, seller_of, as_html, key
+        self._writing = asyncio.Lock()  # one mail at a time: a sale's mails do not wait for one of each lane
 
     def deliveries_to(self, message_id: str, holder: TicketHolder) -> list[NewDelivery]:
         """One mail per address, and one message on the buyer's page. Making them again makes the same ones."""
@@ -134,7 +137,10 @@ class BuyerMessageMail:
         if message is None:
             return [Outcome(False, reason=NOT_NEEDED)] * len(deliveries)
         letter = await self._letter(message, await self._ledger.catalogue.event(message.event_id))
-        written = [await self._try_write(letter, body, one) for body, one in zip(bodies, deliveries, strict=True)]
+        written = []
+        for body, one in zip(bodies, deliveries, strict=True):
+            async with self._writing:
+                written.append(await self._try_write(letter, body, one))
         sent = iter(await channel.send([one for one in written if isinstance(one, Message)]))
         return [next(sent) if isinstance(one, Message) else one for one in written]
 
@@ -175,12 +181,12 @@ class BuyerMessageMail:
             "name": contact.name or contact.email,
             "event": letter.event.name,
             "date": MessageWriter(language_of(contact.locale)).moment(letter.when),
-            "booking": holder.booking_id,
+            "booking": booking_number(holder.booking_id),
         }
         about: dict[str, Any] = {
             "buyer": contact.name,
             "event_name": letter.event.name,
-            "booking_id": holder.booking_id,
+            "booking_id": booking_number(holder.booking_id),
             "when": letter.when,
             "organiser": letter.seller.name,
             "written_subject": fill_variables(letter.message.subject, values),

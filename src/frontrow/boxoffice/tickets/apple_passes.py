@@ -18,9 +18,11 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key, pkcs7
 
 from frontrow.boxoffice.messaging.message_texts import languages, words_of
+from frontrow.boxoffice.model.brands import OUR_LOOK, TicketLook
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
-from frontrow.boxoffice.tickets.wallet_art import BRAND, pass_pictures
+from frontrow.boxoffice.tickets.wallet_art import BRAND, WHITE, Colour, pass_pictures
 from frontrow.boxoffice.tickets.wallet_keys import AppleSigner
+from frontrow.core.colours import parts_of
 from frontrow.core.money import DIGITS
 
 EXPIRES_AFTER: Final = timedelta(days=1)  # after the show
@@ -38,6 +40,7 @@ class PassIssuer(msgspec.Struct, frozen=True):
     pass_type_id: str
     team_id: str
     seller: str
+    look: TicketLook = OUR_LOOK
 
 
 def make_apple_passes(sheets: Sequence[Sheet], issuer: PassIssuer, signer: AppleSigner) -> bytes:
@@ -50,7 +53,7 @@ def make_apple_passes(sheets: Sequence[Sheet], issuer: PassIssuer, signer: Apple
 
 
 def make_apple_pass(sheet: Sheet, issuer: PassIssuer, signing: "_Signing") -> bytes:
-    files = {"pass.json": msgspec.json.encode(pass_document(sheet, issuer)), **pass_pictures()}
+    files = {"pass.json": msgspec.json.encode(pass_document(sheet, issuer)), **pass_pictures(issuer.look)}
     files |= {f"{name}.lproj/pass.strings": _strings(name) for name in languages()}
     digests = {name: hashlib.sha1(body, usedforsecurity=False).hexdigest() for name, body in files.items()}
     manifest = msgspec.json.encode(digests)
@@ -75,7 +78,7 @@ class _Signing:
 
 def pass_document(sheet: Sheet, issuer: PassIssuer) -> dict[str, Any]:
     """The content of `pass.json`."""
-    words = words_of(_LABEL_LANGUAGE)
+    words, look = words_of(_LABEL_LANGUAGE), issuer.look
     code = {"format": "PKBarcodeFormatQR", "message": sheet.code, "messageEncoding": "iso-8859-1"}
     code["altText"] = sheet.ticket_id
     return {
@@ -85,10 +88,10 @@ def pass_document(sheet: Sheet, issuer: PassIssuer) -> dict[str, Any]:
         "serialNumber": sheet.ticket_id,
         "organizationName": issuer.seller,
         "description": sheet.event_name,
-        "logoText": issuer.seller,
-        "backgroundColor": "rgb({}, {}, {})".format(*BRAND),
-        "foregroundColor": "rgb(255, 255, 255)",
-        "labelColor": "rgb(222, 224, 255)",
+        **({} if look.logo else {"logoText": issuer.seller}),  # a logo says it
+        "backgroundColor": _rgb(parts_of(look.fill) if look.fill else BRAND),
+        "foregroundColor": _rgb(parts_of(look.ink) if look.fill else WHITE),
+        "labelColor": _rgb(parts_of(look.label) if look.fill else (222, 224, 255)),
         "relevantDate": _time(sheet.starts_at),
         "expirationDate": _time(sheet.ends_at + EXPIRES_AFTER),
         "sharingProhibited": True,
@@ -97,6 +100,10 @@ def pass_document(sheet: Sheet, issuer: PassIssuer) -> dict[str, Any]:
         "semantics": _semantics(sheet),
         "eventTicket": _fields(sheet, words),
     }
+
+
+def _rgb(colour: Colour) -> str:
+    return "rgb({}, {}, {})".format(*colour)
 
 
 def _fields(sheet: Sheet, words: Mapping[str, str]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ def calendar_entry(sheets: Sequence[Sheet], *, cancelled: bool = False) -> bytes
     entry.add("dtstart", first.starts_at.astimezone(UTC))
     entry.add("dtend", first.ends_at.astimezone(UTC))
     entry.add("summary", first.event_name)
-    entry.add("description", "\n".join(f"{sheet.seat}  {sheet.ticket_id}" for sheet in sheets))
+    entry.add("description", "\n".join(f"{sheet.seat_text}  {sheet.ticket_id}" for sheet in sheets))
     entry.add("sequence", int(cancelled))
     entry.add("status", "CANCELLED" if cancelled else "CONFIRMED")
     if first.place:

@@ -28,6 +28,7 @@ HEAD_CHARS: Final = len("eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9..")  # of the toke
 MICROS_DIGITS: Final = 6
 NAME_CHARS: Final = (200, 100, 60, 30, 15)  # lengths of the event's name to try
 SELLER_CHARS: Final = 20  # more are not shown
+PART_CHARS: Final = 32  # of a section's or row's name
 _LANGUAGE: Final = "en"  # of names that have no language
 
 Document = dict[str, Any]
@@ -39,6 +40,7 @@ class PassAccount(msgspec.Struct, frozen=True):
     issuer_id: str
     client_email: str
     seller: str
+    colour: str = ""  # of the seller's brand; empty: Google's choice
 
 
 def make_google_link(sheet: Sheet, account: PassAccount, signer: GoogleSigner, now_us: int) -> bytes:
@@ -78,6 +80,8 @@ def _describe(sheet: Sheet, account: PassAccount, name_chars: int) -> tuple[Docu
         "reviewStatus": "UNDER_REVIEW",
         "eventName": _text(_short(sheet.event_name, name_chars)),
     }
+    if account.colour:
+        event["hexBackgroundColor"] = account.colour
     section, row, number = sheet.parts
     parts = {"section": section, "row": "" if row == "GA" else row, "seat": number}
     ticket: Document = {
@@ -85,7 +89,7 @@ def _describe(sheet: Sheet, account: PassAccount, name_chars: int) -> tuple[Docu
         "classId": event["id"],
         "state": "ACTIVE",
         "barcode": {"type": "QR_CODE", "value": sheet.code},
-        "seatInfo": {name: _text(part) for name, part in parts.items() if part},
+        "seatInfo": {name: _text(_short(part, PART_CHARS)) for name, part in parts.items() if part},
     }
     return event, ticket
 

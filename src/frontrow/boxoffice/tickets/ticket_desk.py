@@ -10,9 +10,10 @@ from typing import Final, Protocol
 from frontrow.boxoffice.messaging.locale_formats import language_of
 from frontrow.boxoffice.model.booking_choices import type_names
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
-from frontrow.boxoffice.model.brands import PRINT, Brand, shades_of
+from frontrow.boxoffice.model.brands import OUR_LOOK, Brand, TicketLook, ticket_look
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.prices import decode_lines, ticket_prices
+from frontrow.boxoffice.model.seat_labels import SeatLabels
 from frontrow.boxoffice.model.ticket_transfers import Transfer
 from frontrow.boxoffice.model.tickets import Ticket, TicketNotFound, TicketState
 from frontrow.boxoffice.model.venues import Plan, Venue
@@ -49,6 +50,12 @@ class BrandReader(Protocol):
     async def of(self, organiser_id: str) -> Brand | None: ...
 
 
+class LogoReader(Protocol):
+    """Reads logos (`ledger.pictures`)."""
+
+    async def find(self, picture_hash: str) -> bytes | None: ...
+
+
 class DeskLedger(Protocol):
     """The parts of the ledger that the desk reads."""
 
@@ -61,6 +68,9 @@ class DeskLedger(Protocol):
     @property
     def brands(self) -> BrandReader: ...
 
+    @property
+    def pictures(self) -> LogoReader: ...
+
     async def booking(self, booking_id: str) -> Booking | None: ...
 
     async def live_bookings(self, event_id: str, after: str, limit: int) -> list[Booking]: ...
@@ -72,7 +82,7 @@ class TicketDesk:
     def __init__(self, ledger: DeskLedger, keys: TicketKeys, work: HeavyWork | None = None) -> None:
         self._ledger, self._keys = ledger, keys
         self.drawings = TicketDrawings(work or HeavyWork())
-        self._names_by_plan: dict[str, tuple[str, ...]] = {}
+        self._names_by_plan: dict[str, tuple[tuple[str, ...], SeatLabels]] = {}
         self._reading = asyncio.Lock()
 
     async def sheets(self, booking_id: str, transfer: Transfer | None = None) -> list[Sheet]:
@@ -87,7 +97,7 @@ class TicketDesk:
             return []
         event = await self._ledger.catalogue.event(tickets[0].event_id)
         venue = await self._ledger.catalogue.venue(event.venue_id)
-        seats = await self.seat_names(event)
+        seats, labels = await self._names(event)
         buyer = await self._ledger.tickets.name_of_buyer(booking_id) if transfer is None else ""
         name = buyer if transfer is None else transfer.name
         booking = await self._ledger.booking(booking_id)
@@ -101,6 +111,7 @@ class TicketDesk:
                 event,
                 venue,
                 seat_name(seats, ticket.seat_index),
+                labels,
                 name,
                 types.get(ticket.seat_index, ""),
                 Money(prices[ticket.seat_index], currency) if ticket.seat_index in prices else None,
@@ -118,10 +129,16 @@ class TicketDesk:
     async def _draw(self, sheets: list[Sheet], locale: str, urgency: Urgency) -> bytes:
         language, printed = language_of(locale), tuple(sheets)
         event = await self._ledger.catalogue.event(printed[0].event_id)
-        brand = await self._ledger.brands.of(event.organiser_id)
-        colour = shades_of(brand.colour, PRINT).brand_fill if brand is not None and brand.colour else ""
-        key = (language, printed, colour)
-        return await self.drawings.draw(key, urgency, draw_tickets, printed, language, colour)
+        look = await self.look_of(event)
+        return await self.drawings.draw((language, printed, look), urgency, draw_tickets, printed, language, look)
+
+    async def look_of(self, event: Event) -> TicketLook:
+        """The look of the tickets: the brand of who sells the event, or our own."""
+        brand = await self._ledger.brands.of(event.organiser_id) if event.organiser_id else None
+        if brand is None:
+            return OUR_LOOK
+        logo = await self._ledger.pictures.find(brand.logo.hash) if brand.logo is not None else None
+        return ticket_look(brand, logo or b"")
 
     async def calendar(self, booking_id: str, transfer: Transfer | None = None) -> bytes:
         return calendar_entry(await self._need_sheets(booking_id, transfer))
@@ -202,7 +219,14 @@ class TicketDesk:
         return sheets
 
     async def seat_names(self, event: Event) -> tuple[str, ...]:
-        """The seat names of the event's plan, by index."""
+        """The seat ids of the event's plan, by index."""
+        return (await self._names(event))[0]
+
+    async def seat_labels(self, event: Event) -> SeatLabels:
+        """How people call the seats of the event's plan."""
+        return (await self._names(event))[1]
+
+    async def _names(self, event: Event) -> tuple[tuple[str, ...], SeatLabels]:
         names = self._names_by_plan.get(event.plan_hash)
         if names is None:
             async with self._reading:  # a stadium takes a third of a second to read: once, in a thread
@@ -211,18 +235,25 @@ class TicketDesk:
                     names = self._names_by_plan[event.plan_hash] = await self._read_names(event.plan_hash)
         return names
 
-    async def _read_names(self, plan_hash: str) -> tuple[str, ...]:
+    async def _read_names(self, plan_hash: str) -> tuple[tuple[str, ...], SeatLabels]:
         document = await self._ledger.catalogue.plan_document(plan_hash)
         if len(self._names_by_plan) >= MAX_PLANS:
             self._names_by_plan.pop(next(iter(self._names_by_plan)))
         if not document:
-            return ()
+            return (), SeatLabels()
         plan: Plan = await asyncio.to_thread(decode_plan, document.encode())
-        return plan.seat_ids
+        return plan.seat_ids, plan.labels
 
 
 def _sheet(
-    ticket: Ticket, event: Event, venue: Venue | None, seat: str, name: str, type_name: str, price: Money | None
+    ticket: Ticket,
+    event: Event,
+    venue: Venue | None,
+    seat: str,
+    labels: SeatLabels,
+    name: str,
+    type_name: str,
+    price: Money | None,
 ) -> Sheet:
     return Sheet(
         ticket_id=ticket.id,
@@ -242,4 +273,5 @@ def _sheet(
         scanned_at_us=ticket.scanned_at_us,
         type_name=type_name,
         price=price,
+        named=labels.parts(seat),
     )

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
+from frontrow.boxoffice.model.brands import TicketLook
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.heavy_work import HeavyWork, Urgency
 
@@ -43,7 +44,7 @@ class TicketDrawings:
             self._cached_bytes -= len(self._cached.pop(next(iter(self._cached))))
 
 
-def draw_tickets(sheets: Sequence[Sheet], language: str, colour: str) -> bytes:
+def draw_tickets(sheets: Sequence[Sheet], language: str, look: TicketLook) -> bytes:
     from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf  # slow to import: not at startup
 
-    return tickets_pdf(sheets, locale=language, colour=colour)
+    return tickets_pdf(sheets, locale=language, look=look)

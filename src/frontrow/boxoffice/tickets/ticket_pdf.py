@@ -9,6 +9,8 @@ from fpdf.enums import Align, XPos, YPos
 
 from frontrow.boxoffice.messaging.locale_formats import Moment, formats_of, language_of
 from frontrow.boxoffice.messaging.message_texts import MessageWriter, words_of
+from frontrow.boxoffice.model.bookings import booking_number
+from frontrow.boxoffice.model.brands import OUR_LOOK, TicketLook
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.print_fonts import CORE_FAMILY, PrintFonts, printable
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet, local_time
@@ -20,11 +22,14 @@ _QR_MM: Final = 78.0
 _BAND_MM: Final = 5.0
 _BRAND, _SOFT, _INK = (75, 59, 214), (96, 96, 110), (20, 20, 28)
 MAX_NAME_CHARS: Final = 120
+_SEAT_SIZES_PT: Final = (19, 15, 12, 10)
+_DOTS: Final = "..."
+_LOGO_WIDTH_MM, _LOGO_HEIGHT_MM = 42.0, 10.0
 Facts: TypeAlias = Sequence[tuple[str, str]]  # label and value
 
 
-def tickets_pdf(sheets: Sequence[Sheet], *, locale: str = "en", colour: str = "") -> bytes:
-    """One page per sheet, in the reader's language, with a band in the colour of who sells (empty: our own)."""
+def tickets_pdf(sheets: Sequence[Sheet], *, locale: str = "en", look: TicketLook = OUR_LOOK) -> bytes:
+    """One page per sheet, in the reader's language, with a band in the colour of who sells and their logo."""
     language = language_of(locale)
     pages = [_texts(sheet, language) for sheet in sheets]
     pdf = FPDF(unit="mm", format=(_WIDTH_MM, _HEIGHT_MM))
@@ -39,7 +44,7 @@ def tickets_pdf(sheets: Sequence[Sheet], *, locale: str = "en", colour: str = ""
         page.choose_fonts(fonts)
     with fonts.embedded(pdf):
         drawing = _Drawing(pdf, fonts, right_to_left=formats_of(language).right_to_left)
-        drawing.band = parts_of(colour) if colour else _BRAND
+        drawing.band, drawing.logo = parts_of(look.fill) if look.fill else _BRAND, look.logo
         for sheet, page in zip(sheets, pages, strict=True):
             drawing.draw_ticket(page, sheet)
         return bytes(pdf.output())
@@ -70,7 +75,7 @@ def _texts(sheet: Sheet, language: str) -> _Texts:
     facts = [
         [(words["when"], when.strip("\u2068\u2069"))],
         [(words["where"], sheet.place)],
-        [(words["name"], sheet.name)],
+        [(words["name"], sheet.name), (words["booking"], booking_number(sheet.booking_id))],
         [(words["ticket_type"], sheet.type_name), (words["price"], price)],
         [(words["ticket"], sheet.ticket_id)],
     ]
@@ -84,14 +89,18 @@ class _Drawing:
     def __init__(self, pdf: FPDF, fonts: PrintFonts, *, right_to_left: bool) -> None:
         self._pdf, self._fonts = pdf, fonts
         self._align, self._right_to_left = Align.R if right_to_left else Align.L, right_to_left
-        self.band = _BRAND
+        self.band, self.logo = _BRAND, b""
 
     def draw_ticket(self, texts: _Texts, sheet: Sheet) -> None:
         pdf = self._pdf
         pdf.add_page()
         pdf.set_fill_color(*self.band)
         pdf.rect(0, 0, _WIDTH_MM, _BAND_MM, style="F")
-        pdf.set_y(_BAND_MM + 8)
+        if self.logo:
+            left = _WIDTH_MM - _MARGIN_MM - _LOGO_WIDTH_MM if self._right_to_left else _MARGIN_MM
+            width, height = _LOGO_WIDTH_MM, _LOGO_HEIGHT_MM
+            pdf.image(io.BytesIO(self.logo), x=left, y=_BAND_MM + 4, w=width, h=height, keep_aspect_ratio=True)
+        pdf.set_y(_BAND_MM + (4 + _LOGO_HEIGHT_MM + 3 if self.logo else 8))
         self._set_font(texts.title, "B", 19, _INK)
         pdf.multi_cell(0, 8.5, texts.title, align=self._align, new_x=XPos.LMARGIN, new_y=YPos.NEXT, max_line_height=8.5)
         pdf.ln(2)
@@ -128,10 +137,19 @@ class _Drawing:
             self._set_font(label, "", 8.5, _SOFT)
             pdf.set_xy(left, top)
             pdf.cell(width, 4, label, align=self._align)
-            self._set_font(value, "B", 19, _INK)
             pdf.set_xy(left, top + 4)
-            pdf.cell(width, 9, value, align=self._align)
+            pdf.cell(width, 9, self._fit(value, width - 2), align=self._align)
         pdf.set_xy(_MARGIN_MM, top + 14)
+
+    def _fit(self, value: str, width_mm: float) -> str:
+        """Set the largest type in which the value fits; what is too long even for the smallest is cut off."""
+        for size_pt in _SEAT_SIZES_PT:
+            self._set_font(value, "B", size_pt, _INK)
+            if self._pdf.get_string_width(value) <= width_mm:
+                return value
+        while len(value) > 1 and self._pdf.get_string_width(value + _DOTS) > width_mm:
+            value = value[:-1]
+        return value.rstrip() + _DOTS
 
     def _set_font(self, text: str, style: str, size_pt: float, colour: tuple[int, int, int]) -> None:
         family = self._fonts.family_of(text, style)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from frontrow.boxoffice.model.seat_labels import seat_parts, seat_text
 from frontrow.core.clock import US_PER_S
 from frontrow.core.money import Money
 
@@ -32,6 +33,7 @@ class Sheet:
     scanned_at_us: int | None = None  # when it was admitted at the door
     type_name: str = ""  # of the ticket type, such as Child
     price: Money | None = None  # with its fees, as the buyer paid it
+    named: tuple[str, str, str] | None = None  # section, row and number as the organiser calls them
 
     @property
     def place(self) -> str:
@@ -39,8 +41,13 @@ class Sheet:
 
     @property
     def parts(self) -> tuple[str, str, str]:
-        """Section, row and number of the seat."""
-        return seat_parts(self.seat)
+        """Section, row and number of the seat, by their names."""
+        return self.named or seat_parts(self.seat)
+
+    @property
+    def seat_text(self) -> str:
+        """The seat in a list."""
+        return seat_text(self.seat, self.parts)
 
     def seat_words(self, words: Mapping[str, str]) -> list[tuple[str, str]]:
         """Section, row and seat with their labels. Parts that the seat name does not have are left out."""
@@ -58,13 +65,6 @@ class Sheet:
     def ends_at(self) -> datetime:
         """The end of the show, or three hours after its start when no end is set."""
         return local_time(self.ends_at_us or self.starts_at_us + 3 * 3600 * US_PER_S, self.time_zone)
-
-
-def seat_parts(seat_id: str) -> tuple[str, str, str]:
-    """Section, row and number of a public seat id."""
-    section, _, rest = seat_id.partition("-")
-    row, _, number = rest.rpartition("-")
-    return section, row, number
 
 
 def zone(name: str) -> tzinfo:

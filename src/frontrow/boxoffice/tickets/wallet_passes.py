@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from frontrow.boxoffice.model.brands import TicketLook
 from frontrow.boxoffice.model.receipts import Seller
 from frontrow.boxoffice.model.ticket_transfers import Transfer
 from frontrow.boxoffice.model.tickets import TicketNotFound
@@ -95,8 +96,8 @@ class WalletPasses:
         sheets = await self._sheets(booking_id, ticket_id, transfer)
         if len(sheets) > MAX_BUNDLED:
             raise NoWalletPass("too_many")
-        keys, seller = await self._keys(sheets[0], Wallet.APPLE)
-        issuer = PassIssuer(keys.account, keys.holder, seller)
+        keys, seller, look = await self._keys(sheets[0], Wallet.APPLE)
+        issuer = PassIssuer(keys.account, keys.holder, seller, look)
         key = (Wallet.APPLE, keys.changed_at_us, issuer, sheets)
         signer = self._vault.open_apple(keys)
         body = await self._desk.drawings.draw(key, Urgency.SOMEBODY_WAITS, make_apple_passes, sheets, issuer, signer)
@@ -107,8 +108,8 @@ class WalletPasses:
         from frontrow.boxoffice.tickets.google_passes import PassAccount, make_google_link
 
         sheet = (await self._sheets(booking_id, ticket_id, transfer))[0]
-        keys, seller = await self._keys(sheet, Wallet.GOOGLE)
-        account, signer = PassAccount(keys.account, keys.holder, seller), self._vault.open_google(keys)
+        keys, seller, look = await self._keys(sheet, Wallet.GOOGLE)
+        account, signer = PassAccount(keys.account, keys.holder, seller, look.fill), self._vault.open_google(keys)
         key = (Wallet.GOOGLE, keys.changed_at_us, account, sheet)
         link = await self._desk.drawings.draw(
             key, Urgency.SOMEBODY_WAITS, make_google_link, sheet, account, signer, self._clock()
@@ -124,8 +125,8 @@ class WalletPasses:
             raise NoWalletPass("rotating_code")
         return sheets
 
-    async def _keys(self, sheet: Sheet, wallet: Wallet) -> tuple[WalletKeys, str]:
-        """The organiser's keys for this wallet, and the seller's name."""
+    async def _keys(self, sheet: Sheet, wallet: Wallet) -> tuple[WalletKeys, str, TicketLook]:
+        """The organiser's keys for this wallet, the seller's name, and their brand's look."""
         event = await self._ledger.catalogue.event(sheet.event_id)
         found: Sequence[WalletKeys] = await self._ledger.wallets.keys_of(event.organiser_id)
         keys = next((one for one in found if one.wallet is wallet), None)
@@ -133,4 +134,4 @@ class WalletPasses:
             raise NoWalletPass("not_configured")
         if not keys.usable(self._clock()):
             raise NoWalletPass("expired")
-        return keys, (await self._sellers.seller_of(event.organiser_id)).name
+        return keys, (await self._sellers.seller_of(event.organiser_id)).name, await self._desk.look_of(event)

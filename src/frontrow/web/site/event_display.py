@@ -1,5 +1,6 @@
 """Events and seats as pages show them: what state a sale is in, and seats by their names."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,7 +10,6 @@ from frontrow.boxoffice.model.booking_choices import PricedType, offered_types, 
 from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
 from frontrow.boxoffice.model.prices import PriceList, cheapest_minor
 from frontrow.boxoffice.model.venues import Plan, Section, Venue
-from frontrow.boxoffice.tickets.ticket_sheets import seat_parts as seat_parts
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
 
@@ -106,3 +106,9 @@ async def shown_event(platform: Platform, event_id: str, catalogue: SqlCatalogue
     if event.status is EventStatus.DRAFT:
         raise EventNotFound(f"there is no event {event_id[:60]}", event=event_id[:60])
     return event
+
+
+async def seat_places(platform: Platform, event_id: str, seat_ids: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Section, row and number of seats, by the names that the organiser gave them."""
+    labels = await platform.box_office.desk.seat_labels(await platform.ledger.catalogue.event(event_id))
+    return [labels.parts(one) for one in seat_ids]

@@ -13,6 +13,7 @@ import msgspec
 from litestar import Request, Response
 from markupsafe import Markup
 
+from frontrow.boxoffice.model.bookings import booking_number
 from frontrow.boxoffice.model.people import csrf_of
 from frontrow.boxoffice.ports.request_reads import request_reads
 from frontrow.core.cookies import read_cookie
@@ -53,6 +54,7 @@ def environment() -> jinja2.Environment:
         "asset": site_assets().url,
         "languages": LANGUAGES,
         "json": as_json,
+        "booking_number": booking_number,
     }
     return templates
 

@@ -62,6 +62,7 @@ async def gate(request: Asked, platform: FromPlatform, caller: FromCaller, event
         for other in await _listed(platform, caller)
         if other.event.id != event.id
     ]
+    labels = await platform.box_office.desk.seat_labels(event)
     far = abs(event.starts_at_us - platform.clock()) > NEAR_US
     return render(
         request,
@@ -71,6 +72,7 @@ async def gate(request: Asked, platform: FromPlatform, caller: FromCaller, event
         one=one,
         far=far,
         others=others,
+        names={**labels.sections, **{"-".join(row): name for row, name in labels.rows.items()}},
         cancelled=event.status is EventStatus.CANCELLED,
     )
 

@@ -26,7 +26,7 @@ from frontrow.web.api.booking_bodies import seat_ids
 from frontrow.web.endpoints.json_values import time_text
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookies import Ready, keep_visit, ready_of, remember_booking
-from frontrow.web.site.event_display import seat_parts, shown
+from frontrow.web.site.event_display import shown
 from frontrow.web.site.fans.choice_form import ChoiceForm, choice_form, say_none_left
 from frontrow.web.site.fans.demo_cards import SHOWN, method_of
 from frontrow.web.site.languages import N_, Words
@@ -178,12 +178,12 @@ async def booking_context(platform: Platform, booking: Booking) -> dict[str, Any
     longest_us = booking.created_at_us + MAX_HOLD_FACTOR * hold_us
     names = await seat_ids(platform, booking.event_id, booking.seats)
     summary = await platform.box_office.receipts.summary(booking, event)
-    prices = summary.prices()
+    prices, labels = summary.prices(), await platform.box_office.desk.seat_labels(event)
     return {
         "booking": booking,
         "one": shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id)),
-        "seats": [seat_parts(name) for name in names],
-        "priced": [(*seat_parts(name), prices.get(name)) for name in names],
+        "seats": [labels.parts(name) for name in names],
+        "priced": [(*labels.parts(name), prices.get(labels.text(name))) for name in names],
         "summary": summary,
         "until": time_text(booking.hold_expires_at_us),
         "left_s": max(0, (booking.hold_expires_at_us - platform.clock()) // US_PER_S),

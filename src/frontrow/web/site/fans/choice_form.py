@@ -17,7 +17,6 @@ from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.prices import LineKind, decode_lines
 from frontrow.boxoffice.model.sale_options import AddOn
 from frontrow.boxoffice.model.venues import Plan
-from frontrow.web.site.event_display import seat_parts
 from frontrow.web.site.languages import N_, Words
 
 CODE_ANSWERS: Final = {
@@ -68,7 +67,7 @@ def choice_form(event: Event, plan: Plan, booking: Booking) -> ChoiceForm | None
     chosen = choice_of(event, lines)
     first = event.ticket_types[0].key if event.ticket_types else ""
     seats = [
-        SeatChoice(seat, seat_parts(plan.seat_id(seat)), plan.seats[seat].tier, chosen.types.get(seat, first))
+        SeatChoice(seat, plan.labels.parts(plan.seat_id(seat)), plan.seats[seat].tier, chosen.types.get(seat, first))
         for seat in booking.seats
     ]
     types = priced_types(event, offered_types(event, chosen.code))

@@ -19,7 +19,7 @@ from frontrow.web.api.booking_bodies import seat_ids
 from frontrow.web.endpoints.json_values import time_text
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookies import remember_link
-from frontrow.web.site.event_display import seat_parts, shown, shown_event
+from frontrow.web.site.event_display import seat_places, shown, shown_event
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
@@ -87,7 +87,7 @@ async def offer_page(
         offer=offer,
         open_now=open_now,
         over=OFFER_STATES[offer.state],
-        seats=[seat_parts(name) for name in names],
+        seats=await seat_places(platform, offer.event_id, names),
         until=time_text(offer.expires_at_us),
         left_s=max(0, (offer.expires_at_us - platform.clock()) // 1_000_000),
     )

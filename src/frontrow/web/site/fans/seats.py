@@ -22,6 +22,7 @@ from frontrow.web.site.event_display import Shown, section_of, shown, shown_even
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
+from frontrow.web.site.tier_colours import tier_colours
 
 Asked = Request[Any, Any, Any]
 MAX_BEST: Final = 10
@@ -131,7 +132,7 @@ async def _seats_page(
         instead=_instead(platform.box_office.sales.get(event_id), states, wanted or [], held)
         if error is not None and error.code == "seats_taken"
         else None,
-        page_data={**_page_data(platform, one), "held": held},
+        page_data={**_page_data(platform, one), "held": held, "colours": tier_colours(event.tiers)},
         held=held,
         max_best=min(MAX_BEST, event.max_per_person),
     )

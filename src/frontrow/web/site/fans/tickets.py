@@ -26,7 +26,7 @@ from frontrow.web.api.booking_bodies import indexes, seat_ids
 from frontrow.web.endpoints.bookings import make_priority_pass
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookies import pass_cookie, remember_booking
-from frontrow.web.site.event_display import Shown, seat_parts, shown
+from frontrow.web.site.event_display import Shown, seat_places, shown
 from frontrow.web.site.fans.checkout import booking_context
 from frontrow.web.site.fans.mail_links import with_priority
 from frontrow.web.site.languages import N_
@@ -104,8 +104,8 @@ async def tickets_page(
         returns=returns,
         refundable=event.refunds.allowed and now_us < ends_us,
         refund_ends_us=ends_us,
-        sheets=[(sheet, *seat_parts(sheet.seat)) for sheet in sheets],
-        unused=[(sheet, *seat_parts(sheet.seat)) for sheet in sheets if sheet.scanned_at_us is None],
+        sheets=[(sheet, *sheet.parts) for sheet in sheets],
+        unused=[(sheet, *sheet.parts) for sheet in sheets if sheet.scanned_at_us is None],
         starts=in_words(request, event.starts_at_us, context["one"].zone),
         wallets=wallets,
         wallets_for_all=_wallets_for_all(wallets, sheets),
@@ -139,7 +139,9 @@ async def _named_transfers(
     platform: Platform, booking: Booking, transfers: Sequence[Transfer]
 ) -> list[tuple[Transfer, str]]:
     names = await seat_ids(platform, booking.event_id, tuple(one.seat_index for one in transfers))
-    return list(zip(transfers, names, strict=True))
+    event = await platform.ledger.catalogue.event(booking.event_id)
+    labels = await platform.box_office.desk.seat_labels(event)
+    return [(one, labels.text(name)) for one, name in zip(transfers, names, strict=True)]
 
 
 def _sendable(
@@ -150,7 +152,7 @@ def _sendable(
         return []
     on_their_way = {one.ticket_id for one in transfers}
     free = [one for one in sheets if one.scanned_at_us is None and one.ticket_id not in on_their_way]
-    return [(sheet, *seat_parts(sheet.seat)) for sheet in free]
+    return [(sheet, *sheet.parts) for sheet in free]
 
 
 def in_words(request: Asked, at_us: int, zone: str) -> str:
@@ -235,7 +237,7 @@ async def _return_page(
         resale=resale,
         amount_minor=amount_minor,
         fee_minor=fee_minor,
-        **(context | {"seats": [seat_parts(name) for name in wanted]}),
+        **(context | {"seats": await seat_places(platform, booking.event_id, wanted)}),
     )
 
 

@@ -14,7 +14,7 @@ from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, own_booking
 from frontrow.web.api.booking_bodies import indexes, seat_ids
 from frontrow.web.platform.platform import Platform
-from frontrow.web.site.event_display import seat_parts, shown
+from frontrow.web.site.event_display import seat_places, shown
 from frontrow.web.site.fans.checkout import BAD_EMAIL
 from frontrow.web.site.fans.tickets import PRIVATE, in_words, tickets_page
 from frontrow.web.site.languages import N_
@@ -110,7 +110,7 @@ async def _page(
         one=one,
         transfer=transfer,
         waiting=transfer.open(now_us),
-        seat=seat_parts(names[0]) if names else ("", "", ""),
+        seat=(await seat_places(platform, event.id, names) or [("", "", "")])[0],
         starts=in_words(request, event.starts_at_us, one.zone),
         sender=(sender.name or sender.email) if sender is not None and not transfer.from_transfer else "",
         sheets=sheets,

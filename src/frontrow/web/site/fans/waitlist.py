@@ -17,7 +17,7 @@ from frontrow.web.api.booking_bodies import seat_ids
 from frontrow.web.endpoints.json_values import time_text
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookies import pass_cookie
-from frontrow.web.site.event_display import seat_parts, shown, shown_event
+from frontrow.web.site.event_display import seat_places, shown, shown_event
 from frontrow.web.site.fans.checkout import BAD_EMAIL
 from frontrow.web.site.fans.mail_links import may_answer
 from frontrow.web.site.fans.push import PUSHES, push_key
@@ -92,7 +92,7 @@ async def _offer(platform: Platform, offer: Offer) -> dict[str, Any]:
     left_s = max(0, (offer.expires_at_us - platform.clock()) // 1_000_000)
     return {
         "id": offer.id,
-        "seats": [seat_parts(name) for name in names],
+        "seats": await seat_places(platform, offer.event_id, names),
         "until": time_text(offer.expires_at_us),
         "left_s": left_s,
     }

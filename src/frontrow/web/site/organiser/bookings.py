@@ -258,7 +258,10 @@ async def _records(platform: Platform, event: Event, booking: Booking, plan: Pla
         "summary": summary,
         "invoices": invoices,
         "missing_invoices": len(invoices) < 1 + len(paid_back),
-        "seats": [(plan.seat_id(one), prices.get(plan.seat_id(one)), tickets.get(one)) for one in booking.seats],
+        "seats": [
+            (plan.seat_id(one), prices.get(plan.labels.text(plan.seat_id(one))), tickets.get(one))
+            for one in booking.seats
+        ],
         "gone": [(plan.seat_id(seat), one) for seat, one in sorted(tickets.items()) if seat not in booking.seats],
         "payments": [(one, PAYMENTS.get(one.state, UNDER_WAY)) for one in payments],
         "refunds": [(one, REFUNDS[one.state], [plan.seat_id(seat) for seat in one.seats]) for one in refunds],

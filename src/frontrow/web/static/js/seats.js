@@ -27,6 +27,10 @@ const [doc, states] = await Promise.all([
 ]);
 /** Let the browser answer and paint before the next piece of work. */
 const breathe = () => new Promise((go) => setTimeout(go));
+for (const tier of doc.tiers) {
+  const [light, dark] = page.colours?.[tier.key] ?? [];
+  if (light) document.documentElement.style.setProperty(`--tier-${tier.id}`, `light-dark(${light}, ${dark})`);
+}
 const model = new SeatModel(doc);
 model.applySnapshot(states);
 await breathe();

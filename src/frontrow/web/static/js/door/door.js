@@ -16,7 +16,7 @@ import { heading, show, unlockSound } from "./verdicts.js";
 const GATE_KEY = "frontrow-door-gate",
   SOUND_KEY = "frontrow-door-silent",
   MAX_QUEUED = 20;
-/** @type {{event: {id: string, name: string, zone: string, reentry: boolean}, siblings: import("./checking.js").Sibling[], csrf: string}} */
+/** @type {{event: {id: string, name: string, zone: string, reentry: boolean}, siblings: import("./checking.js").Sibling[], names: Record<string, string>, csrf: string}} `names`: of sections and rows, by their ids */
 const page = data("door");
 const { event } = page,
   REFUSED_KEY = `frontrow-door-refused-${event.id}`;
@@ -53,12 +53,13 @@ let line = Promise.resolve();
 /** @param {string} at */
 const time = (at) => clock.format(new Date(at));
 
-/** A seat by its name: section, row, number. @param {string} seat */
+/** A seat as its ticket names it: section, row, number. @param {string} seat */
 function seatText(seat) {
-  const [section, ...rest] = seat.split("-"),
-    last = rest.pop() ?? "",
-    row = rest.join("-");
+  const [first, ...rest] = seat.split("-"),
+    last = rest.pop() ?? "";
   if (!last) return seat;
+  const section = page.names?.[first] ?? first,
+    row = page.names?.[`${first}-${rest.join("-")}`] ?? rest.join("-");
   return row ? t("Section {section}, row {row}, seat {seat}", { section, row, seat: last }) : `${section} ${last}`;
 }
 

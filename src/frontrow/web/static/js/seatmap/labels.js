@@ -12,7 +12,7 @@ const CELL = 24,
 export class Labels {
   /** @type {{columns: number, lines: number, first: Uint32Array, seats: Uint32Array} | undefined} seats by cell */ #cells;
   /** @type {(Label[] | undefined)[]} */ #rows = [];
-  /** @type {number[]} */ #sizes = [];
+  /** @type {number[][]} */ #sizes = [];
   /** @param {SeatModel} model */
   constructor(model) {
     this.model = model;
@@ -79,17 +79,18 @@ export class Labels {
     return made;
   }
 
-  /** How large a section's name can be inside its outline. @param {number} s */
+  /** How large a section's name can be inside its outline, and its short id. @param {number} s */
   nameSize(s) {
-    return (this.#sizes[s] ??= this.#measure(this.model.sections[s]));
+    const one = this.model.sections[s];
+    return (this.#sizes[s] ??= [this.#measure(one, one.name), this.#measure(one, one.id)]);
   }
-  /** @param {Section} one */
-  #measure(one) {
+  /** @param {Section} one @param {string} text */
+  #measure(one, text) {
     let low = 0,
       high = Math.max(one.box[2] - one.box[0], one.box[3] - one.box[1]);
     for (let tries = 0; tries < 12; tries++) {
       const size = (low + high) / 2,
-        w = size * 0.33 * Math.max(1, one.id.length) + 2,
+        w = size * 0.33 * Math.max(1, text.length) + 2,
         h = size * 0.45;
       const inside = [-1, 1].every((sx) =>
         [-1, 1].every((sy) => this.model.contains(one, one.cx + sx * w, one.cy + sy * h))
@@ -113,13 +114,15 @@ export class Labels {
           if (x > seen[0] && x < seen[2] && y > seen[1] && y < seen[3]) used.push([x - 4, y - 4, x + 4, y + 4]);
     for (const s of shown) {
       const one = this.model.sections[s];
-      this.spots[s] = one.area ? null : this.#spot(one, height, seen, used);
+      this.spots[s] = one.area
+        ? null
+        : (this.#spot(one, one.name, height, seen, used) ?? this.#spot(one, one.id, height, seen, used));
     }
   }
 
-  /** @param {Section} one @param {number} height @param {Box} seen @param {Box[]} used @returns {Label | null} */
-  #spot(one, height, seen, used) {
-    const w = height * 0.36 * Math.max(2, one.id.length),
+  /** @param {Section} one @param {string} text @param {number} height @param {Box} seen @param {Box[]} used @returns {Label | null} */
+  #spot(one, text, height, seen, used) {
+    const w = height * 0.36 * Math.max(2, text.length),
       h = height * 0.62,
       points = around(one);
     for (const beside of BESIDE)
@@ -135,7 +138,7 @@ export class Labels {
         if (this.#taken(box[0] - 4, box[1] - 4, box[2] + 4, box[3] + 4)) continue;
         if (this.model.hitSection(x, y) >= 0 || this.model.hitSection(x + nx * far, y + ny * far) >= 0) continue;
         used.push(box);
-        return { x, y, text: one.id };
+        return { x, y, text };
       }
     return null;
   }

@@ -451,11 +451,13 @@ export class SeatView {
       { k } = camera;
     for (const s of shown) {
       const one = this.model.sections[s],
-        size = Math.floor(Math.min(this.labels.nameSize(s) * k, Math.max(30 * k, 11)));
+        [ofName, ofId] = this.labels.nameSize(s).map((most) => Math.floor(Math.min(most * k, Math.max(30 * k, 11)))),
+        fits = ofName >= SMALLEST_NAME_PX, // else its id, where that is short enough
+        size = fits ? ofName : ofId;
       if (size < SMALLEST_NAME_PX) continue;
       g.font = `650 ${size}px ${theme.font}`;
       g.fillStyle = one.fit / Math.max(1, one.n) > 0.36 ? theme.bg : theme.ink;
-      g.fillText(one.id, one.cx * k + camera.x, one.cy * k + camera.y);
+      g.fillText(fits ? one.name : one.id, one.cx * k + camera.x, one.cy * k + camera.y);
     }
   }
 
