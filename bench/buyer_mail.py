@@ -237,8 +237,10 @@ async def send_and_watch(
         took_s = time.monotonic() - began_s
         await asyncio.sleep(2 * SALE_EVERY_S)
     waits = [mails.got[to][0] - at_s for to, at_s in asked_s.items() if mails.got.get(to)]
-    struck = [to for to, at_s in asked_s.items() if killed_s - LEASE_S < at_s < killed_s + LEASE_S / 40]
+    # A lane that the dead server had leased is worked on again when the lease ends.
+    struck = [to for to, at_s in asked_s.items() if killed_s and abs(at_s - killed_s) < LEASE_S]
     usual = [mails.got[to][0] - at_s for to, at_s in asked_s.items() if mails.got.get(to) and to not in struck]
+    usual = usual if len(usual) > 1 else waits  # a short run
     times = [len(mails.got.get(f"buyer{n}@example.org", ())) for n in range(buyers)]
     return {
         "state": seen["state"],
