@@ -53,10 +53,10 @@ def axe(page: Page, only: list[str]) -> list[str]:
 
 
 def read_booking_view(page: Page, name: str) -> list[str]:
-    """What is wrong with a page as it is now, in both schemes and widths, and at 320 px."""
+    """What is wrong with a page as it is now, in both schemes, on a phone, on desktops of two widths, and at 320 px."""
     found, known = list[str](), set[int]()
-    for scheme in ("light", "dark"):
-        for width in (390, 1280):
+    for scheme, widths in (("light", (390, 1280)), ("dark", (390, 1920))):
+        for width in widths:
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             page.set_viewport_size({"width": width, "height": 844 if width < 500 else 800})
             settled(page)

@@ -1,7 +1,7 @@
 """Every page of fans is for everybody: axe-core finds nothing, nothing jumps, the console is clean, text reflows.
 
-One walk a width: each page is loaded at that width under its real policy, then looked at in light, dark, with forced
-colours and at 320 px, without being loaded again.
+One walk on a phone and one on a desktop: each page is loaded under its real policy, then looked at in light, dark, with
+forced colours and at 320 px, without being loaded again. A desktop is 1280 px wide in one scheme and 1920 in the other.
 """
 
 from collections.abc import Iterator
@@ -16,6 +16,7 @@ from tests.browser.steps import settled
 from tests.browser.tour import PARTS, STAYS, pages_of, put_all
 
 PAGES = {"errors": 5, "plain": 19, "choosing": 9, "endings": 6, "signed in": 3}
+WIDE = (1280, 1920)
 LOOKED_AT: set[int] = set()  # by both walks, if they are of one process
 # text that cannot be told from what is behind it, among what people must see, when the system chooses the colours
 UNSEEN = """() => [...document.querySelectorAll("a, button, h1, h2, p, label, input, .chip")].filter((one) => {
@@ -60,10 +61,13 @@ def test_every_page_is_for_everybody(profile: Any, full_site: Site, part: str, w
             page.reload()
             settled(page)
         wrong = [*jumps(page), *told]
-        for scheme in ("light", "dark"):
+        wide = WIDE if len(names) % 2 else WIDE[::-1]  # one page in light at the one width, the next at the other
+        for scheme, across in zip(("light", "dark"), (width, width) if small else wide, strict=True):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.set_viewport_size({"width": across, "height": 844 if small else 800})
             settled(page)
-            wrong += [f"{scheme}: {problem}" for problem in axe(page, axe_rules(page, scheme, LOOKED_AT))]
+            problems = axe(page, axe_rules(page, scheme, LOOKED_AT))
+            wrong += [f"{scheme}, {across} px: {problem}" for problem in problems]
         page.emulate_media(color_scheme="light", forced_colors="active")
         wrong += [f"forced colours hide {one}" for one in page.evaluate(UNSEEN)]
         page.emulate_media(forced_colors="none")

@@ -10,7 +10,7 @@ UNION ALL SELECT 'cancellations' WHERE EXISTS
   (SELECT 1 FROM cancellations WHERE job_state = 'running' AND next_at_us <= :now_us)
 UNION ALL SELECT 'buyer messages' WHERE EXISTS
   (SELECT 1 FROM buyer_messages WHERE message_state = 'sending' AND next_at_us <= :now_us)
-UNION ALL SELECT 'draws' WHERE EXISTS (SELECT 1 FROM presales WHERE presale_state = 'drawing')
+UNION ALL SELECT 'draws' WHERE EXISTS (SELECT 1 FROM presales WHERE event_id > '' AND presale_state = 'drawing')
 UNION ALL SELECT 'notices' WHERE EXISTS
   (SELECT 1 FROM sale_signups WHERE purpose = 'notice' AND signup_state = 'confirmed')
 UNION ALL SELECT 'deliveries ' || r.kind FROM :rows WHERE EXISTS (SELECT 1 FROM deliveries AS d
