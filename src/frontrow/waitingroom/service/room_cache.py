@@ -84,9 +84,10 @@ class CachedRoom:
 
     def update(self, state: RoomState) -> None:
         """Go on with a newer state."""
-        is_same, self.state = replace(state, now_us=self.state.now_us) == self.state, state
-        if is_same and self._made_at_us:  # only time has passed
-            self._viewed = state, *self._viewed[1:]
+        before, self.state = self.state, state
+        if self._made_at_us and replace(state, now_us=before.now_us) == before:  # only time has passed
+            if self._viewed[0] is before:
+                self._viewed = state, *self._viewed[1:]
             return
         grown = len(state.lanes) - len(self.issued)
         self.issued += [0] * grown

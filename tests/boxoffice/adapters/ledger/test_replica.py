@@ -12,6 +12,7 @@ import pytest
 
 from frontrow.app.doctor import FAIL, OK, WARN, examine
 from frontrow.app.wiring import open_platform
+from frontrow.boxoffice.adapters.ledger.engine.postgres import NOW_US as NOW_THERE_US
 from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
 from frontrow.boxoffice.adapters.ledger.engine.replica import BROWSING, LOOKS_TO_RETURN, Replica
 from frontrow.boxoffice.adapters.ledger.engine.statements import statements
@@ -111,7 +112,7 @@ async def test_a_replica_is_read_within_its_lag_and_left_beyond_it(pair: tuple[P
 
 async def test_a_replica_that_was_left_returns_after_some_good_looks_in_a_row(pair: tuple[Postgres, Standby]) -> None:
     primary, standby = pair
-    old_us = _tell(primary, "UPDATE ledger_heartbeat SET beat_us = beat_us - 20000000 RETURNING beat_us")[0]
+    old_us = _tell(primary, f"UPDATE ledger_heartbeat SET beat_us = {NOW_THERE_US} - 20000000 RETURNING beat_us")[0]
     await eventually(lambda: _tell(standby, "SELECT beat_us FROM ledger_heartbeat")[0] == old_us)
     _tell(standby, "SELECT pg_wal_replay_pause()")
     store = PostgresStore(primary.url)
