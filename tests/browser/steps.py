@@ -114,8 +114,10 @@ def pay(page: Page, card: str = "4242 4242 4242 4242") -> None:
 
 
 def until(page: Page, condition: str, argument: Any = None) -> None:
-    """Wait until a condition holds in the page."""
-    page.wait_for_function(condition if "=>" in condition else f"() => {condition}", arg=argument)
+    """Wait until a condition holds in the page; what it asks about need not be there yet (a page on its way)."""
+    asked = condition if "=>" in condition else f"() => {condition}"
+    tried = f"(argument) => {{ try {{ return ({asked})(argument); }} catch (error) {{ return false; }} }}"
+    page.wait_for_function(tried, arg=argument)
 
 
 def landed(page: Page) -> None:

@@ -3,6 +3,7 @@
 Time is real, and a journey may let it pass at once with `stack.let_pass(seconds)`.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -82,7 +83,8 @@ class Stack:
         return found
 
     def paid(self, booking_id: str) -> int:
-        """What the provider took for a booking and has not given back, in cents."""
+        """What the provider took for a booking and has not given back, in cents. Waits for a capture under way."""
+        self.call(lambda platform: _captured(platform, booking_id))
         ours = [intent for intent in self.book() if intent.booking_id == booking_id]
         return sum(intent.captured_minor - intent.refunded_minor for intent in ours)
 
@@ -91,12 +93,21 @@ class Stack:
         return sum(i.booking_id == booking_id and i.state is IntentState.AUTHORISED for i in self.book())
 
 
+async def _captured(platform: Platform, booking_id: str) -> None:
+    """The sale is the pivot, the capture follows it: wait while a sold booking's money is only authorised."""
+    for _ in range(1_000):
+        book = await platform.box_office.provider.page(0)
+        if not any(one.booking_id == booking_id and one.state is IntentState.AUTHORISED for one in book):
+            return
+        if (await platform.ledger.booking(booking_id)).state != "confirmed":
+            return
+        await asyncio.sleep(0.02)
+
+
 async def _nothing(platform: Platform) -> None: ...
 
 
 async def _opened(platform: Platform, event_id: str) -> None:
-    import asyncio
-
     for _ in range(6_000):
         if event_id in platform.box_office.openings.events:
             return
