@@ -23,7 +23,7 @@ from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.event_search import EventSearch
 from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.ports.request_reads import RequestReads, request_reads
-from frontrow.core.errors import ConfigError
+from frontrow.core.errors import ConfigError, InvalidInput
 from frontrow.core.redis_url import connect, disconnect
 from frontrow.settings.platform import LedgerSettings, PlatformSettings, read_settings
 from frontrow.web.app import run_platform
@@ -94,6 +94,10 @@ async def test_a_replica_is_read_within_its_lag_and_left_beyond_it(pair: tuple[P
     shown, as_of_us = await _names(ledger)
     assert shown == {"evt_first"}
     assert as_of_us == replica.as_of_us > 0
+    for rubbish in ("evt_\0", "evt_\ud800"):  # as from the primary, and no reason to leave the replica
+        with pytest.raises(InvalidInput):
+            await ledger.browsing.catalogue.event(rubbish)
+    assert replica.is_used
 
     _tell(standby, "SELECT pg_wal_replay_pause()")
     try:

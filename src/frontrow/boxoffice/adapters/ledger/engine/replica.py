@@ -19,12 +19,12 @@ import asyncpg
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import KeyedRead
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import LedgerReader
-from frontrow.boxoffice.adapters.ledger.engine.postgres import CLASH, LOST, PostgresStore
+from frontrow.boxoffice.adapters.ledger.engine.postgres import BAD_INPUT, CLASH, LOST, PostgresStore
 from frontrow.boxoffice.adapters.ledger.engine.postgres_readers import ReaderPool
 from frontrow.boxoffice.adapters.ledger.engine.statements import postgres_arguments
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.boxoffice.ports.request_reads import note_as_of, request_reads
-from frontrow.core.errors import Unavailable
+from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.core.postgres_url import PostgresHosts, split_replicas
 
 MAX_LAG_S: Final = 10.0
@@ -134,6 +134,8 @@ class Replica:
             if self._slow_reads >= SLOW_READS:
                 self._leave("it is too slow")
             raise ReplicaAway from error
+        except BAD_INPUT as error:
+            raise InvalidInput(f"the ledger cannot look for this: {error}") from error
         except CLASH as error:  # what the read needed was replaced meanwhile
             raise ReplicaAway from error
         except LOST as error:
