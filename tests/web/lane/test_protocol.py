@@ -1,6 +1,7 @@
 """The hot lane as a protocol: what it answers itself, what it passes on, and that both keep their order."""
 
 import asyncio
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,9 +64,17 @@ ROUTES = {
 }
 
 
+class WebSockets(asyncio.Protocol):
+    """What uvicorn would give a connection to if a library for WebSockets happened to be installed."""
+
+    def __init__(self, **given: Any) -> None:
+        raise AssertionError("such a connection would have none of the lane's bounds")
+
+
 @pytest.fixture(scope="module", params=["compiled", "httptools alone"])
 def port(request: pytest.FixtureRequest) -> Iterator[int]:
-    with pytest.MonkeyPatch.context() as patch, serving(echo_app, lane(ROUTES), timeout_keep_alive=1) as port:
+    options = {"timeout_keep_alive": 1, "ws": WebSockets}
+    with pytest.MonkeyPatch.context() as patch, serving(echo_app, lane(ROUTES), **options) as port:
         if request.param != "compiled":  # as it is where there was no compiler
             patch.setattr(protocol, "read_plain", lambda data: None)
         yield port
@@ -111,6 +120,21 @@ def test_an_unusual_request_is_passed_on(port: int, asked: bytes) -> None:
         head = line.until(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200")
         assert b"application/json" not in head
+
+
+def test_no_connection_is_given_away_to_another_protocol(port: int, caplog: pytest.LogCaptureFixture) -> None:
+    """A request to upgrade is an ordinary one, and what follows it is read too. Nothing is logged about it."""
+    asked = get(b"/hot", b"Connection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n")
+    with Line(port) as line, caplog.at_level(logging.INFO, "uvicorn.error"):
+        line.send(asked + get(b"/hot") + asked)
+        bodies = [line.answer()[2] for _ in range(3)]
+        line.send(get(b"/hot"))
+        bodies.append(line.answer()[2])
+    told = b"cold GET /hot  host,connection,upgrade,sec-websocket-version"
+    cold = b"cold GET /hot  host"  # behind another answer
+    assert [bodies[0], bodies[2], bodies[3]] == [told, told, b"hot 0 -"]
+    assert bodies[1] in (cold, b"hot 0 -")
+    assert caplog.messages == []
 
 
 def test_expect_continue_is_honoured_by_uvicorn(port: int) -> None:

@@ -292,11 +292,9 @@ class LaneProtocol(HttpToolsProtocol):
             self._between = False
             if not self._gone:
                 self.send_400_response("Invalid HTTP request received.")
-        except httptools.HttpParserUpgrade:
-            if self._should_upgrade():
-                self.handle_websocket_upgrade()
-            else:
-                self._unsupported_upgrade_warning()
+        except httptools.HttpParserUpgrade as upgrade:  # nothing but HTTP is spoken here: read on behind that request
+            self._parse(piece[upgrade.args[0] :])
+            return
         self._arrived_bytes += len(piece)
         if self._gone or self.transport.is_closing():
             return
@@ -304,6 +302,10 @@ class LaneProtocol(HttpToolsProtocol):
             self._refuse_head(HEAD_TOO_LONG)
         elif self._in_head and len(self._lines) > MAX_HEADERS:
             self._refuse_head(TOO_MANY_HEADERS)
+
+    def _should_upgrade(self) -> bool:
+        """Never, whatever is installed: another protocol would have none of this one's bounds."""
+        return False
 
     def _refuse_head(self, why: str) -> None:
         """431, and the connection ends."""
