@@ -46,12 +46,14 @@ async def http_receiver() -> AsyncIterator[HttpReceiver]:
 
 
 class Postbox:
-    """What a real SMTP server received; `refuse` maps recipients to the answer they get."""
+    """What a real SMTP server received; `refuse` maps recipients to the answer they get, and the mail with the number
+    `hangs_at` gets none."""
 
     def __init__(self) -> None:
         self.mails: list[EmailMessage] = []
         self.connections = 0
         self.refuse: dict[str, str] = {}
+        self.hangs_at = 0
         self.port = 0
 
     async def handle_EHLO(self, server: Any, session: Any, envelope: Any, hostname: str, responses: Any) -> Any:
@@ -69,6 +71,8 @@ class Postbox:
         parsed = email.message_from_bytes(envelope.content, policy=default)
         assert isinstance(parsed, EmailMessage)
         self.mails.append(parsed)
+        if len(self.mails) == self.hangs_at:
+            await asyncio.Event().wait()
         return "250 OK"
 
 

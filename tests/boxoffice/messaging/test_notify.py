@@ -45,22 +45,24 @@ from frontrow.boxoffice.model.facts import (
     TicketReturned,
     WaitlistEnded,
 )
-from frontrow.boxoffice.model.messages import Contact, Message, Outcome
+from frontrow.boxoffice.model.messages import SENT, Contact, Delivery, Message, Outcome
 from frontrow.boxoffice.model.people import Staff
 from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.model.wallets import Wallet, WalletKeys
 from frontrow.boxoffice.organising.brands import Brands
-from frontrow.boxoffice.ports.messages import Channel
+from frontrow.boxoffice.ports.messages import Channel, NoteMessage
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
 from frontrow.core.clock import ManualClock
+from frontrow.core.errors import Unavailable
 from frontrow.core.heavy_work import HeavyWork
 from tests.boxoffice.messaging.receivers import Postbox, http_receiver, smtp_server
 from tests.boxoffice.organising.test_brands import a_logo
 from tests.boxoffice.shop import EVENT, NOW, shop_event, sqlite_url
 from tests.boxoffice.tickets.samples import KEYS
 from tests.contracts.ledger_contract import Bench
+from tests.faults.selling import eventually
 
 LEASE_S = 120
 LINKS = MailLinks(b"k" * 32, "https://tickets.example.org")
@@ -106,6 +108,10 @@ def post() -> AsyncIterator[Postbox]:
         yield box
 
 
+async def in_vain(delivery: Delivery, outcome: Outcome) -> None:
+    """What a worker notes that dies before it is written."""
+
+
 def qr_codes(mail: EmailMessage) -> list[str]:
     images = [part.get_content() for part in mail.walk() if part.get_content_type() == "image/png"]
     return [zxingcpp.read_barcodes(Image.open(io.BytesIO(image)))[0].text for image in images]
@@ -119,7 +125,8 @@ async def test_the_confirmation_is_sent_at_least_once_with_the_same_tickets_each
     notifier = desk.notifier(SmtpChannel("127.0.0.1", post.port, "tickets@example.org", sender_name="Box Office"))
     await desk.tell(notifier)
     due = await desk.ledger.messages.lease_deliveries(KIND, NOW, LEASE_S * 1_000_000, 100, 100)
-    assert await notifier.send([one for one in due if "email" in one.lane]) == [Outcome(True)]  # and dies here
+    mails = [one for one in due if "email" in one.lane]
+    assert await notifier.send(mails, in_vain) == [Outcome(True)]  # and dies here
     desk.clock.advance(LEASE_S)
     await notifier.worker().drain()
     assert len(post.mails) == 2
@@ -294,6 +301,26 @@ async def test_a_refunded_booking_is_told_no_dead_tickets(desk: Desk, tmp_path: 
     assert await desk.ledger.messages.delivery_counts(KIND) == {"given_up": 1}
 
 
+async def test_a_worker_that_dies_repeats_only_the_mail_that_it_was_sending(desk: Desk, post: Postbox) -> None:
+    """B15: each mail is recorded before the next one of its lane. A killed worker repeated up to 50 of them."""
+    await desk.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
+    notifier = desk.notifier(SmtpChannel("127.0.0.1", post.port, "tickets@example.org"))
+    for number in range(6):
+        await desk.tell(notifier, PaymentDeclined(f"bkg_{number}", EVENT, "fan_1", 9, (5,), NOW), number)
+    post.hangs_at = 4
+    dying = asyncio.create_task(notifier.worker().drain())
+    await eventually(lambda: len(post.mails) == 4)
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        if task is dying or "DeliveryWorker" in repr(task.get_coro()):
+            task.cancel()
+    await asyncio.wait([dying])
+    desk.clock.advance(LEASE_S)
+    await notifier.worker().drain()
+    ids = [str(mail["Message-ID"]) for mail in post.mails]
+    assert ids == [f"<declined-bkg_{number}-{number}@example.org>" for number in (0, 1, 2, 3, 3, 4, 5)]
+    assert await desk.ledger.messages.delivery_counts(KIND) == {"sent": 6}
+
+
 def message(fan: str = "fan_1", **contact: object) -> Message:
     return Message(
         f"m-{fan}",
@@ -317,6 +344,15 @@ async def test_a_batch_of_mails_takes_one_connection_and_each_has_its_own_outcom
     assert [one.final for one in outcomes[50:]] == [True, False, True, True, True]
     assert (len(post.mails), post.connections) == (50, 1)
     post.mails.clear()
+
+    async def note_two(place: int, outcome: Outcome) -> None:
+        assert (place, outcome) in ((0, SENT), (1, SENT))
+        if place == 1:
+            raise Unavailable("the ledger does not answer")
+
+    outcomes = await channel.send([message(email=one) for one in people[:4]], note_two)
+    assert [(one.sent, one.tried) for one in outcomes] == [(True, True)] * 2 + [(False, False)] * 2
+    assert len(post.mails) == 2, "what could not be noted is not sent"
     nowhere = SmtpChannel("127.0.0.1", 1, "tickets@example.org")
     assert [(one.sent, one.final) for one in await nowhere.send([message(email="a@b.org")] * 2)] == [(False, False)] * 2
 
@@ -415,7 +451,7 @@ async def test_every_mail_has_the_link_that_does_what_it_is_about(
     due = await desk.ledger.messages.lease_deliveries(KIND, NOW, LEASE_S * 1_000_000, 100, 100)
     assert not any("frm_" in one.body for one in due)
     for one in due:
-        assert await notifier.send([one]) == [Outcome(True)]
+        assert await notifier.send([one], in_vain) == [Outcome(True)]
     (path,) = (tmp_path / "outbox").glob("*.eml")
     mail = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
     text = mail.get_body(("plain",)).get_content()  # type: ignore[union-attr]
@@ -456,7 +492,7 @@ class RecordingChannel:
     def __init__(self) -> None:
         self.batches: list[int] = []
 
-    async def send(self, messages: Sequence[Message]) -> list[Outcome]:
+    async def send(self, messages: Sequence[Message], note: NoteMessage | None = None) -> list[Outcome]:
         self.batches.append(len(messages))
         await asyncio.sleep(0)
         return [Outcome(True)] * len(messages)

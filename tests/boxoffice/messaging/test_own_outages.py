@@ -11,7 +11,7 @@ from frontrow.boxoffice.adapters.bus.memory import MemoryBus
 from frontrow.boxoffice.adapters.bus.redis import RedisBus
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
+from frontrow.boxoffice.messaging.deliveries import DeliveryWorker, NoteDelivery
 from frontrow.boxoffice.messaging.fact_consumers import FactConsumer
 from frontrow.boxoffice.messaging.outbox_relay import OutboxRelay
 from frontrow.boxoffice.model.facts import Fact
@@ -43,7 +43,7 @@ async def test_an_outage_of_the_ledger_uses_up_no_try_and_the_mail_goes_out_righ
     """A message that cannot be rendered because the ledger is away was not tried, however long that takes."""
     clock, away, tries = ManualClock(NOW), True, list[int]()
 
-    async def send(deliveries: Sequence[Delivery]) -> list[Outcome]:
+    async def send(deliveries: Sequence[Delivery], note: NoteDelivery) -> list[Outcome]:
         tries.append(deliveries[0].attempts)
         if away:
             raise Unavailable("the ledger does not answer")
@@ -74,7 +74,7 @@ async def test_what_was_sent_while_the_ledger_went_away_is_recorded_later_and_no
             raise Unavailable("the ledger does not answer")
         await save(*given)  # type: ignore[arg-type]
 
-    async def send(deliveries: Sequence[Delivery]) -> list[Outcome]:
+    async def send(deliveries: Sequence[Delivery], note: NoteDelivery) -> list[Outcome]:
         nonlocal sent
         sent += 1
         return [SENT]
@@ -88,6 +88,26 @@ async def test_what_was_sent_while_the_ledger_went_away_is_recorded_later_and_no
     assert await worker.drain() == 0
     assert (sent, failures) == (1, -1)
     assert await ledger.messages.delivery_counts(KIND) == {"sent": 1}
+
+
+async def test_a_batch_that_fails_in_the_middle_sends_nothing_twice(ledger: SqlLedger) -> None:
+    """A mail server so slow that the lease ended got the first mails of the batch again and again."""
+    clock, sent = ManualClock(NOW), list[str]()
+
+    async def send(deliveries: Sequence[Delivery], note: NoteDelivery) -> list[Outcome]:
+        for one in deliveries[:2]:
+            sent.append(one.dedupe)
+            await note(one, SENT)
+        raise TimeoutError
+
+    new = [NewDelivery(KIND, "lane", f"mail {number}", "{}") for number in range(6)]
+    await ledger.messages.once("test", "six", ledger.messages.make_delivery_queries(new, NOW), NOW)
+    worker = DeliveryWorker(KIND, ledger.messages, clock, send, give_up_after_s=3_600)
+    for _ in range(3):
+        await worker.drain()
+        clock.advance(60)
+    assert sent == [f"mail {number}" for number in range(6)]
+    assert await ledger.messages.delivery_counts(KIND) == {"sent": 6}
 
 
 async def test_facts_in_hand_go_out_as_soon_as_the_bus_is_back(ledger: SqlLedger) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
+from frontrow.boxoffice.messaging.deliveries import DeliveryWorker, NoteDelivery
 from frontrow.boxoffice.messaging.delivery_retries import apply_outcome
 from frontrow.boxoffice.messaging.endpoint_secrets import EndpointSecrets
 from frontrow.boxoffice.messaging.organiser_webhooks import (
@@ -202,7 +202,7 @@ async def test_fifty_workers_send_each_delivery_once(bench) -> None:  # type: ig
     await bench.one.messages.once("t", "1", bench.one.messages.make_delivery_queries(new, NOW), NOW)
     sent: list[int] = []
 
-    async def send(deliveries: list[Delivery]) -> list[Outcome]:
+    async def send(deliveries: list[Delivery], note: NoteDelivery) -> list[Outcome]:
         assert len({one.lane for one in deliveries}) == 1
         sent.extend(one.number for one in deliveries)
         await asyncio.sleep(0)

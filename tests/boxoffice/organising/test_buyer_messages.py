@@ -51,7 +51,7 @@ class Post:
         self.name, self.refuses, self.dies_at, self.mails = name, refuses, dies_at, []
         self.dying, self.stuck = asyncio.Event(), 0
 
-    async def send(self, messages):
+    async def send(self, messages, note=None):
         if self.dies_at is not None and len(self.mails) >= self.dies_at:
             self.stuck += 1
             self.dying.set()

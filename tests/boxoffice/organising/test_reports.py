@@ -155,7 +155,7 @@ async def test_b13_each_period_is_mailed_once_by_however_many_workers(ledger):
     class Channel:
         name = "email"
 
-        async def send(self, messages):
+        async def send(self, messages, note=None):
             sent.extend(messages)
             return [Outcome(True)] * len(messages)
 

@@ -1,8 +1,9 @@
 """The delivery worker: leases due deliveries lane by lane, sends them and records the outcome. At least once.
 
 One worker at a time works on a lane, and lanes run in parallel, so a slow or broken receiver delays nobody else. If the
-worker is killed after sending and before recording, the delivery is sent again with the same id when its lease ends. A
-worker that is not killed sends nothing twice: while the ledger is away it keeps the outcomes and records them later.
+worker is killed after sending and before recording, the delivery is sent again with the same id when its lease ends.
+Each mail is recorded before the next one of its lane is sent, so that is one mail per lane at most. A worker that is
+not killed sends nothing twice: while the ledger is away it keeps the outcomes and records them later.
 """
 
 import asyncio
@@ -12,8 +13,8 @@ from typing import Final
 
 from frontrow.boxoffice.jobs.polling import PollLoop
 from frontrow.boxoffice.messaging.delivery_retries import apply_outcome
-from frontrow.boxoffice.model.messages import Delivery, Outcome, not_tried
-from frontrow.boxoffice.ports.messages import MessageBook
+from frontrow.boxoffice.model.messages import Delivery, Message, Outcome, not_tried
+from frontrow.boxoffice.ports.messages import Channel, MessageBook
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
 
@@ -27,11 +28,26 @@ SAVE_AGAIN_S: Final = 0.5
 BUSY_PAUSE_S: Final = 0.01  # there may be more
 MAX_ROUNDS: Final = 10_000
 
-Send = Callable[[Sequence[Delivery]], Awaitable[Sequence[Outcome]]]
+NoteDelivery = Callable[[Delivery, Outcome], Awaitable[None]]
+Send = Callable[[Sequence[Delivery], NoteDelivery], Awaitable[Sequence[Outcome]]]
+
+
+async def send_batch(
+    channel: Channel, deliveries: Sequence[Delivery], messages: Sequence[Message | Outcome], note: NoteDelivery
+) -> list[Outcome]:
+    """Send the messages of these deliveries as one batch; what is an outcome already has no message."""
+    places = [place for place, one in enumerate(messages) if isinstance(one, Message)]
+
+    async def note_message(place: int, outcome: Outcome) -> None:
+        await note(deliveries[places[place]], outcome)
+
+    sent = iter(await channel.send([one for one in messages if isinstance(one, Message)], note_message))
+    return [next(sent) if isinstance(one, Message) else one for one in messages]
 
 
 class DeliveryWorker:
-    """Sends the deliveries of one kind. `send` gets the deliveries of one lane and returns one outcome per delivery."""
+    """Sends the deliveries of one kind. `send` gets the deliveries of one lane and returns one outcome per delivery. It
+    may record outcomes earlier, by the function that it gets."""
 
     def __init__(
         self,
@@ -64,15 +80,25 @@ class DeliveryWorker:
         return len(due)
 
     async def _work(self, lane: str, deliveries: list[Delivery]) -> None:
+        known: dict[int, Outcome] = {}
+        recorded: set[int] = set()
+
+        async def note(delivery: Delivery, outcome: Outcome) -> None:
+            known[delivery.number] = outcome
+            await self._save([(delivery, outcome)])
+            recorded.add(delivery.number)
+
         try:
             try:
                 async with asyncio.timeout(self._lease_us / US_PER_S):
-                    outcomes = await self._send(deliveries)
+                    outcomes = await self._send(deliveries, note)
             except (Unavailable, Overloaded) as error:
-                outcomes = [not_tried(error)] * len(deliveries)
+                outcomes = [known.get(one.number) or not_tried(error) for one in deliveries]
             except Exception as error:  # whatever it is, it must not affect other lanes
-                outcomes = [Outcome(False, final=False, reason=repr(error))] * len(deliveries)
-            await self._record(deliveries, outcomes)
+                failed = Outcome(False, final=False, reason=repr(error))
+                outcomes = [known.get(one.number) or failed for one in deliveries]
+            pairs = zip(deliveries, outcomes, strict=True)
+            await self._record([(one, out) for one, out in pairs if one.number not in recorded])
             self.sent += sum(out.sent for out in outcomes)
             self.failed += sum(not out.sent for out in outcomes)
         except (Unavailable, Overloaded):
@@ -80,15 +106,17 @@ class DeliveryWorker:
         finally:
             self._lanes.pop(lane, None)
 
-    async def _record(self, deliveries: Sequence[Delivery], outcomes: Sequence[Outcome]) -> None:
-        """Record the outcomes. While the ledger is away, try again until the lease is over."""
+    async def _save(self, pairs: Sequence[tuple[Delivery, Outcome]]) -> None:
+        now_us = self._clock()
+        results = [apply_outcome(one, out, now_us, self._give_up_after_s) for one, out in pairs]
+        await self._book.save_delivery_results(results, now_us)
+
+    async def _record(self, pairs: Sequence[tuple[Delivery, Outcome]]) -> None:
+        """Record these outcomes. While the ledger is away, try again until the lease is over."""
         began_us = self._clock()
-        pairs = list(zip(deliveries, outcomes, strict=True))
         while True:  # bounded by the lease
-            now_us = self._clock()
-            results = [apply_outcome(one, out, now_us, self._give_up_after_s) for one, out in pairs]
             try:
-                await self._book.save_delivery_results(results, now_us)
+                await self._save(pairs)
                 return
             except (Unavailable, Overloaded):
                 if self._rounds.stopping or self._clock() - began_us > self._lease_us:

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from frontrow.boxoffice.checkout.receipts import Receipts
-from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
+from frontrow.boxoffice.messaging.deliveries import DeliveryWorker, NoteDelivery, send_batch
 from frontrow.boxoffice.messaging.locale_formats import Moment, language_of
 from frontrow.boxoffice.messaging.mail_links import LinkPurpose, MailLinks
 from frontrow.boxoffice.messaging.message_texts import render
@@ -233,7 +233,7 @@ class Notifier:
         )
         return await self._ledger.messages.once("resend", message_id, queries, now_us)
 
-    async def send(self, deliveries: Sequence[Delivery]) -> list[Outcome]:
+    async def send(self, deliveries: Sequence[Delivery], note: NoteDelivery) -> list[Outcome]:
         """Render the deliveries of one lane and send them over their channel as one batch."""
         bodies = [msgspec.json.decode(one.body, type=_NotificationBody) for one in deliveries]
         channel = self._channels.get(bodies[0].channel)
@@ -241,8 +241,7 @@ class Notifier:
             return [Outcome(False, reason=f"there is no channel {bodies[0].channel}")] * len(deliveries)
         drawing = asyncio.Lock()  # one PDF at a time per lane
         messages = await asyncio.gather(*(self._try_render(body, drawing) for body in bodies))  # reads are gathered
-        sent = iter(await channel.send([one for one in messages if isinstance(one, Message)]))
-        return [next(sent) if isinstance(one, Message) else one for one in messages]
+        return await send_batch(channel, deliveries, messages, note)
 
     async def _try_render(self, body: _NotificationBody, drawing: asyncio.Lock) -> Message | Outcome:
         """The message, or the reason why there is none. A message that fails to render does not delay the others."""

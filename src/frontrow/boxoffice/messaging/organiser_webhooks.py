@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
+from frontrow.boxoffice.messaging.deliveries import DeliveryWorker, NoteDelivery
 from frontrow.boxoffice.messaging.endpoint_secrets import EndpointSecrets
 from frontrow.boxoffice.messaging.safe_http import SafeHttpClient, UnsafeAddress
 from frontrow.boxoffice.model.facts import Fact, encode_fact
@@ -114,7 +114,7 @@ class OrganiserWebhooks:
             found[event_id] = endpoints
         return [found[event_id] for event_id in event_ids]
 
-    async def send(self, deliveries: Sequence[Delivery]) -> list[Outcome]:
+    async def send(self, deliveries: Sequence[Delivery], note: NoteDelivery | None = None) -> list[Outcome]:
         """Send deliveries of one organiser, a few at a time."""
         turn = asyncio.Semaphore(AT_ONCE)
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
+from frontrow.boxoffice.messaging.deliveries import DeliveryWorker, NoteDelivery, send_batch
 from frontrow.boxoffice.messaging.message_texts import render
 from frontrow.boxoffice.model.messages import Contact, Delivery, Message, NewDelivery, Outcome
 from frontrow.boxoffice.ports.messages import Channel, MessageBook
@@ -66,18 +66,15 @@ class SealedMail(Generic[Body]):
         lane = f"email/{zlib.crc32(body.email.encode()) % self._lanes}"
         return NewDelivery(self._kind, lane, message_id, sealed)
 
-    async def send(self, deliveries: Sequence[Delivery]) -> list[Outcome]:
+    async def send(self, deliveries: Sequence[Delivery], note: NoteDelivery) -> list[Outcome]:
         """Open, render and send the mails of one lane as one batch."""
-        messages = [self._render(delivery) for delivery in deliveries]
-        outcomes = iter(await self._channel.send([message for message in messages if message is not None]))
-        unreadable = Outcome(False, reason="sealed with another key")
-        return [next(outcomes) if message is not None else unreadable for message in messages]
+        return await send_batch(self._channel, deliveries, [self._render(one) for one in deliveries], note)
 
-    def _render(self, delivery: Delivery) -> Message | None:
+    def _render(self, delivery: Delivery) -> Message | Outcome:
         try:
             opened = self._vault.open(delivery.body, f"{self._seal_purpose}:{delivery.dedupe}")
         except SealBroken:
-            return None
+            return Outcome(False, reason="sealed with another key")
         body = msgspec.json.decode(opened, type=self._body_type)
         text = render(body.kind, body.locale, self._describe(body), url=body.url)
         contact = Contact("", body.email, locale=body.locale)

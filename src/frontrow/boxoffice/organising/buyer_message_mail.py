@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 import msgspec
 from markupsafe import escape
 
-from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
+from frontrow.boxoffice.messaging.deliveries import DeliveryWorker, NoteDelivery, send_batch
 from frontrow.boxoffice.messaging.locale_formats import Moment, language_of
 from frontrow.boxoffice.messaging.mail_links import LinkPurpose, MailLinks
 from frontrow.boxoffice.messaging.message_texts import MessageWriter, WrittenText, render
@@ -33,7 +33,7 @@ from frontrow.core.errors import Overloaded, Unavailable
 
 KIND: Final = "buyer_message"  # of its deliveries, and of its texts (messaging/texts/*.json)
 LANES: Final = 8  # per message: one organiser's mails do not wait for another's
-PER_LANE: Final = 10  # mails between two records: so many may come twice if a worker is killed while it sends
+PER_LANE: Final = 10  # leased at once: they wait for the end of the lease if their worker is killed
 GIVE_UP_AFTER_S: Final = 24 * 3600
 LINK_LIFE_US: Final = 30 * 86_400 * US_PER_S  # after the show
 KEY_CHARS: Final = 32
@@ -129,7 +129,7 @@ class BuyerMessageMail:
         body = _BuyerMailBody(message_id, channel, holder.booking_id, holder.fan, holder.transfer_id)
         return NewDelivery(KIND, lane, f"{message_id}:{who}:{channel}", msgspec.json.encode(body).decode())
 
-    async def send(self, deliveries: Sequence[Delivery]) -> list[Outcome]:
+    async def send(self, deliveries: Sequence[Delivery], note: NoteDelivery) -> list[Outcome]:
         """Write the messages of one lane, which are of one message, and send them as one batch."""
         bodies = [msgspec.json.decode(one.body, type=_BuyerMailBody) for one in deliveries]
         channel = self._channels[bodies[0].channel]
@@ -141,8 +141,7 @@ class BuyerMessageMail:
         for body, one in zip(bodies, deliveries, strict=True):
             async with self._writing:
                 written.append(await self._try_write(letter, body, one))
-        sent = iter(await channel.send([one for one in written if isinstance(one, Message)]))
-        return [next(sent) if isinstance(one, Message) else one for one in written]
+        return await send_batch(channel, deliveries, written, note)
 
     async def _try_write(self, letter: _Letter, body: _BuyerMailBody, delivery: Delivery) -> Message | Outcome:
         try:

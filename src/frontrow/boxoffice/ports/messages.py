@@ -4,7 +4,7 @@ Everything here is delivered at least once: what was not acknowledged comes agai
 records the message in the ledger (`MessageBook.once`), in the same transaction as its effect.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from frontrow.boxoffice.model.facts import OutboxFact
@@ -74,13 +74,20 @@ class Bus(Protocol):
     async def aclose(self) -> None: ...
 
 
+NoteMessage = Callable[[int, Outcome], Awaitable[None]]  # a message's place in its batch, and what became of it
+
+
 class Channel(Protocol):
     """A way to reach people."""
 
     name: str
 
-    async def send(self, messages: Sequence[Message]) -> list[Outcome]:
-        """Send these messages, over one connection where there is one. Returns an outcome per message. Never raises."""
+    async def send(self, messages: Sequence[Message], note: NoteMessage | None = None) -> list[Outcome]:
+        """Send these messages, over one connection where there is one. Returns an outcome per message. Never raises.
+
+        Where a second copy of a message would reach the person too (e-mail), `note` is awaited after each message and
+        before the next one. When our own stores are away and nothing can be noted, the rest is not tried.
+        """
         ...
 
 

@@ -11,7 +11,7 @@ from frontrow.boxoffice.adapters.bus.memory import MemoryBus
 from frontrow.boxoffice.adapters.ledger.books.dead_letters import DeadLetterNotFound
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
+from frontrow.boxoffice.messaging.deliveries import DeliveryWorker, NoteDelivery
 from frontrow.boxoffice.messaging.fact_consumers import FactConsumer
 from frontrow.boxoffice.messaging.outbox_relay import OutboxRelay
 from frontrow.boxoffice.model.facts import Fact
@@ -97,7 +97,7 @@ async def test_what_is_no_fact_stays_aside(ledger: SqlLedger) -> None:
 async def test_a_delivery_given_up_is_sent_when_tried_again(ledger: SqlLedger) -> None:
     clock, sent, works = ManualClock(NOW), list[str](), False
 
-    async def send(deliveries: list[Delivery]) -> list[Outcome]:
+    async def send(deliveries: list[Delivery], note: NoteDelivery) -> list[Outcome]:
         sent.extend(one.dedupe for one in deliveries if works)
         return [Outcome(works, final=True, reason="410")] * len(deliveries)
 

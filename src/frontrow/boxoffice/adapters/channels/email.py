@@ -15,6 +15,8 @@ from typing import Final
 import aiosmtplib
 
 from frontrow.boxoffice.model.messages import SENT, Message, Outcome, not_tried
+from frontrow.boxoffice.ports.messages import NoteMessage
+from frontrow.core.errors import Overloaded, Unavailable
 
 TIMEOUT_S: Final = 20.0
 SEVEN_BIT: Final = SMTP_POLICY.clone(cte_type="7bit")  # every mail server takes it
@@ -87,12 +89,16 @@ class SmtpChannel:
             "timeout": TIMEOUT_S,
         }
 
-    async def send(self, messages: Sequence[Message]) -> list[Outcome]:
+    async def send(self, messages: Sequence[Message], note: NoteMessage | None = None) -> list[Outcome]:
         outcomes: list[Outcome] = []
         try:
             async with aiosmtplib.SMTP(**self._options) as smtp:  # type: ignore[arg-type]
-                for message in messages:
+                for place, message in enumerate(messages):
                     outcomes.append(await self._send_one(smtp, message))
+                    if note is not None:
+                        await note(place, outcomes[-1])
+        except (Unavailable, Overloaded) as error:
+            outcomes += [not_tried(error)] * (len(messages) - len(outcomes))
         except (aiosmtplib.SMTPException, OSError, TimeoutError) as error:
             left = len(messages) - len(outcomes)
             outcomes += [Outcome(False, final=False, reason=f"mail server: {type(error).__name__}")] * left
@@ -131,7 +137,7 @@ class FolderChannel:
     def __init__(self, folder: Path, sender: str = "tickets@localhost") -> None:
         self._folder, self._sender = folder, sender
 
-    async def send(self, messages: Sequence[Message]) -> list[Outcome]:
+    async def send(self, messages: Sequence[Message], note: NoteMessage | None = None) -> list[Outcome]:
         return await asyncio.to_thread(lambda: [self._write(message) for message in messages])
 
     def _write(self, message: Message) -> Outcome:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from frontrow.boxoffice.model.messages import SENT, InAppMessage, Message, Outcome, not_tried
-from frontrow.boxoffice.ports.messages import MessageBook
+from frontrow.boxoffice.ports.messages import MessageBook, NoteMessage
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError, Overloaded, Unavailable
 
@@ -16,7 +16,7 @@ class InAppChannel:
     def __init__(self, book: MessageBook, clock: Clock) -> None:
         self._book, self._clock = book, clock
 
-    async def send(self, messages: Sequence[Message]) -> list[Outcome]:
+    async def send(self, messages: Sequence[Message], note: NoteMessage | None = None) -> list[Outcome]:
         now_us = self._clock()
         rows = [InAppMessage(one.id, one.contact.fan, one.subject, one.text, now_us) for one in messages]
         try:

@@ -12,6 +12,7 @@ from pywebpush import WebPusher, WebPushException  # type: ignore[import-untyped
 
 from frontrow.boxoffice.messaging.safe_http import SafeHttpClient, UnsafeAddress
 from frontrow.boxoffice.model.messages import SENT, Message, Outcome
+from frontrow.boxoffice.ports.messages import NoteMessage
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Unavailable
 
@@ -29,7 +30,7 @@ class PushChannel:
         self._vapid = Vapid02.from_string(vapid_private_key)
         self._contact, self._outgoing, self._clock = contact, outgoing, clock
 
-    async def send(self, messages: Sequence[Message]) -> list[Outcome]:
+    async def send(self, messages: Sequence[Message], note: NoteMessage | None = None) -> list[Outcome]:
         return list(await asyncio.gather(*(self._to_person(message) for message in messages)))
 
     async def _to_person(self, message: Message) -> Outcome:

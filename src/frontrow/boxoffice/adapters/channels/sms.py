@@ -7,6 +7,7 @@ from typing import Final, Protocol
 import httpx
 
 from frontrow.boxoffice.model.messages import SENT, Message, Outcome
+from frontrow.boxoffice.ports.messages import NoteMessage
 
 TIMEOUT_S: Final = 10.0
 AT_ONCE: Final = 10
@@ -52,7 +53,7 @@ class SmsChannel:
     def __init__(self, provider: SmsProvider) -> None:
         self._provider = provider
 
-    async def send(self, messages: Sequence[Message]) -> list[Outcome]:
+    async def send(self, messages: Sequence[Message], note: NoteMessage | None = None) -> list[Outcome]:
         turn = asyncio.Semaphore(AT_ONCE)
 
         async def one(message: Message) -> Outcome:
