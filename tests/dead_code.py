@@ -30,6 +30,7 @@ ALLOWED = {
     "buffer_updated": "asyncio calls it",
     "message_event": "uvicorn reads it",
     "total_requests": "uvicorn reads it",
+    "_should_upgrade": "uvicorn calls it",
     "_client_async": "the Stripe client reads it",
     "request_body": "Litestar reads it",
     "core_fonts_encoding": "fpdf2 reads it",
