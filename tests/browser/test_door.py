@@ -215,6 +215,7 @@ def test_the_door_is_for_who_may_scan_and_for_their_own_events(profile: Any, sit
 
 
 def test_the_door_can_be_installed_and_keeps_only_its_own_files(door: Page, site: Site) -> None:
+    told = listened(door)
     open_gate(door, site)
     kept_offline(door)
     manifest = door.evaluate("fetch(document.querySelector('link[rel=manifest]').href).then((one) => one.json())")
@@ -236,6 +237,8 @@ def test_the_door_can_be_installed_and_keeps_only_its_own_files(door: Page, site
     assert all(path.startswith("/static/") or path == f"/door/{SHOW}" for path in kept)
     door.goto(f"{site.url}/door")
     kept_offline(door)
+    door.goto(f"{site.url}/door/{SHOW}")
+    assert not told, "what the service worker has is not loaded ahead without it"
     door.context.set_offline(True)
     door.goto(f"{site.url}/door")
     door.get_by_role("link", name="Aurora").first.click()

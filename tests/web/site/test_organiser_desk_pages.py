@@ -7,12 +7,13 @@ from pathlib import Path
 
 import httpx
 
-from frontrow.boxoffice.model.bookings import BookingState
+from frontrow.boxoffice.model.bookings import BookingState, booking_number
+from frontrow.boxoffice.model.event_changes import Change, Editor
 from frontrow.boxoffice.model.people import csrf_of
 from frontrow.boxoffice.model.roles import Role
 from frontrow.web.endpoints.cookies import SESSION_COOKIE
 from frontrow.web.site.assets import site_assets
-from tests.boxoffice.organising.http import Desk, a_desk
+from tests.boxoffice.organising.http import Desk, a_desk, a_venue_body
 from tests.web.site.test_pages import BROWSER, FORM
 
 PARKING = {"key": "parking", "name": "Parking", "price_minor": 1200}
@@ -102,6 +103,60 @@ async def test_b16_the_audit_says_what_was_changed_from_what_to_what(tmp_path: P
         assert "Fees: from – to Service 2.50 EUR per seat 1.00 EUR per booking 5 %" in text
         assert re.search(r"Add-ons: from – to [^<]*Parking 12.00 EUR", text)
         assert "Exit and re-entry: from no to yes" in text
+
+
+async def test_b16_the_audit_shows_names_and_numbers_and_no_ids(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        booking, path = await owner.desk.bought("S-A-1"), f"/v1/organiser/events/{owner.desk.event}"
+        ledger, clock = owner.desk.platform.ledger, owner.desk.platform.clock
+        venue = await owner.desk.post("/v1/organiser/venues", 201, json=a_venue_body(name="The Blue Room"))
+        rules = {"lanes": [{"name": "general"}, {"name": "members", "weight": 3}], "human": "none"}
+        await owner.desk.ask("PATCH", path, json={"room": rules})
+        editor = Editor("stf_ada", "org_hall")
+        for act, detail in (
+            ("create_event", {"venue": venue["venue"], "like": owner.desk.event}),
+            ("publish_event", {"status": "on_sale", "paused": False}),
+            ("refund", {"booking": booking.id, "refund": f"rfd_{booking.id}_1", "amount_minor": 500}),
+            ("desk_sale", {"booking": booking.id, "paid_by": "card_reader", "seats": 2}),
+            ("change_event", {"fields": ["picture"], "changes": {"picture": ["", "6e003724f301"]}}),
+        ):
+            await ledger.organiser.note(Change(editor, act, owner.desk.event, clock(), detail))
+        text = await owner.get("/organiser/audit")
+        said = [re.sub(r"<[^>]+>", "", one).strip() for one in re.findall(r"<li>(.*?)</li>", text, re.DOTALL)]
+        said = [" ".join(one.split()) for one in said if ":" in one]
+        for line in (
+            "Venue: The Blue Room",
+            "Copied from: Aurora",
+            "State: On sale now",
+            f"Booking: {booking_number(booking.id)}",
+            "Paid by: Card reader",
+            "Changed: Picture",
+            "Waiting room: from – to general (share 1), members (share 3)",
+        ):
+            assert line in said, f"{line}: {said}"
+        assert not [one for one in said if re.search(r"(evt|ven|bkg|rfd|msg)_|[0-9a-f]{12}", one)]
+
+
+async def test_b13_the_set_up_is_summed_up_in_words(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        path = f"/v1/organiser/events/{owner.desk.event}"
+        await owner.desk.ask("PATCH", path, json={"description": "# A night\n\n**Three** players"})
+        text = await owner.get(owner.base)
+        assert "A night Three players" in text
+        assert "One queue for everyone" in text
+        assert f'href="/events/{owner.desk.event}"' in text, "the page that fans see is one click away"
+        written = await owner.get(f"{owner.base}/messages?booking=bkg_01M7KNYTF4C1F75WQMMRN854WF")
+        assert "One booking: MRN854WF" in written
+
+
+async def test_dates_of_one_show_are_told_apart_where_an_event_is_chosen(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        dates = {"dates": ["2040-05-07T19:30:00", "2040-05-08T19:30:00"]}
+        added = await owner.desk.ask("POST", f"/v1/organiser/events/{owner.desk.event}/dates", json=dates)
+        assert added.status_code < 300, added.text
+        for path in ("/organiser/webhooks", "/organiser/audit"):
+            options = re.findall(r"<option [^>]*>([^<]*Aurora[^<]*)</option>", await owner.get(path))
+            assert len(options) == len(set(options)) == 3, options
 
 
 def test_one_small_font_for_western_letters_with_the_measures_of_its_fallback() -> None:

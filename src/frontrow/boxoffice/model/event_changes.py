@@ -13,7 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
-from frontrow.boxoffice.model.sale_options import Discount, TicketType
+from frontrow.boxoffice.model.events import PriceTier
+from frontrow.boxoffice.model.room_rules import RoomRules
+from frontrow.boxoffice.model.sale_options import AddOn, Discount, SharedLimit, TicketType
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.core.errors import NotFound, Refused
 from frontrow.core.money import Money
@@ -65,6 +67,15 @@ def _short_value(value: Any, currency: str) -> Any:
             return str(value)
         case Discount() if not value.amount_minor or not currency:
             return str(value)
+        case PriceTier():
+            return f"{value.name or value.key} {value.price}"
+        case AddOn():
+            stock = "" if value.stock is None else f", {value.stock} in stock"
+            return f"{value.name} {Money(value.price_minor, currency)}{stock}" if currency else value.name
+        case SharedLimit():
+            return f"{value.name} at most {value.most}"
+        case RoomRules():
+            return _room_text(value)
         case tuple() | list():
             text = ", ".join(str(_short_value(each, currency)) for each in value)
         case _ if is_dataclass(value):
@@ -76,6 +87,16 @@ def _short_value(value: Any, currency: str) -> Any:
         case _:
             text = str(value)
     return text if len(text) <= MAX_SHOWN_CHARS else f"{text[: MAX_SHOWN_CHARS - 1]}…"
+
+
+def _room_text(rules: RoomRules) -> str:
+    """The rules of a waiting room that were chosen: its lanes with their shares, its depth, its checks."""
+    lanes = rules.lanes or ()
+    found = [f"{lane.name} (share {lane.weight})" for lane in lanes] if len(lanes) > 1 else ["one queue"] * len(lanes)
+    found += [f"at most {rules.depth_cap} waiting"] if rules.depth_cap else []
+    found += [f"check {rules.human}"] if rules.human and rules.human != "none" else []
+    found += ["one place per person"] if rules.one_place_per_person else []
+    return ", ".join(found)
 
 
 def _part_text(name: str, value: Any, currency: str) -> str:

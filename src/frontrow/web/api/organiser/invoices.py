@@ -103,7 +103,7 @@ async def exported_invoices(platform: Platform, caller: Caller) -> Stream:
         "cache-control": "private, no-store",
         "x-content-type-options": "nosniff",
     }
-    return Stream(_csv(platform, caller.organiser_id), headers=headers, media_type="text/csv; charset=utf-8")
+    return Stream(_csv(platform, caller.organiser_id), headers=headers, media_type="text/csv")
 
 
 async def _csv(platform: Platform, organiser_id: str) -> AsyncIterator[bytes]:

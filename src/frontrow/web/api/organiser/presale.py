@@ -121,7 +121,7 @@ async def exported(platform: Platform, caller: Caller, event: Event) -> Response
         "cache-control": "private, no-store",
         "x-content-type-options": "nosniff",
     }
-    return Response(to_csv(header, table).encode("utf-8-sig"), headers=headers, media_type="text/csv; charset=utf-8")
+    return Response(to_csv(header, table).encode("utf-8-sig"), headers=headers, media_type="text/csv")
 
 
 async def own_view(platform: Platform, event: Event, presale: Presale) -> OwnPresaleView:

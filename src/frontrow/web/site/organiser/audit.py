@@ -5,11 +5,14 @@ from typing import Any, Final
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
+from frontrow.boxoffice.model.event_changes import OwnVenue
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access
-from frontrow.web.api.organiser.common import cursor_of, read_number
+from frontrow.web.api.access import Access, Caller
+from frontrow.web.api.organiser.common import cursor_of, editor_of, read_number
+from frontrow.web.platform.platform import Platform
 from frontrow.web.site.organiser.change_log import ACTS, acts_of, names_of_team
+from frontrow.web.site.organiser.event_names import names_of_events
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
 
@@ -17,6 +20,7 @@ Asked = Request[Any, Any, Any]
 AUDIT: Final = "/organiser/audit"
 PAGE: Final = 50
 EVENTS: Final = 100
+VENUES: Final = 100
 GLANCE_S, CHECK_S = 1.5, 30.0
 
 
@@ -28,7 +32,9 @@ async def audit(request: Asked, platform: FromPlatform, caller: FromCaller) -> R
     act = query.get("act", "") if query.get("act", "") in ACTS else ""
     actor = query.get("actor", "") if query.get("actor", "") in names else ""
     own = await platform.ledger.browsing.catalogue.events_of_organiser(caller.organiser_id, (-1, ""), EVENTS)
-    events, currencies = {one.id: one.name for one in own}, {one.id: one.currency for one in own}
+    words, currencies = words_for(request), {one.id: one.currency for one in own}
+    events = await names_of_events(platform, own, words)
+    venues = {one.venue.id: one.venue.name for one in await _venues(platform, caller)}
     event = query.get("event", "") if query.get("event", "") in events else ""
     try:
         before = read_number(query.get("after", "")[:200])
@@ -39,7 +45,7 @@ async def audit(request: Asked, platform: FromPlatform, caller: FromCaller) -> R
     return render(
         request,
         "organiser/audit.html",
-        acts=await acts_of(platform, caller, found, words_for(request), currencies),
+        acts=await acts_of(platform, caller, found, words, currencies, events | venues),
         kinds=ACTS,
         act=act,
         names=names,
@@ -49,6 +55,10 @@ async def audit(request: Asked, platform: FromPlatform, caller: FromCaller) -> R
         more=cursor_of(found[-1].number) if len(found) == PAGE else "",
         chain=await platform.organiser.chain.check(GLANCE_S),
     )
+
+
+async def _venues(platform: Platform, caller: Caller) -> list[OwnVenue]:
+    return await platform.organiser.organise.venues.page(editor_of(caller), "", VENUES)
 
 
 @action(f"{AUDIT}/check", "audit_check", Access.staff("audit:read"))

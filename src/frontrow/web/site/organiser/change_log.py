@@ -5,7 +5,9 @@ from typing import Any, Final
 
 import msgspec
 
+from frontrow.boxoffice.model.bookings import booking_number
 from frontrow.boxoffice.model.event_changes import NotedChange
+from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.people.team import Actor
 from frontrow.web.api.access import Caller
@@ -123,7 +125,28 @@ FIELDS: Final = {
     "wallet": N_("Wallet"),
     "account": N_("Account"),
     "holder": N_("Holder"),
+    "dates": N_("Dates"),
+    "paid_by": N_("Paid by"),
+    "codes": N_("Codes"),
+    "lane": N_("Lane"),
+    "tickets": N_("Tickets"),
+    "ticket": N_("Ticket"),
 }
+# recorded value of a field -> words
+VALUES: Final[Mapping[str, Mapping[str, str]]] = {
+    "status": {
+        EventStatus.DRAFT: N_("Draft"),
+        EventStatus.ON_SALE: N_("On sale now"),
+        EventStatus.SOLD_OUT: N_("Sold out"),
+        EventStatus.COMPLETED: N_("Event completed"),
+        EventStatus.CANCELLED: N_("Cancelled"),
+    },
+    "paid_by": {"cash": N_("Cash"), "card_reader": N_("Card reader"), "free": N_("Free (guest list)")},
+    "frequency": {"daily": N_("Every morning"), "weekly": N_("Every Monday morning"), "never": N_("Never")},
+}
+# ids of records and fingerprints of files: the API has them, and they tell people nothing
+UNSAID: Final = frozenset({"refund", "message_id", "scan", "first", "opening", "plan", "picture"})
+NOTHING: Final[Mapping[str, str]] = {}
 CHANGED: Final = N_("Changed")
 YES, NO = N_("yes"), N_("no")
 MAX_CHARS: Final = 120
@@ -163,9 +186,17 @@ async def names_of_team(platform: Platform, caller: Caller) -> dict[str, str]:
 
 
 async def acts_of(
-    platform: Platform, caller: Caller, changes: Sequence[NotedChange], words: Words, currencies: Mapping[str, str]
+    platform: Platform,
+    caller: Caller,
+    changes: Sequence[NotedChange],
+    words: Words,
+    currencies: Mapping[str, str],
+    called: Mapping[str, str] = NOTHING,
 ) -> list[Act]:
-    """Changes with names and words instead of ids and codes. `currencies` are those of the events."""
+    """Changes with names and words instead of ids and codes.
+
+    `currencies` are those of the events. `called` are the names of events and venues by id.
+    """
     names = await names_of_team(platform, caller) if changes else {}
     return [
         Act(
@@ -174,27 +205,37 @@ async def acts_of(
             names.get(one.actor, one.actor),
             ACTS.get(one.act, one.act),
             one.event_id,
-            details_of(one.detail, words, currencies.get(one.event_id, "")),
+            details_of(one.detail, words, currencies.get(one.event_id, ""), called),
         )
         for one in changes
     ]
 
 
-def details_of(detail: str, words: Words, currency: str = "") -> list[ActDetail]:
-    """The recorded details in words: what, from, to. Ids stay as they are."""
+def details_of(detail: str, words: Words, currency: str = "", called: Mapping[str, str] = NOTHING) -> list[ActDetail]:
+    """The recorded details in words: what, from, to."""
     recorded: dict[str, Any] = msgspec.json.decode(detail or "{}")
     changes: dict[str, list[Any]] = recorded.pop("changes", {})
     fields = recorded.pop("fields", [])
+
+    def value(name: str, given: Any) -> str:
+        return (
+            called.get(given, "")
+            if isinstance(given, str) and given in called
+            else _value(name, given, words, currency)
+        )
+
     found = [
-        ActDetail(_label(name, words), _value(name, was, words, currency), _value(name, now, words, currency))
+        ActDetail(_label(name, words), value(name, was), value(name, now))
         for name, (was, now) in changes.items()
+        if name not in UNSAID
     ]
-    if fields and not changes:  # noted before there were values
-        found.append(ActDetail(words(CHANGED), None, ", ".join(_label(name, words) for name in fields)))
+    bare = [name for name in changes if name in UNSAID] if changes else fields  # no values, or of no use to people
+    if bare:
+        found.append(ActDetail(words(CHANGED), None, ", ".join(_label(name, words) for name in bare)))
     found += [
-        ActDetail(_label(name, words), None, _value(name, value, words, currency))
-        for name, value in recorded.items()
-        if value not in (None, "", [], {})
+        ActDetail(_label(name, words), None, value(name, given))
+        for name, given in recorded.items()
+        if given not in (None, "", [], {}) and name not in UNSAID
     ]
     return found
 
@@ -207,6 +248,10 @@ def _value(name: str, value: Any, words: Words, currency: str) -> str:
     """A recorded value as people read it."""
     if value in (None, "", [], {}):
         return "–"
+    if isinstance(value, str) and value in VALUES.get(name, NOTHING):
+        return words(VALUES[name][value])
+    if name == "booking":
+        return booking_number(str(value))
     if isinstance(value, bool):
         return words(YES) if value else words(NO)
     if name.endswith("_us") and isinstance(value, int):

@@ -16,6 +16,7 @@ from frontrow.web.api.access import Access, Caller
 from frontrow.web.api.organiser.common import editor_of
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import shown
+from frontrow.web.site.event_markup import plain_text
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.event_steps import ONE, OrganiserEvent, done_of, load_event
 from frontrow.web.site.organiser.new_event import STEPS
@@ -66,6 +67,7 @@ async def _hub(
         one=one,
         of_event=event,
         seen=seen,
+        summary=plain_text(event.description),
         steps=STEPS,
         figures=await _figures(platform, caller, one),
         refunding=refunding,

@@ -35,9 +35,9 @@ async def change_picture(
         else:
             await desk.put_picture(editor_of(caller), event_id, form.one("picture", MAX_FORM_BYTES))
     except InvalidInput:
-        return go_to(f"{path}?picture=refused")
+        return go_to(f"{path}?picture=refused#picture")
     await platform.box_office.openings.refresh()
-    return go_to(path)
+    return go_to(f"{path}#picture")
 
 
 ROUTES: list[HTTPRouteHandler] = [change_picture]

@@ -114,7 +114,7 @@ async def report_file(
         body, media_type = await asyncio.to_thread(_workbook, list(tables.values()), zone), XLSX
     elif kind == "csv" and name in tables:
         table = tables[name]
-        body, media_type = ("\ufeff" + to_csv(table.header, table.rows)).encode(), "text/csv; charset=utf-8"
+        body, media_type = ("\ufeff" + to_csv(table.header, table.rows)).encode(), "text/csv"
     else:
         files = ", ".join(["report.xlsx", *(f"{each}.csv" for each in tables)])
         raise NotFound(f"there is no report {file[:30]}; there are {files}")

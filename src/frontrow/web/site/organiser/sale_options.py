@@ -59,6 +59,7 @@ from frontrow.web.site.routes import FromForm, action, go_to, page
 Asked = Request[Any, Any, Any]
 PATH: Final = f"{ONE}/options"
 SPARE: Final = 2  # empty lines after the filled ones
+FIRST_TYPES: Final = 3  # adult, child and concession fit at once
 MOST_OF_A_TYPE: Final = 100
 MAX_FORM_BYTES: Final = 200_000
 BAD_CODE: Final = N_("A code has 2 to 40 letters, digits and dashes.")
@@ -127,7 +128,7 @@ async def _page(
         v=Typed(values),
         errors=errors or Errors(),
         rows={
-            "t": _rows(values, "tname", MAX_TYPES),
+            "t": max(FIRST_TYPES, _rows(values, "tname", MAX_TYPES)),
             "a": _rows(values, "aname", MAX_ADD_ONS),
             "d": _rows(values, "dcode", MAX_DISCOUNTS),
             "l": _rows(values, "lname", MAX_LIMITS),

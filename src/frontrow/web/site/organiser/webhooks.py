@@ -15,7 +15,8 @@ from frontrow.web.api.organiser.common import editor_of, next_of, read_number
 from frontrow.web.endpoints.json_values import time_text
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
-from frontrow.web.site.render import render
+from frontrow.web.site.organiser.event_names import names_of_events
+from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
 
 Asked = Request[Any, Any, Any]
@@ -56,7 +57,7 @@ async def _list(
         refusal=refusal,
         secret=secret,
         url=url,
-        events={one.id: one.name for one in events},
+        events=await names_of_events(platform, events, words_for(request)),
         facts=sorted(FACTS),
         done=DONE.get(request.query_params.get("done", ""), ""),
     )

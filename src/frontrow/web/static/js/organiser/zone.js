@@ -16,14 +16,14 @@ if (zone && city) {
   const known = [.../** @type {NodeListOf<HTMLOptionElement>} */ (document.querySelectorAll("#zones option"))].map(
     (one) => one.value
   );
-  let ours = !zone.value; // until somebody types another
+  const here = Intl.DateTimeFormat(document.documentElement.lang).resolvedOptions().timeZone;
+  let ours = !zone.value || zone.value === here; // until somebody types another
   const suggest = () => {
     if (!ours) return;
     const named = known.filter(
       (one) => one.split("/").length === 2 && folded(one.split("/")[1]) === folded(city.value)
     );
-    zone.value =
-      named.length === 1 ? named[0] : Intl.DateTimeFormat(document.documentElement.lang).resolvedOptions().timeZone;
+    zone.value = named.length === 1 ? named[0] : here;
   };
   zone.addEventListener("input", () => {
     ours = false;
