@@ -22,7 +22,7 @@ from typing import Any
 import uvloop
 
 from bench.seats_docs import DOCS, put
-from bench.seats_load import Meter
+from bench.seats_load import Meter, tidy
 from bench.seats_processes import POSTGRES, WAL_FILES, wal_ready
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
@@ -83,6 +83,7 @@ async def hold_all(ledger: SqlLedger, first: int, count: int, event_id: str) -> 
 
 
 async def measured(work: Awaitable[Any], count: int, database: Sequence[int] = ()) -> dict[str, float]:
+    tidy()
     with Meter({"database": list(database)}) as meter:
         await work
     return {

@@ -226,22 +226,25 @@ class RedisClaims:
         found: dict[int, TakenSeat] = {}
         for shard, parts in self._split_reads(event, by_section):
             for taken in await self._read_taken(event, shard, parts):
-                if taken.kind is not ClaimKind.TENTATIVE and taken.live(now_us):
+                kind = taken.kind
+                if kind is ClaimKind.SOLD or (kind is ClaimKind.HELD and now_us < taken.expires_at_us):
                     found[taken.seat] = taken
-        return dict(sorted(found.items()))
+        return found if len(self._shards) == 1 else dict(sorted(found.items()))  # one server answers in their order
 
     def _split_reads(self, event: EventKeys, by_section: dict[int, list[int]]) -> Iterator[tuple[Shard, list[Part]]]:
         """The seats in groups of at most READ_CHUNK per call; sections on the same server share a call."""
         waiting: dict[Shard, list[Part]] = {}
+        seats: dict[Shard, int] = {}  # how many wait
         for number, own in by_section.items():
             section = event.sections[number]
             shard = self._shards[self._shard_number(section)]
             for first in range(0, len(own), READ_CHUNK):
-                part = (section, own[first : first + READ_CHUNK])
-                parts = waiting.setdefault(shard, [])
-                if parts and (shard.cluster or sum(len(each) for _, each in parts) + len(part[1]) > READ_CHUNK):
+                part = own[first : first + READ_CHUNK]
+                if shard in waiting and (shard.cluster or seats[shard] + len(part) > READ_CHUNK):
                     yield shard, waiting.pop(shard)
-                waiting.setdefault(shard, []).append(part)
+                    seats[shard] = 0
+                waiting.setdefault(shard, []).append((section, part))
+                seats[shard] = seats.get(shard, 0) + len(part)
         yield from waiting.items()
 
     async def _read_taken(self, event: EventKeys, shard: Shard, parts: list[Part]) -> list[TakenSeat]:

@@ -5,10 +5,9 @@ one call at a time goes through as a probe. A call over the cap fails the same w
 refusal is an answer, so it closes the breaker like a success.
 """
 
-import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from frontrow.boxoffice.adapters.payments.call_cap import CallCap
 from frontrow.boxoffice.model.provider_intents import (
@@ -23,6 +22,7 @@ from frontrow.boxoffice.model.provider_intents import (
 from frontrow.boxoffice.ports.payments import PaymentProvider
 from frontrow.core.breaker import Breaker
 from frontrow.core.clock import Clock
+from frontrow.core.time_limit import TimeLimit
 
 Answer = TypeVar("Answer")
 FAILURES: Final = 5
@@ -48,7 +48,7 @@ class GuardedProvider:
         self.inner = provider
         self.breaker = Breaker(clock, failures=failures, pause_s=pause_s, jitter=jitter)
         self.cap = cap or CallCap(MAX_IN_FLIGHT)
-        self._deadline_s = deadline_s
+        self._limit = TimeLimit(deadline_s)
         self.spared = 0
 
     @property
@@ -56,25 +56,25 @@ class GuardedProvider:
         return self.inner.name
 
     async def create(self, new: NewIntent) -> Intent:
-        return await self._call(lambda: self.inner.create(new))
+        return await self._call(self.inner.create, new)
 
     async def authorise(self, ref: str, method: str, key: str) -> Intent:
-        return await self._call(lambda: self.inner.authorise(ref, method, key))
+        return await self._call(self.inner.authorise, ref, method, key)
 
     async def capture(self, ref: str, key: str) -> Intent:
-        return await self._call(lambda: self.inner.capture(ref, key))
+        return await self._call(self.inner.capture, ref, key)
 
     async def void(self, ref: str, key: str) -> Intent:
-        return await self._call(lambda: self.inner.void(ref, key))
+        return await self._call(self.inner.void, ref, key)
 
     async def refund(self, ref: str, amount_minor: int, refund_id: str, key: str) -> ProviderRefund:
-        return await self._call(lambda: self.inner.refund(ref, amount_minor, refund_id, key))
+        return await self._call(self.inner.refund, ref, amount_minor, refund_id, key)
 
     async def read(self, ref: str) -> Intent:
-        return await self._call(lambda: self.inner.read(ref))
+        return await self._call(self.inner.read, ref)
 
     async def page(self, since_us: int, after: str = "", limit: int = 100) -> list[Intent]:
-        return await self._call(lambda: self.inner.page(since_us, after, limit))
+        return await self._call(self.inner.page, since_us, after, limit)
 
     def notice(self, body: bytes, signature: str, now_us: int) -> Notice | None:
         return self.inner.notice(body, signature, now_us)
@@ -83,7 +83,7 @@ class GuardedProvider:
         await self.inner.aclose()
         await self.cap.aclose()
 
-    async def _call(self, act: Callable[[], Awaitable[Answer]]) -> Answer:
+    async def _call(self, act: Callable[..., Awaitable[Answer]], *arguments: Any) -> Answer:
         if not await self.cap.enter():
             self.spared += 1
             raise ProviderNotCalled(f"{self.cap.at_once} calls are in flight; try again shortly")
@@ -91,11 +91,11 @@ class GuardedProvider:
             if not self.breaker.permits():
                 self.spared += 1
                 raise ProviderNotCalled("the payment provider is not answering; try again shortly")
-            async with asyncio.timeout(self._deadline_s):
-                answer = await act()
+            with self._limit.start():
+                answer = await act(*arguments)
         except TimeoutError:
             self.breaker.failed()
-            raise ProviderUnknown(f"no answer within {self._deadline_s:g} s") from None
+            raise ProviderUnknown(f"no answer within {self._limit.within_s:g} s") from None
         except ProviderUnknown:
             self.breaker.failed()
             raise

@@ -45,6 +45,7 @@ REFUND_FAILS: Final = "pm_card_refund_fails"  # the first refund of each payment
 REFUND_PENDS: Final = "pm_card_refund_pends"  # refunds wait until `finish_refund`
 MAX_NOTICES: Final = 10_000  # webhooks that nobody fetched; the oldest are dropped
 AUTHORISATION_LIFETIME_US: Final = 7 * 86_400 * US_PER_S
+_UNLOCKED: Final = nullcontext()
 
 
 class Fault(StrEnum):
@@ -84,7 +85,8 @@ class ProviderState:
         self.next_number = 1
 
     def refunds_of(self, ref: str) -> list[dict[str, Any]]:
-        return [self.refunds[refund_id] for refund_id in self.refund_ids.get(ref, ())]
+        ids = self.refund_ids.get(ref)
+        return [self.refunds[refund_id] for refund_id in ids] if ids else []
 
 
 class Journal(Protocol):
@@ -346,7 +348,7 @@ class SimulatedProvider:
         return cast(Answer, _reply(operation, answer, fault))
 
     def _lock(self) -> AbstractContextManager[None]:
-        return self._journal.lock(self.state) if self._journal is not None else nullcontext()
+        return self._journal.lock(self.state) if self._journal is not None else _UNLOCKED
 
     def _append_change(self, ref: str) -> None:
         if self._journal is not None:

@@ -20,8 +20,8 @@ STATES: Final = {
 def intent_of(found: Mapping[str, Any], refunds: Sequence[Mapping[str, Any]] = ()) -> Intent:
     """A PaymentIntent with its refunds."""
     metadata = found.get("metadata") or {}
-    error = found.get("last_payment_error") or {}
-    action = (found.get("next_action") or {}).get("redirect_to_url") or {}
+    error = found.get("last_payment_error")
+    action = found.get("next_action")
     attempt = str(metadata.get("attempt", ""))
     return Intent(
         ref=found["id"],
@@ -32,10 +32,10 @@ def intent_of(found: Mapping[str, Any], refunds: Sequence[Mapping[str, Any]] = (
         booking_id=metadata.get("booking", ""),
         attempt=int(attempt) if attempt.isdigit() else 0,
         client_secret=found.get("client_secret") or "",
-        action_url=action.get("url") or "",
-        error=error.get("decline_code") or error.get("code") or ("declined" if error else ""),
-        failure=_failure_of(error),
-        refunds=tuple(map(refund_of, refunds)),
+        action_url=(action.get("redirect_to_url") or {}).get("url") or "" if action else "",
+        error=error.get("decline_code") or error.get("code") or "declined" if error else "",
+        failure=_failure_of(error) if error else "",
+        refunds=tuple(map(refund_of, refunds)) if refunds else (),
         created_at_us=int(found.get("created") or 0) * US_PER_S,
     )
 
