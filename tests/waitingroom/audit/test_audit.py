@@ -7,12 +7,14 @@ import sqlite3
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
 from frontrow.waitingroom.audit.postgres import open_postgres_audit
+from frontrow.waitingroom.audit.sql_audit import SqlAudit
 from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.config import LaneRule, RoomConfig
@@ -74,6 +76,26 @@ class TestAudits:
         back = (await recovered(audit)).state
         assert replace(back, now_us=0) == replace(state, now_us=0)
         assert await audit.recover("other", NOW_S) is None
+
+    async def test_w13_rooms_that_are_looked_for_at_the_same_time_are_read_together(
+        self, audit: SqlAudit, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A server that starts looks for hundreds of rooms; most of them never were."""
+        for number in range(0, 100, 10):
+            await audit.append(f"evt_{number}", [RoomRow(replace(new_room(), slide_no=number), 1)])
+        asked: list[str] = []
+        query = audit._database.query
+
+        async def counted(statement: str, *values: str) -> list[tuple[Any, ...]]:
+            asked.append(statement)
+            return await query(statement, *values)
+
+        monkeypatch.setattr(audit._database, "query", counted)
+        found = await asyncio.gather(*(audit.recover(f"evt_{number}", NOW_S) for number in range(100)))
+        assert [one and one.state.slide_no for one in found] == [
+            number if number % 10 == 0 else None for number in range(100)
+        ]
+        assert sum("room_state" in statement for statement in asked) <= 5
 
     async def test_w13_counters_come_back_at_the_highest_any_row_saw(self, audit: Audit) -> None:
         state = replace(new_room(), lanes=(LaneState(10, 5, 0),))

@@ -61,7 +61,9 @@ PUT_IMPORTED = (
 )
 GET_IMPORTED = "SELECT lane FROM room_imported_codes WHERE event = ? AND digest = ?"
 COUNT_IMPORTED = "SELECT lane, COUNT(*) FROM room_imported_codes WHERE event = ? GROUP BY lane ORDER BY lane"
-GET_STATE = "SELECT fields, took, at_us FROM room_state WHERE event = ?"
+STATES_AT_ONCE = 32
+GET_STATE = "SELECT event, fields, took, at_us FROM room_state WHERE event = ?"
+GET_STATES = GET_STATE.replace("= ?", f"IN ({', '.join('?' * STATES_AT_ONCE)})")
 GET_SLIDES = "SELECT his, los FROM room_slides WHERE event = ? ORDER BY epoch DESC, slide_no DESC LIMIT 8"
 GET_ISSUED = "SELECT lane, MAX(last) FROM room_joins WHERE event = ? GROUP BY lane"
 GET_PEOPLE = "SELECT epoch, lane, first, at_us, people FROM room_joins WHERE event = ? AND people <> '[]'"
@@ -126,16 +128,19 @@ class SqlAudit:
         self._writer: Coalescer[Sequence[Statement], None] = Coalescer(
             self._write_batch, max_batch=1_000, name="room audit"
         )
+        self._states: Coalescer[str, tuple[Any, ...] | None] = Coalescer(
+            self._read_states, max_batch=STATES_AT_ONCE, name="room states"
+        )
 
     async def append(self, event: str, rows: Sequence[AuditRow]) -> None:
         await self._writer.ask([statement for row in rows for statement in statements(event, row)])
 
     async def recover(self, event: str, now_s: int, *, with_people: bool = True) -> Recovered | None:
         query = self._database.query
-        found = await query(GET_STATE, event)
-        if not found:
+        found = await self._states.ask(event)
+        if found is None:
             return None
-        state = _read_state(found[0])
+        state = _read_state(found)
         issued = {int(lane): int(last) for lane, last in await query(GET_ISSUED, event)}
         slides = await query(GET_SLIDES, event)
         state = _raise_lanes(state, issued, [(msgspec.json.decode(h), msgspec.json.decode(low)) for h, low in slides])
@@ -159,8 +164,18 @@ class SqlAudit:
         return int((await self._database.query(COUNT_USED, event))[0][0])
 
     async def aclose(self) -> None:
+        await self._states.aclose()
         await self._writer.aclose()
         await self._database.aclose()
+
+    async def _read_states(self, events: Sequence[str]) -> Sequence[tuple[Any, ...] | None]:
+        """The rows of these rooms; None for a room that never was. A server that starts asks about hundreds."""
+        if len(events) == 1:
+            found = await self._database.query(GET_STATE, events[0])
+        else:  # the statement has one length, so that it is prepared once
+            found = await self._database.query(GET_STATES, *events, *[events[0]] * (STATES_AT_ONCE - len(events)))
+        rows = {event: row for event, *row in found}
+        return [tuple(rows[event]) if event in rows else None for event in events]
 
     async def _write_batch(self, batch: Sequence[Sequence[Statement]]) -> Sequence[None]:
         rows_by_statement: RowsByStatement = {}
