@@ -46,10 +46,17 @@ NOBODY = 65534
 
 
 def free_port() -> int:
-    """A port nobody listens on right now, chosen by the system."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port chosen by the system, on which nobody listens. It stays ours until this process ends.
+
+    A bound socket that never listens keeps it: no connection of anybody gets it as its own end, and a server of ours
+    may still listen there, now and when it is started again.
+    """
+    kept = socket.socket()
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as every server does: both may have the port
+    kept.bind(("127.0.0.1", 0))
+    port = int(kept.getsockname()[1])
+    kept.detach()
+    return port
 
 
 class Server:

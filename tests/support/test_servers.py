@@ -3,10 +3,11 @@
 import socket
 
 import psycopg
+import pytest
 import redis
 
 from frontrow.core.redis_url import connect, connect_sync, disconnect, disconnect_sync
-from tests.support.servers import Cluster, Sentinel, Valkey
+from tests.support.servers import Cluster, Sentinel, Valkey, free_port
 
 
 def test_a_real_redis_protocol_server_answers(redis_url: str) -> None:
@@ -42,6 +43,17 @@ def test_a_killed_server_can_be_started_again(own_valkey: Valkey) -> None:
     own_valkey.kill()
     own_valkey.start()
     assert own_valkey.command("PING") == b"+PONG\r\n"
+
+
+def test_a_chosen_port_is_for_our_server_and_for_nobodys_connection() -> None:
+    port = free_port()
+    with socket.socket() as anybody, pytest.raises(OSError, match="in use"):
+        anybody.bind(("127.0.0.1", port))
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+    for _ in range(2):
+        with socket.create_server(("127.0.0.1", port)), socket.create_connection(("127.0.0.1", port)):
+            pass
 
 
 def test_a_port_that_somebody_took_meanwhile_is_not_insisted_on() -> None:
