@@ -1,6 +1,7 @@
 // @ts-check
 /** The camera: frames to the worker, at most one at a time and ten a second; the torch, the choice of camera, the screen
- * kept on. A code that stays in view is told once: whoever holds the phone a second longer is not "already used". */
+ * kept on. A code that stays in view is told once: whoever holds the phone a second longer is not "already used". A slow
+ * phone looks seldom: a code is gone when a frame without it was seen, however long the time between two frames is. */
 import { CODE_CHARS } from "./codes.js";
 
 const GAP_MS = 100,
@@ -27,6 +28,7 @@ export class Scanner extends EventTarget {
     this._drawn_ms = 0;
     this._last = "";
     this._seen_ms = 0;
+    this._missed = true; // whether a frame without the last code was seen since
     this.frames = 0;
     this.decode_ms = 0;
     worker.onmessage = ({ data }) => this._read(data);
@@ -71,6 +73,7 @@ export class Scanner extends EventTarget {
     this._stream?.getTracks().forEach((track) => track.stop());
     this._stream = null;
     this._busy = false;
+    this._missed = true;
   }
 
   _stayAwake() {
@@ -112,12 +115,14 @@ export class Scanner extends EventTarget {
     this._busy = false;
     this.frames++;
     this.decode_ms += ms ?? 0;
+    if (!text) this._missed = true;
     if (!text || !this._stream) return;
     const now = performance.now(),
       printed = text.slice(0, CODE_CHARS); // a rotating part changes while it is in view
-    const same = printed === this._last && now - this._seen_ms < GONE_MS;
+    const same = printed === this._last && (!this._missed || now - this._seen_ms < GONE_MS);
     this._last = printed;
     this._seen_ms = now;
+    this._missed = false;
     if (!same) this._found(text, this._drawn_ms);
   }
 
