@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from frontrow.app.wiring import Platform
-from tests.browser.served import Site, put_hall
+from tests.browser.served import PATIENT_ROOM, Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import SHORT_ID
 
@@ -21,7 +21,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         await put_hall(platform)
         await put_hall(platform, id=SHORT_ID, name="A short hold", hold_ttl_s=2)
 
-    with Site(tmp_path_factory.mktemp("site"), put) as running:
+    with Site(tmp_path_factory.mktemp("site"), put, room=PATIENT_ROOM) as running:
         yield running
 
 

@@ -21,6 +21,7 @@ from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.plans.plan_generator import generate
 from frontrow.core.clock import US_PER_S, SystemClock
 from frontrow.settings.platform import PlatformSettings
+from frontrow.settings.room import RoomSettings
 from frontrow.web.app import front_of, run_platform
 from frontrow.web.lane.protocol import lane
 from frontrow.web.server.request_middleware import RequestIds
@@ -30,6 +31,8 @@ from tests.web.api.support import borrowed_app, put_event, settings_for
 WAIT_S = 120  # a busy machine takes its time
 _VAPID = ec.generate_private_key(ec.SECP256R1()).private_numbers().private_value.to_bytes(32, "big")
 VAPID_KEY = base64.urlsafe_b64encode(_VAPID).decode().rstrip("=")
+# A visit goes on although no page is open for a while, for tests that give the pass of one browser to another.
+PATIENT_ROOM = RoomSettings(capacity=1_000, window_size=100, interval_s=0.05, idle_s=3_600, leave_s=3_600)
 SECTIONS = {section.name for section in dataclasses.fields(PlatformSettings)} - {"server"}
 Put = Callable[[Platform], Coroutine[Any, Any, None]]
 

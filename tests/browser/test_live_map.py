@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.hold_values import ShopPass
-from tests.browser.served import Site, put_hall
+from tests.browser.served import PATIENT_ROOM, Site, put_hall
 from tests.browser.steps import EVENT_ID, differing_seats, enter, until
 
 numbers = itertools.count()
@@ -19,7 +19,7 @@ CHANGES = 6
 @pytest.fixture(scope="module")
 def own_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A site that a test may restart."""
-    with Site(tmp_path_factory.mktemp("live"), put_hall) as running:
+    with Site(tmp_path_factory.mktemp("live"), put_hall, room=PATIENT_ROOM) as running:
         yield running
 
 
@@ -46,15 +46,15 @@ async def take_some(platform: Platform) -> None:
     """Different people hold seats, one after the other, so that several frames leave."""
     ids = platform.box_office.sales.get(EVENT_ID).plan.seat_ids
     for _ in range(CHANGES):
-        number = next(numbers)
+        number, seq = next(numbers), platform.box_office.feeds[EVENT_ID].ring.seq
         visit = ShopPass(EVENT_ID, f"place:live{number}", platform.clock() + 600_000_000, f"pass{number}")
         await platform.box_office.holds.place(EVENT_ID, visit, [ids[400 + number]])
-        await _next_frame(platform)
+        await _next_frame(platform, seq)
 
 
-async def _next_frame(platform: Platform) -> None:
+async def _next_frame(platform: Platform, seq: int) -> None:
+    """Wait until there is a frame after `seq`, which may have left before the hold was answered."""
     feed = platform.box_office.feeds[EVENT_ID]
-    seq = feed.ring.seq
     while feed.ring.seq == seq:
         await feed.woken()
 
@@ -134,9 +134,9 @@ def test_without_a_stream_the_map_polls_and_comes_back(profile: Any, own_site: S
     context.route("**/seats/stream*", lambda route: route.abort())
     page = context.new_page()
     enter(page, own_site)
-    expect(page.locator("#mode")).to_have_text("Slower updates", timeout=15_000)
+    expect(page.locator("#mode")).to_have_text("Slower updates")
     assert seen(page, own_site) == 0
     context.unroute("**/seats/stream*")
     page.evaluate("dispatchEvent(new Event('online'))")
-    expect(page.locator("#mode")).to_have_text("Live", timeout=15_000)
+    expect(page.locator("#mode")).to_have_text("Live")
     assert seen(page, own_site) == 0
