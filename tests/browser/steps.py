@@ -85,12 +85,17 @@ def get_tickets(page: Page) -> None:
 def go_in_without_scripts(page: Page) -> None:
     """Join the line and go in when it is time. The page would refresh itself; a test need not wait for that."""
     page.get_by_role("button", name="Join the queue").click()
+    enter_when_it_is_time(page)
+    page.wait_for_url("**/seats")
+
+
+def enter_when_it_is_time(page: Page) -> None:
+    """Without scripts, in the line: load the page again until there is a button to go in, and press it."""
     ends_s = time.monotonic() + WAIT_S
-    while not page.get_by_role("button", name="Enter the sale").is_visible():
+    while not page.get_by_role("button", name="Enter the sale", exact=True).is_visible():
         assert time.monotonic() < ends_s, "nobody was let in"
         page.reload()
-    page.get_by_role("button", name="Enter the sale").click()
-    page.wait_for_url("**/seats")
+    page.get_by_role("button", name="Enter the sale", exact=True).click()
 
 
 def choose(page: Page, count: int = 1) -> list[int]:

@@ -17,6 +17,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.steps import enter_when_it_is_time
 from tests.support.servers import free_port
 from tests.waitingroom.protect.test_nginx import CONF, Nginx
 from tests.web.api.support import room_keys
@@ -115,11 +116,7 @@ def test_w7_the_browser_waits_and_comes_back_to_the_page_it_wanted(
     expect(page.get_by_role("heading", name="Get your place")).to_be_visible()
     page.get_by_role("button", name="Join").click()
     if not scripts:
-        for _ in range(60):
-            if page.get_by_role("button", name="Enter the sale").is_visible():
-                break
-            page.reload()
-        page.get_by_role("button", name="Enter the sale").click()
+        enter_when_it_is_time(page)
     page.wait_for_url(url + WANTED)
     expect(page.get_by_text("Welcome, place:aurora:0.")).to_be_visible()
     page.goto(f"{url}/another/page")

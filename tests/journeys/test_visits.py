@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from frontrow.settings.room import RoomSettings
+from tests.browser.steps import enter_when_it_is_time
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
 from tests.journeys.steps import GOOD_CARD, come_to_seats, enter_shop, fill_buyer, hold_seats, pay_by_card
@@ -203,11 +204,7 @@ def test_without_scripts_the_server_ends_an_idle_visit(stack: Stack, visitor: Vi
     ada, bob = visitor(java_script_enabled=False), visitor()
     ada.goto(f"{stack.url}/v1/events/{event.id}/room/")
     ada.get_by_role("button", name="Join the queue").click()
-    for _ in range(TRIES):
-        if ada.get_by_role("button", name="Enter the sale", exact=True).is_visible():
-            break
-        ada.reload()
-    ada.get_by_role("button", name="Enter the sale", exact=True).click()
+    enter_when_it_is_time(ada)
     ada.wait_for_url("**/seats")
     expect(ada.get_by_text("Your visit ends after 2 minutes without activity.")).to_be_visible()
     wait_in_line(bob, stack, "Plain")
