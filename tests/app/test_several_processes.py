@@ -25,7 +25,7 @@ from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.clock import SystemClock
 from tests.boxoffice.plan_samples import small_plan
 from tests.support.processes import Process
-from tests.web.api.script import Buyer
+from tests.web.api.script import Buyer, read_document
 from tests.web.api.support import EVENT_ID, put_into
 
 WORKERS = 2
@@ -204,7 +204,7 @@ async def test_f5_workers_are_one_server_to_whoever_talks_to_it(tmp_path, redis_
     async with serving(tmp_path, redis_url, postgres_ledger_url) as (server, ledger, client):
         for pid in workers_of(server):
             await ready_by_itself(server, pid)
-        document = (await client.get("/openapi.json")).json()
+        document = await read_document(client)
         await buy(client, document, 1)
         await buy(client, document, 2)
         await all_say(server, client, "frontrow_seats_locked_total", 3)

@@ -17,7 +17,7 @@ from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.clock import SystemClock
 from tests.boxoffice.plan_samples import small_plan
 from tests.support.processes import Process
-from tests.web.api.script import Buyer
+from tests.web.api.script import Buyer, read_document
 from tests.web.api.support import EVENT_ID, put_into
 
 BUYERS = 50
@@ -86,7 +86,7 @@ async def test_f5_50_fans_buy_while_either_server_is_killed(tmp_path, redis_url,
             await server.ready()
         urls = [server.url for server in servers]
         async with httpx.AsyncClient(base_url=urls[0]) as client:
-            document = (await client.get("/openapi.json")).json()
+            document = await read_document(client)
         inner = httpx.AsyncHTTPTransport(verify=False, limits=httpx.Limits(max_connections=60))
         buying = [asyncio.create_task(buy(number, inner, urls, document)) for number in range(BUYERS)]
         for index in (0, 1):

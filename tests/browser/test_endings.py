@@ -52,7 +52,7 @@ def test_b8_a_provider_that_is_away_keeps_the_seats_and_the_page_goes_on_by_itse
     before, inner.script = inner.script, lambda operation, key, number: Fault.LOST_REQUEST
     try:
         pay(fan)
-        expect(fan.get_by_role("heading", name="Your payment is taking longer")).to_be_visible(timeout=30_000)
+        expect(fan.get_by_role("heading", name="Your payment is taking longer")).to_be_visible()
         expect(fan.get_by_role("timer")).to_be_visible()
     finally:
         inner.script = before
@@ -91,6 +91,7 @@ def test_b12_tickets_are_given_back_for_money(fan: Page, site: Site) -> None:
     fan.get_by_text("Return tickets", exact=True).first.click()
     fan.locator("input[name=seat]").first.check()
     fan.get_by_role("button", name="See the refund").click()
+    fan.wait_for_url("**/return?**")
     amount = fan.locator(".facts dd").last.inner_text()
     fan.get_by_role("button", name="Request a refund").click()
     expect(fan.get_by_text(f"{amount} is refunded to your card.")).to_be_visible()

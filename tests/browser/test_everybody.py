@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.served import Site
-from tests.browser.steps import EVENT_ID, choose, enter, settled
+from tests.browser.steps import EVENT_ID, choose, enter, settled, until
 from tests.browser.tour import put_all
 
 
@@ -65,5 +65,4 @@ def test_the_hold_timer_is_announced_at_120_60_and_20_seconds(profile: Any, full
     page.evaluate("document.querySelector('#extend').classList.remove('later')")
     before = page.locator("fr-timer").get_attribute("until")
     page.get_by_role("button", name="I need more time").click()
-    page.wait_for_load_state()
-    assert page.locator("fr-timer").get_attribute("until") > before  # type: ignore[operator]
+    until(page, "(old) => document.querySelector('fr-timer').getAttribute('until') > old", before)

@@ -1,6 +1,7 @@
 """The shop behind deploy/'s nginx with TLS: a purchase by https, where every cookie is bound to this host."""
 
 import re
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -51,6 +52,7 @@ def test_guests_share_the_pages_of_an_event_and_nobody_gets_anothers(secure_site
     paths = (f"/events/{EVENT_ID}", "/", f"/v1/events/{EVENT_ID}", f"/v1/events/{EVENT_ID}/room/now-serving")
     for path in paths:
         seen: set[str] = set()
+        began_s = time.monotonic()
         for number in range(30):  # each from another browser
             answer = httpx.get(
                 secure_site.url + path, verify=False, trust_env=False, headers={"user-agent": str(number)}
@@ -59,7 +61,7 @@ def test_guests_share_the_pages_of_an_event_and_nobody_gets_anothers(secure_site
             assert not {"ratelimit", "ratelimit-policy", "x-request-id"} & answer.headers.keys()
             if path in ("/", f"/events/{EVENT_ID}"):
                 seen |= set(re.findall(r'data-now="(\d+)"', answer.text))
-        assert len(seen) < 15, "each guest was given a page of their own"
+        assert len(seen) <= 2 + time.monotonic() - began_s, "each guest was given a page of their own"
     with httpx.Client(base_url=secure_site.url, verify=False, trust_env=False) as known:
         known.cookies.set("__Host-frontrow-lang", "de")
         pages = [known.get(f"/events/{EVENT_ID}") for _ in range(2)]

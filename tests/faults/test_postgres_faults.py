@@ -149,7 +149,7 @@ async def test_several_hosts_can_be_named_and_one_that_swallows_everything_delay
         ports = (silent.getsockname()[1], port_of(postgres_ledger_url))
         hosts = postgres_url.PostgresHosts(at_port(postgres_ledger_url, *ports))
         for _ in range(2):  # the second time the good one is asked first
-            connection = await hosts.connect(timeout=0.3)
+            connection = await hosts.connect(timeout=2.0)  # for each host; the good one may be busy
             assert await connection.fetchval("SELECT 1") == 1
             await connection.close()
 

@@ -97,7 +97,7 @@ async def test_the_cap_is_shared_by_all_servers(redis_url: str, at_once: int) ->
     for _ in range(at_once - 1):
         servers[0].leave()
     more = 0
-    for _ in range(100):  # blocks are given back in the background
+    for _ in range(1_200):  # blocks are given back in the background
         more += await enter_often(servers[1], at_once - more)
         if more >= at_once - 2 * max(1, at_once // 50):
             break

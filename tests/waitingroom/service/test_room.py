@@ -561,7 +561,10 @@ async def test_an_empty_room_rests_until_somebody_comes(room_keys: RoomKeys) -> 
     try:
         await room.create(EVENT, SMALL)
         await room.start()
-        await asyncio.sleep(0.02)
+        for _ in range(6_000):
+            if any(room._loops._resting):
+                break
+            await asyncio.sleep(0.01)
         before = store.reads
         await asyncio.sleep(0.05)  # fifty turns of a loop that does not rest
         assert store.reads == before

@@ -55,5 +55,17 @@ class Buyer:
         return paid.json()
 
 
+async def read_document(client: httpx.AsyncClient) -> dict[str, Any]:
+    """The API's document. A server makes it when it is first asked; a busy one may say 503 and when to ask again."""
+    for _ in range(TRIES):
+        answer = await client.get("/openapi.json", timeout=60)
+        if answer.status_code != 503:
+            break
+        await asyncio.sleep(float(answer.headers["retry-after"]))
+    assert answer.status_code == 200, answer.text
+    document: dict[str, Any] = answer.json()
+    return document
+
+
 async def a_buyer(client: httpx.AsyncClient) -> Buyer:
-    return Buyer(client, (await client.get("/openapi.json")).json())
+    return Buyer(client, await read_document(client))

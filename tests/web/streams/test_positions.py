@@ -203,7 +203,7 @@ def kept_objects() -> int:
 @pytest.mark.parametrize("kind", ["hot", "behind"])
 def test_a_stream_keeps_nothing_of_the_request_that_opened_it(kind: str) -> None:
     """The lane's object, its parser and the app's task go at once, and not when the garbage is collected next."""
-    room, more = SimpleRoom(), 0
+    room = SimpleRoom()
     for door in opened(kind, room, endpoints_of(room)):
         gc.collect()
         gc.disable()
@@ -213,7 +213,9 @@ def test_a_stream_keeps_nothing_of_the_request_that_opened_it(kind: str) -> None
             for line in lines:
                 line.send(GET)
                 line.until(b"data: ")
-            more = kept_objects() - before
+            deadline_s = time.monotonic() + 60
+            while kept_objects() > before:  # the last one may still be on its way out
+                assert time.monotonic() < deadline_s, "they wait for the garbage collector"
         finally:
             gc.enable()
         streams = door.endpoints.streams["aurora"]
@@ -222,7 +224,6 @@ def test_a_stream_keeps_nothing_of_the_request_that_opened_it(kind: str) -> None
         for line in lines:
             line.until(b"[0,9,")
             line.sock.close()
-    assert more <= 3, "the last one may still be on its way out"
 
 
 def test_a_stream_that_cannot_be_taken_over_is_served_by_the_app() -> None:

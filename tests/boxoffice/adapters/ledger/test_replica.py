@@ -74,7 +74,7 @@ async def _names(ledger: SqlLedger, *, needs_newest: bool = False) -> tuple[set[
 
 async def _catch_up(replica: Replica) -> None:
     """Look until the replica is used; it has seen a beat of now."""
-    for _ in range(200):  # of 20 ms
+    for _ in range(3_000):  # of 20 ms
         await replica.look()
         if replica.is_used:
             return
