@@ -14,6 +14,7 @@ import pytest
 
 from frontrow.settings.overload import OverloadSettings
 from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
+from frontrow.web.lane.body_budget import BodyBudget
 from frontrow.web.lane.overload_watch import Watch
 from frontrow.web.lane.protocol import MAX_HEAD_BYTES, MAX_HEADERS, lane
 from frontrow.web.observability.traffic import Traffic
@@ -23,7 +24,7 @@ from frontrow.web.server.overload_middleware import GuardedApp
 from tests.web.room.served import Line, serving
 
 LARGE = b"x" * 32_768
-MAX_CONNECTIONS, PER_ADDRESS = 30, 20
+MAX_CONNECTIONS, PER_ADDRESS, MAX_BODIES = 30, 20, 400_000
 SETTINGS = OverloadSettings(
     max_connections=MAX_CONNECTIONS, max_connections_per_address=PER_ADDRESS, uncapped=("127.0.0.1",)
 )
@@ -36,6 +37,7 @@ class Server:
     port: int
     answered: list[bytes]  # the paths that were answered
     gate: OverloadGate
+    bodies: BodyBudget
 
     def connect(self, address: str = "127.0.0.1") -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), 10, source_address=(address, 0))
@@ -59,6 +61,8 @@ def server() -> Iterator[Server]:
                 await send({"type": message["type"] + ".complete"})
             await send({"type": "lifespan.shutdown.complete"})
             return
+        while scope["path"] == "/body" and (await receive()).get("more_body"):
+            pass
         answered.append(scope["path"].encode())
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"32768")]})
         await send({"type": "http.response.body", "body": LARGE})
@@ -67,9 +71,9 @@ def server() -> Iterator[Server]:
     watch = Watch(gate, Traffic(), lambda peer: False)
     caps = AddressCaps(SETTINGS.max_connections_per_address, SETTINGS.uncapped)
     routes = {(b"GET", b"/hot"): hot, (b"GET", b"/too-often"): too_often}
-    protocol = lane(routes, watch=watch, caps=caps, read_within_s=0.3)
+    protocol = lane(routes, watch=watch, caps=caps, read_within_s=0.3, most_body_bytes=MAX_BODIES)
     with serving(GuardedApp(app, watch), protocol, loop="uvloop") as port:
-        yield Server(port, answered, gate)
+        yield Server(port, answered, gate, protocol.bodies)
 
 
 def get(path: bytes, *lines: bytes) -> bytes:
@@ -171,6 +175,40 @@ def test_an_endless_trailer_or_chunk_size_ends_the_connection(server: Server) ->
                     pass
             except ConnectionError:
                 pass  # either way the server ended it
+
+
+def test_large_bodies_that_do_not_end_share_a_bounded_memory(server: Server) -> None:
+    """200 connections with a megabyte each took 160 MB, and an address may have 1,000."""
+
+    def begin(address: str, size: int) -> socket.socket:
+        sock = server.connect(address)
+        sock.settimeout(10)
+        sock.sendall(b"POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % size + b"x" * (size - 1))
+        return sock
+
+    def end(sock: socket.socket) -> bytes:
+        with sock:
+            sock.sendall(b"x")
+            return sock.recv(12)
+
+    with contextlib.ExitStack() as stack:
+        mine = stack.enter_context(begin(STRANGER, 150_000))
+        assert until(lambda: server.bodies.held_bytes == 149_999)
+        refused = stack.enter_context(begin(STRANGER, 60_000))
+        told = refused.recv(1_000)
+        assert told.startswith(b"HTTP/1.1 503"), "an address has half of it"
+        assert b"retry-after: 5\r\n" in told
+        assert refused.recv(1) == b"", "and its connection ends"
+        assert until(lambda: server.bodies.held_bytes == 149_999), "what it sent is forgotten"
+        other = stack.enter_context(begin(OTHER, 150_000))
+        assert until(lambda: server.bodies.held_bytes == 299_998)
+        proxy = stack.enter_context(begin("127.0.0.1", 110_000))
+        assert proxy.recv(12) == b"HTTP/1.1 503", "all together have no more than that"
+        small = stack.enter_context(begin(STRANGER, 16_000))
+        assert [end(one) for one in (small, mine, other)] == [b"HTTP/1.1 200"] * 3
+        assert until(lambda: server.bodies.held_bytes == 0)
+        assert end(begin("127.0.0.1", 390_000)) == b"HTTP/1.1 200", "it is free again, and a proxy may have all of it"
+    assert until(lambda: server.gate.connections == 0)
 
 
 @pytest.mark.parametrize("path", DOORS.values(), ids=DOORS.keys())

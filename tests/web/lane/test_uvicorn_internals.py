@@ -30,13 +30,11 @@ REPLACED = {
     "resume_writing": [],
     "shutdown": [],
     "timeout_keep_alive_handler": [],
+    "_should_upgrade": [],
 }
 # uvicorn's methods that the lane calls
 CALLED = {
     "send_400_response": ["msg"],
-    "handle_websocket_upgrade": [],
-    "_should_upgrade": [],
-    "_unsupported_upgrade_warning": [],
     "_unset_keepalive_if_required": [],
     "_start_asgi_task": ["cycle", "app"],
 }

@@ -76,6 +76,7 @@ async def test_every_answer_of_the_api_tells_what_is_left(tmp_path, hot_lane):
             await client.get("/v1/events/evt_none"),
             await client.get("/v1/bookings/bkg_none"),
             await client.post(f"/v1/events/{EVENT_ID}/holds", json={}),
+            await client.get(f"/v1/events/{EVENT_ID}/room/pass"),
             await buyer.call("place_hold", event_id=EVENT_ID, json={"seats": ["S-A-1"]}),
         ]
         assert all(TOLD.match(answer.headers["ratelimit"]) for answer in answers)

@@ -12,7 +12,8 @@ is a proxy's, which carries other people too). That keeps refusing cheap under t
 
 A head has at most `MAX_HEAD_BYTES` and `MAX_HEADERS`; a larger one gets 431. Input is parsed in small pieces, and only
 while the answers before it leave (`connection_flow`). A client that takes nothing of its answers for `read_within_s` is
-cut off, so a slow reader holds little memory and no connection for long.
+cut off, so a slow reader holds little memory and no connection for long. Large bodies share a bounded memory
+(`body_budget`).
 
 With `linger_s` a server that stops still answers whoever has sent a request or is sending one. uvicorn alone closes at
 once every connection on which it is not answering. Here a request that is still arriving is let in, and an idle
@@ -20,6 +21,7 @@ connection is kept for a moment, because its next request may be on its way.
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable
@@ -30,7 +32,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from frontrow.core.errors import FrontrowError
+from frontrow.core.errors import FrontrowError, Overloaded
 from frontrow.waitingroom.door.door_limits import DoorLimits
 from frontrow.web.endpoints.messages import (
     MAX_BODY_BYTES,
@@ -39,6 +41,7 @@ from frontrow.web.endpoints.messages import (
     PendingResponse,
     problem_answer,
 )
+from frontrow.web.lane.body_budget import MAX_BODIES_BYTES, SMALL_BODY_BYTES, BodyBudget
 from frontrow.web.lane.connection_flow import ConnectionFlow
 from frontrow.web.lane.overload_watch import SLOW_NS, HotRoute, Watch
 from frontrow.web.lane.pending_replies import (
@@ -70,6 +73,8 @@ OVERLONG = bytes(MAX_BODY_BYTES + 1)
 MAX_HEAD_BYTES: Final = 32 * 1024
 MAX_HEADERS: Final = 100
 TOO_MANY_HEADERS: Final = f"a request has at most {MAX_HEADERS} headers"
+NO_ROOM_FOR_BODY: Final = "too many large requests are arriving at once; try again soon"
+BODY_AGAIN_S: Final = 5
 HEAD_TOO_LONG: Final = f"a request's head has at most {MAX_HEAD_BYTES} bytes"
 PIECE_BYTES: Final = 2 * 1024  # of input, parsed at once: what one turn can ask for is bounded
 LIMITED_REST_S: Final = 1.0  # how long a connection rests that pipelines although it asks too often
@@ -104,6 +109,7 @@ class LaneProtocol(HttpToolsProtocol):
     watch: ClassVar[Watch | None] = None
     limits: ClassVar[DoorLimits | None] = None  # what its handlers count, told in the responses' headers
     caps: ClassVar[AddressCaps | None] = None  # how many connections an address may have
+    bodies: ClassVar[BodyBudget] = BodyBudget(lambda address: True)  # how much of large bodies is held at once
     linger_s: ClassVar[float | None] = None  # None: stop as uvicorn does
 
     def __init__(
@@ -119,6 +125,8 @@ class LaneProtocol(HttpToolsProtocol):
         self._query = b""
         self._body: list[bytes] = []
         self._body_bytes = 0
+        self._app_body_bytes = 0  # of the body that arrives for the app
+        self._held_bytes = 0  # of the budget of large bodies
         self._in_head = False
         self._between = True  # two requests: the parser has read all of the one before, and nothing of the next
         self._arrived_bytes = 0  # since a request or a part of its body began: of its head, or of its trailers
@@ -174,6 +182,7 @@ class LaneProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timers()
         self._unparsed = b""
+        self._give_back_body()
         super().connection_lost(exc)
         self._forget_extensions()
         if self.watch is not None:
@@ -320,6 +329,7 @@ class LaneProtocol(HttpToolsProtocol):
         self._parse_on()
 
     def on_response_complete(self) -> None:
+        self._give_back_body()
         super().on_response_complete()
         self._parse_on()
 
@@ -329,6 +339,7 @@ class LaneProtocol(HttpToolsProtocol):
         self._lines = []
         self._handler = None
         self._in_head = True
+        self._app_body_bytes = 0
         self._between = False
         self._arrived_bytes = 0
         self._began_s = self.loop.time()
@@ -465,12 +476,41 @@ class LaneProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         self._arrived_bytes = 0
         if self._handler is None:
-            if not self._gone:
+            if not self._gone and self._has_room_for(body):
                 super().on_body(body)
             return
         self._body_bytes += len(body)
         if self._body_bytes <= MAX_BODY_BYTES:
             self._body.append(body)
+
+    def _has_room_for(self, body: bytes) -> bool:
+        """Whether a part of a body for the app may be held; if not, the request is refused and the connection ends."""
+        if self.cycle.response_complete:
+            return True  # uvicorn drops it
+        self._app_body_bytes += len(body)
+        if self._app_body_bytes <= SMALL_BODY_BYTES:
+            return True
+        size = len(body) if self._held_bytes else self._app_body_bytes
+        if self.bodies.take(self._address, size):
+            self._held_bytes += size
+            return True
+        self._gone = True
+        if self.watch is not None:
+            self.watch.gate.turned_away += 1
+        if self.pipeline or self.cycle.response_started:  # nothing fits behind the answer that is under way
+            self.transport.close()
+        else:
+            self._id_line = self._limit_lines = b""
+            refusal = Overloaded(NO_ROOM_FOR_BODY, retry_after_s=BODY_AGAIN_S)
+            self._write(problem_answer(refusal), keep_alive=False)
+        self.cycle.disconnected = True  # nothing that the app still does is written
+        self.cycle.message_event.set()
+        return False
+
+    def _give_back_body(self) -> None:
+        if self._held_bytes:
+            self.bodies.give_back(self._address, self._held_bytes)
+            self._held_bytes = 0
 
     def on_message_complete(self) -> None:
         handler, keep_alive = self._handler, self.parser.should_keep_alive()
@@ -502,6 +542,8 @@ class LaneProtocol(HttpToolsProtocol):
             log.exception("a hot handler failed", extra={"request_id": self.logged_id()})
             reply = PLAIN_ERROR
         if limits is not None:
+            if limits.told is None and type(reply) is EndpointResponse and 400 <= reply.status < 500:
+                _count_refused(limits, request)
             self._limit_lines = b"" if limits.told is None else limits.header_lines(limits.told)
         if type(reply) is EndpointResponse:
             self._write(reply, keep_alive)
@@ -667,6 +709,13 @@ class LaneProtocol(HttpToolsProtocol):
         self.loop.call_later(CHECK_LEAVING_EVERY_S, self._leave, until_s)
 
 
+def _count_refused(limits: DoorLimits, request: EndpointRequest) -> None:
+    """Count a request that was refused before its handler counted it, as the other door does."""
+    forwarded = [value.decode("latin-1") for value in request.all(b"x-forwarded-for")]
+    with contextlib.suppress(FrontrowError):
+        limits.count_ip(limits.ip_of(request.peer, forwarded))
+
+
 def _bytes_of(url: bytes, lines: list[tuple[bytes, bytes]]) -> int:
     return len(url) + sum(len(name) + len(value) + len(": \r\n") for name, value in lines)
 
@@ -681,10 +730,12 @@ def lane(
     request_within_s: float = REQUEST_WITHIN_S,
     read_within_s: float = READ_WITHIN_S,
     linger_s: float | None = None,
+    most_body_bytes: int = MAX_BODIES_BYTES,
 ) -> type[LaneProtocol]:
     """The protocol class that answers `routes` itself; give it to uvicorn as `http=`. The table may change later.
 
-    Without routes it only guards the app behind it by its `watch`, and by `caps` on the connections of each address.
+    Without routes it only guards the app behind it by its `watch`, by `caps` on the connections of each address and by
+    the bytes of large bodies that it holds at once.
     """
     attributes = {
         "routes": routes,
@@ -695,6 +746,7 @@ def lane(
         "watch": watch,
         "limits": limits,
         "caps": caps,
+        "bodies": BodyBudget(caps.is_free if caps is not None else lambda address: True, most_body_bytes),
         "linger_s": linger_s,
     }
     return type("Lane", (LaneProtocol,), attributes)

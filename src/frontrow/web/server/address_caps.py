@@ -28,7 +28,7 @@ class AddressCaps:
     def fullness(self, key: str) -> float:
         """What this address has open as a share of what it may have; 0 if nothing bounds it."""
         opened = self._open.get(key, 0)
-        return 0.0 if opened < self._most or self._is_free(key) else opened / self._most
+        return 0.0 if opened < self._most or self.is_free(key) else opened / self._most
 
     def is_full(self, key: str) -> bool:
         """Whether this address may open nothing more."""
@@ -45,7 +45,7 @@ class AddressCaps:
         else:
             self._open.pop(key, None)
 
-    def _is_free(self, key: str) -> bool:
+    def is_free(self, key: str) -> bool:
         """Whether nothing bounds this address. A key may be a /64 network: its first address stands for it."""
         address = key.partition("/")[0]
         return packed_ip(address) is None or self._uncapped(address) or self._is_proxy(address)
