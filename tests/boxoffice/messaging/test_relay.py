@@ -160,7 +160,10 @@ async def test_a_bus_that_is_down_leaves_the_facts_in_the_outbox(ledger: SqlLedg
     assert await OutboxRelay(ledger, MemoryBus(), clock).relay_pending() == 10
 
 
-async def test_a_fact_that_cannot_be_handled_is_put_aside_and_the_rest_goes_on(ledger: SqlLedger) -> None:
+@pytest.mark.parametrize("in_turn", [False, True])
+async def test_a_fact_that_cannot_be_handled_is_put_aside_and_the_rest_goes_on(
+    ledger: SqlLedger, in_turn: bool
+) -> None:
     bus, clock = MemoryBus(["c"]), ManualClock(NOW)
     good = confirmed(2)
     await put_facts(ledger, [confirmed(1), good])
@@ -174,13 +177,14 @@ async def test_a_fact_that_cannot_be_handled_is_put_aside_and_the_rest_goes_on(l
         seen.append(number)
         return []
 
-    consumer = FactConsumer("c", bus, ledger.messages, clock, plan, wait_s=0.0)
+    consumer = FactConsumer("c", bus, ledger.messages, clock, plan, in_turn=in_turn, wait_s=0.0)
     await consumer.work(await bus.reader("c"))
     assert (seen, consumer.poisoned, consumer.handled) == ([2], 2, 3)
     assert await ledger.messages.delivery_counts("poison") == {"waiting": 2}
 
 
-async def test_a_consumer_whose_ledger_is_down_forgets_nothing(ledger: SqlLedger) -> None:
+@pytest.mark.parametrize("in_turn", [False, True])
+async def test_a_consumer_whose_ledger_is_down_forgets_nothing(ledger: SqlLedger, in_turn: bool) -> None:
     bus, clock = MemoryBus(["c"]), ManualClock(NOW)
     await put_facts(ledger, [confirmed(n) for n in range(5)])
     await OutboxRelay(ledger, bus, clock).relay_pending()
@@ -193,7 +197,7 @@ async def test_a_consumer_whose_ledger_is_down_forgets_nothing(ledger: SqlLedger
             raise Unavailable("the ledger does not answer")
         return []
 
-    consumer = FactConsumer("c", bus, ledger.messages, clock, plan, wait_s=0.01)
+    consumer = FactConsumer("c", bus, ledger.messages, clock, plan, in_turn=in_turn, wait_s=0.01)
     running = asyncio.create_task(consumer.run())
     deadline = time.monotonic() + 30
     while consumer.handled < 5:

@@ -52,6 +52,9 @@ def test_w7_pyjwt_joserfc_and_npm_jose_verify_it_with_the_published_keys(room_ke
     assert by_pyjwt == by_joserfc == by_jose
     assert refused == {"error": "ERR_JWT_CLAIM_VALIDATION_FAILED"}
     assert PassVerifier(jwks).verify(text, "concert", now_s) == visit, "a shop needs the public keys only"
+    private = room_keys.pass_keys[0] if algorithm == "RS256" else passes.ed25519_of(room_keys.pass_keys[0])
+    by_library = jwt.encode(by_pyjwt, private, algorithm, {"kid": jwt.get_unverified_header(text)["kid"]})
+    assert text == by_library, "written by hand, byte for byte as the library writes it"
 
 
 def test_a_pass_from_before_places_named_their_event_is_of_its_own_event_only(room_keys: RoomKeys) -> None:

@@ -9,11 +9,11 @@ from frontrow.boxoffice.model.payments import PaymentState, Refund, RefundState
 from frontrow.boxoffice.model.prices import DIFFERENT, LineKind, PriceLine, decode_lines, tax_line
 from frontrow.boxoffice.model.receipts import MoneyMoved, PriceSummary, Receipt, ReceiptLine, Seller
 from frontrow.boxoffice.model.seat_labels import SeatLabels
-from frontrow.boxoffice.ports.ledger import Catalogue, TicketBook
+from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.payments import PaymentBook
 from frontrow.boxoffice.ports.people import PeopleBook
 from frontrow.boxoffice.tickets.door_bundle import seat_name
-from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
+from frontrow.boxoffice.tickets.ticket_desk import SoldBooking, TicketDesk
 from frontrow.core.money import Money
 
 PAID: Final = frozenset({PaymentState.AUTHORISED, PaymentState.CAPTURING, PaymentState.CAPTURED})
@@ -36,9 +36,6 @@ class ReceiptLedger(Protocol):
     def catalogue(self) -> Catalogue: ...
 
     @property
-    def tickets(self) -> TicketBook: ...
-
-    @property
     def payments(self) -> PaymentBook: ...
 
     @property
@@ -47,8 +44,6 @@ class ReceiptLedger(Protocol):
     @property
     def organiser(self) -> SellerBook: ...
 
-    async def booking(self, booking_id: str) -> Booking | None: ...
-
 
 class Receipts:
     """Builds the receipts of paid bookings."""
@@ -56,26 +51,26 @@ class Receipts:
     def __init__(self, ledger: ReceiptLedger, desk: TicketDesk) -> None:
         self._ledger, self._desk = ledger, desk
 
-    async def of(self, booking_id: str) -> Receipt | None:
-        """The receipt, or None if nothing was paid."""
-        booking = await self._ledger.booking(booking_id)
-        if booking is None or booking.confirmed_at_us is None:
+    async def of(self, booking_id: str, sold: SoldBooking | None = None) -> Receipt | None:
+        """The receipt, or None if nothing was paid. `sold` is the booking, if the caller has looked it up."""
+        sold = sold or await self._desk.look_up(booking_id)
+        if sold is None or sold.booking.confirmed_at_us is None:
             return None
+        booking, event, venue = sold.booking, sold.event, sold.venue
+        sold_at_us = sold.booking.confirmed_at_us
         payments = [one for one in await self._ledger.payments.payments_of(booking_id) if one.state in PAID]
-        event = await self._ledger.catalogue.event(booking.event_id)
         paid = payments[-1].amount_minor if payments else booking.amount_minor
-        venue = await self._ledger.catalogue.venue(event.venue_id)
-        seller, rate = await self._seller_then(event, booking.confirmed_at_us)
+        seller, rate = await self._seller_then(event, sold_at_us)
         return Receipt(
             booking.id,
             event.name,
             event.starts_at_us,
             venue.time_zone if venue else "UTC",
             seller,
-            await self._ledger.tickets.name_of_buyer(booking_id),
+            sold.buyer,
             await self._lines(booking, event, paid),
             rate,
-            MoneyMoved(booking.confirmed_at_us, Money(paid, booking.currency)),
+            MoneyMoved(sold_at_us, Money(paid, booking.currency)),
             _refunds(await self._ledger.payments.refunds_of(booking_id)),
         )
 

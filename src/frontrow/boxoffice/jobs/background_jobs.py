@@ -137,7 +137,7 @@ def box_office_jobs(
     relay = OutboxRelay(ledger, bus, clock, quiet=quiet)
     consumers = [
         FactConsumer("notify", bus, ledger.messages, clock, notifier.plan, is_wanted=notifier.is_wanted),
-        FactConsumer("webhooks", bus, ledger.messages, clock, webhooks.plan),
+        FactConsumer("webhooks", bus, ledger.messages, clock, webhooks.plan, in_turn=True),
     ]
     deliverers = [notifier.worker(), webhooks.worker()]
 

@@ -35,7 +35,9 @@ def waitlist_jobs(ledger: Any, bus: Bus, clock: Clock, offering: OfferWorker, re
         keeper.add_fact(fact)
         return ()
 
-    consumer = FactConsumer(WAITLIST_GROUP, bus, ledger.messages, clock, note_fact, is_wanted=changes_seats)
+    consumer = FactConsumer(
+        WAITLIST_GROUP, bus, ledger.messages, clock, note_fact, is_wanted=changes_seats, in_turn=True
+    )
     return [
         Job(f"consumer {WAITLIST_GROUP}", consumer.run, consumer.stop),
         Job("offering", offering.run),

@@ -50,11 +50,13 @@ class FactConsumer:
         plan: Plan,
         *,
         is_wanted: Callable[[Fact], bool] = want_all,
+        in_turn: bool = False,
         wait_s: float = WAIT_S,
     ) -> None:
+        """`in_turn`: `plan` hardly ever waits, so one fact after the other is cheaper than a task for each."""
         self.name = name
         self._bus, self._book, self._clock, self._plan, self._wait_s = bus, book, clock, plan, wait_s
-        self._is_wanted = is_wanted
+        self._is_wanted, self._in_turn = is_wanted, in_turn
         self._stopping = asyncio.Event()
         self._reader: BusReader | None = None
         self.handled = 0
@@ -82,8 +84,8 @@ class FactConsumer:
         return count
 
     async def _handle(self, facts: Sequence[BusFact]) -> None:
-        wanted = [carried for carried in facts if self._wants(carried)]
-        planned = await asyncio.gather(*map(self._planned, wanted), return_exceptions=True)
+        wanted = [(carried, fact) for carried in facts if self._wants(fact := _decoded(carried))]
+        planned = await self._plan_all(wanted)
         ready = [pair for pair in planned if not isinstance(pair, BaseException)]
         heard = await self._book.once_each(self.name, ready, self._clock())
         self.handled += heard.count(True) + len(facts) - len(wanted)
@@ -92,17 +94,29 @@ class FactConsumer:
             if isinstance(failure, BaseException):
                 raise failure  # the whole batch comes again; facts already handled are skipped then
 
-    def _wants(self, carried: BusFact) -> bool:
-        try:
-            return self._is_wanted(carried.fact())
-        except msgspec.DecodeError:
-            return True  # it becomes a dead letter
+    def _wants(self, fact: Fact | None) -> bool:
+        return fact is None or self._is_wanted(fact)  # one that cannot be decoded becomes a dead letter
 
-    async def _planned(self, carried: BusFact) -> tuple[str, Sequence[Query]]:
+    async def _plan_all(
+        self, wanted: Sequence[tuple[BusFact, Fact | None]]
+    ) -> Sequence[tuple[str, Sequence[Query]] | BaseException]:
+        """The statements of each fact, or why there are none. In turn, the facts after a failed one are left out."""
+        if not self._in_turn:
+            return await asyncio.gather(*(self._planned(*one) for one in wanted), return_exceptions=True)
+        planned: list[tuple[str, Sequence[Query]] | BaseException] = []
+        for one in wanted:
+            try:
+                planned.append(await self._planned(*one))
+            except (Unavailable, Overloaded) as error:
+                planned.append(error)
+                break
+        return planned
+
+    async def _planned(self, carried: BusFact, fact: Fact | None) -> tuple[str, Sequence[Query]]:
         """The fact's number and its statements."""
         for attempt in range(1, TRIES + 1):
             try:
-                queries: Sequence[Query] = await self._plan(carried.number, carried.fact())
+                queries: Sequence[Query] = await self._plan(carried.number, fact or carried.fact())
                 break
             except (Unavailable, Overloaded):
                 raise
@@ -143,3 +157,11 @@ class FactConsumer:
             except (Unavailable, Overloaded):
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+def _decoded(carried: BusFact) -> Fact | None:
+    """The fact, or None if it cannot be decoded."""
+    try:
+        return carried.fact()
+    except msgspec.DecodeError:
+        return None

@@ -25,6 +25,7 @@ from frontrow.boxoffice.model.facts import BookingConfirmed, Fact, decode_fact, 
 from frontrow.boxoffice.model.messages import Attachment, Contact, Delivery, Message, NewDelivery, Outcome, not_tried
 from frontrow.boxoffice.model.roles import ROLES
 from frontrow.boxoffice.model.ticket_transfers import TransferState
+from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.model.wallets import Wallet, usable_wallets
 from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.messages import Channel, MessageBook
@@ -266,16 +267,18 @@ class Notifier:
             fact = msgspec.structs.replace(fact, seats=(transfer.seat_index,))
             contact = Contact(transfer.id, transfer.email, locale=transfer.locale, name=transfer.name)
         holder = transfer if body.transfer else None
-        sheets = await self._desk.sheets(fact.booking_id, holder) if body.kind in WITH_TICKETS else []
+        sold = await self._desk.look_up(fact.booking_id) if body.kind in WITH_TICKETS | WITH_RECEIPT else None
+        sheets = await self._desk.sheets(fact.booking_id, holder, sold) if body.kind in WITH_TICKETS else []
         if body.kind in WITH_TICKETS and not sheets:
             return None  # refunded before the mail was sent: do not send invalid tickets
-        event = await self._ledger.catalogue.event(fact.event_id)
-        about = await self._describe(fact, event, sheets) | {"buyer": contact.name}
+        event = sold.event if sold is not None else await self._ledger.catalogue.event(fact.event_id)
+        venue = sold.venue if sold is not None else await self._ledger.catalogue.venue(event.venue_id)
+        about = await self._describe(fact, event, venue, sheets) | {"buyer": contact.name}
         if transfer is not None:
             zone = about["when"].time_zone
             about |= {"sender": sender, "recipient": transfer.email, "until": Moment(transfer.expires_at_us, zone)}
         if body.kind in WITH_RECEIPT:
-            about["receipt"] = await self._receipts.of(fact.booking_id)
+            about["receipt"] = await self._receipts.of(fact.booking_id, sold)
         url = self._url(body, fact, event)
         if sheets and not any(one.rotating for one in sheets):
             keys = await self._ledger.wallets.keys_of(event.organiser_id)
@@ -325,7 +328,9 @@ class Notifier:
         _, permission = STAFF_KIND_OF_FACT[type(fact).__name__]
         if member is None or member.organiser_id != event.organiser_id or permission not in ROLES[member.role]:
             return None
-        about = await self._describe(fact, event, ()) | {"buyer": member.name, "reason": getattr(fact, "reason", "")}
+        venue = await self._ledger.catalogue.venue(event.venue_id)
+        about = await self._describe(fact, event, venue, ())
+        about |= {"buyer": member.name, "reason": getattr(fact, "reason", "")}
         refunds = {refund.id: refund for refund in await self._ledger.payments.refunds_of(fact.booking_id)}
         refund = refunds.get(getattr(fact, "refund_id", ""))
         if refund is not None:
@@ -354,9 +359,8 @@ class Notifier:
             )
         return self._links.url(purpose, subject, _ends_at_us(fact) + ENDED_LINK_US)
 
-    async def _describe(self, fact: Fact, event: Event, sheets: Sequence[Sheet]) -> dict[str, Any]:
+    async def _describe(self, fact: Fact, event: Event, venue: Venue | None, sheets: Sequence[Sheet]) -> dict[str, Any]:
         """The values that the texts may use."""
-        venue = await self._ledger.catalogue.venue(event.venue_id)
         zone = venue.time_zone if venue else "UTC"
         names, labels = await self._desk.seat_names(event), await self._desk.seat_labels(event)
         amount = getattr(fact, "amount_minor", 0), getattr(fact, "currency", "") or event.currency

@@ -7,6 +7,8 @@ same ticket.
 import asyncio
 from typing import Final, Protocol
 
+import msgspec
+
 from frontrow.boxoffice.messaging.locale_formats import language_of
 from frontrow.boxoffice.model.booking_choices import type_names
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
@@ -76,6 +78,15 @@ class DeskLedger(Protocol):
     async def live_bookings(self, event_id: str, after: str, limit: int) -> list[Booking]: ...
 
 
+class SoldBooking(msgspec.Struct, frozen=True):
+    """A booking and what its tickets, its receipt and messages about it show, read once for all of them."""
+
+    booking: Booking
+    event: Event
+    venue: Venue | None
+    buyer: str
+
+
 class TicketDesk:
     """Renders tickets for their holders and bundles for gates."""
 
@@ -85,26 +96,37 @@ class TicketDesk:
         self._names_by_plan: dict[str, tuple[tuple[str, ...], SeatLabels]] = {}
         self._reading = asyncio.Lock()
 
-    async def sheets(self, booking_id: str, transfer: Transfer | None = None) -> list[Sheet]:
-        """The valid tickets of a booking that its buyer has, or the one that this transfer brought, ready to print."""
+    async def look_up(self, booking_id: str) -> SoldBooking | None:
+        """The booking with its event, venue and buyer."""
+        booking = await self._ledger.booking(booking_id)
+        if booking is None:
+            return None
+        event = await self._ledger.catalogue.event(booking.event_id)
+        venue = await self._ledger.catalogue.venue(event.venue_id)
+        return SoldBooking(booking, event, venue, await self._ledger.tickets.name_of_buyer(booking_id))
+
+    async def sheets(
+        self, booking_id: str, transfer: Transfer | None = None, sold: SoldBooking | None = None
+    ) -> list[Sheet]:
+        """The valid tickets of a booking that its buyer has, or the one that this transfer brought, ready to print.
+
+        `sold` is the booking, if the caller has looked it up.
+        """
         transfer_id = transfer.id if transfer is not None else ""
         tickets = [
             ticket
             for ticket in await self._ledger.tickets.tickets_of(booking_id)
             if ticket.state is TicketState.VALID and ticket.transfer_id == transfer_id
         ]
-        if not tickets:
+        sold = (sold or await self.look_up(booking_id)) if tickets else None
+        if sold is None:
             return []
-        event = await self._ledger.catalogue.event(tickets[0].event_id)
-        venue = await self._ledger.catalogue.venue(event.venue_id)
+        event, venue, lines = sold.event, sold.venue, sold.booking.price_lines
         seats, labels = await self._names(event)
-        buyer = await self._ledger.tickets.name_of_buyer(booking_id) if transfer is None else ""
-        name = buyer if transfer is None else transfer.name
-        booking = await self._ledger.booking(booking_id)
-        lines = booking.price_lines if booking is not None else ""
+        name = sold.buyer if transfer is None else transfer.name
         types = type_names(event, lines, [ticket.seat_index for ticket in tickets])
         prices = ticket_prices(decode_lines(lines)) if transfer is None else {}  # what it cost is the buyer's affair
-        currency = booking.currency if booking is not None else event.currency
+        currency = sold.booking.currency
         return [
             _sheet(
                 ticket,

@@ -118,7 +118,7 @@ class Presented(msgspec.Struct, frozen=True):
 
 def booking_token(secrets: Secrets, booking_id: str) -> str:
     """The token of one booking. Whoever presents it may see and change that booking."""
-    mac = hmac.new(secrets.key("booking"), booking_id.encode(), hashlib.sha256).digest()[:MAC_BYTES]
+    mac = hmac.digest(secrets.key("booking"), booking_id.encode(), hashlib.sha256)[:MAC_BYTES]
     return f"{BOOKING_PREFIX}{booking_id.removeprefix('bkg_')}.{base64.urlsafe_b64encode(mac).decode().rstrip('=')}"
 
 
