@@ -8,8 +8,10 @@ import typer
 from typer.testing import CliRunner
 
 from frontrow.app.command_services import open_people
+from frontrow.app.ledger_tools import opened_ledger
 from frontrow.app.made_up_events import OWNER, offer_example
 from frontrow.boxoffice.model.people import DEFAULT_ORGANISER
+from frontrow.boxoffice.tickets.ticket_sheets import local_time
 from frontrow.cli import organiser
 from frontrow.cli.backups import restore
 from frontrow.cli.folder_lock import lock_folder
@@ -75,3 +77,6 @@ async def test_every_start_of_the_demo_says_how_to_look_at_it(tmp_path: Path) ->
     async with open_people(deployment) as people:
         await people.team.add_owner(DEFAULT_ORGANISER, OWNER, "Ada", "correct horse battery staple")
     assert (await offer_example(deployment))[1].endswith("/organiser/sign-in")
+    async with opened_ledger(deployment.ledger_url, auto_migrate=None) as ledger:
+        show = (await ledger.catalogue.events(limit=1))[0]
+    assert f"{local_time(show.starts_at_us, 'Europe/Vienna'):%H:%M:%S}" == "20:00:00", "an evening at the venue"

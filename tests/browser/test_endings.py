@@ -147,6 +147,11 @@ def test_a_type_an_extra_and_a_code_change_the_price_and_the_ticket_and_lose_not
     expect(fan.get_by_text("The code is valid.")).to_be_visible()
     expect(fan.get_by_label("Email for your tickets")).to_have_value("ada@example.org")
     expect(fan.locator("#go")).to_have_text("Pay €62")  # half of 120, less a tenth, and 8
+    fan.set_viewport_size({"width": 390, "height": 844})
+    choice, button = fan.locator("#choice").bounding_box(), fan.locator("#go").bounding_box()
+    assert choice is not None
+    assert button is not None
+    assert choice["y"] < button["y"], "on a phone too, what is paid for comes before paying"
     pay(fan)
     fan.wait_for_url("**/bookings/**")
     expect(fan.locator(".ticket").get_by_text("Child")).to_be_visible()

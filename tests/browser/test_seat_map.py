@@ -71,6 +71,22 @@ PUSH = """() => {
   model.state[seat] = was;
   return { painted, differ: apart(kept, fresh), change: apart(before, kept), seats: view.showsSeats };
 }"""
+# The fewest seats in sight wherever the map is pushed to, from its corners to the empty middle of its rings.
+FEWEST_IN_SIGHT = """() => {
+  const { map, model } = window.frontrow, { view } = map, [x0, y0, x1, y1] = model.box, [mx, my] = view.middle;
+  let fewest = Infinity;
+  for (const zoom of [3, 6, 12])
+    for (const wx of [x0, (x0 + x1) / 2, x1]) for (const wy of [y0, (y0 + y1) / 2, y1]) {
+      const k = view.fit().k * zoom, at = view.keepInSight({ k, x: mx - wx * k, y: my - wy * k });
+      let seen = 0;
+      for (let i = 0; i < model.n; i++) {
+        const px = model.x[i] * at.k + at.x, py = model.y[i] * at.k + at.y;
+        seen += Number(px > 0 && px < view.w && py > 0 && py < view.h);
+      }
+      fewest = Math.min(fewest, seen);
+    }
+  return fewest;
+}"""
 # How far the middle of the view is inside the venue's four sides.
 INSIDE = """() => {
   const { map, model } = window.frontrow, { k, x, y } = map.view.camera, [mx, my] = map.view.middle;
@@ -208,6 +224,10 @@ def test_names_stand_beside_seats_and_rows_have_theirs(open_map: Any) -> None:
         found = page.evaluate(NAMES, section)
         assert found["least"] > 5, "no name lies over a seat"
         assert {"A", "B"} <= set(found["rows"])
+    narrow = page.evaluate("window.frontrow.model.sections.findIndex((one) => one.id === '102')")
+    found = page.evaluate(NAMES, narrow)
+    assert found["least"] > 5
+    assert "".join(found["rows"]) == "ABCDEFG", "in a narrow aisle one side has the names of the rows"
     named = page.evaluate(NAMED)
     assert named, "some have room"
     assert all(name.startswith("Terrace ") for name in named), "the organiser's names, not the ids"
@@ -228,6 +248,7 @@ def test_two_fingers_zoom_and_one_moves_the_map(phone: Page) -> None:
     for _ in range(3):
         drag(fingers, [(x, y)], [(30, 30)])
     assert min(phone.evaluate(INSIDE)) > -40, "however far it is dragged, the venue stays in sight"
+    assert phone.evaluate(FEWEST_IN_SIGHT) > 0, "and some of its seats do, also where the venue does not fill its box"
 
 
 def camera_shows(page: Page, at: tuple[float, float], seen: dict[str, float]) -> tuple[float, float]:
@@ -377,7 +398,9 @@ def test_filters_count_and_colour_alike_and_say_when_nothing_is_left(open_map: A
         return [free, own]; }"""
     )
     assert counted[0] == counted[1] > 0
-    expect(page.locator("#count-free")).to_contain_text(f"{counted[0]} seats in ")
+    expect(page.locator("#count-free")).to_have_text(f"{counted[0]} seats free")
+    names = page.locator("#list strong").all_inner_texts()
+    assert names == sorted(names), "in the order of their names, not of what is left in them"
     listed = page.locator("#list button").count()
     assert listed == page.evaluate("window.frontrow.model.sections.filter((one) => one.fit).length")
     lose = """(all) => { const { model, map } = window.frontrow;
@@ -391,6 +414,7 @@ def test_filters_count_and_colour_alike_and_say_when_nothing_is_left(open_map: A
     expect(page.get_by_text("No free seats match")).to_be_hidden()
     assert page.locator("#list button").count() > listed
     page.evaluate(lose, True)
-    page.locator("#step-free").check()
+    page.locator("#step-free").dispatch_event("change")
     waitlist = page.get_by_role("link", name="Join the waitlist")
+    expect(page.locator("#choosing, #nothing").filter(visible=True)).to_have_count(0)
     expect(waitlist).to_have_attribute("href", f"/events/{EVENT_ID}/waitlist")

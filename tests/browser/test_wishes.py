@@ -12,7 +12,7 @@ from frontrow.boxoffice.adapters.payments.simulated import Fault
 from frontrow.boxoffice.model.hold_values import ShopPass
 from tests.browser.mails import mail_with, mails_of, sign_in
 from tests.browser.served import Site, put_hall
-from tests.browser.steps import EVENT_ID, enter, pay, until
+from tests.browser.steps import EVENT_ID, be_let_in, enter, pay, until
 from tests.browser.tour import instead
 from tests.web.api.support import one_row
 
@@ -40,9 +40,14 @@ def test_b4_places_to_stand_are_bought_by_their_number(fan: Page, site: Site) ->
     area = fan.evaluate("window.frontrow.model.sections.findIndex((one) => one.area)")
     fan.locator(f"#list [data-section='{area}']").click()
     fan.get_by_label("How many standing places?").fill("3")
-    fan.get_by_role("button", name="Hold these seats").click()
+    button = fan.get_by_role("button", name="Hold these seats")
+    box = button.bounding_box()
+    assert box is not None
+    assert box["width"] > 100, "a button with room for its words, not a seat"
+    button.click()
     pay(fan)
     expect(fan.locator(".ticket")).to_have_count(3)
+    expect(fan.locator(".ticket dt").filter(has_text="Row")).to_have_count(0)
 
 
 def test_step_free_seats_are_found_with_the_companions_seat_beside_them(fan: Page, site: Site) -> None:
@@ -79,9 +84,19 @@ def test_the_price_filter_leaves_what_is_cheap_enough_in_list_map_and_best(fan: 
     expect(fan.get_by_role("button", name=f"Pay €{2 * cheapest // 100}")).to_be_visible()
 
 
-def test_b11_from_the_waitlist_by_the_offers_mail_to_a_ticket(fan: Page, site: Site) -> None:
+def test_b11_from_the_waitlist_by_the_offers_mail_to_a_ticket(fan: Page, site: Site, profile: Any) -> None:
     """Sold out, in the line, somebody gives a seat back, the mail comes, the offer is taken and paid."""
     seats = site.call(buy_all)
+    guest, said = profile().new_page(), list[str]()
+    guest.on("console", lambda message: said.append(message.text))
+    be_let_in(guest, site.url, FULL_ID)
+    guest.goto(f"{site.url}/events/{FULL_ID}/waitlist")
+    guest.get_by_label("Email").fill("guest@example.org")
+    guest.get_by_role("button", name="Join the waitlist").click()
+    expect(guest.get_by_role("button", name="Leave the waitlist")).to_be_visible()
+    guest.get_by_role("button", name="Leave the waitlist").click()
+    expect(guest.get_by_role("button", name="Join the waitlist")).to_be_visible()
+    assert said == []
     sign_in(fan, site, "wait@example.org", f"/events/{FULL_ID}/waitlist")
     fan.get_by_label("How many seats?").select_option("1")
     fan.get_by_role("button", name="Join the waitlist").click()

@@ -1,5 +1,8 @@
 """Made-up events that are on sale now: a stadium for the demo and for storms, a theatre for `frontrow serve --demo`."""
 
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
 from frontrow.app.command_services import open_people
 from frontrow.app.ledger_tools import opened_ledger
 from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
@@ -13,6 +16,9 @@ from frontrow.core.money import Money
 from frontrow.settings.deployment import Deployment
 
 DAY_US = 86_400 * US_PER_S
+SHOW_IN_US = 60 * DAY_US
+CITY, COUNTRY, ZONE = "Vienna", "AT", "Europe/Vienna"
+SHOW_HOUR = 20  # at the venue
 HOLD_S = 120
 NAME = "Aurora: the one night"
 EXAMPLE_ID = "evt_example"
@@ -49,6 +55,12 @@ def ways_in(url: str, event_id: str, invitation: str) -> list[str]:
     ]
 
 
+def evening_us(at_us: int) -> int:
+    """When shows begin on that day at the venue."""
+    day = datetime.fromtimestamp(at_us / US_PER_S, ZoneInfo(ZONE))
+    return int(day.replace(hour=SHOW_HOUR, minute=0, second=0, microsecond=0).timestamp()) * US_PER_S
+
+
 async def put_on_sale(ledger_url: str, event_id: str, name: str, seats: int, kind: str = "stadium") -> None:
     """Write venue, plan and event into the ledger. Servers that run open the sale by themselves."""
     plan = generate(kind, seats)
@@ -56,7 +68,7 @@ async def put_on_sale(ledger_url: str, event_id: str, name: str, seats: int, kin
     async with opened_ledger(ledger_url, auto_migrate=None) as ledger:
         await ledger.catalogue.put_plan(digest(body), plan, body.decode(), now_us)
         await ledger.catalogue.put_venue(
-            Venue("ven_demo", f"Frontrow {kind.title()}", digest(body), "Vienna", "AT", "Europe/Vienna"), now_us
+            Venue("ven_demo", f"Frontrow {kind.title()}", digest(body), CITY, COUNTRY, ZONE), now_us
         )
         prices = {key: 4_900 + 4_000 * number for number, key in enumerate(reversed(plan.tiers))}
         event = Event(
@@ -65,9 +77,9 @@ async def put_on_sale(ledger_url: str, event_id: str, name: str, seats: int, kin
             "ven_demo",
             digest(body),
             "EUR",
-            now_us + 60 * DAY_US,
+            evening_us(now_us + SHOW_IN_US),
             now_us - US_PER_S,
-            now_us + 59 * DAY_US,
+            now_us + SHOW_IN_US - DAY_US,
             tuple(PriceTier(key, Money(price, "EUR")) for key, price in prices.items()),
             EventStatus.ON_SALE,
             lonely_rule_until_percent=0,

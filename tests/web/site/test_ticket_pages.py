@@ -56,6 +56,28 @@ async def test_an_order_is_written_as_people_say_it_and_a_used_ticket_says_so(tm
         assert page.count('type="checkbox" name="seat"') == 1  # only the other one can be returned
 
 
+async def test_a_place_to_stand_has_no_row_wherever_a_fan_reads_it(tmp_path: Path) -> None:
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        booking_id = await buy(platform, "F-GA-1")
+        client.cookies.set("frontrow_bookings", booking_token(platform.secrets, booking_id))
+        sent = await client.post(
+            f"/bookings/{booking_id}/transfers",
+            data={"seat": "F-GA-1", "email": "grace@example.org"},
+            headers=BROWSER | FORM,
+        )
+        assert sent.status_code == 303
+        page = (await client.get(f"/bookings/{booking_id}", headers=BROWSER)).text
+        receipt = (await client.get(f"/bookings/{booking_id}/receipt", headers=BROWSER)).text
+        calendar = (await platform.box_office.desk.calendar(booking_id)).decode()
+        ((section, _, _),) = [sheet.parts for sheet in await platform.box_office.desk.sheets(booking_id)]
+        assert f"Section {section} · place 1" in page
+        assert f"{section} · 1: sent to grace@example.org" in page
+        assert f"{section} · 1" in receipt
+        assert f"{section} · 1" in calendar
+        for shown in (page.replace('value="F-GA-1"', ""), receipt, calendar):
+            assert not any(code in shown for code in ("F-GA-1", "Row GA", ">GA<"))
+
+
 async def test_the_amount_is_shown_before_a_refund_and_another_one_is_never_paid(tmp_path: Path) -> None:
     async with a_platform(tmp_path) as platform, a_client(platform) as client:
         await put_event(platform, refunds=KEEPS_A_FEE)

@@ -50,8 +50,9 @@ class LocaleFormats:
         return str(format_decimal(value, locale=self._locale))
 
     def percent(self, basis_points: int) -> str:
-        """A tax rate. 1900 basis points are 19 %."""
-        return str(format_decimal(Decimal(basis_points) / 100, locale=self._locale)) + "\u00a0%"
+        """A tax rate. 1900 basis points are 19%, with a space before the sign where the language has one."""
+        sign = "\u00a0%" if "\u00a0" in self._locale.percent_formats[None].pattern else "%"
+        return str(format_decimal(Decimal(basis_points) / 100, locale=self._locale)) + sign
 
     def _money(self, money: Money) -> str:
         """The amount with all its cents."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from frontrow.core.errors import InvalidInput
 
 MAX_LABEL_CHARS = 32
+AREA_ROW = "GA"  # the one row of an area: general admission, a count and no seats
 _NOT_LABEL = re.compile(r"[\W_]+")
 
 
@@ -35,9 +36,9 @@ def seat_parts(seat_id: str) -> tuple[str, str, str]:
     return section, row, number
 
 
-def seat_text(seat_id: str, named: tuple[str, str, str]) -> str:
-    """A seat in a list: `Balcony · A · 7`, or its id where nothing has a name of its own."""
-    return seat_id if named == seat_parts(seat_id) else " · ".join(part for part in named if part)
+def seat_text(named: tuple[str, str, str]) -> str:
+    """A seat in a list: `Balcony · A · 7`, or `Pit · 7` for a place to stand."""
+    return " · ".join(part for part in named if part not in ("", AREA_ROW))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,4 +55,4 @@ class SeatLabels:
 
     def text(self, seat_id: str) -> str:
         """A seat in a list."""
-        return seat_text(seat_id, self.parts(seat_id))
+        return seat_text(self.parts(seat_id))

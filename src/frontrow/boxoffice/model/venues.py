@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TypeVar, cast
 
 from frontrow.boxoffice.model.plan_shapes import AreaShape, Decor, Shape
-from frontrow.boxoffice.model.seat_labels import SeatLabels, check_label
+from frontrow.boxoffice.model.seat_labels import AREA_ROW, SeatLabels, check_label
 from frontrow.core.errors import InvalidInput, NotFound
 
 Derived = TypeVar("Derived")
@@ -22,7 +22,6 @@ Derived = TypeVar("Derived")
 MAX_SEATS = 1_000_000
 MAX_COORDINATE = 10_000_000
 MAX_TIERS = 32  # times 8 combinations of flags: the kind of a seat fits in a byte
-AREA_ROW = "GA"
 MAX_SEATS_NAMED = 20  # per error
 
 

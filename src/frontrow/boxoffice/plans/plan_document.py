@@ -13,7 +13,8 @@ from itertools import groupby
 from typing import Any
 
 from frontrow.boxoffice.model.plan_shapes import ArcShape, AreaShape, GridShape
-from frontrow.boxoffice.model.venues import AREA_ROW, Plan, Row, Section, SectionKind
+from frontrow.boxoffice.model.seat_labels import AREA_ROW
+from frontrow.boxoffice.model.venues import Plan, Row, Section, SectionKind
 
 FORMAT = "fsmap/1"
 Prices = Mapping[str, Mapping[str, Any]]

@@ -14,8 +14,8 @@ from importlib import resources
 from typing import Any, Final
 
 from frontrow.boxoffice.model.plan_shapes import AreaShape
-from frontrow.boxoffice.model.seat_labels import label_from
-from frontrow.boxoffice.model.venues import AREA_ROW, Plan, Row, Seat, Section, SectionKind
+from frontrow.boxoffice.model.seat_labels import AREA_ROW, label_from
+from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, SectionKind
 from frontrow.boxoffice.plans.plan_reader import BadPlan
 from frontrow.boxoffice.plans.pretix_drawings import box_of_zone, enlarge_point, read_drawings, write_drawing
 from frontrow.boxoffice.plans.pretix_scale import OUR_SCALE, PRETIX_RADIUS, PretixScale, add_positions, measure

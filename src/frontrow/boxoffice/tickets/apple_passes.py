@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 
 from frontrow.boxoffice.messaging.message_texts import languages, words_of
 from frontrow.boxoffice.model.brands import OUR_LOOK, TicketLook
+from frontrow.boxoffice.model.seat_labels import AREA_ROW
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.boxoffice.tickets.wallet_art import BRAND, WHITE, Colour, pass_pictures
 from frontrow.boxoffice.tickets.wallet_keys import AppleSigner
@@ -135,6 +136,8 @@ def _semantics(sheet: Sheet) -> dict[str, Any]:
     """What the phone understands, for example to suggest the way to the venue."""
     section, row, number = sheet.parts
     seat = {"seatSection": section, "seatRow": row, "seatNumber": number}
+    if row == AREA_ROW:
+        del seat["seatRow"]
     found = {"eventName": sheet.event_name, "venueName": sheet.venue_name, "eventStartDate": _time(sheet.starts_at)}
     return {name: value for name, value in found.items() if value} | {"seats": [seat]}
 

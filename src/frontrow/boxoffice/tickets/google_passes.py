@@ -17,6 +17,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from frontrow.boxoffice.model.seat_labels import AREA_ROW
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.boxoffice.tickets.wallet_keys import GoogleSigner
 from frontrow.core.clock import US_PER_S
@@ -83,7 +84,7 @@ def _describe(sheet: Sheet, account: PassAccount, name_chars: int) -> tuple[Docu
     if account.colour:
         event["hexBackgroundColor"] = account.colour
     section, row, number = sheet.parts
-    parts = {"section": section, "row": "" if row == "GA" else row, "seat": number}
+    parts = {"section": section, "row": "" if row == AREA_ROW else row, "seat": number}
     ticket: Document = {
         "id": f"{account.issuer_id}.{sheet.ticket_id}",
         "classId": event["id"],

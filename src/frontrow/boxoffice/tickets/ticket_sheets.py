@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from frontrow.boxoffice.model.seat_labels import seat_parts, seat_text
+from frontrow.boxoffice.model.seat_labels import AREA_ROW, seat_parts, seat_text
 from frontrow.core.clock import US_PER_S
 from frontrow.core.money import Money
 
@@ -47,12 +47,12 @@ class Sheet:
     @property
     def seat_text(self) -> str:
         """The seat in a list."""
-        return seat_text(self.seat, self.parts)
+        return seat_text(self.parts)
 
     def seat_words(self, words: Mapping[str, str]) -> list[tuple[str, str]]:
         """Section, row and seat with their labels. Parts that the seat name does not have are left out."""
         section, row, number = self.parts
-        if row == "GA":  # general admission: a count, no seats
+        if row == AREA_ROW:
             return [(words["section"], section), (words["standing_place"], number)]
         parts = zip(("section", "row", "seat"), (section, row, number), strict=True)
         return [(words[label], part) for label, part in parts if part]

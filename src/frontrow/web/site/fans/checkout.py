@@ -46,7 +46,9 @@ MISTYPED_CARD: Final = N_(
 )
 DECLINED_CARD: Final = N_("Your bank declined this card. Nothing was charged, and your seats are still held.")
 ONE_CARD: Final = N_("If your bank declines the card, the seats go back on sale at once.")
-SOME_CARDS: Final = N_("If your bank declines the card, you can try another: up to {n} cards from now on.")
+SOME_CARDS: Final = N_(
+    "If your bank declines the card, you can try another. You have {n} tries left before the seats go back on sale."
+)
 # reasons of payments that the fan or a timeout ended, not a bank
 ENDED_WITHOUT_BANK: Final = frozenset({"", "released", "stepped_back", "hold_ended"})
 

@@ -5,10 +5,11 @@ import { t } from "./words.js";
 
 const box = document.querySelector("[data-push]"),
   csrf = { "x-csrf-token": box?.getAttribute("data-csrf") ?? "" };
-// scripts cannot name a worker by plain text here (Trusted Types): this policy allows exactly ours
-const urls = /** @type {any} */ (window).trustedTypes?.createPolicy("frontrow-push", {
-  createScriptURL: () => "/push/worker.js"
-});
+// scripts cannot name a worker by plain text here (Trusted Types): this policy allows exactly ours; a page without the
+// box, such as a guest's waitlist, allows no policy
+const urls =
+  box &&
+  /** @type {any} */ (window).trustedTypes?.createPolicy("frontrow-push", { createScriptURL: () => "/push/worker.js" });
 
 async function start() {
   if (!box || !navigator.serviceWorker || !window.PushManager) return;

@@ -7,7 +7,7 @@ import { SeatGrid } from "./seatmap/grid.js";
 import { FREE, SeatModel } from "./seatmap/model.js";
 import "./timer.js";
 import "./visit.js";
-import { money, number, priced, t, tn } from "./words.js";
+import { lang, money, number, priced, t, tn } from "./words.js";
 
 const page = data("page-data"),
   LIST_MOST = 80,
@@ -80,12 +80,12 @@ const unnote = () => $("#notes").replaceChildren();
 const fitting = () => model.sections.map((one, s) => ({ one, s })).filter(({ one }) => one.fit);
 /** @param {ReturnType<typeof fitting>} found */
 function countFree(found) {
-  $("#count-free").textContent = t("{n} seats in {sections} sections", {
-    n: number(found.reduce((sum, { one }) => sum + one.fit, 0)),
-    sections: number(found.length)
-  });
-  const none = !model.sections.some((one) => one.free);
+  const free = found.reduce((sum, { one }) => sum + one.fit, 0),
+    none = !model.sections.some((one) => one.free);
+  $("#count-free").textContent = free ? tn("{n} seat free", "{n} seats free", free) : "";
   $("#soldout").hidden = !none;
+  $("#choosing").hidden = none;
+  $("#nothing").hidden = none || model.mine.size > 0;
   $("#nomatch").hidden = none || found.length > 0;
 }
 /** The lowest price among a section's seats that match. @param {import("./seatmap/model.js").Section} one */
@@ -94,6 +94,7 @@ const lowest = (one) =>
 /** @param {import("./seatmap/model.js").Section} one */
 const freeOf = (one) => ` · ${t("{n} free", { n: number(one.fit) })}`;
 
+const byName = new Intl.Collator(lang, { numeric: true });
 function listSections() {
   const most = maxPrice();
   price.setAttribute("aria-valuetext", priceAt(most, model));
@@ -105,7 +106,7 @@ function listSections() {
   }
   const found = fitting()
     .map((row) => ({ ...row, low: lowest(row.one) }))
-    .sort((a, b) => a.low - b.low || b.one.fit - a.one.fit);
+    .sort((a, b) => a.low - b.low || byName.compare(a.one.name, b.one.name));
   countFree(found);
   $("#list").replaceChildren(
     ...found
@@ -228,7 +229,7 @@ function basket() {
   shownBasket = key;
   $("#basket").hidden = !mine.length;
   $("#seats").toggleAttribute("data-changed", mine.length > 0 && !isHeld(mine));
-  $("#nothing").hidden = mine.length > 0;
+  $("#nothing").hidden = mine.length > 0 || !$("#soldout").hidden;
   $("#picked").replaceChildren(
     ...mine.map((i) => {
       const seat = model.seat(i);

@@ -4,6 +4,7 @@
 const CELL = 24,
   NEAR = 6.5,
   ROW_AWAY = 8.6,
+  /** @type {[number, number]} */ NARROW = [7.2, 5.6],
   BESIDE = [3, 15];
 
 /** @typedef {import("./model.js").SeatModel} SeatModel @typedef {import("./model.js").Section} Section @typedef {import("./model.js").Box} Box */
@@ -53,30 +54,36 @@ export class Labels {
     return false;
   }
 
-  /** The names at both ends of a section's rows, where there is room. @param {number} s @returns {Label[]} */
+  /** The names at both ends of a section's rows, where there is room; in a narrow aisle only where the row begins, so
+   * that the section on the other side does not write its names into the same aisle. @param {number} s @returns {Label[]} */
   rows(s) {
     return (this.#rows[s] ??= this.#placeRows(this.model.sections[s]));
   }
   /** @param {Section} one @returns {Label[]} */
   #placeRows(one) {
-    const { model } = this,
-      made = [];
+    /** @type {Label[]} */
+    const made = [];
     for (let r = 0; !one.area && r < one.rows.length; r++) {
-      const [from, to] = model.rowEnds(one, r);
-      for (const [end, next] of /** @type {[number, number][]} */ ([
-        [from, Math.min(from + 1, to - 1)],
-        [to - 1, Math.max(from, to - 2)]
-      ])) {
-        const dx = model.x[end] - model.x[next] || (end === next && end === from ? -1 : 0),
-          dy = model.y[end] - model.y[next],
-          far = Math.hypot(dx, dy) || 1,
-          x = model.x[end] + (dx / far) * ROW_AWAY,
-          y = model.y[end] + (dy / far) * ROW_AWAY;
-        if (!this.#taken(x - NEAR, y - NEAR, x + NEAR, y + NEAR)) made.push({ x, y, text: one.rowNames[r] });
-        if (to - from < 2) break;
-      }
+      const [from, to] = this.model.rowEnds(one, r),
+        last = to - 1,
+        text = one.rowNames[r],
+        first = this.#beside(from, Math.min(from + 1, last), ROW_AWAY, NEAR),
+        other = last > from ? this.#beside(last, last - 1, ROW_AWAY, NEAR) : null;
+      const found = first || other ? [first, other] : [this.#beside(from, Math.min(from + 1, last), ...NARROW)];
+      for (const spot of found) if (spot) made.push({ ...spot, text });
     }
     return made;
+  }
+  /** A spot beside the `end` of a row, on the side away from the `next` seat, unless it is nearer than `near` to a seat.
+   * @param {number} end @param {number} next @param {number} away @param {number} near */
+  #beside(end, next, away, near) {
+    const { model } = this,
+      dx = model.x[end] - model.x[next] || (end === next ? -1 : 0),
+      dy = model.y[end] - model.y[next],
+      far = Math.hypot(dx, dy) || 1,
+      x = model.x[end] + (dx / far) * away,
+      y = model.y[end] + (dy / far) * away;
+    return this.#taken(x - near, y - near, x + near, y + near) ? null : { x, y };
   }
 
   /** How large a section's name can be inside its outline, and its short id. @param {number} s */

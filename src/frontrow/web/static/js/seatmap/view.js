@@ -8,6 +8,7 @@
  * edge to spare. Once the camera rests, seats get their numbers and sections the best spot for their name. */
 import { FREE, HELD, STEP_FREE } from "./model.js";
 import { Labels } from "./labels.js";
+import { nearSections } from "./sight.js";
 import { clearSquare, copySprite, Sprites } from "./sprites.js";
 
 export const PITCH = 9;
@@ -21,6 +22,7 @@ const SEATS_FROM_PX = 5,
   MARGIN_PX = 64,
   NAME_PX = 13,
   SMALLEST_NAME_PX = 8,
+  SEEN = 0.8, // so much of the view must show a part of a section
   PAD = 16;
 const LOOK_HELD = TIERS,
   LOOK_SOLD = TIERS + 1,
@@ -128,23 +130,25 @@ export class SeatView {
     return { k, x: left + (w - (x1 - x0) * k) / 2 - x0 * k, y: top + (h - (y1 - y0) * k) / 2 - y0 * k };
   }
 
-  /** The nearest camera that keeps the venue in sight: all of it, or its part around the middle. @param {Camera} camera @returns {Camera} */
+  /** The nearest camera that keeps the venue in sight: all of it, or a section near the middle. @param {Camera} camera @returns {Camera} */
   keepInSight(camera) {
     const fit = this.fit(),
       k = Math.max(fit.k, camera.k),
       [x0, y0, x1, y1] = this.#extent();
     if (k <= fit.k * 1.001) return fit;
-    const within = (/** @type {number} */ at, /** @type {number} */ from, /** @type {number} */ to) => {
-      const edge = Math.min(from, to),
-        far = Math.max(from, to);
-      return Math.min(far, Math.max(edge, at));
-    };
-    const [mx, my] = this.middle;
-    return {
-      k,
-      x: within(camera.x, mx - x1 * k, mx - x0 * k),
-      y: within(camera.y, my - y1 * k, my - y0 * k)
-    };
+    const [mx, my] = this.middle,
+      seen = SEEN / 2 / k,
+      within = (/** @type {number} */ at, /** @type {number} */ from, /** @type {number} */ to) =>
+        Math.min(to, Math.max(from, at));
+    const [x, y] = nearSections(
+      this.model.sections,
+      [within((mx - camera.x) / k, x0, x1), within((my - camera.y) / k, y0, y1)],
+      [
+        Math.max(40, this.w - this.inset.left - this.inset.right) * seen,
+        Math.max(40, this.h - this.inset.top - this.inset.bottom) * seen
+      ]
+    );
+    return { k, x: mx - x * k, y: my - y * k };
   }
 
   /** The middle of what is not covered, in css pixels. */
