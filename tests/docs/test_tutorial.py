@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.doors import patient, scan
 from tests.browser.steps import choose, pay, until
+from tests.journeys.mailbox import folder_mailbox
 from tests.journeys.steps import read_code, reload_until
 from tests.web.api.support import room_keys
 
@@ -41,7 +42,9 @@ class Reader:
     def press(self, url: str = "") -> None:
         label = self.next_label()
         role = "link" if label in ("New event", "I have saved them") else "button"
-        self.page.get_by_role("main").get_by_role(role, name=label, exact=True).first.click()
+        pressed = self.page.get_by_role("main").get_by_role(role, name=label, exact=True).first
+        expect(pressed, self.page.url).to_be_enabled(timeout=WAIT_MS)
+        pressed.click()
         if url:
             self.page.wait_for_url(url)
 
@@ -121,7 +124,7 @@ def test_the_tutorial_from_the_first_command_to_the_last(url: str, tmp_path: Pat
     assert "bookings" in frontrow(tmp_path, "ledger status")
     assert frontrow(tmp_path, "ledger verify").startswith("whole")
     assert "FAIL" not in frontrow(tmp_path, "doctor")
-    assert list((tmp_path / "frontrow-data" / "outbox").glob("*.eml"))
+    assert folder_mailbox(tmp_path / "frontrow-data" / "outbox").wait_for("ada@example.org", "Harvest Moon")
 
 
 def become_organiser(reader: Reader, url: str, folder: Path) -> None:

@@ -19,6 +19,7 @@ class Proxy:
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
+        self._opened: list[asyncio.StreamWriter] = []
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -32,6 +33,9 @@ class Proxy:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for writer in self._opened:
+            writer.close()
+        await asyncio.gather(*(writer.wait_closed() for writer in self._opened), return_exceptions=True)
 
     def blackhole(self) -> None:
         self.swallowing = True
@@ -51,12 +55,18 @@ class Proxy:
             writer.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving = asyncio.current_task()
+        assert serving is not None
+        self._tasks.add(serving)
+        serving.add_done_callback(self._tasks.discard)
+        self._opened.append(writer)
         try:
             up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self.target_port)
         except OSError:
             writer.close()
             return
         self._writers |= {writer, up_writer}
+        self._opened.append(up_writer)
         for source, sink in ((reader, up_writer), (up_reader, writer)):
             task = asyncio.ensure_future(self._pump(source, sink))
             self._tasks.add(task)

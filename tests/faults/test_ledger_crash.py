@@ -117,7 +117,7 @@ async def assert_all_there(ledger: SqlLedger, held: dict[str, int], confirmed: d
 async def test_a_silent_postgresql_is_an_error_in_bounded_time_and_its_return_is_noticed() -> None:
     with Postgres() as server:
         await asyncio.to_thread(migrate, server.url)
-        ledger = await open_ledger(server.url, reconnect_for_s=0.3)
+        ledger = await open_ledger(server.url, reconnect_for_s=0.3, rest_s=0.0)
         await ledger.place_hold(wish(1))
         server.kill()
         answers = await asyncio.gather(*[ledger.place_hold(wish(n)) for n in range(2, 60)], return_exceptions=True)

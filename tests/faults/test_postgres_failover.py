@@ -39,7 +39,7 @@ async def test_no_acknowledged_booking_is_lost_when_the_standby_takes_over(pair:
     await eventually(lambda: is_synchronous(primary))
     url = at_port(primary.url, primary.port, standby.port)
 
-    ledger = await open_ledger(url, call_timeout_s=0.3, reconnect_for_s=0.5)
+    ledger = await open_ledger(url, call_timeout_s=0.3, reconnect_for_s=0.5, rest_s=0.0)
     standby.kill()
     with pytest.raises(Unavailable):  # committed here, but nowhere else: nobody may hear of it
         await ledger.place_hold(wish(900_000))

@@ -59,7 +59,7 @@ async def test_a_server_that_is_cut_off_from_the_ledger_answers_and_sells_again_
     """F1: half-open connections, for writes and reads; those that come late do not wait all over again."""
     async with Proxy(port_of(postgres_ledger_url)) as proxy:
         url = at_port(postgres_ledger_url, proxy.port)
-        ledger = await open_ledger(url, call_timeout_s=0.2, reconnect_for_s=0.1, warm=True)
+        ledger = await open_ledger(url, call_timeout_s=0.2, reconnect_for_s=0.1, rest_s=0.0, warm=True)
         await ledger.place_hold(wish(1))
         proxy.blackhole()
         monkeypatch.setattr(postgres_url, "CONNECT_TIMEOUT_S", 0.2)
@@ -70,6 +70,21 @@ async def test_a_server_that_is_cut_off_from_the_ledger_answers_and_sells_again_
         proxy.swallowing = False
         assert (await ledger.place_hold(wish(1))).repeated
         assert (await ledger.booking("bkg_00000001")) is not None
+        await ledger.aclose()
+
+
+async def test_whoever_waited_behind_a_call_in_vain_is_told_at_once(postgres_ledger_url: str) -> None:
+    """F8: a payment that waited for the batch before its own and then for itself was answered after 12 s."""
+    async with Proxy(port_of(postgres_ledger_url)) as proxy:
+        url = at_port(postgres_ledger_url, proxy.port)
+        ledger = await open_ledger(url, writers=1, call_timeout_s=0.2, reconnect_for_s=0.1, rest_s=600.0, warm=True)
+        proxy.blackhole()
+        first = asyncio.ensure_future(ledger.place_hold(wish(1)))
+        await asyncio.sleep(0)  # it is on its way; the others form a batch behind it
+        behind = [ledger.place_hold(wish(number)) for number in (2, 3)]
+        answers = await asyncio.gather(first, *behind, return_exceptions=True)
+        assert [type(answer) for answer in answers] == [Unavailable] * 3
+        assert ledger.store.reconnects == 1, "one attempt for all of them"  # type: ignore[attr-defined]
         await ledger.aclose()
 
 
@@ -127,7 +142,7 @@ async def test_connections_that_are_used_up_are_an_error_that_passes(postgres_le
         admin.execute(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {role}")
         try:
             url = postgres_ledger_url.replace("postgres@", f"{role}@")
-            ledger = await open_ledger(url, writers=1, readers=1, reconnect_for_s=0.1)
+            ledger = await open_ledger(url, writers=1, readers=1, reconnect_for_s=0.1, rest_s=0.0)
             with contextlib.ExitStack() as others:
                 for _ in range(3):
                     others.enter_context(psycopg.connect(url))

@@ -2,12 +2,13 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from frontrow.boxoffice.adapters.ledger.books.messages import SqlMessageBook
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.messaging.deliveries import DeliveryWorker, NoteDelivery
@@ -217,6 +218,33 @@ async def test_fifty_workers_send_each_delivery_once(bench) -> None:  # type: ig
             break
     assert len(sent) == len(set(sent)) == 300
     assert await bench.one.messages.delivery_counts("x") == {"sent": 300}
+
+
+async def test_a_worker_that_sends_for_long_keeps_its_lease(ledger: SqlLedger) -> None:
+    """So leases can be short: the deliveries of a killed worker waited two minutes."""
+    clock, book = ManualClock(NOW), ledger.messages
+    await book.once("t", "1", book.make_delivery_queries([NewDelivery("x", "a", "x:1", "")], NOW), NOW)
+    sending, renewed = asyncio.Event(), asyncio.Event()
+
+    async def send(deliveries: Sequence[Delivery], note: NoteDelivery) -> list[Outcome]:
+        await sending.wait()
+        return [Outcome(True)] * len(deliveries)
+
+    async def renew(numbers: Sequence[int], now_us: int, lease_us: int) -> None:
+        await SqlMessageBook.renew_deliveries(book, numbers, now_us, lease_us)
+        renewed.set()
+
+    book.renew_deliveries = renew  # type: ignore[method-assign]
+    worker = DeliveryWorker("x", book, clock, send, give_up_after_s=60, lease_s=0.2)
+    assert await worker.round() == 1
+    for _ in range(3):
+        clock.advance(0.1)
+        renewed.clear()
+        await asyncio.wait_for(renewed.wait(), 30)
+    assert await book.lease_deliveries("x", clock(), 1_000, 10, 10) == []
+    sending.set()
+    await worker.wait_for_lanes()
+    assert await book.delivery_counts("x") == {"sent": 1}
 
 
 async def test_a_worker_that_dies_after_sending_sends_again_when_the_lease_ends(ledger: SqlLedger) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from uvicorn.config import Config
+from uvicorn.server import ServerState
 
 from frontrow.web.endpoints.messages import JSON, MAX_BODY_BYTES, EndpointRequest, EndpointResponse
 from frontrow.web.lane import protocol
@@ -222,3 +224,74 @@ def test_a_reader_that_leaves_before_its_answer_harms_nobody(port: int) -> None:
     with Line(port) as line:
         line.send(post(b"/later", b"here"))
         assert line.answer()[2] == b"later here"
+
+
+class StandStillLoop:
+    """A loop whose time the test moves: what is due is called only when the test says so."""
+
+    def __init__(self) -> None:
+        self.now_s, self.due = 1_000.0, list[tuple[float, Any]]()
+
+    def time(self) -> float:
+        return self.now_s
+
+    def call_later(self, after_s: float, call: Any, *arguments: Any) -> asyncio.TimerHandle:
+        handle = asyncio.TimerHandle(self.now_s + after_s, call, arguments, asyncio.get_running_loop())
+        self.due.append((self.now_s + after_s, handle))
+        return handle
+
+    def stand_still(self, for_s: float) -> None:
+        """Time passes; then, as in a real loop, timers run before anything is read."""
+        self.now_s += for_s
+        due, self.due = self.due, []
+        for at_s, handle in due:
+            if at_s > self.now_s:
+                self.due.append((at_s, handle))
+            elif not handle.cancelled():
+                handle._run()
+
+
+class Pipe(asyncio.Transport):
+    """The server's end of a connection; remembers whether it was closed."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)})
+        self.closed = False
+        self.written = b""
+
+    def write(self, data: Any) -> None:
+        self.written += bytes(data)
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+    def abort(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize("sent_before", [b"", get(b"/hot")[:5]], ids=["idle", "a request under way"])
+async def test_what_came_while_the_process_stood_still_is_answered(sent_before: bytes) -> None:
+    """F5: a server that was frozen closed every connection whose time was over, and the requests in them were lost."""
+    loop, pipe = StandStillLoop(), Pipe()
+    config = Config(echo_app, timeout_keep_alive=5, log_config=None)
+    config.load()
+    connection = lane(ROUTES)(config, ServerState(), {}, loop)  # type: ignore[arg-type]
+    connection.connection_made(pipe)
+    connection.data_received(get(b"/hot"))
+    connection.data_received(sent_before)
+    loop.stand_still(60.0)
+    assert not pipe.closed
+    connection.data_received(get(b"/hot")[len(sent_before) :])
+    assert pipe.written.count(b"HTTP/1.1 200") == 2
+    connection.data_received(sent_before)
+    for _ in range(100):
+        loop.stand_still(1.0)
+    assert pipe.closed, "nobody keeps a connection by saying nothing"

@@ -7,6 +7,7 @@ not killed sends nothing twice: while the ledger is away it keeps the outcomes a
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 from typing import Final
@@ -21,7 +22,10 @@ from frontrow.core.errors import Overloaded, Unavailable
 PER_LANE: Final = 50
 LIMIT: Final = 500
 MAX_LANES: Final = 32  # in work at once, per worker
-LEASE_S: Final = 120.0
+LEASE_S: Final = 30.0  # how long the deliveries of a killed worker wait
+RENEWALS: Final = 4  # of a lease while the worker lives, so that an outage of the ledger does not end it
+WORK_S: Final = 120.0  # the longest work on a lane
+SETTLE_S: Final = 1.0  # after an outage of the ledger others record what they sent before anything is leased
 EVERY_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 2.0
 SAVE_AGAIN_S: Final = 0.5
@@ -66,6 +70,9 @@ class DeliveryWorker:
         self._give_up_after_s, self._per_lane, self._every_s = give_up_after_s, per_lane, every_s
         self._lease_us = round(lease_s * US_PER_S)
         self._lanes: dict[str, asyncio.Task[None]] = {}
+        self._leased: set[int] = set()
+        self._renewing: asyncio.Task[None] | None = None
+        self._was_away = False
         self._rounds = PollLoop(every_s, LONGEST_PAUSE_S, book.quiet)
         self.sent = 0
         self.failed = 0
@@ -74,10 +81,33 @@ class DeliveryWorker:
         """Start work on every lane with due deliveries that nobody works on. Returns the number of deliveries."""
         if len(self._lanes) >= MAX_LANES:
             return 0
-        due = await self._book.lease_deliveries(self.kind, self._clock(), self._lease_us, LIMIT, self._per_lane)
+        due = await self._lease()
         for lane, of_lane in groupby(sorted(due, key=lambda one: (one.lane, one.number)), key=lambda one: one.lane):
             self._lanes[lane] = asyncio.create_task(self._work(lane, list(of_lane)))
+        if due and self._renewing is None:
+            self._renewing = asyncio.create_task(self._renew())
         return len(due)
+
+    async def _lease(self) -> list[Delivery]:
+        if self._was_away:
+            await asyncio.sleep(SETTLE_S)
+        try:
+            due = await self._book.lease_deliveries(self.kind, self._clock(), self._lease_us, LIMIT, self._per_lane)
+        except (Unavailable, Overloaded):
+            self._was_away = True
+            raise
+        self._was_away = False
+        new = [one for one in due if one.number not in self._leased]  # a lease that ended during an outage
+        self._leased.update(one.number for one in new)
+        return new
+
+    async def _renew(self) -> None:
+        """Keep what is in work from other workers. Ends with the work."""
+        while self._leased:
+            await asyncio.sleep(self._lease_us / US_PER_S / RENEWALS)
+            with contextlib.suppress(Unavailable, Overloaded):
+                await self._book.renew_deliveries(sorted(self._leased), self._clock(), self._lease_us)
+        self._renewing = None
 
     async def _work(self, lane: str, deliveries: list[Delivery]) -> None:
         known: dict[int, Outcome] = {}
@@ -87,10 +117,11 @@ class DeliveryWorker:
             known[delivery.number] = outcome
             await self._save([(delivery, outcome)])
             recorded.add(delivery.number)
+            self._leased.discard(delivery.number)
 
         try:
             try:
-                async with asyncio.timeout(self._lease_us / US_PER_S):
+                async with asyncio.timeout(WORK_S):
                     outcomes = await self._send(deliveries, note)
             except (Unavailable, Overloaded) as error:
                 outcomes = [known.get(one.number) or not_tried(error) for one in deliveries]
@@ -105,6 +136,7 @@ class DeliveryWorker:
             self.failed += len(deliveries)  # not recorded, so they are sent again when the lease ends
         finally:
             self._lanes.pop(lane, None)
+            self._leased.difference_update(one.number for one in deliveries)
 
     async def _save(self, pairs: Sequence[tuple[Delivery, Outcome]]) -> None:
         now_us = self._clock()
@@ -112,14 +144,14 @@ class DeliveryWorker:
         await self._book.save_delivery_results(results, now_us)
 
     async def _record(self, pairs: Sequence[tuple[Delivery, Outcome]]) -> None:
-        """Record these outcomes. While the ledger is away, try again until the lease is over."""
+        """Record these outcomes. While the ledger is away, try again for as long as the work may take."""
         began_us = self._clock()
-        while True:  # bounded by the lease
+        while True:  # bounded by WORK_S
             try:
                 await self._save(pairs)
                 return
             except (Unavailable, Overloaded):
-                if self._rounds.stopping or self._clock() - began_us > self._lease_us:
+                if self._rounds.stopping or self._clock() - began_us > WORK_S * US_PER_S:
                     raise
             await asyncio.sleep(SAVE_AGAIN_S)
 
@@ -127,6 +159,9 @@ class DeliveryWorker:
         """Wait for the lanes in work."""
         if self._lanes:
             await asyncio.wait(list(self._lanes.values()))
+        if self._renewing is not None:
+            self._renewing.cancel()
+            self._renewing = None
 
     async def drain(self) -> int:
         """Deliver everything that is due now. Returns the number of attempts."""

@@ -136,6 +136,10 @@ class MessageBook(Protocol):
         """
         ...
 
+    async def renew_deliveries(self, numbers: Sequence[int], now_us: int, lease_us: int) -> None:
+        """Lease these deliveries for longer. Leases that have ended are not renewed."""
+        ...
+
     async def save_delivery_results(self, results: Sequence[DeliveryResult], now_us: int) -> None:
         """Record what became of leased deliveries: sent, given up, or due again later."""
         ...

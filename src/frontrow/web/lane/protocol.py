@@ -83,6 +83,7 @@ READ_WITHIN_S = 20.0
 LEAST_READ_BYTES: Final = 8 * 1024  # what a client must take of waiting answers within `read_within_s`
 LINGER_S: Final = 0.5  # how long an idle connection of a stopping server may still bring a request
 CHECK_LEAVING_EVERY_S: Final = 0.05
+LAST_LOOK_S: Final = 0.05  # before a silent connection is closed: to read what came while the process stood still
 ABORT_ABOVE: Final = 1.1  # beyond this multiple of a cap a connection is not even told why; below it is the reserve
 RESERVE_WITHIN_S: Final = 3.0  # when a connection of the reserve must have brought its request
 STREAM_PATH_END: Final = b"/stream"  # of addresses whose body may go on without the app
@@ -136,6 +137,7 @@ class LaneProtocol(HttpToolsProtocol):
         self._unread_bytes = 0  # of answers, when last looked at
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._busy_s = 0.0
+        self._idle_look_s = self._slow_look_s = 0.0  # which silence, and which slow request, had its last look
         self._gone = False
         self._peer = ""
         self._id_line = b""
@@ -198,9 +200,11 @@ class LaneProtocol(HttpToolsProtocol):
         began_s = now_s if self._began_s is None else self._began_s
         left_s = began_s + self._request_within_s() - now_s
         if left_s <= 0:
-            self.transport.abort()
-        else:
-            self._timers["slow"] = self.loop.call_later(left_s, self._cut_off_slow)
+            if self._slow_look_s == began_s:
+                self.transport.abort()
+                return
+            self._slow_look_s, left_s = began_s, LAST_LOOK_S
+        self._timers["slow"] = self.loop.call_later(left_s, self._cut_off_slow)
 
     def _cut_off_unread(self) -> None:
         """Nobody holds answers in our memory by not reading them, not even behind a connection that is closing."""
@@ -683,9 +687,11 @@ class LaneProtocol(HttpToolsProtocol):
             return  # answering: whoever finishes arms the timer again
         left_s = self._busy_s + self.timeout_keep_alive - self.loop.time()
         if left_s <= 0:
-            self.transport.close()
-        else:
-            self.timeout_keep_alive_task = self.loop.call_later(left_s, self.timeout_keep_alive_handler)
+            if self._idle_look_s == self._busy_s:
+                self.transport.close()
+                return
+            self._idle_look_s, left_s = self._busy_s, LAST_LOOK_S
+        self.timeout_keep_alive_task = self.loop.call_later(left_s, self.timeout_keep_alive_handler)
 
     # -- the end of the server ---------------------------------------------------------------------------------------
 

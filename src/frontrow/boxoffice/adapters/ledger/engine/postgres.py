@@ -3,9 +3,10 @@
 When a connection is lost, it can be unknown whether a batch was committed. Every operation is safe to repeat, because
 the caller makes the booking ids. So the batch is run again over a new connection, finds what is already there and
 answers with it. Reconnecting is bounded by the length of the outage, not of the call: once the ledger has been away for
-`reconnect_for_s`, each call tries once and then gets `Unavailable`. A batch that fails because of one operation is run
-again in halves, so only that operation's caller gets the error. The same happens when somebody else's transaction keeps
-a lock for too long: repeating the whole batch would only wait again.
+`reconnect_for_s`, each call tries once and then gets `Unavailable`, and batches that waited behind it get it at once.
+A batch that fails because of one operation is run again in halves, so only that operation's caller gets the error. The
+same happens when somebody else's transaction keeps a lock for too long: repeating the whole batch would
+only wait again.
 
 A small batch mostly waits for round trips, so there are few: a batch of holds has six (begin with the fans' locks,
 count, seats, bookings, record, commit). Savepoints are set only after a recent conflict. A batch that hits a conflict
@@ -46,6 +47,7 @@ from frontrow.core.postgres_url import PostgresHosts, begin_with
 CALL_TIMEOUT_S: Final = 4.0
 READ_TIMEOUT_S: Final = 6.0
 RECONNECT_FOR_S: Final = 6.0
+REST_S: Final = 0.5  # after a batch that gave up: who waited behind it does not wait for as long again
 SPLIT_FOR_S: Final = 4.0  # how long a batch is halved to find the operation that waits for a lock
 STATEMENTS: Final = 256  # prepared statements kept per connection
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.2
@@ -134,6 +136,7 @@ class PostgresStore:
         writers: int = 2,
         readers: int = 4,
         reconnect_for_s: float = RECONNECT_FOR_S,
+        rest_s: float = REST_S,
         call_timeout_s: float = CALL_TIMEOUT_S,
         ids: Ids | None = None,
         sql: Mapping[str, str] | None = None,
@@ -144,6 +147,8 @@ class PostgresStore:
         self.writers = writers
         self._readers = ReaderPool(self._hosts, readers, READ_TIMEOUT_S)
         self._outage = _Outage(reconnect_for_s)
+        self._rest_s = rest_s
+        self._rests_until_s = 0.0
         self._call_timeout_s = call_timeout_s
         self._ids = ids or Ids()
         self._own_sql = dict(sql or {})
@@ -163,6 +168,8 @@ class PostgresStore:
 
     async def _write(self, writer: _Writer, operations: Sequence[Operation], split_until_s: float) -> list[Any]:
         pause_s, clashes, asked_s = FIRST_PAUSE_S, 0, time.monotonic()
+        if asked_s < self._rests_until_s:
+            return [_unavailable()] * len(operations)
         while True:  # bounded by the outage's length and by MAX_CLASHES
             try:
                 answers = await self._transaction(writer, operations)
@@ -189,6 +196,7 @@ class PostgresStore:
                 self.reconnects += 1
                 await self._drop(writer)
                 if self._outage.too_long(asked_s):
+                    self._rests_until_s = time.monotonic() + self._rest_s
                     return [_unavailable(error)] * len(operations)
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
@@ -355,5 +363,6 @@ class PostgresStore:
         self._readers.close()
 
 
-def _unavailable(error: Exception) -> Unavailable:
-    return Unavailable(f"the ledger does not answer ({type(error).__name__})", retry_after_s=5.0)
+def _unavailable(error: Exception | None = None) -> Unavailable:
+    why = f" ({type(error).__name__})" if error is not None else ""
+    return Unavailable(f"the ledger does not answer{why}", retry_after_s=5.0)

@@ -26,6 +26,11 @@ WHERE d.number = r.number AND d.leased_until_us = r.until_us AND coalesce(d.deli
 UPDATE deliveries AS d SET leased_until_us = r.until_us FROM :rows WHERE d.number = r.number
 RETURNING d.number, d.kind, d.lane, d.dedupe, d.body, d.attempts, d.created_at_us
 
+-- name: renew_deliveries(number int, now_us int, until_us int)
+-- A lease that has ended may be somebody else's by now.
+UPDATE deliveries AS d SET leased_until_us = r.until_us FROM :rows
+WHERE d.number = r.number AND coalesce(d.delivery_state, '') = 'waiting' AND d.leased_until_us > r.now_us
+
 -- name: save_delivery_results(number int, delivery_state text, attempts int, next_at_us int, last_error text, now_us int)
 -- A delivery that was sent stays sent, whatever a slower worker says.
 UPDATE deliveries AS d SET delivery_state = r.delivery_state, attempts = r.attempts, next_at_us = r.next_at_us,
