@@ -76,7 +76,7 @@ async def test_every_start_of_the_demo_says_how_to_look_at_it(tmp_path: Path) ->
     assert second[0] == first[0]
     async with open_people(deployment) as people:
         await people.team.add_owner(DEFAULT_ORGANISER, OWNER, "Ada", "correct horse battery staple")
-    assert (await offer_example(deployment))[1].endswith("/organiser/sign-in")
+    assert (await offer_example(deployment))[1].endswith(f"/organiser/sign-in as {OWNER}"), "or nobody knows who to be"
     async with opened_ledger(deployment.ledger_url, auto_migrate=None) as ledger:
         show = (await ledger.catalogue.events(limit=1))[0]
     assert f"{local_time(show.starts_at_us, 'Europe/Vienna'):%H:%M:%S}" == "20:00:00", "an evening at the venue"

@@ -40,7 +40,7 @@ async def invite_organiser(deployment: Deployment) -> str:
     """A one-time link that makes an owner, to see the organiser's pages; if there is one, where to sign in."""
     async with open_people(deployment) as people:
         if await people.book.staff_by_email(OWNER):
-            return f"{deployment.public_url}/organiser/sign-in"
+            return f"{deployment.public_url}/organiser/sign-in as {OWNER}"
         link: str = await people.team.create_invitation_link(DEFAULT_ORGANISER, OWNER, Role.OWNER)
     return link
 

@@ -32,6 +32,7 @@ from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
+from frontrow.boxoffice.tickets.ticket_transfers import TicketTransfers
 from frontrow.boxoffice.tickets.wallet_passes import WalletVault
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
@@ -56,6 +57,7 @@ def make_organiser_services(
     issuer: TicketIssuer,
     seats: SeatListener,
     refunds: Refunds,
+    transfers: TicketTransfers,
     messaging: MessagingServices,
     room: WaitingRoom,
     openings: Openings,
@@ -107,6 +109,7 @@ def make_organiser_services(
             ledger,
             refunds,
             Reseater(ledger.organiser, claims, issuer, seats, clock),
+            transfers,
             messaging.notifier,
             organise.venues.plan,
             clock,

@@ -255,6 +255,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             issuer=issuer,
             seats=box_office.holds,
             refunds=box_office.refunds,
+            transfers=box_office.transfers,
             messaging=messaging,
             room=room,
             openings=openings,

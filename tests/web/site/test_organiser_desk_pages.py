@@ -11,6 +11,7 @@ from frontrow.boxoffice.model.bookings import BookingState, booking_number
 from frontrow.boxoffice.model.event_changes import Change, Editor
 from frontrow.boxoffice.model.people import csrf_of
 from frontrow.boxoffice.model.roles import Role
+from frontrow.boxoffice.model.ticket_transfers import TransferState
 from frontrow.web.endpoints.cookies import SESSION_COOKIE
 from frontrow.web.site.assets import site_assets
 from tests.boxoffice.organising.http import Desk, a_desk, a_venue_body
@@ -240,10 +241,39 @@ async def test_b13_a_booking_moves_is_sent_again_and_a_hold_is_cancelled(tmp_pat
         assert ended.state is BookingState.CANCELLED
 
 
+async def test_b13_the_desk_transfers_a_ticket_for_whoever_has_it(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        platform = owner.desk.platform
+        transfers, book = platform.box_office.transfers, platform.ledger.transfers
+        booking = await owner.desk.bought("S-A-1", "S-A-2", email="eve@example.org")
+        one = f"{owner.base}/bookings/{booking.id}"
+        assert 'value="S-A-2"' in (await owner.get(one)).partition('id="d-transfer"')[2]
+        await owner.post(f"{one}/transfer", 409, seat="S-A-2", email="no address")
+        sent = await owner.post(f"{one}/transfer", seat="S-A-2", email="bob@example.org")
+        assert sent.headers["location"].endswith("done=transfer")
+        (first,) = await book.transfers_of(booking.id)
+        assert (first.email, first.from_transfer, first.state) == ("bob@example.org", "", TransferState.SENT)
+        refused = await owner.post(f"{one}/transfer", 409, seat="S-A-2", email="cleo@example.org")
+        assert "already on its way to somebody" in refused.text
+        await transfers.accept(first.id, "Bob", "en")
+        await owner.post(f"{one}/transfer", seat="S-A-2", email="cleo@example.org")
+        second = (await book.transfers_of(booking.id))[-1]
+        assert second.from_transfer == first.id, "Bob has it, and it goes on from him"
+        assert "Ticket sent to someone else" in await owner.get("/organiser/audit?act=transfer_ticket")
+        reader = await owner.as_(Role.READ_ONLY)
+        assert "d-transfer" not in await reader.get(one)
+        await reader.post(f"{one}/transfer", 403, seat="S-A-1", email="greed@example.org")
+        path = f"/v1/organiser/events/{owner.desk.event}"
+        assert (await owner.desk.ask("PATCH", path, json={"transfers_allowed": False})).status_code == 200
+        assert "d-transfer" not in await owner.get(one)
+
+
 async def test_a_form_without_the_sessions_word_does_nothing(tmp_path: Path) -> None:
     async with a_site(tmp_path) as owner:
         booking = await owner.desk.bought("S-A-1")
-        paths = [f"{owner.base}/bookings/{booking.id}/{act}" for act in ("refund", "reseat", "cancel", "resend")]
+        paths = [
+            f"{owner.base}/bookings/{booking.id}/{act}" for act in ("refund", "reseat", "cancel", "resend", "transfer")
+        ]
         for path in (*paths, "/organiser/team/invite", "/organiser/team/keys", "/organiser/webhooks"):
             await owner.post(path, 403, csrf="wrong")
         assert await owner.desk.platform.ledger.payments.refunds_of(booking.id) == []

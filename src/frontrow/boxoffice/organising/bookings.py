@@ -1,4 +1,4 @@
-"""What a box office does with the bookings of its event (B12, B13): find, refund, reseat, cancel, send tickets again.
+"""What a box office does with the bookings of its event (B12, B13): find, refund, reseat, cancel, transfer, resend.
 
 The API and the pages use the same methods. Every change is recorded with who made it.
 """
@@ -14,9 +14,12 @@ from frontrow.boxoffice.model.event_changes import Change, Editor, ReseatRefused
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.payments import Refund
 from frontrow.boxoffice.model.person_names import search_words
+from frontrow.boxoffice.model.ticket_transfers import Transfer, TransferState
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
 from frontrow.boxoffice.organising.reseating import Reseater
+from frontrow.boxoffice.ports.transfers import TransferBook
 from frontrow.boxoffice.refunds.refunds import Refunds
+from frontrow.boxoffice.tickets.ticket_transfers import TicketTransfers
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput, Refused
 
@@ -49,6 +52,9 @@ class BookingLedger(Protocol):
     @property
     def organiser(self) -> BookingBook: ...
 
+    @property
+    def transfers(self) -> TransferBook: ...
+
     async def booking(self, booking_id: str) -> Booking | None: ...
 
 
@@ -60,11 +66,13 @@ class OrganiserBookings:
         ledger: BookingLedger,
         refunds: Refunds,
         reseater: Reseater,
+        transfers: TicketTransfers,
         notifier: Notifier,
         plan_of: Callable[[str], Awaitable[Plan]],
         clock: Clock,
     ) -> None:
         self._ledger, self._refunds, self._reseater, self._notifier = ledger, refunds, reseater, notifier
+        self._transfers = transfers
         self._plan_of, self._clock = plan_of, clock
 
     async def find(self, event: Event, text: str, before: int, limit: int) -> list[Booking]:
@@ -146,6 +154,24 @@ class OrganiserBookings:
         detail = {"booking": booking.id, "leave": list(leave), "to": list(to)}
         change = self._change(editor, "reseat", event, detail)
         return await self._reseater.move(event, plan, booking, old, new, change)
+
+    async def transfer(
+        self, editor: Editor, event: Event, booking: Booking, seat: str, email: str, locale: str
+    ) -> Transfer:
+        """Send the ticket of a seat to somebody else for whoever has it now. It changes hands when they accept.
+
+        `TransferRefused` where the event does not allow it, or the ticket is used, void or on its way to somebody else.
+        """
+        (index,) = seat_indexes(await self._plan_of(event.plan_hash), [seat], "seat")
+        held_by = [
+            one.id
+            for one in await self._ledger.transfers.transfers_of(booking.id)
+            if one.seat_index == index and one.state is TransferState.ACCEPTED
+        ]
+        sent = await self._transfers.send(booking, index, email, locale, held_by[-1] if held_by else "")
+        change = self._change(editor, "transfer_ticket", event, {"booking": booking.id, "leave": [seat]})
+        await self._ledger.organiser.note(change)
+        return sent
 
     async def cancel_unpaid(self, editor: Editor, event: Event, booking: Booking) -> None:
         """Cancel a booking that is not paid yet. `MoveRefused` for any other."""

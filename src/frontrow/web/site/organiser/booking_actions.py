@@ -1,4 +1,4 @@
-"""What a box office does with a booking: refund, change seats, cancel, resend tickets, correct the address.
+"""What a box office does with a booking: refund, change seats, transfer, cancel, resend tickets, correct the address.
 
 Each is one form and calls the same service as the API, so checks, effects and audit are the same.
 """
@@ -10,12 +10,14 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.model.email_addresses import MAX_EMAIL_CHARS
+from frontrow.boxoffice.model.ticket_transfers import TransferRefused
 from frontrow.boxoffice.organising.bookings import MAX_SEATS
 from frontrow.core.errors import FrontrowError, NotFound, Unavailable
 from frontrow.web.api.access import Access
 from frontrow.web.api.organiser.common import editor_of
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.bookings import ABOUT_BOOKING, BookingForm, FromBooking
+from frontrow.web.site.render import words_for
 from frontrow.web.site.routes import FromForm, action
 
 ONE = "/organiser/events/{event_id:str}/bookings/{booking_id:str}"
@@ -31,6 +33,12 @@ REFUSALS = {
     "ticket_scanned": N_("This ticket has been admitted. Undo the admission at the door first."),
     "refund_refused": N_("This refund is in progress or already paid."),
     "move_refused": N_("This booking has changed. Please review it again."),
+    # reasons of a refused transfer
+    "sent": N_("This ticket is already on its way to somebody. Cancel that transfer first."),
+    "used": N_("A ticket that was admitted cannot be transferred."),
+    "too_many": N_("Too many transfers today. Please try again tomorrow."),
+    "forbidden": N_("This ticket cannot be transferred."),
+    "over": N_("This ticket cannot be transferred."),
 }
 
 
@@ -78,6 +86,16 @@ async def resend(of: FromBooking, form: FromForm) -> Response[bytes]:
     return of.back("?done=resend" if sent else "?done=nobody")
 
 
+@action(f"{ONE}/transfer", "own_transfer", Access.staff("refunds:write"), loads=ABOUT_BOOKING)
+async def transfer(of: FromBooking, form: FromForm) -> Response[bytes]:
+    """Send one ticket to somebody else."""
+    email, locale = form.one("email", MAX_EMAIL_CHARS), words_for(of.request).language
+    work = of.platform.organiser.bookings.transfer(
+        editor_of(of.caller), of.event, of.booking, form.one("seat", 60), email, locale
+    )
+    return await _done(of, work, "transfer")
+
+
 @action(f"{ONE}/email", "own_change_email", Access.staff("refunds:write"), loads=ABOUT_BOOKING)
 async def change_email(of: FromBooking, form: FromForm) -> Response[bytes]:
     """Correct the buyer's address and send the tickets there."""
@@ -93,8 +111,9 @@ async def _done(of: BookingForm, work: Awaitable[object], done: str) -> Response
     except (NotFound, Unavailable):
         raise
     except FrontrowError as error:
-        return await of.refuse(REFUSALS.get(error.code, REFUSED))
+        reason = str(error.about.get("reason", "")) if isinstance(error, TransferRefused) else ""
+        return await of.refuse(REFUSALS.get(reason or error.code, REFUSED))
     return of.back(f"?done={done}")
 
 
-ROUTES: list[HTTPRouteHandler] = [refund, retry, reseat, cancel, resend, change_email]
+ROUTES: list[HTTPRouteHandler] = [refund, retry, reseat, cancel, resend, transfer, change_email]

@@ -16,8 +16,10 @@ from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.messages import NOBODY, Buyer
 from frontrow.boxoffice.model.payments import PaymentState, RefundState
 from frontrow.boxoffice.model.refund_rules import RefundRefused, check_window, refund_amount
-from frontrow.boxoffice.model.ticket_transfers import TransferState
+from frontrow.boxoffice.model.ticket_transfers import TransferRefused, TransferState
+from frontrow.boxoffice.model.tickets import TicketState
 from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.tickets.ticket_transfers import check_transferable
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, own_event, own_event_booking
@@ -43,6 +45,7 @@ DONE: Final = {
     "sold": N_("Sold. The seats are booked."),
     "resend": N_("The email with the tickets is being sent again."),
     "email": N_("Corrected. The tickets are being sent to the new address."),
+    "transfer": N_("Sent. The ticket changes hands when the recipient accepts."),
     "nobody": N_("Nothing was sent: this booking has no email address."),
 }
 PAYMENTS: Final = {
@@ -174,6 +177,7 @@ async def booking_page(
     own = {plan.seat_id(seat): seat for seat in booking.seats}
     named = [own[seat] for seat in query.getall("seat", [])[:100] if seat in own]
     chosen = named or list(booking.seats)
+    records = await _records(platform, event, booking, plan)
     return render(
         request,
         "organiser/booking.html",
@@ -194,8 +198,22 @@ async def booking_page(
         reseat=await choice_of(platform, event, plan, chosen, query) if do in ("reseat", "move") else None,
         ended=booking.state in ENDED,
         transfers=await _transfers(platform, booking, plan, buyer),
-        **await _records(platform, event, booking, plan),
+        transferable=_transferable(platform, event, records) if may else [],
+        **records,
     )
+
+
+def _transferable(platform: Platform, event: Event, records: dict[str, Any]) -> list[str]:
+    """The seats whose tickets can be sent to somebody else now."""
+    try:
+        check_transferable(event, platform.clock())
+    except TransferRefused:
+        return []
+    return [
+        seat
+        for seat, _, ticket in records["seats"]
+        if ticket and ticket.state is TicketState.VALID and not ticket.scanned_at_us
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ ACTS: Final = {
     "cancel_booking": N_("Booking cancelled"),
     "resend": N_("Email sent again"),
     "change_email": N_("Email address corrected"),
+    "transfer_ticket": N_("Ticket sent to someone else"),
     "write_to_buyers": N_("Message to buyers"),
     "reseat": N_("Moved to other seats"),
     "check_in": N_("Checked in by name"),
