@@ -23,6 +23,7 @@ from frontrow.settings.platform import (
     RedisSettings,
     SecretSettings,
     ServerSettings,
+    read_settings,
 )
 from tests.support.servers import Valkey
 
@@ -148,6 +149,16 @@ def test_a_password_with_marks_is_never_shown_in_pieces(tmp_path, mark):
     found = asyncio.run(examine(odd))
     assert "redis" in {one.check for one in found if one.state == FAIL}
     assert "hunter2" not in repr(found)
+    for password in (f"hunter2{mark}x", f"25{mark}hunter2"):  # the second one would be the host u at port 25
+        (mail,) = checks.mail(replace(odd, mail=MailSettings(f"smtp://u:{password}@mail.example.org:25?from=a@b.org")))
+        assert mail.state == (OK if mark == "@" else FAIL)
+        assert "hunter2" not in repr(mail)
+
+
+def test_a_password_in_payments_url_is_not_shown():
+    with pytest.raises(ConfigError, match="payments.url must be python:") as refused:
+        read_settings(env={"FRONTROW_SERVER_DEMO": "true", "FRONTROW_PAYMENTS_URL": "https://u:hunter2@bank.example"})
+    assert "hunter2" not in refused.value.message
 
 
 def test_a_redis_that_refuses_us_or_our_scripts_says_so(tmp_path):

@@ -16,7 +16,7 @@ from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres
 from frontrow.boxoffice.model.room_rules import MAX_LANES
 from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.core.errors import ConfigError
-from frontrow.core.redis_url import scheme_of
+from frontrow.core.redis_url import mask_password, scheme_of
 from frontrow.core.settings_loader import load, named, read_tables
 from frontrow.limits import Quota
 from frontrow.limits.config import LimitsFile, read_limits
@@ -146,7 +146,7 @@ class PlatformSettings:
         url, where = self.payments.url, "payments.url"
         scheme = url.partition(":")[0]
         if url and scheme not in ("python", "stripe", "simulated"):
-            raise ConfigError(f"payments.url must be {OWN_PROVIDER}, not {url!r}", param=where)
+            raise ConfigError(f"payments.url must be {OWN_PROVIDER}, not {mask_password(url)!r}", param=where)
         if scheme == "python" and self.stripe.key:
             raise ConfigError("payments.url and stripe.key are both set; only one can take the money", param=where)
         if scheme == "stripe" and not self.stripe.key:

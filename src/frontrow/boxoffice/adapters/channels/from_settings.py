@@ -16,6 +16,10 @@ from frontrow.core.errors import ConfigError
 from frontrow.core.settings_loader import setting
 
 DEFAULT_SENDER = "tickets@localhost"
+UNREADABLE = (
+    "mail: this URL cannot be read; a port is a number, and / ? # [ ] @ in a password are written as "
+    "%2F %3F %23 %5B %5D %40"
+)
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,11 @@ def open_channels(
 def open_mail(url: str) -> Channel:
     """`smtp://` (STARTTLS if offered), `smtps://` (TLS from the start); anything else is a folder. `?from=` sets the
     sender."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = parts.port if parts.scheme in ("smtp", "smtps") else None
+    except ValueError:  # its words may have a part of the password
+        raise ConfigError(UNREADABLE, param="mail") from None
     sender = parse_qs(parts.query).get("from", [DEFAULT_SENDER])[0]
     if parts.scheme not in ("smtp", "smtps"):
         if "://" in url:
@@ -57,11 +65,14 @@ def open_mail(url: str) -> Channel:
                 f"mail {url.rpartition('@')[2][:60]!r} must be a folder, smtp://… or smtps://…", param="mail"
             )
         return FolderChannel(Path(url))
+    others = [one for one in parts.query.split("&") if not one.startswith("from=")]
+    if "@" in parts.path + parts.fragment + "".join(others):  # what stands before it is not the host
+        raise ConfigError(UNREADABLE, param="mail")
     if not parts.hostname:
         raise ConfigError("mail: smtp:// needs a host, like smtp://mail.example.org:587?from=tickets@example.org")
     return SmtpChannel(
         parts.hostname,
-        parts.port or (465 if parts.scheme == "smtps" else 587),
+        port or (465 if parts.scheme == "smtps" else 587),
         sender,
         username=unquote(parts.username) if parts.username else None,
         password=unquote(parts.password) if parts.password else None,
