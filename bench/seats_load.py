@@ -74,7 +74,7 @@ class Office:
         claims.learn(event_id, plan)
         self.recovery = Recovery(self.sales, claims, ledger, self.clock)
         seats = self.sale.seats
-        read_states = ClaimStates(claims, self.event, plan.size, self.clock, seats.add_owners)
+        read_states = ClaimStates(claims, self.event, plan.size, self.clock, seats)
         self.feed = MapFeed(
             plan.size,
             log or MemoryFrameLog(epoch=1),

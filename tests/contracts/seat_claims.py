@@ -19,6 +19,7 @@ from frontrow.boxoffice.model.claims import (
     TakenSeat,
     sold_seat,
 )
+from frontrow.boxoffice.model.seats import SeatState
 from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, UnknownSeats, area
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.core.clock import US_PER_S
@@ -49,7 +50,12 @@ def best(name: str, count: int, *, section: int = 0, worst: Grade = Grade.ADJACE
 
 
 async def taken(claims: SeatClaims, now_us: int = NOW) -> set[int]:
-    return set(await claims.states(EVENT, now_us))
+    """The taken seats. What the map shows of them is the same."""
+    found = await claims.states(EVENT, now_us)
+    assert await claims.map_states(EVENT, now_us) == {
+        seat: SeatState.SOLD if one.kind is ClaimKind.SOLD else SeatState.HELD for seat, one in found.items()
+    }
+    return set(found)
 
 
 async def a_claimed_seat_is_refused_to_everybody_else_with_its_name(one: SeatClaims, two: SeatClaims) -> None:
@@ -249,6 +255,8 @@ async def while_it_is_being_filled_the_store_refuses(one: SeatClaims, two: SeatC
         await two.claim_best(best("ann", 1), NOW)
     with pytest.raises(ClaimsLost):
         await two.states(EVENT, NOW)
+    with pytest.raises(ClaimsLost):
+        await two.map_states(EVENT, NOW)
     go_on.set()
     assert await rebuild
     assert not await two.lost(EVENT)

@@ -74,7 +74,7 @@ async def test_a_server_learns_from_the_map_who_took_seats_elsewhere(claims: Sea
     caches = [SeatCache(plan.size) for _ in range(2)]
     feeds: list[MapFeed] = []
     for cache in caches:
-        read_states = ClaimStates(claims, EVENT, plan.size, clock, cache.add_owners)
+        read_states = ClaimStates(claims, EVENT, plan.size, clock, cache)
         number = len(feeds)
         feed = MapFeed(
             plan.size,

@@ -105,6 +105,11 @@ class SeatCache:
         self._owner_unknown.update(new)
         return new
 
+    @property
+    def wants_owners(self) -> bool:
+        """Whether `apply_map_changes` has returned seats whose owners are still unknown."""
+        return bool(self._owner_unknown)
+
     def add_owners(self, taken: Iterable[TakenSeat], now_us: int) -> None:
         """Take over the owners of seats that `apply_map_changes` returned, unless they changed here meanwhile."""
         if self._owner_unknown:

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from frontrow.boxoffice.model.seats import SeatState
 from frontrow.core.errors import InvalidInput, Unavailable
 
 SOLD_UNTIL_US: Final = 0
@@ -52,6 +53,11 @@ class TakenSeat(msgspec.Struct, frozen=True, gc=False):
 
     def live(self, now_us: int) -> bool:
         return self.kind is ClaimKind.SOLD or now_us < self.expires_at_us
+
+    @property
+    def state(self) -> SeatState:
+        """What the map shows of the seat."""
+        return SeatState.SOLD if self.kind is ClaimKind.SOLD else SeatState.HELD
 
 
 class ClaimRefused(msgspec.Struct, frozen=True, gc=False):

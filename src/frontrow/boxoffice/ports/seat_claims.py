@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
 from frontrow.boxoffice.model.claims import BestClaim, ClaimedSeats, ClaimRefused, SeatClaim, TakenSeat
+from frontrow.boxoffice.model.seats import SeatState
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.core.coalescer import ResultSlot
 
@@ -60,6 +61,10 @@ class SeatClaims(Protocol):
 
     async def states(self, event_id: str, now_us: int, seats: Sequence[int] | None = None) -> dict[int, TakenSeat]:
         """Those of the seats (sorted; None: all) that are held or sold at `now_us`; never part of a group."""
+        ...
+
+    async def map_states(self, event_id: str, now_us: int, seats: Sequence[int] | None = None) -> dict[int, SeatState]:
+        """What the map shows of the same seats as `states`: held or sold, without their owners."""
         ...
 
     async def lost(self, event_id: str) -> bool:

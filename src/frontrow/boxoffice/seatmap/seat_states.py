@@ -1,18 +1,30 @@
 """Reads seat states for the map: from the claim store, and from the seats the organiser withholds."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
-from frontrow.boxoffice.model.claims import ClaimKind, TakenSeat
+from frontrow.boxoffice.model.claims import TakenSeat
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.seats import SeatState
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.core.clock import Clock
 
+BLOCKED = int(SeatState.BLOCKED)
+
+
+class OwnerCache(Protocol):
+    """Who wants to know the owners of seats, and when."""
+
+    @property
+    def wants_owners(self) -> bool: ...
+
+    def add_owners(self, taken: Iterable[TakenSeat], now_us: int) -> None: ...
+
 
 class ClaimStates:
     """A `ReadStates` over the claim store. An expired hold is free at once, whether swept or not.
 
-    `on_taken` is called with the owners of the taken seats that were read.
+    While `owners` wants them, it gets the owners of the taken seats that are read.
     """
 
     def __init__(
@@ -21,9 +33,9 @@ class ClaimStates:
         event: Event,
         seats: int,
         clock: Clock,
-        on_taken: Callable[[Iterable[TakenSeat], int], None] | None = None,
+        owners: OwnerCache | None = None,
     ) -> None:
-        self._on_taken = on_taken
+        self._owners = owners
         self._claims = claims
         self._event = event
         self._seats = seats
@@ -37,14 +49,12 @@ class ClaimStates:
         """The state of each of `indexes`, which must be sorted."""
         wanted = None if len(indexes) == self._seats else indexes
         now_us = self._clock()
-        taken = await self._claims.states(self._event.id, now_us, wanted)
-        if self._on_taken is not None:
-            self._on_taken(taken.values(), now_us)
-        states = bytearray(len(indexes))
-        for position, index in enumerate(indexes):
-            seat = taken.get(index)
-            if seat is not None:
-                states[position] = SeatState.SOLD if seat.kind is ClaimKind.SOLD else SeatState.HELD
-            elif index in self._event.withheld:
-                states[position] = SeatState.BLOCKED
-        return bytes(states)
+        taken: Mapping[int, SeatState]
+        if self._owners is not None and self._owners.wants_owners:
+            owned = await self._claims.states(self._event.id, now_us, wanted)
+            self._owners.add_owners(owned.values(), now_us)
+            taken = {index: seat.state for index, seat in owned.items()}
+        else:
+            taken = await self._claims.map_states(self._event.id, now_us, wanted)
+        withheld = self._event.withheld
+        return bytes([taken.get(index) or (BLOCKED if index in withheld else 0) for index in indexes])

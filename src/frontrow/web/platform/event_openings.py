@@ -142,7 +142,7 @@ class Openings:
 
     async def _feed(self, event: Event, plan: Plan, sale: Sale) -> None:
         """Start the event's live map and put it before the public."""
-        read_states = ClaimStates(self._claims, event, plan.size, self._clock, sale.seats.add_owners)
+        read_states = ClaimStates(self._claims, event, plan.size, self._clock, sale.seats)
         feed = MapFeed(
             plan.size,
             self._logs.log_of(event.id),

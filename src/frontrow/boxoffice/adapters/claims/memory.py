@@ -18,6 +18,7 @@ from frontrow.boxoffice.model.claims import (
     TakenSeat,
     check_name,
 )
+from frontrow.boxoffice.model.seats import SeatState
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.core.coalescer import ResultSlot, move_result
 from frontrow.core.errors import NotFound
@@ -139,6 +140,9 @@ class MemoryClaims:
         wanted = range(event.plan.size) if seats is None else seats
         found = ((seat, event.taken.get(seat)) for seat in wanted)
         return {seat: taken for seat, taken in found if taken is not None and taken.live(now_us)}
+
+    async def map_states(self, event_id: str, now_us: int, seats: Sequence[int] | None = None) -> dict[int, SeatState]:
+        return {seat: taken.state for seat, taken in (await self.states(event_id, now_us, seats)).items()}
 
     async def lost(self, event_id: str) -> bool:
         return not self._event(event_id).filled

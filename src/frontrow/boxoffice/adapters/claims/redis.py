@@ -15,8 +15,10 @@ from frontrow.boxoffice.adapters.claims.redis_encoding import (
     Op,
     SeatRequest,
     SectionKeys,
+    claim_state,
     decode_claim,
     encode_claim,
+    encode_time,
     epoch_number,
     lifetime_ms,
     owner_mark,
@@ -35,6 +37,7 @@ from frontrow.boxoffice.model.claims import (
     check_claim,
     check_name,
 )
+from frontrow.boxoffice.model.seats import SeatState
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.core.coalescer import ResultSlot, move_result
 from frontrow.core.errors import FrontrowError, NotFound
@@ -220,19 +223,32 @@ class RedisClaims:
 
     async def states(self, event_id: str, now_us: int, seats: Sequence[int] | None = None) -> dict[int, TakenSeat]:
         event = self._event(event_id)
-        by_section: dict[int, list[int]] = {}
-        for seat in range(event.plan.size) if seats is None else seats:
-            by_section.setdefault(event.section_of[seat], []).append(seat)
         found: dict[int, TakenSeat] = {}
-        for shard, parts in self._split_reads(event, by_section):
-            for taken in await self._read_taken(event, shard, parts):
-                kind = taken.kind
-                if kind is ClaimKind.SOLD or (kind is ClaimKind.HELD and now_us < taken.expires_at_us):
-                    found[taken.seat] = taken
+        for shard, parts in self._split_reads(event, seats):
+            for seat, value in await self._read_values(event, shard, parts):
+                if value is not None:
+                    taken = decode_claim(seat, value)
+                    if taken.kind is not ClaimKind.TENTATIVE and taken.live(now_us):
+                        found[seat] = taken
         return found if len(self._shards) == 1 else dict(sorted(found.items()))  # one server answers in their order
 
-    def _split_reads(self, event: EventKeys, by_section: dict[int, list[int]]) -> Iterator[tuple[Shard, list[Part]]]:
-        """The seats in groups of at most READ_CHUNK per call; sections on the same server share a call."""
+    async def map_states(self, event_id: str, now_us: int, seats: Sequence[int] | None = None) -> dict[int, SeatState]:
+        event = self._event(event_id)
+        now = encode_time(now_us)
+        found: dict[int, SeatState] = {}
+        for shard, parts in self._split_reads(event, seats):
+            for seat, value in await self._read_values(event, shard, parts):
+                if value is not None:
+                    state = claim_state(value, now)
+                    if state:
+                        found[seat] = state
+        return found
+
+    def _split_reads(self, event: EventKeys, wanted: Sequence[int] | None) -> Iterator[tuple[Shard, list[Part]]]:
+        """The seats (None: all) in groups of at most READ_CHUNK per call; sections on one server share a call."""
+        by_section: dict[int, list[int]] = {}
+        for seat in range(event.plan.size) if wanted is None else wanted:
+            by_section.setdefault(event.section_of[seat], []).append(seat)
         waiting: dict[Shard, list[Part]] = {}
         seats: dict[Shard, int] = {}  # how many wait
         for number, own in by_section.items():
@@ -247,15 +263,17 @@ class RedisClaims:
                 seats[shard] = seats.get(shard, 0) + len(part)
         yield from waiting.items()
 
-    async def _read_taken(self, event: EventKeys, shard: Shard, parts: list[Part]) -> list[TakenSeat]:
+    async def _read_values(
+        self, event: EventKeys, shard: Shard, parts: list[Part]
+    ) -> Iterator[tuple[int, bytes | None]]:
+        """The stored value of each seat."""
         seats = [seat for _, own in parts for seat in own]
         values = await _read_keys(shard, [s.epoch_key for s, _ in parts] + [event.keys[seat] for seat in seats])
         identity = await shard.get_identity()
         for (section, _), epoch in zip(parts, values[: len(parts)], strict=True):
             if epoch is None or epoch.decode() != f"{epoch_number(epoch)}:{identity}":
                 raise ClaimsLost(section.event_id)
-        pairs = zip(seats, values[len(parts) :], strict=True)
-        return [decode_claim(seat, value) for seat, value in pairs if value is not None]
+        return zip(seats, values[len(parts) :], strict=True)
 
     async def lost(self, event_id: str) -> bool:
         return bool(await self.lost_among((event_id,)))

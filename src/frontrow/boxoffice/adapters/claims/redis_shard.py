@@ -20,6 +20,7 @@ from frontrow.boxoffice.adapters.claims.redis_encoding import (
     SeatRequest,
     SectionKeys,
     adopt_epoch,
+    encode_time,
 )
 from frontrow.boxoffice.model.claims import ClaimsLost
 from frontrow.core.coalescer import Coalescer
@@ -149,7 +150,7 @@ class Shard:
                 now_us = one.now_us
         epochs = [self.epoch_text(section) for section in numbers]
         keys[:0] = [section.epoch_key for section in numbers]
-        args = [b"%016d" % now_us, len(numbers), *epochs, b"".join(heads), *values]
+        args = [encode_time(now_us), len(numbers), *epochs, b"".join(heads), *values]
         replies: Sequence[ScriptReply] = await self.run("seats", keys, args)
         return replies
 
