@@ -6,6 +6,7 @@ import email
 import email.policy
 import io
 import json
+import re
 from collections.abc import AsyncIterator, Sequence
 from email.message import EmailMessage
 from email.utils import parsedate_to_datetime
@@ -139,7 +140,9 @@ async def test_the_confirmation_is_sent_at_least_once_with_the_same_tickets_each
         names = [part.get_filename() for part in mail.iter_attachments()]
         assert names == ["tickets.pdf", "event.ics"]
         text = mail.get_body(("plain",)).get_content()  # type: ignore[union-attr]
-        assert all(ticket.id in text for ticket in tickets)
+        listed = [line for line in text.splitlines() if any(ticket.id in line for ticket in tickets)]
+        assert len(listed) == len(tickets)
+        assert all(re.fullmatch(r"  Section .+  tkt_\w+", line) for line in listed), listed
         assert "Total: €0.00" in text  # the receipt says what the ledger has
         html = mail.get_body(("html",)).get_content()  # type: ignore[union-attr]
         assert "Aurora &lt;Live&gt;" in html

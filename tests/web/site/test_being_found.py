@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 from PIL import Image
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.model.events import EventStatus, Fee, PriceTier
+from frontrow.boxoffice.model.events import EventStatus, Fee, FeesShown, PriceTier
 from frontrow.core.clock import US_PER_S, ManualClock
 from frontrow.core.money import Money
 from frontrow.web.platform.sitemaps import Sitemaps
@@ -63,6 +63,16 @@ async def test_an_event_says_what_it_is_where_when_and_what_it_costs(tmp_path: P
         poster = await client.get(f"/events/{EVENT_ID}/poster.png", headers=BROWSER)
         assert Image.open(io.BytesIO(poster.content)).size == (1200, 630)
         assert (await client.get("/events/evt_none/poster.png", headers=BROWSER)).status_code == 404
+
+
+async def test_the_list_of_events_says_what_is_paid_on_top_of_a_price(tmp_path: Path) -> None:
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        tiers = (PriceTier("front", Money(4950, "EUR"), "Front"),)
+        fees = (Fee("Service", per_seat_minor=50),)
+        await put_event(platform, one_row(2), tiers=tiers, fees=fees, fees_shown=FeesShown.BESIDE, name="Beside")
+        await put_event(platform, one_row(2), tiers=tiers, fees=fees, name="Included", id="evt_included")
+        page = (await client.get("/", headers=BROWSER)).text
+        assert re.findall(r"from €[^<]*", page) == ["from €49.50 + €0.50 fees", "from €50"]
 
 
 async def wait_for_event(platform: Platform, words: str) -> None:

@@ -8,7 +8,7 @@ from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
 from frontrow.boxoffice.catalogue.event_listing import EventAvailability
 from frontrow.boxoffice.model.booking_choices import PricedType, offered_types, priced_types
 from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
-from frontrow.boxoffice.model.prices import PriceList, cheapest_minor
+from frontrow.boxoffice.model.prices import PriceList, TierPrice
 from frontrow.boxoffice.model.venues import Plan, Section, Venue
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
@@ -52,8 +52,9 @@ class Shown:
         return CHIPS[self.state]
 
     @property
-    def from_minor(self) -> int | None:
-        return cheapest_minor(self.event)
+    def cheapest(self) -> TierPrice | None:
+        """What a seat of the cheapest price tier costs, if the event has prices."""
+        return min(self.prices.tiers.values(), key=lambda tier: tier.shown_minor, default=None)
 
     @property
     def ticket_types(self) -> list[PricedType]:
