@@ -537,8 +537,12 @@ def test_the_policy_holds_on_the_pages_with_maps_and_frames(profile: Any, site: 
 def choose_brand(page: Page, site: Site) -> None:
     """A colour is previewed in both schemes while it is typed; saved with a logo, fans see both."""
     page.goto(f"{site.url}/organiser/brand")
-    page.locator("#colour").fill("#ffd400")
     light, dark = (page.locator(f".look.{scheme}") for scheme in ("light", "dark"))
+    for own in ("dark", "light"):  # without a colour of one's own, in either scheme of the page
+        page.emulate_media(color_scheme=own)  # type: ignore[arg-type]
+        expect(light.locator(".btn")).to_have_css("background-color", "rgb(51, 64, 196)")
+        expect(dark.locator(".btn")).to_have_css("background-color", "rgb(152, 162, 255)")
+    page.locator("#colour").fill("#ffd400")
     for look in (light, dark):
         expect(look.locator(".btn")).to_have_css("background-color", "rgb(255, 212, 0)")
     expect(light.locator("xpath=..").locator(".adjusted")).to_be_visible()

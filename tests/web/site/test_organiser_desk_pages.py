@@ -113,12 +113,15 @@ async def test_b16_the_audit_shows_names_and_numbers_and_no_ids(tmp_path: Path) 
         venue = await owner.desk.post("/v1/organiser/venues", 201, json=a_venue_body(name="The Blue Room"))
         rules = {"lanes": [{"name": "general"}, {"name": "members", "weight": 3}], "human": "none"}
         await owner.desk.ask("PATCH", path, json={"room": rules})
+        hooked = {"url": "https://example.org/hook", "event": owner.desk.event}
+        hook = await owner.desk.post("/v1/organiser/webhooks", 201, json=hooked)
         editor = Editor("stf_ada", "org_hall")
         for act, detail in (
             ("create_event", {"venue": venue["venue"], "like": owner.desk.event}),
             ("publish_event", {"status": "on_sale", "paused": False}),
             ("refund", {"booking": booking.id, "refund": f"rfd_{booking.id}_1", "amount_minor": 500}),
             ("desk_sale", {"booking": booking.id, "paid_by": "card_reader", "seats": 2}),
+            ("test_webhook", {"webhook": hook["webhook"]}),
             ("change_event", {"fields": ["picture"], "changes": {"picture": ["", "6e003724f301"]}}),
         ):
             await ledger.organiser.note(Change(editor, act, owner.desk.event, clock(), detail))
@@ -132,10 +135,11 @@ async def test_b16_the_audit_shows_names_and_numbers_and_no_ids(tmp_path: Path) 
             f"Booking: {booking_number(booking.id)}",
             "Paid by: Card reader",
             "Changed: Picture",
+            "Webhook: https://example.org/hook",
             "Waiting room: from – to general (share 1), members (share 3)",
         ):
             assert line in said, f"{line}: {said}"
-        assert not [one for one in said if re.search(r"(evt|ven|bkg|rfd|msg)_|[0-9a-f]{12}", one)]
+        assert not [one for one in said if re.search(r"(evt|ven|bkg|rfd|msg|whk)_|[0-9a-f]{12}", one)]
 
 
 async def test_b13_the_set_up_is_summed_up_in_words(tmp_path: Path) -> None:

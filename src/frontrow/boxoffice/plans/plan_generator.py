@@ -14,7 +14,7 @@ from frontrow.boxoffice.plans.plan_document import row_label
 from frontrow.core.errors import InvalidInput
 
 PITCH, ROW_STEP, AISLE = 9.0, 10.5, 0.012
-MIN_SEATS, MAX_GENERATED = 100, 200_000
+MIN_SEATS, MAX_GENERATED = 20, 200_000
 MAX_TRIES = 400
 WHEELCHAIR_EVERY = 6  # in the step-free row of the first ring
 

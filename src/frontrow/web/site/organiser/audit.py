@@ -6,6 +6,7 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
 from frontrow.boxoffice.model.event_changes import OwnVenue
+from frontrow.boxoffice.organising.webhooks import MAX_ENDPOINTS
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller
@@ -34,7 +35,9 @@ async def audit(request: Asked, platform: FromPlatform, caller: FromCaller) -> R
     own = await platform.ledger.browsing.catalogue.events_of_organiser(caller.organiser_id, (-1, ""), EVENTS)
     words, currencies = words_for(request), {one.id: one.currency for one in own}
     events = await names_of_events(platform, own, words)
-    venues = {one.venue.id: one.venue.name for one in await _venues(platform, caller)}
+    called = events | {one.venue.id: one.venue.name for one in await _venues(platform, caller)}
+    hooks = await platform.organiser.webhooks.page(caller.organiser_id, "", MAX_ENDPOINTS)
+    called |= {one.id: one.url for one in hooks}
     event = query.get("event", "") if query.get("event", "") in events else ""
     try:
         before = read_number(query.get("after", "")[:200])
@@ -45,7 +48,7 @@ async def audit(request: Asked, platform: FromPlatform, caller: FromCaller) -> R
     return render(
         request,
         "organiser/audit.html",
-        acts=await acts_of(platform, caller, found, words, currencies, events | venues),
+        acts=await acts_of(platform, caller, found, words, currencies, called),
         kinds=ACTS,
         act=act,
         names=names,

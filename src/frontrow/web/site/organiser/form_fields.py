@@ -34,7 +34,7 @@ PARAMS: Final = {
     "sale_ends_at": ("sale_ends", N_("The sale must end after it starts, and later than now.")),
     "venue": ("venue", N_("Choose a venue.")),
     "currency": ("currency", N_("A currency has three letters, such as EUR.")),
-    "seats": ("seats", N_("A template has 100 to 200,000 seats.")),
+    "seats": ("seats", N_("A template has 20 to 200,000 seats.")),
     "time_zone": ("time_zone", N_("Choose a time zone from the list.")),
     "country": ("country", N_("A country has two letters, such as AT.")),
     "city": ("city", OTHERWISE),

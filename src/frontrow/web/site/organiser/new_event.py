@@ -10,6 +10,7 @@ from frontrow.boxoffice.model.event_changes import OwnVenue
 from frontrow.boxoffice.organising.events import MAX_DESCRIPTION_CHARS, EventEdit
 from frontrow.boxoffice.organising.time_zones import zones
 from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
+from frontrow.boxoffice.plans.plan_generator import MAX_GENERATED, MIN_SEATS
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, InvalidInput, Refused
 from frontrow.web.api import FromCaller, FromPlatform
@@ -123,7 +124,7 @@ async def _venue(platform: Platform, caller: Caller, reading: Reading) -> OwnVen
     chosen = form.one("venue", 60)
     if chosen and chosen != "new":
         return await venues.get(editor_of(caller), chosen)
-    name, seats = reading.text("new_name"), reading.whole("seats", 100, 200_000)
+    name, seats = reading.text("new_name"), reading.whole("seats", MIN_SEATS, MAX_GENERATED)
     shape = form.one("shape", 20)
     if reading.errors:
         return None

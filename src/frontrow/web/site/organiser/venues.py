@@ -11,6 +11,7 @@ from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.organising.time_zones import zones
 from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
 from frontrow.boxoffice.plans.plan_document import FORMAT, to_document
+from frontrow.boxoffice.plans.plan_generator import MAX_GENERATED, MIN_SEATS
 from frontrow.core.errors import InvalidInput, Refused
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access
@@ -128,7 +129,7 @@ def source_of(reading: Reading) -> PlanSource | None:
     """Where the plan comes from; None when that is missing."""
     form = reading.form
     if form.one("source") == "template":
-        seats = reading.whole("seats", 100, 200_000)
+        seats = reading.whole("seats", MIN_SEATS, MAX_GENERATED)
         return PlanSource(form.one("shape", 20), seats) if not reading.errors["seats"] else None
     text = form.one("text", MAX_PLAN_BYTES)
     if not text:
