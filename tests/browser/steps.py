@@ -1,9 +1,10 @@
 """What fans do in a browser, step by step; and how a test looks at the map behind the page."""
 
+import contextlib
 import time
 from typing import Any
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Error, Page, expect
 
 from tests.browser.served import WAIT_S, Site
 from tests.web.api.support import EVENT_ID
@@ -119,10 +120,22 @@ def pay(page: Page, card: str = "4242 4242 4242 4242") -> None:
 
 
 def until(page: Page, condition: str, argument: Any = None) -> None:
-    """Wait until a condition holds in the page; what it asks about need not be there yet (a page on its way)."""
+    """Wait until a condition holds in the page; what it asks about need not be there yet (a page on its way).
+
+    Playwright's own waiting takes the promise of an `async` condition for its answer, so those are asked again here.
+    """
     asked = condition if "=>" in condition else f"() => {condition}"
-    tried = f"(argument) => {{ try {{ return ({asked})(argument); }} catch (error) {{ return false; }} }}"
-    page.wait_for_function(tried, arg=argument)
+    if not asked.startswith("async"):
+        tried = f"(argument) => {{ try {{ return ({asked})(argument); }} catch (error) {{ return false; }} }}"
+        page.wait_for_function(tried, arg=argument)
+        return
+    ends_s = time.monotonic() + WAIT_S
+    while True:
+        with contextlib.suppress(Error):
+            if page.evaluate(asked, argument):
+                return
+        assert time.monotonic() < ends_s, condition
+        time.sleep(POLL_S)
 
 
 def landed(page: Page) -> None:
