@@ -94,6 +94,11 @@ def test_unknown_names_are_named_in_the_file_and_in_the_environment(tmp_path_fac
         "FRONTROW_OVERLAOD_DEADLINE_S",
     ):
         assert variable in told_by("", {**DEMO, variable: "1"}, tmp_path_factory)
+    for variable, meant in (("FRONTROW_PORT", "FRONTROW_SERVER_PORT"), ("FRONTROW_SECRET", "FRONTROW_SECRET_KEY")):
+        told = told_by("", {**DEMO, variable: "1"}, tmp_path_factory)
+        assert f"{variable} is not a setting" in told
+        assert meant in told
+    read_settings(None, {**DEMO, "FRONTROW_PORT": "tcp://10.0.0.1:8000"})  # Kubernetes says so of a service frontrow
 
 
 WORDS = st.text(string.ascii_letters + string.digits + "/:.,-+@%[]{}' \u00e9\u0000\n", max_size=40)

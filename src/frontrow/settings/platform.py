@@ -359,8 +359,20 @@ def _check_used(room: Any, environment: Mapping[str, str]) -> None:
             raise _unused(f"room.{name}")
 
 
+def _check_words(environment: Mapping[str, str]) -> None:
+    """Refuse `FRONTROW_PORT` and `FRONTROW_SECRET`: a field without its section, and the other way round."""
+    known = {(section, field.name) for section, kind in _SECTIONS.items() for field in fields(kind)}
+    for variable, value in sorted(environment.items()):
+        word = variable.removeprefix("FRONTROW_").lower()
+        meant = [f"FRONTROW_{section}_{name}".upper() for section, name in sorted(known) if word in (section, name)]
+        of_kubernetes = OF_KUBERNETES.search(variable) and "://" in value
+        if variable.startswith("FRONTROW_") and meant and not of_kubernetes:
+            raise ConfigError(f"{variable} is not a setting; there is {', '.join(meant)}", param=variable)
+
+
 def _check_names(environment: Mapping[str, str]) -> None:
     """A variable that is nearly a setting, or of a section that does not exist, is a mistake, not nothing."""
+    _check_words(environment)
     for variable, value in sorted(environment.items()):
         found = re.match(r"FRONTROW_([A-Z0-9]+)_", variable)
         if found is None or found[1].lower() in (*_SECTIONS, "limits", "rehearsal"):
