@@ -85,7 +85,7 @@ async def test_b13_a_report_adds_up_to_what_was_sold_and_checked_in(ledger):
 
 async def test_b13_the_page_its_files_and_the_api_show_amounts_in_units_of_the_currency(tmp_path):
     async with a_desk(tmp_path) as desk:
-        await desk.bought("S-A-1", "S-A-2", fan="fan_evil", email="evil@example.org", name='=HYPERLINK("x")')
+        booking = await desk.bought("S-A-1", "S-A-2", fan="fan_evil", email="evil@example.org", name='=HYPERLINK("x")')
         owner = Site(desk)
         text = await owner.get(f"{owner.base}/reports")
         assert "Sales by day" in text
@@ -103,6 +103,11 @@ async def test_b13_the_page_its_files_and_the_api_show_amounts_in_units_of_the_c
         assert "HYPERLINK" in sheet  # the name is there, as text
         await owner.get(f"{owner.base}/reports/people.csv", 404)
         await owner.get(f"{owner.base}/exports/bookings.pdf", 404)
+        await owner.post(f"{owner.base}/bookings/{booking.id}/refund", how="full", seat=["S-A-1"], reason="ill")
+        report = await desk.get(f"/v1/organiser/events/{desk.event}/report")
+        (day,) = report["days"]
+        assert (day["sold_minor"], day["refunded_minor"]) == (10000, 5000), "what is left is what was sold less refunds"
+        assert [one["sold_minor"] for one in report["channels"]] == [10000]
 
 
 def test_amounts_have_the_digits_of_their_currency():

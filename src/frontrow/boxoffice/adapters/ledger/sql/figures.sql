@@ -63,9 +63,13 @@ SELECT count(*), coalesce(sum(seat_count), 0), coalesce(max(fence), :fence) FROM
 WHERE event_id = :event_id AND fence > :fence
 
 -- name: sold_by_quarter() :event_id text :quarter_us int :limit int
--- The newest quarters of an hour in which something was sold, newest first.
-SELECT confirmed_at_us / :quarter_us AS quarter, count(*), sum(seat_count), sum(amount_minor) FROM bookings
-WHERE event_id = :event_id AND confirmed_at_us > 0 GROUP BY quarter ORDER BY quarter DESC LIMIT :limit
+-- The newest quarters of an hour in which something was sold, newest first. The amount is what was paid: a refund of some
+-- seats makes the booking's own amount smaller, and is a line of its own.
+SELECT b.confirmed_at_us / :quarter_us AS quarter, count(*), sum(b.seat_count),
+  sum(coalesce((SELECT max(p.amount_minor) FROM payments AS p
+    WHERE p.booking_id = b.id{ AND p.event_id = b.event_id} AND p.payment_state = 'captured'), b.amount_minor))
+FROM bookings AS b
+WHERE b.event_id = :event_id AND b.confirmed_at_us > 0 GROUP BY quarter ORDER BY quarter DESC LIMIT :limit
 
 -- name: refunded_by_quarter() :event_id text :quarter_us int :limit int
 SELECT f.created_at_us / :quarter_us AS quarter, count(*), sum(f.amount_minor)
@@ -77,7 +81,9 @@ GROUP BY quarter ORDER BY quarter DESC LIMIT :limit
 -- How bookings were sold: by staff (for money, or given to guests), from an offer of the waitlist, before the general
 -- sale, or in it.
 SELECT sold.channel, count(*), sum(sold.seat_count), sum(sold.amount_minor) FROM (
-  SELECT b.seat_count, b.amount_minor, CASE
+  SELECT b.seat_count, coalesce((SELECT max(p.amount_minor) FROM payments AS p
+    WHERE p.booking_id = b.id{ AND p.event_id = b.event_id} AND p.payment_state = 'captured'), b.amount_minor)
+    AS amount_minor, CASE
     WHEN substr(b.fan, 1, 5) = 'desk:' THEN CASE
       WHEN EXISTS (SELECT 1 FROM payments AS p
         WHERE p.booking_id = b.id{ AND p.event_id = b.event_id} AND p.provider = 'external') THEN 'box_office'
