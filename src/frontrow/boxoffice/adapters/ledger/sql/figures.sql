@@ -63,8 +63,8 @@ SELECT count(*), coalesce(sum(seat_count), 0), coalesce(max(fence), :fence) FROM
 WHERE event_id = :event_id AND fence > :fence
 
 -- name: sold_by_quarter() :event_id text :quarter_us int :limit int
--- The newest quarters of an hour in which something was sold, newest first. The amount is what was paid: a refund of some
--- seats makes the booking's own amount smaller, and is a line of its own.
+-- The newest quarters of an hour in which something was sold, newest first. The amount is what was paid: a refund of
+-- some seats makes the booking's own amount smaller, and is a line of its own.
 SELECT b.confirmed_at_us / :quarter_us AS quarter, count(*), sum(b.seat_count),
   sum(coalesce((SELECT max(p.amount_minor) FROM payments AS p
     WHERE p.booking_id = b.id{ AND p.event_id = b.event_id} AND p.payment_state = 'captured'), b.amount_minor))
