@@ -1,9 +1,9 @@
-"""The pages' budgets (issue: bytes, CPU, frames), measured with Chromium: `python -m bench.pages [--quick]`.
+"""The pages' budgets (issue: bytes, CPU, frames), measured with Chromium: `python -m bench.pages [--quick] [--docs]`.
 
 Stadiums of 20,000 and 50,000 seats are served on the loopback; each page is loaded by a phone with its CPU slowed down
 four times over a slow 4G line (150 ms, 1.6 Mbit/s), and by a desktop. Then real fingers and a real mouse move the map
 and pick seats. Every figure is the median of five runs (`--quick`: one). Bytes and CPU are gates (exit 1), times are
-printed beside their targets: they belong to a quiet machine.
+printed beside their targets: they belong to a quiet machine. `--docs` takes those of the map over into docs/pages.md.
 """
 
 import json
@@ -16,6 +16,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
+from bench.seats_docs import DOCS, put
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.plans.plan_generator import generate
 from tests.browser.served import Site, put_hall
@@ -29,6 +30,12 @@ STADIUMS = {20_000: "evt_stadium20", 50_000: EVENT_ID}
 RUNS = 5
 MAX_FONT_BYTES = 40_000
 TARGETS_MS = {"inp_ms": 200, "pan_p95_ms": 33, "pinch_p95_ms": 50, "blocked_ms": 300}
+COLUMNS = {
+    "inp_ms": "interaction to next paint, ms",
+    "pan_p95_ms": "frame of a pan, p95 ms",
+    "pinch_p95_ms": "frame of a pinch, p95 ms",
+    "blocked_ms": "blocked while loading, ms",
+}
 WATCH = """window.seen = { lcp: 0, blocked: 0, moved: 0 };
 new PerformanceObserver((l) => { for (const e of l.getEntries()) seen.lcp = e.startTime; }).observe({ type: "largest-contentful-paint", buffered: true });
 new PerformanceObserver((l) => { for (const e of l.getEntries()) seen.blocked += e.duration - 50; }).observe({ type: "longtask", buffered: true });
@@ -301,6 +308,14 @@ def gates(found: dict[str, Any]) -> list[str]:
     return late
 
 
+def map_table(rows: dict[str, dict[str, float]]) -> str:
+    """The figures of docs/pages.md."""
+    head = ("map", *(f"{what} (target {TARGETS_MS[key]})" for key, what in COLUMNS.items()))
+    lines = [head, ("---", *("---:" for _ in COLUMNS))]
+    lines += [(name, *(f"{row[key]:,.0f}" for key in COLUMNS)) for name, row in rows.items()]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def main() -> None:
     found = measure(1 if "--quick" in sys.argv else RUNS)
     OUT.parent.mkdir(parents=True, exist_ok=True)
@@ -317,6 +332,8 @@ def main() -> None:
         )
         print(f"{name:24s}" + "  ".join(told))
     print("1000 changes: " + "  ".join(f"{where} {spent:.1f} ms" for where, spent in found["changes"].items()))
+    if "--docs" in sys.argv:
+        put(DOCS / "pages.md", "map", map_table(found["map"]))
     late = gates(found)
     print("\n".join(late) or "every budget is kept")
     sys.exit(bool(late))

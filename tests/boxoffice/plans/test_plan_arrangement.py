@@ -17,7 +17,7 @@ from frontrow.boxoffice.plans.plan_reader import BadPlan, decode_plan
 from frontrow.core.errors import InvalidInput
 from tests.boxoffice.plan_samples import small_plan
 
-HALLS = {kind: decode_plan(plan_bytes(generate(kind, 400))) for kind in ("theatre", "arena")}
+HALLS = {kind: decode_plan(plan_bytes(generate(kind, seats))) for kind, seats in (("theatre", 400), ("arena", 1_500))}
 
 
 def arranged(plan: Plan, *sections: Any) -> Plan:

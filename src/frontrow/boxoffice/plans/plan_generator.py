@@ -9,13 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from frontrow.boxoffice.model.plan_shapes import ArcShape, AreaShape, Decor, GridShape, row_points
-from frontrow.boxoffice.model.venues import Plan, Row, Seat, SeatFlag, Section, area
+from frontrow.boxoffice.model.venues import Plan, Row, Seat, SeatFlag, Section, SectionKind, area
 from frontrow.boxoffice.plans.plan_document import row_label
 from frontrow.core.errors import InvalidInput
 
 PITCH, ROW_STEP, AISLE = 9.0, 10.5, 0.012
 MIN_SEATS, MAX_GENERATED = 20, 200_000
 MAX_TRIES = 400
+LEAST_CHAIRS = 24  # on a floor, if any
+SMALL_STADIUM, SMALL_ARENA = 1_500, 300  # below, one ring: the rows of several would overlap
 WHEELCHAIR_EVERY = 6  # in the step-free row of the first ring
 
 
@@ -50,13 +52,13 @@ def generate(kind: str, seats: int) -> Plan:
 
 
 def stadium(seats: int) -> Plan:
-    """Six blocks of chairs on the pitch and three rings."""
-    return _bowl("Stadium", seats, STADIUM, floor=seats // 20, pit=0)
+    """Six blocks of chairs on the pitch and three rings; one ring if it is small."""
+    return _bowl("Stadium", seats, STADIUM if seats >= SMALL_STADIUM else STADIUM[:1], floor=seats // 20, pit=0)
 
 
 def arena(seats: int) -> Plan:
-    """A standing pit, chairs on the floor and two rings, with the stage in the west."""
-    return _bowl("Arena", seats, ARENA, floor=seats // 12, pit=seats // 10)
+    """A standing pit, chairs on the floor and two rings (one if it is small), with the stage in the west."""
+    return _bowl("Arena", seats, ARENA if seats >= SMALL_ARENA else ARENA[:1], floor=seats // 12, pit=seats // 10)
 
 
 def theatre(seats: int) -> Plan:
@@ -105,6 +107,7 @@ def _shift(section: Section, dx: float, dy: float) -> Section:
 
 
 def _bowl(name: str, seats: int, rings: tuple[Ring, ...], floor: int, pit: int) -> Plan:
+    """Rings around a floor. If `floor` chairs do not fit inside the first ring, the rings get half of them, or all."""
     in_rings = seats - floor - pit
     scale, shapes = _scale_rings(rings, in_rings)
     _remove_excess(shapes, in_rings)
@@ -115,7 +118,13 @@ def _bowl(name: str, seats: int, rings: tuple[Ring, ...], floor: int, pit: int) 
     reach = rings[0].rx * scale
     stage_x, stage_y = round(middle_x - reach * 0.9, 1), round(middle_y - reach * 0.27, 1)
     stage = Decor("rect", stage_x, stage_y, round(reach * 0.2, 1), round(reach * 0.54, 1), "STAGE")
-    sections = _floor_sections(floor, pit, middle_x, middle_y, reach)
+    wide = max(4, round(math.sqrt(floor / 6)))  # chairs in a row of a block; narrower if they would not fit
+    for columns in range(wide, max(wide - 4, 1), -1):
+        sections = _floor_sections(floor, columns, pit, middle_x, middle_y, reach)
+        if _fits(sections, (middle_x, middle_y), shapes[0][1]):
+            break
+    else:
+        return _bowl(name, seats, rings, floor // 2 if floor >= 2 * LEAST_CHAIRS else 0, pit)
     for ring, shape, counts in shapes:
         label = f"{ring.prefix}{sum(1 for s in sections if s.id.startswith(ring.prefix)) + 1:02d}"
         is_first, is_side = ring is rings[0], ring.skip > 0 and math.cos((shape.a0 + shape.a1) / 2) < -0.85
@@ -174,10 +183,11 @@ def _remove_excess(shapes: list[Shaped], seats: int) -> None:
                 counts.pop()
 
 
-def _floor_sections(chairs: int, pit: int, middle_x: float, middle_y: float, reach: float) -> list[Section]:
+def _floor_sections(
+    chairs: int, columns: int, pit: int, middle_x: float, middle_y: float, reach: float
+) -> list[Section]:
     """A standing pit at the stage and up to six blocks of chairs behind it; `reach` is the first ring's radius."""
     sections: list[Section] = []
-    columns = max(4, round(math.sqrt(chairs / 6)))
     left, block = middle_x - reach * 0.3, columns * PITCH + 20
     for number in range(6):
         count = chairs // 6 + (number < chairs % 6)
@@ -191,6 +201,14 @@ def _floor_sections(chairs: int, pit: int, middle_x: float, middle_y: float, rea
         shape_of_pit = AreaShape(*corner, round(reach * 0.3, 1), round(reach * 0.54, 1))
         sections.append(area("Pit", pit, tier="pit", shape=shape_of_pit))
     return sections
+
+
+def _fits(floor: list[Section], middle: tuple[float, float], first: ArcShape) -> bool:
+    """Whether every chair of the floor is at least a pitch away from the first ring."""
+    seated = [section for section in floor if section.kind is SectionKind.SEATED]
+    chairs = [seat for section in seated for row in section.rows for seat in row.seats]
+    rx, ry = first.rx - PITCH, first.ry - PITCH
+    return all(((seat.x - middle[0]) / rx) ** 2 + ((seat.y - middle[1]) / ry) ** 2 < 1 for seat in chairs)
 
 
 def _grid_section(label: str, tier: str, shape: GridShape, counts: list[int]) -> Section:
