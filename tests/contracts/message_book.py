@@ -75,6 +75,7 @@ async def a_lane_is_leased_to_one_worker_and_no_lane_waits_for_another(bench: Be
     assert [one.lane for one in await lease(bench, kind)] == ["lane 1"], "the rest of a lane that is free again"
     renewed = [one.number for one in first if one.lane == "lane 2"]
     await bench.one.messages.renew_deliveries(renewed, bench.now_us + 999, 1_000)
+    await bench.one.messages.renew_deliveries([], bench.now_us + 999, 1_000)
     assert len(await lease(bench, kind, at=1_000)) == 5, "when a lease ends, somebody else may try"
     await bench.one.messages.renew_deliveries(renewed, bench.now_us + 1_999, 1_000)
     assert [one.lane for one in await lease(bench, kind, at=1_999)] == ["lane 2"], "a lease that ended is not renewed"

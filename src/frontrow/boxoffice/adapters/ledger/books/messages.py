@@ -76,8 +76,9 @@ class SqlMessageBook:
         return [Delivery(*row) for row in sorted(leased, key=lambda row: int(row[0]))]
 
     async def renew_deliveries(self, numbers: Sequence[int], now_us: int, lease_us: int) -> None:
-        rows = [(number, now_us, now_us + lease_us) for number in numbers]
-        await self._line.submit(RunStatements((Query("renew_deliveries", rows),), now_us=now_us))
+        if numbers:
+            rows = [(number, now_us, now_us + lease_us) for number in numbers]
+            await self._line.submit(RunStatements((Query("renew_deliveries", rows),), now_us=now_us))
 
     async def save_delivery_results(self, results: Sequence[DeliveryResult], now_us: int) -> None:
         if results:

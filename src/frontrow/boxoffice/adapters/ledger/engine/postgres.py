@@ -47,7 +47,7 @@ from frontrow.core.postgres_url import PostgresHosts, begin_with
 CALL_TIMEOUT_S: Final = 4.0
 READ_TIMEOUT_S: Final = 6.0
 RECONNECT_FOR_S: Final = 6.0
-REST_S: Final = 0.5  # after a batch that gave up: who waited behind it does not wait for as long again
+REST_S: Final = 0.5  # after a batch that waited in vain: who waited behind it does not wait for as long again
 SPLIT_FOR_S: Final = 4.0  # how long a batch is halved to find the operation that waits for a lock
 STATEMENTS: Final = 256  # prepared statements kept per connection
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.2
@@ -196,7 +196,8 @@ class PostgresStore:
                 self.reconnects += 1
                 await self._drop(writer)
                 if self._outage.too_long(asked_s):
-                    self._rests_until_s = time.monotonic() + self._rest_s
+                    if isinstance(error, TimeoutError):
+                        self._rests_until_s = time.monotonic() + self._rest_s
                     return [_unavailable(error)] * len(operations)
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
