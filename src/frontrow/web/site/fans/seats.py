@@ -1,5 +1,6 @@
 """Choosing seats: the live map with its list, and plain forms for browsers without scripts."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from litestar import Request, Response
@@ -9,8 +10,9 @@ from litestar.params import FromPath
 from frontrow.boxoffice.holds.events_on_sale import Sale
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.hold_values import ShopPass
+from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.model.prices import TierPrice
-from frontrow.boxoffice.model.seats import Wish
+from frontrow.boxoffice.model.seats import SeatState, Wish
 from frontrow.boxoffice.model.venues import Plan, SeatFlag, Section, SectionKind
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError
@@ -129,8 +131,8 @@ async def _seats_page(
         wanted=set(wanted or ()),
         refusal=REFUSALS.get(error.code, REFUSED) if error else "",
         states=STATES,
-        instead=_instead(platform.box_office.sales.get(event_id), states, wanted or [], held)
-        if error is not None and error.code == "seats_taken"
+        instead=_instead(platform.box_office.sales.get(event_id), states, wanted or [], held, error.seats)
+        if isinstance(error, SeatsTaken)
         else None,
         page_data={**_page_data(platform, one), "held": held, "colours": tier_colours(event.tiers)},
         held=held,
@@ -221,8 +223,16 @@ def _section(base: int, section: Section, states: bytearray) -> dict[str, Any]:
     return {"id": section.id, "name": section.name or section.id, "rows": rows, "area": area}
 
 
-def _instead(sale: Sale, states: bytearray, wanted: list[str], held: dict[str, Any] | None) -> dict[str, Any] | None:
-    """What was wanted and is free or held by this fan, and for each lost seat another one beside it; with the price."""
+def _instead(
+    sale: Sale, seen: bytearray, wanted: list[str], held: dict[str, Any] | None, taken: Sequence[int]
+) -> dict[str, Any] | None:
+    """What was wanted and is free or held by this fan, and for each lost seat another one beside it; with the price.
+
+    `taken` are the seats that were just refused: the map this server has `seen` may not know of them yet.
+    """
+    states = bytearray(seen)
+    for refused in taken:
+        states[refused] = states[refused] or SeatState.HELD
     plan, own = sale.plan, set(held["seats"]) if held else set()
     chosen = [index for name in wanted if (index := sale.index_of.get(name)) is not None]
     kept = [index for index in chosen if not states[index] or plan.seat_ids[index] in own]
