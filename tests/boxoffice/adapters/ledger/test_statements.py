@@ -1,13 +1,15 @@
 """How statements reach the databases: few round trips on PostgreSQL, bound values in pieces on SQLite (N2, N3)."""
 
 import sqlite3
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from asyncpg.connection import LoggedQuery
 
 from frontrow.boxoffice.adapters.ledger.engine.postgres import WARM, PostgresStore
-from frontrow.boxoffice.adapters.ledger.engine.sqlite import PIECES, _pieces
+from frontrow.boxoffice.adapters.ledger.engine.sqlite import PIECES, _pieces, use_wal
 from frontrow.boxoffice.adapters.ledger.engine.statements import sqlite_piece, statements
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.model.bookings import MOVES, Move, sources
@@ -66,3 +68,30 @@ def test_statements_in_pieces_decide_each_row_by_itself() -> None:
     for move in Move:
         for state in sources(move):
             assert MOVES[state, move].to not in set(sources(move)) - {state}
+
+
+def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
+    """SQLite refuses one of two who switch a file to its WAL at the same moment, and does not wait."""
+    for round_number in range(40):
+        path, together, refused = tmp_path / f"{round_number}.sqlite", threading.Barrier(8), list[Exception]()
+        first = sqlite3.connect(path)
+        first.execute("CREATE TABLE one (number)")
+        first.close()
+
+        def open_it(path: Path = path, together: threading.Barrier = together, refused: Any = refused) -> None:
+            connection = sqlite3.connect(path, isolation_level=None)
+            together.wait()
+            try:
+                use_wal(connection)
+                connection.execute("INSERT INTO one VALUES (1)")
+            except sqlite3.OperationalError as error:
+                refused.append(error)
+            finally:
+                connection.close()
+
+        threads = [threading.Thread(target=open_it) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert refused == []

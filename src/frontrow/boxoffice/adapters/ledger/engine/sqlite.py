@@ -37,13 +37,25 @@ PIECES: Final = (64, 16, 4, 1)  # rows per piece; few sizes, so that each is pre
 PREPARED: Final = 1_024
 # FULL: a commit is on disk before it is answered. The WAL is checkpointed less often than by default.
 PRAGMAS: Final = (
-    "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}",
     "PRAGMA wal_autocheckpoint = 4000",
     "PRAGMA cache_size = -65536",
 )
 Answer = TypeVar("Answer")
+
+
+def use_wal(connection: sqlite3.Connection) -> None:
+    """Switch the file to its WAL. While others open it too, SQLite refuses this at once, without its busy time-out."""
+    ends_s = time.monotonic() + BUSY_TIMEOUT_MS / 1_000
+    while True:  # bounded by the busy time-out
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > ends_s:
+                raise
+            time.sleep(0.005)
 
 
 class SqliteStore:
@@ -92,6 +104,7 @@ class SqliteStore:
                 self._path, isolation_level=None, check_same_thread=False, cached_statements=PREPARED
             )
             self._connections.append(connection)
+            use_wal(connection)
             for pragma in PRAGMAS:
                 connection.execute(pragma)
             self._local.connection = connection
