@@ -22,7 +22,7 @@ from frontrow.boxoffice.plans.plan_generator import generate
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError
 from tests.browser.served import Site, put_hall
-from tests.browser.steps import EVENT_ID, landed, settled, until
+from tests.browser.steps import EVENT_ID, fill_card_form, landed, settled, until
 from tests.support.chromium import launch
 
 SEATS, CROWD = 9_000, 30_000
@@ -158,7 +158,7 @@ def main() -> None:
         film.take(700)
         page.get_by_label("Name").fill("Ada Lovelace")
         page.get_by_label("Email for your tickets").fill("ada@example.org")
-        page.get_by_label("Card number").fill("4242 4242 4242 4242")
+        fill_card_form(page, "4242 4242 4242 4242")
         film.take(1000)
         page.locator("#pay #go").click()
         page.wait_for_selector(".ticket")

@@ -11,11 +11,14 @@ from tests.web.api.support import EVENT_ID
 
 __all__ = [
     "EVENT_ID",
+    "GOOD_CODE",
+    "GOOD_EXPIRY",
     "SHORT_ID",
     "be_let_in",
     "choose",
     "differing_seats",
     "enter",
+    "fill_card_form",
     "get_tickets",
     "hold_at_once",
     "landed",
@@ -25,6 +28,7 @@ __all__ = [
 ]
 
 POLL_S = 0.02
+GOOD_EXPIRY, GOOD_CODE = "12 / 40", "123"
 SHORT_ID = "evt_short"  # its holds last two seconds
 DIFFERING = """async () => {
   const { model } = window.frontrow;
@@ -115,8 +119,15 @@ def pay(page: Page, card: str = "4242 4242 4242 4242") -> None:
     if page.locator("#email").count():  # not asked for again at a second purchase
         page.get_by_label("Name").fill("Ada Lovelace")
         page.get_by_label("Email for your tickets").fill("ada@example.org")
-    page.get_by_label("Card number").fill(card)
+    fill_card_form(page, card)
     page.get_by_role("button", name="Pay").click()
+
+
+def fill_card_form(page: Page, card: str) -> None:
+    """Type a card into the form of the simulated provider."""
+    page.locator("#card").fill(card)
+    page.locator("#expiry").fill(GOOD_EXPIRY)
+    page.locator("#cvc").fill(GOOD_CODE)
 
 
 def until(page: Page, condition: str, argument: Any = None) -> None:

@@ -1,7 +1,9 @@
 """How a checkout can end (B6-B9), what comes after it (B10-B12), and who one is: each with its page, for people."""
 
+import re
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from frontrow.boxoffice.adapters.payments.simulated import Fault
@@ -68,6 +70,45 @@ def test_what_is_wrong_in_the_form_is_said_beside_it_and_keeps_what_was_typed(fa
     expect(fan.get_by_text("This is not a card number.")).to_be_visible()
     expect(fan.get_by_label("Email for your tickets")).to_have_value("ada@lovelace")
     expect(fan.get_by_label("Email for your tickets")).to_be_focused()
+
+
+NOT_A_NUMBER, NOT_A_CODE = "This is not a card number.", "This is not a security code. It has 3 digits"
+NOT_A_DATE, EXPIRED = "This is not an expiry date. Enter the month and the year", "This card has expired."
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_mistyped_card_is_told_beside_each_field_and_nothing_is_paid(profile: Any, site: Site, scripts: bool) -> None:
+    """With scripts nothing is sent; without them the server says the same and gives back what was typed."""
+    page: Page = profile(java_script_enabled=scripts).new_page()
+    booking_id = at_checkout(page, site)
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    page.get_by_label("Email for your tickets").fill("ada@example.org")
+    fields = [page.get_by_label(name) for name in ("Card number", "Expiry date", "Security code")]
+    for typed, errors in (
+        (("4242 4242 4242 4241", "13 / 30", "12"), (NOT_A_NUMBER, NOT_A_DATE, NOT_A_CODE)),
+        (("4242 4242 4242 4242", "12 / 20", "123"), (None, EXPIRED, None)),
+        (("4242 4242 4242 4242", "12 / 40", "12a"), (None, None, NOT_A_CODE)),
+    ):
+        for field, text in zip(fields, typed, strict=True):
+            field.fill(text)
+        page.get_by_role("button", name="Pay").click()
+        for field, text, error in zip(fields, typed, errors, strict=True):
+            expect(field).to_have_value(text)
+            if error is None:
+                expect(field).not_to_have_attribute("aria-invalid", "true")
+                expect(page.locator(f"#{field.get_attribute('id')}-err")).to_have_count(0)
+            else:
+                expect(field).to_have_attribute("aria-invalid", "true")
+                expect(field).to_have_accessible_description(re.compile(re.escape(error)))
+        if scripts:
+            first = next(field for field, error in zip(fields, errors, strict=True) if error)
+            expect(first).to_be_focused()
+    assert len(sent) == (0 if scripts else 3)
+    payments = site.call(lambda platform: platform.ledger.payments.payments_of(booking_id))
+    assert not payments
+    pay(page)
+    page.wait_for_url("**/bookings/**")
 
 
 def test_what_was_filled_in_while_waiting_is_there_at_checkout(fan: Page, site: Site) -> None:

@@ -13,7 +13,7 @@ from frontrow.boxoffice.adapters.payments.simulated import Fault
 from frontrow.boxoffice.model.hold_values import ShopPass
 from tests.browser.mails import mail_with, mails_of, sign_in
 from tests.browser.served import WAIT_S, Site, put_hall
-from tests.browser.steps import EVENT_ID, be_let_in, enter, pay, until
+from tests.browser.steps import EVENT_ID, be_let_in, enter, fill_card_form, pay, until
 from tests.browser.tour import instead
 from tests.web.api.support import one_row
 
@@ -184,7 +184,7 @@ def test_a_purchase_in_another_language_from_the_switch_in_the_foot(profile: Any
     page.wait_for_url("**/checkout/**")
     fits(page, language)
     page.locator("#email").fill("ada@example.org")
-    page.locator("#card").fill("4242424242424242")
+    fill_card_form(page, "4242424242424242")
     page.locator("#go").click()
     expect(page.locator(".ticket")).to_have_count(2)
     fits(page, language)

@@ -8,7 +8,7 @@ from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.served import WAIT_S
-from tests.browser.steps import be_let_in, choose, get_tickets, hold_at_once, until
+from tests.browser.steps import be_let_in, choose, fill_card_form, get_tickets, hold_at_once, until
 from tests.journeys.stack import Stack
 
 GOOD_CARD = "4242 4242 4242 4242"
@@ -65,17 +65,20 @@ def fill_buyer(page: Page, name: str, email: str) -> None:
 
 
 def pay_by_card(page: Page, card: str = GOOD_CARD) -> None:
-    """Pay with a card number typed into our own form (the simulated provider's)."""
-    page.locator("#card").fill(card)
+    """Pay with a card typed into our own form (the simulated provider's)."""
+    fill_card_form(page, card)
     page.locator("#go").click()
 
 
 def fill_card(page: Page, stack: Stack, card: str = GOOD_CARD) -> None:
-    """Type a card number into Stripe's form if the shop sells with Stripe, into our own otherwise; nothing is paid yet.
+    """Type a card into Stripe's form if the shop sells with Stripe, into our own otherwise; nothing is paid yet.
 
     With Stripe the person's browser needs `bring_stripe_js`.
     """
-    page.locator("#card" if stack.stripe is None else "#stripe-number").fill(card)
+    if stack.stripe is None:
+        fill_card_form(page, card)
+    else:
+        page.locator("#stripe-number").fill(card)
 
 
 def buy(

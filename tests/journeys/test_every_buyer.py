@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.steps import get_tickets, until
+from tests.browser.steps import GOOD_CODE, GOOD_EXPIRY, get_tickets, until
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
 from tests.journeys.steps import GOOD_CARD, enter_shop, fill_buyer, hold_seats, pay_by_card
@@ -57,6 +57,8 @@ def test_by_keyboard_only(stack: Stack, visitor: Visitor) -> None:
     type_into(page, "#name", "Kay Board")
     type_into(page, "#email", "kay@example.org")
     type_into(page, "#card", GOOD_CARD)
+    type_into(page, "#expiry", GOOD_EXPIRY)
+    type_into(page, "#cvc", GOOD_CODE)
     press(page, "#go")
     assert_bought(page, stack, "kay@example.org")
 

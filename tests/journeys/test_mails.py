@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from tests.journeys.conftest import Visitor
 from tests.journeys.mailbox import Mail
 from tests.journeys.stack import Stack
-from tests.journeys.steps import GOOD_CARD, buy, come_to_checkout, fill_buyer, pay_by_card
+from tests.journeys.steps import buy, come_to_checkout, fill_buyer, pay_by_card
 from tests.support.pdf_letters import letters_of
 
 
@@ -109,8 +109,7 @@ def test_j8_from_the_waitlist_by_the_mails_link_to_a_ticket_in_another_browser(s
     phone.locator("button[value=claim]").click()
     phone.wait_for_url("**/checkout/**")
     booking_id = phone.url.rpartition("/")[2]
-    phone.locator("#card").fill(GOOD_CARD)
-    phone.locator("#go").click()
+    pay_by_card(phone)
     phone.wait_for_url("**/bookings/**")
     expect(phone.locator(".ticket")).to_have_count(1)
     tickets = stack.mailbox.wait_for(address, "frm_booking")

@@ -185,7 +185,8 @@ async def test_paying_what_the_organiser_cancels_at_that_moment_shows_what_becam
         return await pay(*given)
 
     monkeypatch.setattr(shop.platform.box_office.purchases, "pay", cancelled_before)
-    form = {"name": "Ada", "email": "ada@example.org", "card": "4242 4242 4242 4242"}
+    card = {"card": "4242 4242 4242 4242", "expiry": "12 / 40", "cvc": "123"}
+    form = {"name": "Ada", "email": "ada@example.org", **card}
     answer = await shop.client.post(f"/checkout/{booking}/pay", headers=FORM, data=form)
     assert (answer.status_code, answer.headers["location"]) == (303, f"/checkout/{booking}")
     events = shop.platform.box_office.openings.events

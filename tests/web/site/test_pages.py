@@ -4,14 +4,16 @@ import gzip
 import inspect
 import re
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
 import pytest
 
+from frontrow.core.clock import US_PER_S
 from frontrow.web.app import pages, routes
 from frontrow.web.site.assets import Assets, site_assets
-from frontrow.web.site.fans.demo_cards import method_of
+from frontrow.web.site.fans.demo_cards import BAD_CODE, BAD_EXPIRY, BAD_NUMBER, EXPIRED, TypedCard, method_of
 from frontrow.web.site.languages import LANGUAGES, words_of
 from frontrow.web.site.render import as_json
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
@@ -197,3 +199,56 @@ async def test_b17_seats_without_a_pass_lead_to_the_waiting_room(client: httpx.A
 )
 def test_a_card_number_stands_for_a_method_or_is_none(text: str, method: str | None) -> None:
     assert method_of(text) == method
+
+
+NOVEMBER_2026_US = int(datetime(2026, 11, 17, tzinfo=UTC).timestamp()) * US_PER_S
+
+
+@pytest.mark.parametrize(
+    ("expiry", "error"),
+    [
+        ("11/26", ""),
+        ("11 / 26", ""),
+        (" 1 / 27 ", ""),
+        ("1-2027", ""),
+        ("0127", ""),
+        ("12.2076", ""),
+        ("10/26", EXPIRED),
+        ("12 / 2025", EXPIRED),
+        ("", BAD_EXPIRY),
+        ("13/27", BAD_EXPIRY),
+        ("00/27", BAD_EXPIRY),
+        ("127", BAD_EXPIRY),
+        ("12/2", BAD_EXPIRY),
+        ("12/92", BAD_EXPIRY),
+        ("27/12", BAD_EXPIRY),
+        ("१२/३०", BAD_EXPIRY),
+    ],
+)
+def test_an_expiry_date_is_a_month_that_has_not_ended(expiry: str, error: str) -> None:
+    found = TypedCard("4242424242424242", expiry, "123").errors(NOVEMBER_2026_US)
+    assert found == ({"expiry": error} if error else {})
+
+
+def test_a_card_is_valid_until_its_month_has_ended_everywhere() -> None:
+    ended_us = int(datetime(2026, 12, 1, 12, tzinfo=UTC).timestamp()) * US_PER_S
+    card = TypedCard("4242424242424242", "11/26", "123")
+    assert card.errors(ended_us - US_PER_S) == {}
+    assert card.errors(ended_us) == {"expiry": EXPIRED}
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "errors"),
+    [
+        ("4242 4242 4242 4242", " 007 ", {}),
+        ("4242 4242 4242 4242", "1234", {"cvc": BAD_CODE}),
+        ("4242 4242 4242 4242", "12", {"cvc": BAD_CODE}),
+        ("4242 4242 4242 4242", "12a", {"cvc": BAD_CODE}),
+        ("4242 4242 4242 4242", "", {"cvc": BAD_CODE}),
+        ("3782 822463 10005", "1234", {}),
+        ("3782 822463 10005", "123", {"cvc": BAD_CODE}),
+        ("4242 4242 4242 4241", "", {"card": BAD_NUMBER, "cvc": BAD_CODE}),
+    ],
+)
+def test_a_security_code_has_the_digits_of_its_card(number: str, code: str, errors: dict[str, str]) -> None:
+    assert TypedCard(number, "11/26", code).errors(NOVEMBER_2026_US) == errors

@@ -28,7 +28,7 @@ from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookies import Ready, keep_visit, ready_of, remember_booking
 from frontrow.web.site.event_display import shown
 from frontrow.web.site.fans.choice_form import ChoiceForm, choice_form, say_none_left
-from frontrow.web.site.fans.demo_cards import SHOWN, method_of
+from frontrow.web.site.fans.demo_cards import SHOWN, TypedCard, method_of
 from frontrow.web.site.languages import N_, Words
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
@@ -36,11 +36,11 @@ from frontrow.web.site.security_headers import PLAIN, STRIPE
 
 Asked = Request[Any, Any, Any]
 BAD_EMAIL: Final = N_("This does not look like an email address.")
-NO_ERRORS: Final = {"email": "", "card": ""}
+NO_ERRORS: Final = {"email": "", "card": "", "expiry": "", "cvc": ""}
+NOTHING_TYPED: Final = TypedCard()
 _OUTCOME_SCRIPTS: Final = {"bank": "js/outcome.js", "retrying": "js/outcome.js", "visit_over": "", "given_up": ""}
 NO_CARD: Final = "none"
 HOSTED: Final = "hosted"  # what a provider of your own gets as the method when its page is to ask the fan
-BAD_CARD: Final = N_("This is not a card number.")
 MISTYPED_CARD: Final = N_(
     "Please check the card number, the expiry date and the security code. Your seats are still held."
 )
@@ -204,6 +204,7 @@ async def form_page(
     headers: dict[str, str] | None = None,
     filled: Ready | None = None,
     errors: dict[str, str] | None = None,
+    card: TypedCard = NOTHING_TYPED,
     outcome: CheckoutResult | None = None,
     refused_choice: tuple[str, str, str] | None = None,
 ) -> Response[bytes]:
@@ -227,6 +228,7 @@ async def form_page(
         ready=ready,
         contact=contact,
         proven=proven,
+        card=card,
         cards=SHOWN,
         stripe=stripe,
         hosted=_is_hosted(platform),
@@ -304,10 +306,13 @@ async def pay(
     free = booking.amount_minor == 0
     if _uses_stripe(platform) and not free:  # no card number ever comes here: the form was sent without its script
         return go_to(f"/checkout/{booking.id}")
-    chosen = NO_CARD if free else HOSTED if _is_hosted(platform) else method_of(form.one("card", 40))
-    errors = _errors_in(filled, chosen, proven=bool(proven))
+    card = TypedCard(form.one("card", 40), form.one("expiry", 20), form.one("cvc", 10))
+    chosen = NO_CARD if free else HOSTED if _is_hosted(platform) else method_of(card.number)
+    errors = {} if proven or is_email(filled.email) else {"email": BAD_EMAIL}
+    if chosen not in (NO_CARD, HOSTED):
+        errors |= card.errors(platform.clock())
     if errors or chosen is None:
-        return await form_page(request, platform, caller, booking, filled=filled, errors=errors)
+        return await form_page(request, platform, caller, booking, filled=filled, errors=errors, card=card)
     await keep_contact_of(request, platform, booking, filled)
     try:
         outcome = await platform.box_office.purchases.pay(booking, visit, chosen)
@@ -371,16 +376,6 @@ async def other_card(
 def _filled_before(contact: Contact, ready: Ready) -> Ready:
     """The form's initial values: the contact of this event, else the details filled in while waiting."""
     return Ready(contact.name or ready.name, contact.email or ready.email)
-
-
-def _errors_in(filled: Ready, method: str | None, *, proven: bool) -> dict[str, str]:
-    """What is wrong with the form, by field."""
-    errors = {}
-    if not proven and not is_email(filled.email):
-        errors["email"] = BAD_EMAIL
-    if method is None:
-        errors["card"] = BAD_CARD
-    return errors
 
 
 @action("/checkout/{booking_id:str}/extend", "extend", Access.OWNER)

@@ -1,5 +1,6 @@
 // @ts-check
 /** The checkout page: the hold's timer, one press of the button, and the provider's own card form where there is one. */
+import { checkCardForm } from "./card-form.js";
 import { $, say } from "./dom.js";
 import "./timer.js";
 import "./visit.js";
@@ -118,9 +119,13 @@ if (form.dataset.stripe) {
     });
   }
 } else
-  form.addEventListener("submit", () =>
+  form.addEventListener("submit", (e) => {
+    if (form.elements.namedItem("card") && !checkCardForm(form)) {
+      e.preventDefault();
+      return;
+    }
     setTimeout(() => {
       busy(true);
       say(t("Paying …"));
-    })
-  );
+    });
+  });
