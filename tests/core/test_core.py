@@ -7,7 +7,7 @@ import pytest
 
 from frontrow.core.clock import ManualClock, SteadyClock, SystemClock, WallClock, steady
 from frontrow.core.errors import ConfigError, InvalidInput
-from frontrow.core.ids import Ids, check_id, encode32
+from frontrow.core.ids import Ids, check_id, encode32, made_at_us
 from frontrow.core.settings_loader import load, read_toml, setting
 
 
@@ -44,6 +44,8 @@ def test_ids_say_what_they_are_sort_by_time_and_repeat_with_the_same_randomness(
     assert first < second
     assert first == check_id(first, "bkg")
     assert len({Ids().new("evt") for _ in range(1000)}) == 1000
+    assert made_at_us(ids.new("evt")) == clock() // 1000 * 1000
+    assert [made_at_us(text) for text in ("", "evt", "evt_short", "evt_not-one-of-ours-at-all")] == [0] * 4
     for wrong in ("bkg_", "evt_" + first[4:], first + "0", first.lower(), "bkg", "x" * 9999):
         with pytest.raises(InvalidInput, match="is not a bkg id such as bkg_0000"):
             check_id(wrong, "bkg")

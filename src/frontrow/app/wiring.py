@@ -53,7 +53,7 @@ from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.organising.brands import Brands
 from frontrow.boxoffice.organising.picture_leftovers import PictureLeftovers
 from frontrow.boxoffice.people.people import People
-from frontrow.boxoffice.ports.messages import Bus, Channel
+from frontrow.boxoffice.ports.messages import Bus, Channel, InAppWriter
 from frontrow.boxoffice.ports.payments import PaymentProvider
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.presale.presales import Presales
@@ -203,7 +203,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         await endpoint_secrets.seal_existing(ledger.messages, now())
         messaging = _make_messaging(adapters, channels, links, box_office.desk, box_office.receipts, endpoint_secrets)
         openings, browse = box_office.openings, box_office.browse
-        people = _make_people(settings, ledger, now, ids, secret_keys)
+        people = _make_people(settings, ledger, now, ids, secret_keys, messaging.notifier)
         stack.push_async_callback(people.aclose)
         zones: dict[str, str] = {}
         brands = Brands(ledger, now, work)
@@ -611,7 +611,9 @@ def _make_api_rules(settings: PlatformSettings) -> ApiRules | None:
     return ApiRules(settings.limits, store=store, trusted_proxies=proxies)
 
 
-def _make_people(settings: PlatformSettings, ledger: SqlLedger, clock: Clock, ids: Ids, secret_keys: Secrets) -> People:
+def _make_people(
+    settings: PlatformSettings, ledger: SqlLedger, clock: Clock, ids: Ids, secret_keys: Secrets, writer: InAppWriter
+) -> People:
     return People(
         ledger,
         open_mail(settings.mail_url),
@@ -621,6 +623,7 @@ def _make_people(settings: PlatformSettings, ledger: SqlLedger, clock: Clock, id
         settings=settings.people,
         public_url=settings.public_url,
         limits_url=settings.redis.url or "memory://",
+        writer=writer,
     )
 
 

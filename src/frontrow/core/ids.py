@@ -43,6 +43,17 @@ class Ids:
         return f"{prefix}_{moment}{encode32(self._randbits(80), _RANDOM_CHARS)}"
 
 
+def made_at_us(text: str) -> int:
+    """When an id was made, to the millisecond; 0 if it is not one of ours."""
+    moment = text.partition("_")[2][:_TIME_CHARS]
+    if len(moment) < _TIME_CHARS or not set(moment) <= set(ALPHABET):
+        return 0
+    made_ms = 0
+    for character in moment:
+        made_ms = made_ms * 32 + ALPHABET.index(character)
+    return made_ms * 1000
+
+
 def check_id(text: str, prefix: str) -> str:
     """Return `text` if it is an id with this prefix, else raise an error that shows an example."""
     head, _, tail = text.partition("_")

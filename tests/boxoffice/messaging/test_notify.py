@@ -241,7 +241,7 @@ async def test_who_waited_for_a_cancelled_event_hears_so_once(
     assert mail["Subject"] == subject
     text = mail.get_body(("plain",)).get_content()  # type: ignore[union-attr]
     assert f"https://tickets.example.org/events/{EVENT}" in text.splitlines()
-    (page,) = await desk.ledger.messages.in_app("fan_9")
+    (page,) = await notifier.write_in_app(await desk.ledger.messages.in_app("fan_9"))
     assert page.subject == subject
 
 
@@ -288,10 +288,38 @@ async def test_preferences_decide_the_channels_and_the_page_has_everything(desk:
     await desk.tell(notifier, expired, 3)
     await notifier.worker().drain()
     assert [path.name for path in folder.iterdir()] == ["declined-bkg_9-2.eml"]
-    page = await desk.ledger.messages.in_app("fan_1")
+    page = await notifier.write_in_app(await desk.ledger.messages.in_app("fan_1"))
     assert {one.id.partition("-")[0] for one in page} == {"confirmed", "declined", "expired"}
     assert next(one for one in page if one.id.startswith("declined")).subject == "Zahlung für Aurora <Live> abgelehnt"
-    assert await desk.ledger.messages.delivery_counts(KIND) == {"sent": 4}
+    assert await desk.ledger.messages.delivery_counts(KIND) == {"sent": 1}, "the page needs no delivery"
+
+
+async def test_the_page_is_written_when_somebody_reads_it_in_the_language_they_have_then(desk: Desk) -> None:
+    """Issue 14: nobody rendered, leased and recorded a text that most fans never look at."""
+    notifier = desk.notifier(InAppChannel(desk.ledger.messages, desk.clock))
+    await desk.tell(notifier)
+    assert await notifier.worker().drain() == 0
+    (kept,) = await desk.ledger.messages.in_app("fan_1")
+    assert (kept.subject, kept.body) == ("", "")
+    (english,) = await notifier.write_in_app([kept])
+    assert (english.subject, english.notice) == ("Your tickets for Aurora <Live>", "")
+    tickets = [one.id for one in await desk.ledger.tickets.tickets_of(desk.fact.booking_id)]
+    assert all(ticket in english.body for ticket in tickets)
+    await desk.ledger.messages.put_contact(Contact("fan_1", locale="de"), NOW)
+    await desk.ledger.refund(desk.fact.booking_id, desk.fact.fence, NOW)
+    (german,) = await notifier.write_in_app([kept])
+    assert german.subject == "Ihre Tickets für Aurora <Live>"
+    assert not any(ticket in german.body for ticket in tickets), "they are not valid any more"
+    assert await notifier.write_in_app([german]) == [german], "what was written once stays"
+
+
+async def test_a_message_about_something_that_is_gone_does_not_break_the_page(desk: Desk) -> None:
+    notifier = desk.notifier(InAppChannel(desk.ledger.messages, desk.clock))
+    await desk.tell(notifier, HoldExpired("bkg_8", "evt_gone", "fan_1", 8, (6,), NOW), 3)
+    await desk.tell(notifier)
+    page = await desk.ledger.messages.in_app("fan_1")
+    assert len(page) == 2
+    assert [one.id for one in await notifier.write_in_app(page)] == [f"confirmed-{desk.fact.booking_id}-1"]
 
 
 async def test_a_refunded_booking_is_told_no_dead_tickets(desk: Desk, tmp_path: Path) -> None:
@@ -465,8 +493,9 @@ async def test_every_mail_has_the_link_that_does_what_it_is_about(
     assert link is not None
     assert (link.purpose, link.subject) == (opens.purpose, subject)
     assert link.expires_s == (opens.expires_s or (NOW + 30 * DAY_US) // 1_000_000)
-    (page,) = await desk.ledger.messages.in_app("fan_1")
-    assert "frm_" not in page.body  # the ledger holds no usable link
+    (kept,) = await desk.ledger.messages.in_app("fan_1")
+    (page,) = await notifier.write_in_app([kept])
+    assert "frm_" not in kept.notice + page.body  # the ledger holds no usable link
     assert (
         f"https://tickets.example.org/{'offers' if opens.purpose is LinkPurpose.OFFER else 'bookings'}/{subject}"
         in (page.body)

@@ -34,6 +34,10 @@ async def ledger(tmp_path: Path) -> AsyncIterator[SqlLedger]:
     await one.aclose()
 
 
+def effect(ledger: SqlLedger, number: int) -> list[Query]:
+    return ledger.messages.make_delivery_queries([NewDelivery(KIND, "lane", f"of fact {number}", "{}")], NOW)
+
+
 async def put_delivery(ledger: SqlLedger) -> None:
     queries = ledger.messages.make_delivery_queries([NewDelivery(KIND, "lane", "one", "{}")], NOW)
     await ledger.messages.once("test", "one", queries, NOW)
@@ -155,7 +159,7 @@ async def test_a_bus_that_lost_its_memory_loses_no_fact(ledger: SqlLedger, redis
 
     async def plan(number: int, fact: Fact) -> list[Query]:
         handled.append(fact.booking_id)
-        return []
+        return effect(ledger, number)
 
     bus = RedisBus(redis_url, stream="facts:wiped")
     consumer = FactConsumer("c", bus, ledger.messages, clock, plan, wait_s=0.05)
@@ -185,7 +189,7 @@ async def test_facts_that_nobody_wants_are_not_noted_and_do_not_hide_missed_ones
 
     async def plan(number: int, fact: Fact) -> list[Query]:
         planned.append(fact.booking_id)
-        return []
+        return effect(ledger, number)
 
     bus = MemoryBus(["c"])
     consumer = FactConsumer(
@@ -201,3 +205,20 @@ async def test_facts_that_nobody_wants_are_not_noted_and_do_not_hide_missed_ones
     assert planned == ["bkg_250"]
     assert await consumer.work(reader) == 51
     assert (planned[1:], consumer.repeated) == (["bkg_250"], 1), "it came again and was known"
+
+
+async def test_a_fact_without_an_effect_costs_no_row(ledger: SqlLedger) -> None:
+    """Issue 14: each booking left five rows in the inbox that nobody ever looked at."""
+    clock = ManualClock(NOW)
+
+    async def plan(number: int, fact: Fact) -> list[Query]:
+        return effect(ledger, number) if fact.booking_id == "bkg_3" else []
+
+    bus = MemoryBus(["c"])
+    consumer = FactConsumer("c", bus, ledger.messages, clock, plan, wait_s=0.0)
+    await put_facts(ledger, [confirmed(n) for n in range(5)])
+    await OutboxRelay(ledger, bus, clock).relay_pending()
+    assert await consumer.work(await bus.reader("c")) == 5
+    assert (consumer.handled, consumer.repeated) == (5, 0)
+    missed = await ledger.messages.missed_facts("c", 0, 100)
+    assert [one.fact.booking_id for one in missed] == ["bkg_0", "bkg_1", "bkg_2", "bkg_4"]

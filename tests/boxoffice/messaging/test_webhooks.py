@@ -24,6 +24,7 @@ from frontrow.boxoffice.messaging.organiser_webhooks import (
 from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
 from frontrow.boxoffice.model.messages import Delivery, DeliveryState, Endpoint, NewDelivery, Outcome
 from frontrow.core.clock import ManualClock
+from frontrow.core.ids import Ids
 from frontrow.core.vault import Vault
 from tests.boxoffice.messaging.outbox import NOW, confirmed
 from tests.boxoffice.messaging.receivers import HttpReceiver, http_receiver
@@ -108,6 +109,19 @@ async def test_a_fact_arrives_signed_and_only_the_wanted_ones(
     for broken in ("", "t=1", "v1=ab", "t=x,v1=y", header.replace("v1=", "v1=é"), signature("s org_1", body, 1)):
         assert not check_signature(broken, "s org_1", body, NOW)
     assert await ledger.messages.delivery_counts(KIND) == {"sent": 1}
+
+
+async def test_a_webhook_gets_nothing_that_happened_before_it_was_registered(
+    ledger: SqlLedger, receiver: HttpReceiver, outgoing: SafeHttpClient
+) -> None:
+    """A bus that lost its memory brings facts again for which nobody was registered."""
+    hooks = OrganiserWebhooks(ledger.messages, outgoing, ManualClock(NOW))
+    for minutes in (-5, 5):
+        made = Ids(ManualClock(NOW + minutes * 60_000_000)).new("whk")
+        await ledger.messages.put_endpoint(endpoint(receiver, f"org_{minutes}", id=made), NOW)
+    await planned(hooks, ledger, 1)
+    await hooks.worker().drain()
+    assert [line for line, _, _ in receiver.calls] == ["POST /org_-5 HTTP/1.1"]
 
 
 async def test_a_receiver_that_is_down_is_tried_for_three_days_with_growing_pauses(

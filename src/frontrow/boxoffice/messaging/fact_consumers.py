@@ -4,7 +4,7 @@ The rows are written in the same transaction as the note that the fact was handl
 comes twice, or a consumer that is killed at any point, neither doubles nor loses an effect. A fact that cannot be
 handled is tried a bounded number of times and then becomes a dead letter (`poison` in the ledger's deliveries), so that
 one broken fact never stops the others. A bus that lost its memory loses no fact: the outbox still has them, and the
-consumer handles those it has not recorded. A fact that the consumer does not want has no effect and leaves no note.
+consumer handles those it has not recorded. A fact without an effect leaves no note, so it may be planned again.
 """
 
 import asyncio
@@ -35,10 +35,10 @@ def want_all(fact: Fact) -> bool:
 
 
 class FactConsumer:
-    """Reads as group `name`. `plan` returns the statements for a fact. Without any, it is only marked as handled.
+    """Reads as group `name`. `plan` returns the statements for a fact, which are run once.
 
-    Facts that are not wanted are neither planned nor recorded. They cost nearly nothing, and most facts are of no
-    interest to most consumers.
+    Facts that are not wanted are not planned, and facts without statements are not recorded. They cost nearly nothing,
+    and most facts are of no interest to most consumers.
     """
 
     def __init__(
@@ -87,8 +87,9 @@ class FactConsumer:
         wanted = [(carried, fact) for carried in facts if self._wants(fact := _decoded(carried))]
         planned = await self._plan_all(wanted)
         ready = [pair for pair in planned if not isinstance(pair, BaseException)]
-        heard = await self._book.once_each(self.name, ready, self._clock())
-        self.handled += heard.count(True) + len(facts) - len(wanted)
+        with_effect = [pair for pair in ready if pair[1]]
+        heard = await self._book.once_each(self.name, with_effect, self._clock())
+        self.handled += heard.count(True) + len(facts) - len(wanted) + len(ready) - len(with_effect)
         self.repeated += heard.count(False)
         for failure in planned:
             if isinstance(failure, BaseException):

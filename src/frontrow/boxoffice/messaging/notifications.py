@@ -4,6 +4,9 @@ A consumer turns a fact into one delivery per channel that the person chose. The
 tickets, QR codes and PDF from the codes in the ledger) and hands batches to the channels. The ids of deliveries and
 messages are made from the fact, so a repeated message is rare, and if it happens it is the same message with the same
 ticket.
+
+The fan's page gets a notice of every message, and its text is written when somebody reads the page: most confirmations
+are read in a mail (ADR 0171).
 """
 
 import asyncio
@@ -22,7 +25,16 @@ from frontrow.boxoffice.model.bookings import Booking, booking_number
 from frontrow.boxoffice.model.brands import mail_brand
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import BookingConfirmed, Fact, decode_fact, encode_fact
-from frontrow.boxoffice.model.messages import Attachment, Contact, Delivery, Message, NewDelivery, Outcome, not_tried
+from frontrow.boxoffice.model.messages import (
+    Attachment,
+    Contact,
+    Delivery,
+    InAppMessage,
+    Message,
+    NewDelivery,
+    Outcome,
+    not_tried,
+)
 from frontrow.boxoffice.model.roles import ROLES
 from frontrow.boxoffice.model.ticket_transfers import TransferState
 from frontrow.boxoffice.model.venues import Venue
@@ -40,7 +52,7 @@ from frontrow.boxoffice.tickets.door_bundle import seat_name
 from frontrow.boxoffice.tickets.ticket_desk import BrandReader, LogoReader, TicketDesk
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.errors import Overloaded, Unavailable
+from frontrow.core.errors import NotFound, Overloaded, Unavailable
 from frontrow.core.money import Money
 
 KIND: Final = "notification"
@@ -81,7 +93,8 @@ WITH_TICKETS: Final = frozenset({"confirmed", "reseated", "transfer_ticket"})
 WITH_RECEIPT: Final = frozenset({"confirmed", "refund_paid"})
 WITHOUT_HTML: Final = frozenset({"in_app", "push", "sms"})
 MAX_LOGOS: Final = 100  # kept in memory; each has at most 60 KB
-QUIET_CHANNELS: Final = frozenset({"in_app", "push"})
+IN_APP: Final = "in_app"  # the fan's page
+QUIET_CHANNELS: Final = frozenset({IN_APP, "push"})
 
 
 STAFF_KIND_OF_FACT: Final = {
@@ -151,7 +164,7 @@ class Notifier:
         return type(fact).__name__ in MESSAGE_FACTS
 
     async def plan(self, number: int, fact: Fact) -> Sequence[Query]:
-        """One delivery per channel that the person wants and that is configured. The in-app page gets everything."""
+        """One delivery per channel that the person wants and that is configured. The fan's page gets everything."""
         kind = KIND_OF_FACT.get(type(fact).__name__)
         deliveries = await self._plan_for_recipients(number, fact)
         if kind is None:
@@ -159,6 +172,7 @@ class Notifier:
         contact = await self._ledger.messages.contact(fact.fan) or Contact(fact.fan, channels=("in_app",))
         wanted = dict.fromkeys((*contact.channels, "in_app"))
         chosen = [name for name in wanted if name in self._channels and (kind not in QUIET or name in QUIET_CHANNELS)]
+        page = self._notice(number, fact, kind) if IN_APP in chosen else []
         message_id = f"{kind}-{fact.booking_id or fact.event_id}-{number}"
         deliveries += [
             NewDelivery(
@@ -168,9 +182,33 @@ class Notifier:
                 msgspec.json.encode(_NotificationBody(name, kind, encode_fact(fact), message_id)).decode(),
             )
             for name in chosen
+            if name != IN_APP
         ]
         deliveries += await self._plan_for_staff(number, fact)
-        return self._ledger.messages.make_delivery_queries(deliveries, self._clock())
+        return self._ledger.messages.make_delivery_queries(deliveries, self._clock()) + page
+
+    def _notice(self, number: int, fact: Fact, kind: str) -> list[Query]:
+        """The message on the fan's page, to be written when it is read."""
+        message_id = f"{kind}-{fact.booking_id or fact.event_id}-{number}"
+        body = msgspec.json.encode(_NotificationBody(IN_APP, kind, encode_fact(fact), message_id)).decode()
+        unwritten = InAppMessage(message_id, fact.fan, "", "", self._clock(), notice=body)
+        return self._ledger.messages.make_in_app_queries([unwritten])
+
+    async def write_in_app(self, messages: Sequence[InAppMessage]) -> list[InAppMessage]:
+        """Write the texts of the page's messages (`ports.InAppWriter`), without those about something that is gone."""
+        written = await asyncio.gather(*(self._write(message) for message in messages))
+        return [message for message in written if message is not None]
+
+    async def _write(self, message: InAppMessage) -> InAppMessage | None:
+        if not message.notice:
+            return message
+        try:
+            written = await self._render(msgspec.json.decode(message.notice, type=_NotificationBody), asyncio.Lock())
+        except NotFound:
+            return None
+        if written is None:
+            return None
+        return msgspec.structs.replace(message, subject=written.subject, body=written.text, notice="")
 
     async def _plan_for_recipients(self, number: int, fact: Fact) -> list[NewDelivery]:
         """A mail to the recipient of a transfer, and to those whose transferred tickets this fact revoked."""
@@ -269,7 +307,7 @@ class Notifier:
         holder = transfer if body.transfer else None
         sold = await self._desk.look_up(fact.booking_id) if body.kind in WITH_TICKETS | WITH_RECEIPT else None
         sheets = await self._desk.sheets(fact.booking_id, holder, sold) if body.kind in WITH_TICKETS else []
-        if body.kind in WITH_TICKETS and not sheets:
+        if body.kind in WITH_TICKETS and not sheets and body.channel != IN_APP:
             return None  # refunded before the mail was sent: do not send invalid tickets
         event = sold.event if sold is not None else await self._ledger.catalogue.event(fact.event_id)
         venue = sold.venue if sold is not None else await self._ledger.catalogue.venue(event.venue_id)
@@ -351,7 +389,7 @@ class Notifier:
             return self._links.url(LinkPurpose.TRANSFER, body.transfer, ends_us)
         purpose = PURPOSES.get(body.kind, LinkPurpose.BOOKING)
         subject = getattr(fact, "offer_id", "") if purpose is LinkPurpose.OFFER else fact.booking_id
-        if body.channel == "in_app":
+        if body.channel == IN_APP:
             return self._links.page(f"/{'offers' if purpose is LinkPurpose.OFFER else 'bookings'}/{subject}")
         if purpose is LinkPurpose.BOOKING:
             return self._links.url(

@@ -79,12 +79,15 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class InAppMessage(msgspec.Struct, frozen=True):
+    """A message on a fan's page. One with a `notice` has no text yet: it is written when somebody reads it."""
+
     id: str
     fan: str
     subject: str
     body: str
     created_at_us: int
     read_at_us: int | None = None
+    notice: str = ""
 
 
 class Outcome(msgspec.Struct, frozen=True):

@@ -23,7 +23,7 @@ from frontrow.boxoffice.model.ticket_transfers import Transfer
 from frontrow.boxoffice.people.account_mail import AccountMail
 from frontrow.boxoffice.people.sessions import Sessions, SignedIn, is_secret, new_secret
 from frontrow.boxoffice.people.sign_in_limits import SignInLimits
-from frontrow.boxoffice.ports.messages import MessageBook
+from frontrow.boxoffice.ports.messages import InAppWriter, MessageBook
 from frontrow.boxoffice.ports.people import PeopleBook
 from frontrow.boxoffice.ports.transfers import TransferBook
 from frontrow.core.clock import US_PER_S, Clock
@@ -59,9 +59,10 @@ class FanDesk:
         clock: Clock,
         ids: Ids,
         link_life_s: int,
+        writer: InAppWriter | None = None,
     ) -> None:
         self._ledger, self._sessions, self._mail, self._limits = ledger, sessions, mail, limits
-        self._clock, self._ids, self._life_s = clock, ids, link_life_s
+        self._clock, self._ids, self._life_s, self._writer = clock, ids, link_life_s, writer
 
     async def send_sign_in_link(self, email: str, ip: str, locale: str) -> str:
         """Send a magic link and return the secret that the requesting browser keeps.
@@ -163,7 +164,8 @@ class FanDesk:
         found: list[InAppMessage] = []
         for name in await self.ids_of(fan_id):
             found += await self._ledger.messages.in_app(name, limit)
-        return sorted(found, key=lambda one: (-one.created_at_us, one.id))[:limit]
+        newest = sorted(found, key=lambda one: (-one.created_at_us, one.id))[:limit]
+        return await self._writer.write_in_app(newest) if self._writer is not None else newest
 
     async def export(self, fan_id: str) -> dict[str, Any]:
         """Everything stored about a person, as plain values."""

@@ -12,7 +12,7 @@ from frontrow.boxoffice.people.sessions import Sessions
 from frontrow.boxoffice.people.sign_in_limits import SignInLimits
 from frontrow.boxoffice.people.staff_sign_in import StaffDesk
 from frontrow.boxoffice.people.team import Team
-from frontrow.boxoffice.ports.messages import Channel
+from frontrow.boxoffice.ports.messages import Channel, InAppWriter
 from frontrow.core.clock import Clock
 from frontrow.core.ids import Ids
 from frontrow.core.vault import Vault
@@ -34,6 +34,7 @@ class People:
         settings: PeopleSettings | None = None,
         public_url: str = "http://127.0.0.1:8000",
         limits_url: str = "memory://",
+        writer: InAppWriter | None = None,
     ) -> None:
         settings = settings or PeopleSettings()
         self.book, self._clock = ledger.people, clock
@@ -54,7 +55,9 @@ class People:
             self.book, self.sessions, self.passwords, self.sign_in_limits, self.vault, clock, issuer=settings.issuer
         )
         self.team = Team(self.book, self.passwords, self.mail, clock, ids, settings.invitation_life_s)
-        self.fans = FanDesk(ledger, self.sessions, self.mail, self.sign_in_limits, clock, ids, settings.link_life_s)
+        self.fans = FanDesk(
+            ledger, self.sessions, self.mail, self.sign_in_limits, clock, ids, settings.link_life_s, writer
+        )
 
     def jobs(self) -> list[Job]:
         """Send account mails, and delete expired sessions and links."""

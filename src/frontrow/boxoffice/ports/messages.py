@@ -177,6 +177,18 @@ class MessageBook(Protocol):
         """Add messages to the fan's page. An existing message stays as it is."""
         ...
 
+    def make_in_app_queries(self, messages: Sequence[InAppMessage]) -> list[Query]:
+        """The statements of `put_in_app`."""
+        ...
+
     async def in_app(self, fan: str, limit: int = 50) -> list[InAppMessage]:
         """Newest first."""
+        ...
+
+
+class InAppWriter(Protocol):
+    """Writes the texts of messages on a fan's page."""
+
+    async def write_in_app(self, messages: Sequence[InAppMessage]) -> list[InAppMessage]:
+        """The messages with their texts. Those that were written already stay as they are."""
         ...

@@ -38,7 +38,7 @@ class Shop:
     def __init__(self, ledger: SqlLedger, bus: MemoryBus, clock: ManualClock) -> None:
         self.bad = {"bkg_1"}
         self.seen: list[str] = []
-        self.bus, self.relay = bus, OutboxRelay(ledger, bus, clock)
+        self.bus, self.relay, self.book = bus, OutboxRelay(ledger, bus, clock), ledger.messages
         self.weak = FactConsumer("weak", bus, ledger.messages, clock, self._weak, wait_s=0.0)
         self.strong = FactConsumer("strong", bus, ledger.messages, clock, self._strong, wait_s=0.0)
 
@@ -49,7 +49,8 @@ class Shop:
         return []
 
     async def _strong(self, number: int, fact: Fact) -> list[Query]:
-        return []
+        new = NewDelivery("notice", "lane", f"of fact {number}", "{}")
+        return self.book.make_delivery_queries([new], NOW)
 
     async def turn(self) -> None:
         await self.relay.relay_pending()

@@ -23,6 +23,8 @@ MAX_PUSH: Final = 20  # devices per person
 MAX_BODY_CHARS: Final = 100_000
 NEWEST_FACTS: Final = 100_000  # how far back a consumer looks for facts that the bus lost
 ADD_DELIVERIES: Final = "add_deliveries"
+PUT_IN_APP: Final = "put_in_app"
+TOGETHER: Final = frozenset({ADD_DELIVERIES, PUT_IN_APP})  # rows of many messages in one statement
 _names = msgspec.json.Decoder(tuple[str, ...])
 
 
@@ -144,8 +146,11 @@ class SqlMessageBook:
 
     async def put_in_app(self, messages: Sequence[InAppMessage], now_us: int) -> None:
         if messages:
-            rows = [(one.id, one.fan, one.subject, one.body, one.created_at_us) for one in messages]
-            await self._line.submit(RunStatements((Query("put_in_app", rows),), now_us=now_us))
+            await self._line.submit(RunStatements(tuple(self.make_in_app_queries(messages)), now_us=now_us))
+
+    def make_in_app_queries(self, messages: Sequence[InAppMessage]) -> list[Query]:
+        rows = [(one.id, one.fan, one.subject, one.body, one.created_at_us, one.notice) for one in messages]
+        return [Query(PUT_IN_APP, rows)] if rows else []
 
     async def in_app(self, fan: str, limit: int = 50) -> list[InAppMessage]:
         rows = await self._store.read(Query("in_app_of", params=(fan, max(1, min(limit, 500)))))
@@ -159,21 +164,21 @@ def _once(source: str, message_id: str, queries: Sequence[Query], now_us: int) -
 def _once_each(source: str, messages: Sequence[tuple[str, Sequence[Query]]], now_us: int) -> Program[list[bool]]:
     """Record all messages in one statement, then run the statements of the new ones.
 
-    Their deliveries are written together.
+    Their deliveries are written together, and so are their messages for the page.
     """
     unseen = {row[1] for row in (yield Query("add_inbox", [(source, id_, now_us) for id_, _ in messages]))}
     heard: list[bool] = []
-    rows: list[Any] = []
+    rows: dict[str, list[Any]] = {}
     for message_id, queries in messages:
         heard.append(message_id in unseen)
         unseen.discard(message_id)  # the same message again in this batch
         for query in queries if heard[-1] else ():
-            if query.name == ADD_DELIVERIES:
-                rows += query.rows
+            if query.name in TOGETHER:
+                rows.setdefault(query.name, []).extend(query.rows)
             else:
                 yield query
-    if rows:
-        yield Query(ADD_DELIVERIES, rows)
+    for name in sorted(rows):
+        yield Query(name, rows[name])
     return heard
 
 

@@ -81,11 +81,11 @@ UPDATE webhook_endpoints AS e SET secret = r.sealed FROM :rows WHERE e.id = r.id
 SELECT id, organiser, event_id, url, secret, facts, active FROM webhook_endpoints
 WHERE event_id = :event_id AND active = 1 ORDER BY id LIMIT 100
 
--- name: put_in_app(id text, fan text, subject text, body text, now_us int)
-INSERT INTO in_app_messages (id, fan, subject, body, created_at_us)
-SELECT r.id, r.fan, r.subject, r.body, r.now_us FROM :rows WHERE true ORDER BY r.id
+-- name: put_in_app(id text, fan text, subject text, body text, now_us int, notice text)
+INSERT INTO in_app_messages (id, fan, subject, body, created_at_us, notice)
+SELECT r.id, r.fan, r.subject, r.body, r.now_us, r.notice FROM :rows WHERE true ORDER BY r.id
 ON CONFLICT DO NOTHING
 
 -- name: in_app_of() :fan text :limit int
-SELECT id, fan, subject, body, created_at_us, read_at_us FROM in_app_messages WHERE fan = :fan
+SELECT id, fan, subject, body, created_at_us, read_at_us, notice FROM in_app_messages WHERE fan = :fan
 ORDER BY created_at_us DESC, id DESC LIMIT :limit
