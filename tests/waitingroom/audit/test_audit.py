@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import sqlite3
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
 from frontrow.waitingroom.audit.postgres import open_postgres_audit
 from frontrow.waitingroom.audit.sql_audit import SqlAudit
-from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
+from frontrow.waitingroom.audit.sqlite import _connect, open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.config import LaneRule, RoomConfig
 from frontrow.waitingroom.model.room_state import LaneState
@@ -163,6 +164,26 @@ async def test_w13_the_file_outlives_the_process_that_wrote_it(tmp_path: Path) -
     assert (await recovered(second)).state.lanes[0].issued == 5
     await first.aclose()
     await second.aclose()
+
+
+def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
+    """The processes of one server do. One of them got "database is locked"."""
+    for round_number in range(60):
+        path, together, refused = tmp_path / f"{round_number}.sqlite", threading.Barrier(8), list[Exception]()
+
+        def open_it(path: Path = path, together: threading.Barrier = together, refused: Any = refused) -> None:
+            together.wait()
+            try:
+                _connect(str(path)).close()
+            except sqlite3.OperationalError as error:
+                refused.append(error)
+
+        threads = [threading.Thread(target=open_it) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert refused == []
 
 
 async def test_an_audit_that_cannot_be_reached_says_so() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from frontrow.core.errors import Unavailable
+from frontrow.core.sqlite_wal import use_wal
 from frontrow.waitingroom.audit.sql_audit import SCHEMA, RowsByStatement, SqlAudit
 
 
@@ -46,7 +47,7 @@ class SqliteDatabase:
 
 def _connect(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=10, check_same_thread=False)
-    connection.execute("PRAGMA journal_mode = WAL")
+    use_wal(connection)
     connection.execute("PRAGMA synchronous = FULL")
     with connection:
         for statement in SCHEMA:

@@ -9,11 +9,12 @@ import pytest
 from asyncpg.connection import LoggedQuery
 
 from frontrow.boxoffice.adapters.ledger.engine.postgres import WARM, PostgresStore
-from frontrow.boxoffice.adapters.ledger.engine.sqlite import PIECES, _pieces, use_wal
+from frontrow.boxoffice.adapters.ledger.engine.sqlite import PIECES, _pieces
 from frontrow.boxoffice.adapters.ledger.engine.statements import sqlite_piece, statements
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.model.bookings import MOVES, Move, sources
 from frontrow.boxoffice.ports.queries import Query
+from frontrow.core.sqlite_wal import use_wal
 from tests.contracts.ledger_contract import Bench
 
 ROW_BY_ROW = sorted(name for name, statement in statements().items() if statement.row_by_row)

@@ -30,32 +30,19 @@ from frontrow.boxoffice.adapters.ledger.programs.optimistic_insert import Confli
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.core.ids import Ids
+from frontrow.core.sqlite_wal import BUSY_TIMEOUT_S, use_wal
 
-BUSY_TIMEOUT_MS: Final = 5_000
 READERS: Final = 2
 PIECES: Final = (64, 16, 4, 1)  # rows per piece; few sizes, so that each is prepared once
 PREPARED: Final = 1_024
 # FULL: a commit is on disk before it is answered. The WAL is checkpointed less often than by default.
 PRAGMAS: Final = (
     "PRAGMA synchronous = FULL",
-    f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}",
+    f"PRAGMA busy_timeout = {round(1_000 * BUSY_TIMEOUT_S)}",
     "PRAGMA wal_autocheckpoint = 4000",
     "PRAGMA cache_size = -65536",
 )
 Answer = TypeVar("Answer")
-
-
-def use_wal(connection: sqlite3.Connection) -> None:
-    """Switch the file to its WAL. While others open it too, SQLite refuses this at once, without its busy time-out."""
-    ends_s = time.monotonic() + BUSY_TIMEOUT_MS / 1_000
-    while True:  # bounded by the busy time-out
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > ends_s:
-                raise
-            time.sleep(0.005)
 
 
 class SqliteStore:
