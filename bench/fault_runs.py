@@ -1,8 +1,9 @@
 """Fault runs (F1, F5): two servers, a worker and a crowd of fans on real stores; something breaks; what do fans notice?
 
 Each run breaks one thing, heals it, lets the crowd go on and then checks the history: no seat sold twice, no
-acknowledged booking lost, money adds up, no answer 500, no answer after more than 10 s, nobody's position got worse,
-every confirmation mailed. It prints one line per run and ends with exit code 1 if anything was wrong.
+acknowledged booking lost, money adds up, no answer 500, no answer after more than 10 s, no request without an answer
+(unless its server was killed), nobody's position got worse, every confirmation mailed. It prints one line per run and
+ends with exit code 1 if anything was wrong.
 
 A server that has lost sight of the room answers with the window it saw last, so two servers can differ. Whoever asks
 keeps the smallest number, as the pages do. A position got worse if ten answers in a row are above it.
@@ -61,7 +62,8 @@ class Record:
     worse: int = 0
     bought: dict[str, list[str]] = field(default_factory=dict)
     confirmed_at_s: list[float] = field(default_factory=list)
-    refused_connections: int = 0
+    unanswered: Counter[int] = field(default_factory=Counter)  # connections that ended without an answer, by server
+    broken_off: str = ""  # how the last of them ended
 
 
 class Rig:
@@ -128,12 +130,14 @@ class Fan:
         """Ask until there is an answer that is not 503."""
         headers = {"Idempotency-Key": key} | more.pop("headers", {})
         for _ in range(200):
-            server = self._random.choice(self._rig.servers)
+            number = self._random.randrange(len(self._rig.servers))
+            server = self._rig.servers[number]
             began_s = time.monotonic()
             try:
                 answer = await client.request(method, server.url + path, headers=headers, **more)
-            except httpx.TransportError:
-                self._record.refused_connections += 1
+            except httpx.TransportError as error:
+                self._record.unanswered[number] += 1
+                self._record.broken_off = f"{method} {path.rpartition('/')[2]}: {error!r}"
                 await asyncio.sleep(0.2)
                 continue
             took_s = time.monotonic() - began_s
@@ -211,6 +215,7 @@ class Fault:
     standby: bool = False
     disk_mb: int = 0  # a disk of its own for PostgreSQL
     hold_s: int = 300
+    kills_server: bool = False  # the first one; whoever was asking it gets no answer
 
 
 async def nothing(rig: Rig) -> None:
@@ -444,12 +449,12 @@ FAULTS = [
     Fault("redis_stale", redis_stale),
     Fault("redis_read_only", redis_read_only),
     Fault("sentinel_failover", sentinel_failover, sentinel=True),
-    Fault("server_restarted_without_redis", server_restarted_without_redis),
-    Fault("server_killed", server_killed),
+    Fault("server_restarted_without_redis", server_restarted_without_redis, kills_server=True),
+    Fault("server_killed", server_killed, kills_server=True),
     Fault("server_frozen", server_frozen, hold_s=5),
     Fault("network_slow", network_slow),
-    Fault("clock_ahead", clock_ahead),
-    Fault("clock_behind", clock_behind),
+    Fault("clock_ahead", clock_ahead, kills_server=True),
+    Fault("clock_behind", clock_behind, kills_server=True),
     Fault("worker_killed", worker_killed),
     Fault("ledger_cut_off", ledger_cut_off),
     Fault("ledger_reset", ledger_reset),
@@ -555,14 +560,14 @@ async def run(fault: Fault) -> list[str]:
         after = [at for at in record.confirmed_at_s if at > healed_s]
         during = sum(began_s < at <= healed_s for at in record.confirmed_at_s)
         again_s = min(after) - healed_s if after else float("inf")
-        wrong += await check(rig, record)
+        wrong += await check(rig, record, fault)
         mailed_s = await mails_complete(rig, record)
         if mailed_s is None:
             wrong.append("confirmations were not mailed")
         print(
             f"{fault.name:32} bought {calm}+{during}+{len(after)}  again after {again_s:4.1f} s  "
             f"longest {record.longest_s:4.1f} s ({record.slowest}; own lag {record.lag_s:.1f} s)  "
-            f"older answers {record.older}  "
+            f"without answer {record.unanswered.total()}  older answers {record.older}  "
             f"mails after {mailed_s if mailed_s is None else round(mailed_s, 1)} s  "
             f"{dict(sorted(record.statuses.items()))}",
             flush=True,
@@ -593,7 +598,7 @@ async def measure_lag(record: Record) -> None:
         record.lag_s = max(record.lag_s, time.monotonic() - began_s - 0.05)
 
 
-async def check(rig: Rig, record: Record) -> list[str]:
+async def check(rig: Rig, record: Record, fault: Fault) -> list[str]:
     """Compare what fans were told with what the ledger has."""
     wrong = []
     ledger = await open_ledger(rig.postgres.url)
@@ -611,6 +616,9 @@ async def check(rig: Rig, record: Record) -> list[str]:
         wrong.append(f"{len(record.strange)} strange answers")
     if record.longest_s > LONGEST_S + 0.5 + record.lag_s:
         wrong.append(f"somebody waited {record.longest_s:.1f} s")
+    lost = sum(times for number, times in record.unanswered.items() if number or not fault.kills_server)
+    if lost:
+        wrong.append(f"{lost} requests to servers that ran got no answer (last {record.broken_off})")
     if record.worse:
         wrong.append(f"{record.worse} positions got worse")
     if not record.bought:
