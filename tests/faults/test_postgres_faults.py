@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import AsyncIterator
 
 import psycopg
@@ -10,13 +11,16 @@ import pytest
 
 from frontrow.app import doctor
 from frontrow.boxoffice.adapters.ledger.backups import backup
-from frontrow.boxoffice.adapters.ledger.engine import postgres
+from frontrow.boxoffice.adapters.ledger.engine import postgres, replica
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import RunStatements
+from frontrow.boxoffice.adapters.ledger.engine.postgres_readers import StatementRefused
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.programs.holds import fan_lock
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.holds import NewHold
-from frontrow.core import postgres_url
+from frontrow.boxoffice.ports.queries import Query
+from frontrow.core import postgres_pool, postgres_url
 from frontrow.core.errors import Unavailable
 from frontrow.settings.overload import OverloadSettings
 from frontrow.settings.platform import read_settings
@@ -49,8 +53,10 @@ def at_port(url: str, *ports: int) -> str:
 def test_whoever_meets_a_silent_ledger_hears_of_it_before_the_request_is_given_up() -> None:
     """A call in hand, and then the last attempt to connect."""
     longest_s = max(postgres.CALL_TIMEOUT_S, postgres.RECONNECT_FOR_S) + postgres_url.CONNECT_TIMEOUT_S
+    longest_read_s = postgres.READ_TIMEOUT_S + postgres_pool.CANCEL_WITHIN_S
     assert longest_s < OverloadSettings().deadline_s
-    assert OverloadSettings().deadline_s > postgres.READ_TIMEOUT_S + postgres_url.CONNECT_TIMEOUT_S
+    assert longest_read_s + postgres_url.CONNECT_TIMEOUT_S < OverloadSettings().deadline_s
+    assert replica.READ_WITHIN_S + postgres_pool.CANCEL_WITHIN_S + longest_read_s < OverloadSettings().deadline_s
 
 
 async def test_a_server_that_is_cut_off_from_the_ledger_answers_and_sells_again_when_it_is_back(
@@ -86,6 +92,82 @@ async def test_whoever_waited_behind_a_call_in_vain_is_told_at_once(postgres_led
         assert [type(answer) for answer in answers] == [Unavailable] * 3
         assert ledger.store.reconnects == 1, "one attempt for all of them"  # type: ignore[attr-defined]
         await ledger.aclose()
+
+
+@pytest.mark.parametrize("is_pooled", [False, True])
+async def test_a_read_that_is_given_up_does_not_wait_as_long_again_for_the_server_to_cancel_it(
+    postgres_ledger_url: str, monkeypatch: pytest.MonkeyPatch, is_pooled: bool
+) -> None:
+    """F8: a booking that was read over a cut connection was answered after 12 s: 6 s, and 6 s for the cancelling."""
+    monkeypatch.setattr(postgres, "READ_TIMEOUT_S", 1.5)
+    monkeypatch.setattr(postgres_pool, "CANCEL_WITHIN_S", 0.1)
+    async with Proxy(port_of(postgres_ledger_url)) as proxy:
+        url = at_port(postgres_ledger_url, proxy.port) + ("?pool_mode=transaction" if is_pooled else "")
+        ledger = await open_ledger(url, reconnect_for_s=0.1, rest_s=0.0, readers=1)
+        audit = open_postgres_audit(url, timeout_s=1.5)
+        await ledger.booking("bkg_00000001")
+        await audit.used_codes("concert")
+        proxy.blackhole()
+        began_s = time.monotonic()
+        asked = (ledger.booking("bkg_00000001"), ledger.store.beat(0), audit.used_codes("concert"))  # type: ignore[attr-defined]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        assert [type(answer) for answer in answers] == [Unavailable] * 3
+        assert time.monotonic() - began_s < 2.7
+        proxy.swallowing = False
+        assert await ledger.booking("bkg_00000001") is None
+        await ledger.aclose()
+        await audit.aclose()
+
+
+async def test_after_a_call_in_vain_reads_are_told_at_once_too(postgres_ledger_url: str) -> None:
+    """F8: a batch of reads waited for the one before it, and then as long again over another cut connection."""
+    async with Proxy(port_of(postgres_ledger_url)) as proxy:
+        url = at_port(postgres_ledger_url, proxy.port)
+        ledger = await open_ledger(url, call_timeout_s=0.2, reconnect_for_s=0.1, rest_s=600.0, warm=True)
+        await ledger.place_hold(wish(1))
+        proxy.blackhole()
+        with pytest.raises(Unavailable):
+            await ledger.place_hold(wish(2))
+        proxy.swallowing = False  # whoever asked would be answered
+        with pytest.raises(Unavailable):
+            await ledger.booking("bkg_00000001")
+        await ledger.aclose()
+
+
+async def test_one_call_that_fails_while_others_are_answered_makes_nobody_rest() -> None:
+    outage = postgres._Outage(0.0, rest_s=600.0)
+    asked_s = time.monotonic()
+    outage.over()
+    assert outage.too_long(asked_s)
+    assert not outage.rests(time.monotonic())
+    assert outage.too_long(time.monotonic())
+    assert outage.rests(time.monotonic())
+    outage.over()
+    assert not outage.rests(time.monotonic())
+
+
+async def test_the_call_that_has_waited_longest_says_when_an_outage_began() -> None:
+    """F8: a payment waited 6 s for a read and was sent again, because a later call had failed before it."""
+    outage = postgres._Outage(6.0, rest_s=0.0)
+    now_s = time.monotonic()
+    assert not outage.too_long(now_s - 4)
+    assert outage.too_long(now_s - 6.5)
+
+
+async def test_a_statement_that_the_driver_refuses_is_told_at_once_and_only_to_its_caller(
+    postgres_ledger_url: str,
+) -> None:
+    """It was repeated for 6 s over new connections, as if PostgreSQL were away."""
+    ledger = await open_ledger(postgres_ledger_url, writers=1, sql={"mistaken": "SELECT $1::int, $2::int"})
+    first = asyncio.ensure_future(ledger.place_hold(wish(1)))  # the others form a batch behind it
+    mistake = RunStatements((Query("mistaken", [("one",)]),), now_us=NOW_US)
+    answers = await asyncio.gather(first, ledger.line.ask(mistake), ledger.place_hold(wish(2)), return_exceptions=True)
+    assert isinstance(answers[1], StatementRefused)
+    assert not [answer for answer in (answers[0], answers[2]) if isinstance(answer, BaseException)]
+    with pytest.raises(StatementRefused):
+        await ledger.store.read(Query("mistaken", [("one",)]))
+    assert ledger.store.reconnects == 0  # type: ignore[attr-defined]
+    await ledger.aclose()
 
 
 async def test_a_server_that_said_goodbye_and_did_not_hang_up_is_asked_over_a_new_connection(

@@ -1,7 +1,9 @@
 """The audit in PostgreSQL, for several processes: the same statements over asyncpg, one transaction per batch."""
 
 import asyncio
+import contextlib
 import re
+from collections.abc import AsyncIterator
 from itertools import count
 from typing import Any
 
@@ -9,6 +11,7 @@ import asyncpg
 from asyncpg.exceptions import TargetServerAttributeNotMatched
 
 from frontrow.core.errors import Unavailable
+from frontrow.core.postgres_pool import borrow
 from frontrow.core.postgres_url import PostgresHosts
 from frontrow.waitingroom.audit.sql_audit import SCHEMA, RowsByStatement, SqlAudit
 
@@ -24,7 +27,7 @@ _FAILURES = (
 
 
 def open_postgres_audit(url: str, *, timeout_s: float = 4.0) -> SqlAudit:
-    """The audit in this database. It connects on first use."""
+    """The audit in this database. It connects on first use, within `timeout_s`. Each call takes no longer, either."""
     return SqlAudit(PostgresDatabase(url, timeout_s=timeout_s))
 
 
@@ -39,8 +42,7 @@ class PostgresDatabase:
 
     async def write(self, rows_by_statement: RowsByStatement) -> None:
         try:
-            pool = await self._connect()
-            async with pool.acquire(timeout=2 * self._timeout_s) as connection, connection.transaction():
+            async with self._transaction() as connection:
                 for sql, values in rows_by_statement.items():
                     await connection.executemany(_number_values(sql), values)
         except _FAILURES as error:
@@ -48,12 +50,18 @@ class PostgresDatabase:
 
     async def query(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
         try:
-            pool = await self._connect()
             # In a transaction: behind PgBouncer the next statement may run on another connection of the server.
-            async with pool.acquire(timeout=2 * self._timeout_s) as connection, connection.transaction():
+            async with self._transaction() as connection:
                 return [tuple(row) for row in await connection.fetch(_number_values(statement), *values)]
         except _FAILURES as error:
             raise Unavailable(f"the room's audit did not answer: {error}", retry_after_s=1) from error
+
+    @contextlib.asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Any]:
+        async with asyncio.timeout(self._timeout_s):
+            pool = await self._connect()
+        async with borrow(pool, self._timeout_s) as connection, connection.transaction():
+            yield connection
 
     async def aclose(self) -> None:
         if self._pool is not None:

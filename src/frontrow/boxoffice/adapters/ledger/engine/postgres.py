@@ -3,7 +3,7 @@
 When a connection is lost, it can be unknown whether a batch was committed. Every operation is safe to repeat, because
 the caller makes the booking ids. So the batch is run again over a new connection, finds what is already there and
 answers with it. Reconnecting is bounded by the length of the outage, not of the call: once the ledger has been away for
-`reconnect_for_s`, each call tries once and then gets `Unavailable`, and batches that waited behind it get it at once.
+`reconnect_for_s`, each call tries once and then gets `Unavailable`, and calls that waited behind it get it at once.
 A batch that fails because of one operation is run again in halves, so only that operation's caller gets the error. The
 same happens when somebody else's transaction keeps a lock for too long: repeating the whole batch would
 only wait again.
@@ -28,7 +28,12 @@ from asyncpg.exceptions import TargetServerAttributeNotMatched
 
 from frontrow.boxoffice.adapters.ledger.audit_chain import Chain
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import Operation, fan_locks, transaction
-from frontrow.boxoffice.adapters.ledger.engine.postgres_readers import IS_PARTITIONED, ReaderPool
+from frontrow.boxoffice.adapters.ledger.engine.postgres_readers import (
+    IS_PARTITIONED,
+    ReaderPool,
+    StatementRefused,
+    is_refused,
+)
 from frontrow.boxoffice.adapters.ledger.engine.statements import (
     NO_CONFLICT,
     Dialect,
@@ -47,7 +52,7 @@ from frontrow.core.postgres_url import PostgresHosts, begin_with
 CALL_TIMEOUT_S: Final = 4.0
 READ_TIMEOUT_S: Final = 6.0
 RECONNECT_FOR_S: Final = 6.0
-REST_S: Final = 0.5  # after a batch that waited in vain: who waited behind it does not wait for as long again
+REST_S: Final = 0.5  # after a call that waited in vain: who waited behind it does not wait for as long again
 SPLIT_FOR_S: Final = 4.0  # how long a batch is halved to find the operation that waits for a lock
 STATEMENTS: Final = 256  # prepared statements kept per connection
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.2
@@ -108,22 +113,36 @@ class _Writer:
 
 
 class _Outage:
-    """How long the ledger has been away, for all calls together: a call that comes late does not wait all over."""
+    """How long the ledger has been away, for all calls together: a call that comes late does not wait all over.
 
-    __slots__ = ("_began_s", "_longest_s")
+    After a call that waited in vain while nobody else was answered either, calls rest for `rest_s`: those that stood in
+    line behind it fail at once.
+    """
 
-    def __init__(self, longest_s: float) -> None:
-        self._longest_s = longest_s
+    __slots__ = ("_answered_s", "_began_s", "_longest_s", "_rest_s", "_rests_until_s")
+
+    def __init__(self, longest_s: float, rest_s: float) -> None:
+        self._longest_s, self._rest_s = longest_s, rest_s
         self._began_s: float | None = None
+        self._answered_s = self._rests_until_s = 0.0
 
     def too_long(self, asked_s: float) -> bool:
         """Note that a call made at `asked_s` has failed; whether such failures go on for too long to try again."""
-        if self._began_s is None:
+        if self._began_s is None or asked_s < self._began_s:
             self._began_s = asked_s
-        return time.monotonic() - self._began_s > self._longest_s
+        now_s = time.monotonic()
+        if now_s - self._began_s <= self._longest_s:
+            return False
+        if self._answered_s < asked_s:
+            self._rests_until_s = now_s + self._rest_s
+        return True
+
+    def rests(self, asked_s: float) -> bool:
+        return asked_s < self._rests_until_s
 
     def over(self) -> None:
-        self._began_s = None
+        """A call was answered."""
+        self._began_s, self._rests_until_s, self._answered_s = None, 0.0, time.monotonic()
 
 
 class PostgresStore:
@@ -146,9 +165,7 @@ class PostgresStore:
         self._begin = begin_with(SETTINGS) if self._hosts.is_pooled else "BEGIN"
         self.writers = writers
         self._readers = ReaderPool(self._hosts, readers, READ_TIMEOUT_S)
-        self._outage = _Outage(reconnect_for_s)
-        self._rest_s = rest_s
-        self._rests_until_s = 0.0
+        self._outage = _Outage(reconnect_for_s, rest_s)
         self._call_timeout_s = call_timeout_s
         self._ids = ids or Ids()
         self._own_sql = dict(sql or {})
@@ -168,7 +185,7 @@ class PostgresStore:
 
     async def _write(self, writer: _Writer, operations: Sequence[Operation], split_until_s: float) -> list[Any]:
         pause_s, clashes, asked_s = FIRST_PAUSE_S, 0, time.monotonic()
-        if asked_s < self._rests_until_s:
+        if self._outage.rests(asked_s):
             return [_unavailable()] * len(operations)
         while True:  # bounded by the outage's length and by MAX_CLASHES
             try:
@@ -196,8 +213,6 @@ class PostgresStore:
                 self.reconnects += 1
                 await self._drop(writer)
                 if self._outage.too_long(asked_s):
-                    if isinstance(error, TimeoutError):
-                        self._rests_until_s = time.monotonic() + self._rest_s
                     return [_unavailable(error)] * len(operations)
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
@@ -253,6 +268,10 @@ class PostgresStore:
         except StopIteration as done:
             answer: Answer = done.value
             return answer
+        except asyncpg.InterfaceError as error:
+            if is_refused(error, connection):
+                raise StatementRefused(str(error)) from error
+            raise
 
     async def _commit(self, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
         """Commit. A commit without an answer is never cancelled, only its connection is dropped.
@@ -323,6 +342,8 @@ class PostgresStore:
     async def read(self, query: Query) -> list[Row]:
         """The rows of a read, as last committed. Retries over a new connection while the outage is short."""
         pause_s, asked_s = FIRST_PAUSE_S, time.monotonic()
+        if self._outage.rests(asked_s):
+            raise _unavailable()
         while True:  # bounded by the outage's length
             try:
                 known = await self._readers.statements()

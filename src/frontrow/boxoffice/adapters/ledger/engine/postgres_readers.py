@@ -12,6 +12,7 @@ import asyncpg
 
 from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
 from frontrow.boxoffice.ports.queries import Row
+from frontrow.core.postgres_pool import borrow
 from frontrow.core.postgres_url import PostgresHosts, begin_with
 
 # By index: a page of a search must not sort everything that might match.
@@ -26,6 +27,15 @@ IS_PARTITIONED: Final = "SELECT relkind = 'p' FROM pg_class WHERE oid = 'booking
 BEGIN_READING: Final = begin_with(READER_SETTINGS, "BEGIN READ ONLY")
 
 
+class StatementRefused(Exception):
+    """The driver refuses a statement itself (the wrong number of values). Repeating it changes nothing."""
+
+
+def is_refused(error: asyncpg.InterfaceError, connection: Any) -> bool:
+    """Whether the statement is at fault. Of a connection that cannot be used asyncpg raises the same error."""
+    return not connection.is_closed() and not str(error).startswith("cannot perform operation")
+
+
 class ReaderPool:
     """At most `size` connections to `hosts`."""
 
@@ -37,11 +47,15 @@ class ReaderPool:
 
     async def fetch(self, sql: str, *arguments: Any) -> list[Row]:
         """The rows, as last committed there."""
-        pool = await self._open()
-        async with asyncio.timeout(self._timeout_s):  # waiting for a free connection included
-            if self._hosts.is_pooled:
-                return await self._fetch_pooled(pool, sql, arguments)
-            return await pool.fetch(sql, *arguments)  # type: ignore[return-value]
+        async with self.connection() as connection:
+            try:
+                if self._hosts.is_pooled:
+                    return await self._fetch_pooled(connection, sql, arguments)
+                return await connection.fetch(sql, *arguments)  # type: ignore[no-any-return]
+            except asyncpg.InterfaceError as error:
+                if is_refused(error, connection):
+                    raise StatementRefused(str(error)) from error
+                raise
 
     async def statements(self) -> Mapping[str, str]:
         """The ledger's statements for the tables that are there, plain or partitioned; looked up once."""
@@ -53,7 +67,7 @@ class ReaderPool:
     async def connection(self) -> AsyncIterator[Any]:
         """One connection, for a transaction of its own."""
         pool = await self._open()
-        async with asyncio.timeout(self._timeout_s), pool.acquire() as connection:
+        async with borrow(pool, self._timeout_s) as connection:
             yield connection
 
     async def _open(self) -> "asyncpg.Pool[asyncpg.Record]":
@@ -69,16 +83,13 @@ class ReaderPool:
                 )
             return self._pool
 
-    async def _fetch_pooled(
-        self, pool: "asyncpg.Pool[asyncpg.Record]", sql: str, arguments: Sequence[Any]
-    ) -> list[Row]:
-        async with pool.acquire() as connection:
-            await connection.execute(BEGIN_READING)
-            try:
-                return await connection.fetch(sql, *arguments)  # type: ignore[return-value]
-            finally:
-                if not connection.is_closed():
-                    await connection.execute("ROLLBACK")  # nothing was written
+    async def _fetch_pooled(self, connection: Any, sql: str, arguments: Sequence[Any]) -> list[Row]:
+        await connection.execute(BEGIN_READING)
+        try:
+            return await connection.fetch(sql, *arguments)  # type: ignore[no-any-return]
+        finally:
+            if not connection.is_closed():
+                await connection.execute("ROLLBACK")  # nothing was written
 
     def close(self) -> None:
         """End all connections. The next read opens new ones."""

@@ -30,7 +30,7 @@ from frontrow.core.postgres_url import PostgresHosts, split_replicas
 MAX_LAG_S: Final = 10.0
 LOOK_EVERY_S: Final = 1.0
 LOOK_WITHIN_S: Final = 2.0  # per host
-READ_WITHIN_S: Final = 3.0  # then the primary is asked, which takes at most six seconds more
+READ_WITHIN_S: Final = 2.5  # then the primary is asked, which takes at most six seconds and a half more
 READERS: Final = 4
 LOOKS_TO_RETURN: Final = 3
 SLOW_READS: Final = 3  # in a row
