@@ -17,6 +17,7 @@ from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.core.clock import US_PER_S
 from tests.browser.served import Site, put_hall
 from tests.browser.steps import until
+from tests.support.signed_tickets import signed_tickets
 
 SHOW = "evt_show"
 TOMORROW = "evt_tomorrow"  # the same show, a day later
@@ -47,7 +48,7 @@ def buy(site: Site, count: int = 1, event_id: str = SHOW) -> list[Ticket]:
 
     async def bought(platform: Platform) -> list[Ticket]:
         booking = await _book(platform, event_id, count)
-        return list(await platform.ledger.tickets.tickets_of(booking.id))
+        return await signed_tickets(platform, booking.id)
 
     found: list[Ticket] = site.call(bought)
     assert len(found) == count

@@ -153,6 +153,16 @@ async def a_sold_seat_never_ends_and_a_late_repeat_does_not_unsell_it(one: SeatC
     assert await two.claim(wish("bob", 5), NOW) == ClaimedSeats((5,))
 
 
+async def seats_sold_together_are_all_taken(one: SeatClaims, two: SeatClaims) -> None:
+    """Bookings next to each other and one across two sections: each seat is its own booking's."""
+    seats = {"ann": (5, 6, 7), "bob": (8, 9), "eve": (1, 51, 100)}
+    sold = [sold_seat(seat, f"fan_{fan}", f"bkg_{fan}", NOW) for fan, own in seats.items() for seat in own]
+    await one.put(EVENT, sold, NOW)
+    found = await two.states(EVENT, NOW)
+    assert {seat: taken.booking_id for seat, taken in found.items()} == {one.seat: one.booking_id for one in sold}
+    assert {taken.kind for taken in found.values()} == {ClaimKind.SOLD}
+
+
 async def a_group_across_sections_is_all_or_nothing(one: SeatClaims, two: SeatClaims) -> None:
     """B4: refused in its second section, it leaves nothing in its first."""
     await one.claim(wish("ann", 50), NOW)
@@ -291,6 +301,7 @@ CONTRACT: list[Contract] = [
     the_stores_own_clock_decides_nothing,
     a_hold_is_extended_by_its_owner_only,
     a_sold_seat_never_ends_and_a_late_repeat_does_not_unsell_it,
+    seats_sold_together_are_all_taken,
     a_group_across_sections_is_all_or_nothing,
     half_a_group_is_never_seen,
     a_crowd_for_the_best_two_does_not_collide,

@@ -15,6 +15,7 @@ from frontrow.boxoffice.model.roles import Role
 from frontrow.core.clock import US_PER_S
 from tests.boxoffice.organising.support import small_document
 from tests.boxoffice.people.support import ORGANISER, Person, asking, member, on_sale, opened
+from tests.support.signed_tickets import signed_tickets
 
 EVENTS = "/v1/organiser/events"
 
@@ -60,7 +61,7 @@ class Desk:
         return held
 
     async def codes(self, booking: Booking) -> list[str]:
-        return [ticket.code for ticket in await self.platform.ledger.tickets.tickets_of(booking.id)]
+        return [ticket.code for ticket in await signed_tickets(self.platform, booking.id)]
 
 
 @contextlib.asynccontextmanager

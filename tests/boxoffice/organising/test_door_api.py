@@ -12,6 +12,7 @@ from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from tests.boxoffice.organising.http import a_desk
 from tests.boxoffice.people.support import on_sale
+from tests.support.signed_tickets import signed_tickets
 
 
 async def test_b10_a_scan_is_answered_ok_duplicate_revoked_wrong_event_or_forged(tmp_path):
@@ -37,7 +38,7 @@ async def test_b10_a_scan_is_answered_ok_duplicate_revoked_wrong_event_or_forged
             desk.event,
             "Aurora",
         )
-        (typed,) = [one.id for one in await desk.platform.ledger.tickets.tickets_of(booking.id) if one.code == codes[2]]
+        (typed,) = [one.id for one in await signed_tickets(desk.platform, booking.id) if one.code == codes[2]]
         wrong = await desk.post(f"/v1/door/events/{other}/scan", json={"code": typed, "gate": "n"})
         assert (wrong["verdict"], wrong["other"]["event"]) == ("wrong_event", desk.event), "a typed number too"
         strangers = await on_sale(desk.platform, "org_other", id="evt_strangers")
@@ -136,7 +137,7 @@ async def test_b10_people_leave_and_come_back_where_the_event_allows_it(tmp_path
         ways = [one["way"] for one in (await desk.get(f"{path}/admissions"))["admissions"]]
         assert ways == ["in", "out", "in"]
         # two gates were offline: in and out at one of them, in at the other while the ticket was inside
-        (ticket,) = [one for one in await desk.platform.ledger.tickets.tickets_of(booking.id) if one.code == other]
+        (ticket,) = [one for one in await signed_tickets(desk.platform, booking.id) if one.code == other]
         at = [f"2020-01-01T20:0{n}:00Z" for n in range(4)]
         scans = [
             {"scan": f"o-{n}", "ticket": ticket.id, "gate": "x", "at": at[n], "way": way}
@@ -221,7 +222,7 @@ async def test_b10_a_gate_works_offline_with_the_bundle_and_hears_when_it_change
         sold = await owner.post(f"{own}/desk-sales", 201, json=wish)
         late = await desk.ask("GET", path, headers={"if-none-match": typed.headers["etag"]})
         gate = Gate(msgspec.json.decode(late.content, type=Bundle), "north")
-        (ticket,) = await desk.platform.ledger.tickets.tickets_of(sold["booking"])
+        (ticket,) = await signed_tickets(desk.platform, sold["booking"])
         assert gate.check(ticket.code, desk.platform.clock()).type_name == "Child"
         assert gate.check(codes[0], desk.platform.clock()).type_name == "Adult"
 
@@ -272,7 +273,7 @@ async def test_b10_the_number_of_a_ticket_with_a_rotating_code_lets_nobody_in(tm
         keys = desk.platform.box_office.checkout.driver._issuer._keys
         desk.platform.box_office.checkout.driver._issuer = Issuer(keys, rotating=True)
         booking = await desk.bought("S-A-1")
-        (ticket,) = await desk.platform.ledger.tickets.tickets_of(booking.id)
+        (ticket,) = await signed_tickets(desk.platform, booking.id)
         path = f"/v1/door/events/{desk.event}/scan"
         assert (await desk.post(path, json={"code": ticket.id, "gate": "north"}))["verdict"] == "old_code"
         live = await desk.platform.box_office.desk.shown_code(ticket.id, desk.platform.clock())
@@ -307,7 +308,7 @@ async def test_b10_a_mistaken_admission_is_taken_back_once_with_a_note(tmp_path)
 async def test_b10_of_two_scans_of_a_ticket_one_can_be_taken_back(tmp_path, postgres_ledger_url, redis_url):
     async with a_desk(tmp_path, Role.DOOR, redis_url=redis_url, postgres_url=postgres_ledger_url) as desk:
         booking = await desk.bought("S-A-1")
-        (ticket,) = await desk.platform.ledger.tickets.tickets_of(booking.id)
+        (ticket,) = await signed_tickets(desk.platform, booking.id)
         path = f"/v1/door/events/{desk.event}"
         scans = [
             {"scan": f"s-{gate}", "ticket": ticket.id, "gate": gate, "at": f"2026-01-15T19:{minute}:00Z"}

@@ -119,8 +119,8 @@ async def test_a_returned_seat_is_resold_through_the_waitlist_and_its_price_goes
 async def test_the_old_qr_is_dead_at_the_gate_from_the_moment_it_is_given_back(market: Market) -> None:
     """B11, ADR 0073: before the seat is resold, and for good; what the booking keeps still opens the gate."""
     booking_id, fence = await market.sell("old", 0, 1)
-    given, kept = (ticket.code for ticket in await market.ledger.tickets.tickets_of(booking_id))
     desk = TicketDesk(market.ledger, TicketKeys(bytes(32)))
+    given, kept = (desk.signed(ticket).code for ticket in await market.ledger.tickets.tickets_of(booking_id))
 
     async def entry(code: str) -> DoorVerdict:
         gate = Gate(await desk.bundle(EVENT, market.clock()), "north")

@@ -9,6 +9,7 @@ from frontrow.boxoffice.tickets import rotating_codes
 from frontrow.boxoffice.tickets import ticket_codes as codes
 from frontrow.boxoffice.tickets.door_check import DoorVerdict, Gate
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
+from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from tests.boxoffice.tickets.samples import EVENT, KEYS, NOW, OTHER_KEYS, booking, gate, issued
 
 MUTATIONS = 100_000
@@ -129,6 +130,27 @@ def test_old_tickets_stay_valid_when_the_key_is_changed() -> None:
     for ticket in (old, new):
         assert gate(keys=ring).verify(ticket.code, NOW)[0] is DoorVerdict.WELCOME
     assert gate().verify(new.code, NOW)[0] is DoorVerdict.UNKNOWN_KEY
+
+
+def test_a_ticket_that_is_signed_when_shown_is_the_same_as_one_signed_at_once() -> None:
+    """Issue 14: a sale stores tickets unsigned; no gate takes what the ledger has."""
+    for rotating in (False, True):
+        stored = Issuer(KEYS, rotating=rotating).prepare(booking(1, 2))
+        at_once = issued(1, 2, rotating=rotating)
+        assert [(one.id, one.seat_index) for one in stored] == [(one.id, one.seat_index) for one in at_once]
+        assert [codes.signed_code(one.code, KEYS) for one in stored] == [one.code for one in at_once]
+        assert [codes.signed_code(one.code, KEYS) for one in at_once] == [one.code for one in at_once]
+        assert {codes.is_rotating(one.code) for one in (*stored, *at_once)} == {rotating}
+        assert {gate().verify(one.code, NOW)[0] for one in stored} == {DoorVerdict.MISREAD}
+        assert [codes.stored_body(one.code) for one in stored] == [codes.stored_body(one.code) for one in at_once]
+
+
+def test_a_ticket_from_before_the_key_was_changed_is_signed_by_the_new_key() -> None:
+    stored, ring = Issuer(KEYS).prepare(booking(1))[0], KEYS.rotated(b"n" * 32)
+    shown = codes.signed_code(stored.code, ring)
+    assert (codes.read_code(shown).id, codes.read_code(shown).kid) == (stored.id, ring.kid)
+    for code in (shown, codes.signed_code(stored.code, KEYS)):  # on paper, from before
+        assert gate(keys=ring).verify(code, NOW)[0] is DoorVerdict.WELCOME
 
 
 def test_a_rotating_code_lives_for_its_step_and_one_to_either_side() -> None:

@@ -13,6 +13,7 @@ from frontrow.boxoffice.tickets.door_check import DoorVerdict, Gate
 from frontrow.web.api.access import booking_token
 from tests.boxoffice.people.support import api_key, fan, member
 from tests.journeys.mailbox import Mail
+from tests.support.signed_tickets import signed_tickets
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
 from tests.web.site.test_pages import BROWSER, FORM
 from tests.web.site.test_ticket_pages import buy
@@ -49,7 +50,7 @@ async def test_a_ticket_is_sent_accepted_and_only_the_new_code_opens_the_door(tm
         booking_id = await buy(platform, "S-A-1", "S-A-2")
         await platform.ledger.messages.put_contact(Contact("fan_ada", "ada@example.org", name="Ada"), platform.clock())
         ada.cookies.set("frontrow_bookings", booking_token(platform.secrets, booking_id))
-        old = (await platform.ledger.tickets.tickets_of(booking_id))[0]
+        old = (await signed_tickets(platform, booking_id))[0]
         path = f"/bookings/{booking_id}"
         refused = await ada.post(f"{path}/transfers", data={"seat": "S-A-1", "email": "grace"}, headers=FORM)
         assert (refused.status_code, "does not look like an email" in refused.text) == (409, True)

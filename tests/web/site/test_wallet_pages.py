@@ -19,6 +19,7 @@ from frontrow.boxoffice.tickets.google_passes import SAVE_URL
 from frontrow.core.clock import ManualClock
 from frontrow.web.api.access import booking_token
 from tests.boxoffice.organising.http import EVENTS, a_desk, a_venue_body, an_event_body
+from tests.support.signed_tickets import signed_tickets
 from tests.support.wallet_files import (
     CLIENT_EMAIL,
     END,
@@ -132,7 +133,7 @@ async def test_only_who_has_the_ticket_gets_its_wallet_pass(tmp_path: Path) -> N
     async with a_desk(tmp_path, clock=clock) as desk:
         site, client, platform = Site(desk), desk.client, desk.platform
         booking = await desk.bought("S-A-1", "S-A-2", email="ada@example.org", name="Ada Lovelace")
-        first, second = await platform.ledger.tickets.tickets_of(booking.id)
+        first, second = await signed_tickets(platform, booking.id)
         own = {"frontrow-booking": booking_token(platform.secrets, booking.id)}
         page, api = f"/bookings/{booking.id}", f"/v1/bookings/{booking.id}"
         client.cookies.set("__Host-frontrow-bookings", own["frontrow-booking"])
@@ -196,7 +197,7 @@ async def test_only_who_has_the_ticket_gets_its_wallet_pass(tmp_path: Path) -> N
         await platform.box_office.transfers.accept(sent.id, "Grace Hopper", "en")
         new = next(
             ticket
-            for ticket in await platform.ledger.tickets.tickets_of(booking.id)
+            for ticket in await signed_tickets(platform, booking.id)
             if ticket.transfer_id and ticket.state is TicketState.VALID
         )
         assert "Add to Apple Wallet" in (await client.get(hers, headers=BROWSER)).text

@@ -184,10 +184,10 @@ class PaymentDriver:
         return ended, moved
 
     async def tickets(self, booking: Booking) -> tuple[NewTicket, ...]:
-        """The tickets to save with the confirmation. The event decides whether their codes rotate."""
+        """The tickets to save with the confirmation, unsigned. The event decides whether their codes rotate."""
         if self._issuer is None:
             return ()
-        return self._issuer.issue(booking, rotating=await self._rotating.uses_rotating_codes(booking.event_id))
+        return self._issuer.prepare(booking, rotating=await self._rotating.uses_rotating_codes(booking.event_id))
 
     async def _give_up(self, booking: Booking, payment: Payment, step: PaymentStep) -> tuple[Booking, Payment]:
         """End this payment before the sale, with the reason and the facts that tell the fan."""

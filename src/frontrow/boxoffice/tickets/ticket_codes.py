@@ -6,6 +6,9 @@ All fields are big-endian. `event` is a hash of the event id. The signature is E
 bytes before it. `check` is a hash of everything before it: it tells a misread code from a forged one, in microseconds.
 105 bytes are exactly 168 base32 characters, so no bit of the code is unused. A ticket with rotating codes shows `.` and
 8 more characters that change every 30 s (a MAC that a screenshot cannot renew).
+
+A sale writes tickets unsigned (`FR0` and the 38 bytes in hex), because signatures would be a tenth of what a booking
+costs. They are signed when somebody looks at them (`signed_code`), with the same result each time (ADR 0172).
 """
 
 import hashlib
@@ -14,9 +17,10 @@ from typing import Final, NamedTuple
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.tickets import NewTicket, Ticket, ticket_id, ticket_id_bytes
 from frontrow.boxoffice.tickets.rotating_codes import MAC_CHARS, rotating_code, ticket_secret
-from frontrow.boxoffice.tickets.signing_keys import TicketKeys
+from frontrow.boxoffice.tickets.signing_keys import KEY_ID_BYTES, TicketKeys
 
 PREFIX: Final = "FR1"
+UNSIGNED: Final = "FR0"  # only in the ledger: no gate lets it in
 VERSION: Final = 0x10
 ROTATING: Final = 0x01
 BODY_BYTES: Final = 38
@@ -112,9 +116,26 @@ def read_code(code: str) -> ReadTicket:
     )
 
 
-def is_rotating(code: str) -> bool:
-    """Whether a code of ours rotates: by its first byte, without reading the rest."""
+def stored_body(stored: str) -> bytes:
+    """The body of a ticket as the ledger has it, signed or not."""
+    return bytes.fromhex(stored[len(UNSIGNED) :]) if stored.startswith(UNSIGNED) else read_code(stored).body
+
+
+def signed_code(stored: str, keys: TicketKeys) -> str:
+    """The code of a ticket as the ledger has it. An unsigned one is signed by the newest key."""
+    if not stored.startswith(UNSIGNED):
+        return stored
+    written = stored_body(stored)
+    body = written[:1] + keys.kid + written[1 + KEY_ID_BYTES :]
+    return write_code(body, keys.sign(signed_text(body)))
+
+
+def is_rotating(stored: str) -> bool:
+    """Whether a ticket as the ledger has it rotates: by its first byte, without reading the rest."""
     start = len(PREFIX)
+    if stored.startswith(UNSIGNED):
+        return bool(int(stored[start : start + 2], 16) & ROTATING)
+    code = stored
     first, second = (_ALPHABET.index(letter) for letter in code[start : start + 2])
     return bool((first << 3 | second >> 2) & ROTATING)
 
@@ -152,6 +173,11 @@ class Issuer:
 
     def issue(self, booking: Booking, *, rotating: bool = False) -> tuple[NewTicket, ...]:
         """One signed ticket per seat (ports.TicketIssuer)."""
+        unsigned = self.prepare(booking, rotating=rotating)
+        return tuple([NewTicket(one.id, one.seat_index, signed_code(one.code, self._keys)) for one in unsigned])
+
+    def prepare(self, booking: Booking, *, rotating: bool = False) -> tuple[NewTicket, ...]:
+        """One unsigned ticket per seat (ports.TicketIssuer)."""
         kind = bytes([VERSION | (ROTATING if rotating or self._rotating else 0)])
         head = kind + self._keys.kid + event_hash(booking.event_id)
         fence = booking.fence.to_bytes(6)
@@ -159,14 +185,14 @@ class Issuer:
         for seat in booking.seats:
             short = ticket_id_bytes(booking.id, booking.fence, seat)
             body = head + short + seat.to_bytes(3) + fence
-            tickets.append(NewTicket(ticket_id(short), seat, write_code(body, self._keys.sign(signed_text(body)))))
+            tickets.append(NewTicket(ticket_id(short), seat, UNSIGNED + body.hex()))
         return tuple(tickets)
 
     def issue_again(self, booking: Booking, old: Ticket, short_id: bytes) -> NewTicket:
         """Another ticket for the seat of `old`, newer than it, with an id that the caller draws by chance."""
-        was = read_code(old.code)
-        fence = (was.fence + 1).to_bytes(6)
-        head = bytes([was.kind]) + self._keys.kid + event_hash(booking.event_id)
+        was = stored_body(old.code)
+        fence = (int.from_bytes(was[32:38]) + 1).to_bytes(6)
+        head = was[:1] + self._keys.kid + event_hash(booking.event_id)
         body = head + short_id + old.seat_index.to_bytes(3) + fence
         return NewTicket(ticket_id(short_id), old.seat_index, write_code(body, self._keys.sign(signed_text(body))))
 

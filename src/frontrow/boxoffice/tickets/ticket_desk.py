@@ -1,7 +1,7 @@
 """The ticket desk: the tickets of a booking as QR, PDF and calendar entry, rendered on request.
 
-The code of a ticket was signed and stored by the transaction that confirmed the booking, so every rendering shows the
-same ticket.
+What a ticket's code says was stored by the transaction that confirmed the booking. Signing it gives the same code each
+time, so every rendering shows the same ticket.
 """
 
 import asyncio
@@ -33,6 +33,7 @@ from frontrow.boxoffice.tickets.ticket_codes import (
     is_rotating,
     read_code,
     shown_code,
+    signed_code,
     signed_text,
 )
 from frontrow.boxoffice.tickets.ticket_drawings import TicketDrawings, draw_tickets
@@ -129,7 +130,7 @@ class TicketDesk:
         currency = sold.booking.currency
         return [
             _sheet(
-                ticket,
+                self.signed(ticket),
                 event,
                 venue,
                 seat_name(seats, ticket.seat_index),
@@ -177,7 +178,11 @@ class TicketDesk:
         ticket = await self._ledger.tickets.ticket(ticket_id)
         if ticket is None or ticket.state is not TicketState.VALID:
             raise TicketNotFound(f"there is no valid ticket {ticket_id}", ticket=ticket_id)
-        return shown_code(ticket.code, self._keys.rotating_secret(ticket.event_id), now_us)
+        return shown_code(self.signed(ticket).code, self._keys.rotating_secret(ticket.event_id), now_us)
+
+    def signed(self, ticket: Ticket) -> Ticket:
+        """The ticket with its signed code."""
+        return msgspec.structs.replace(ticket, code=signed_code(ticket.code, self._keys))
 
     def verify(self, event_id: str, code: str, now_us: int) -> tuple[DoorVerdict, ReadTicket | None]:
         """Whether the code is a genuine ticket of this event. Only the ledger knows whether it is still valid."""

@@ -45,6 +45,7 @@ from frontrow.core.redis_url import call
 
 TENTATIVE_US = 5_000_000  # how long the seats of a half-claimed group stay blocked when its process dies
 READ_CHUNK = 1_000  # seats per read
+MAX_PUT = 256  # seats of one booking per request
 Part = tuple[SectionKeys, list[int]]  # some seats of one section
 
 
@@ -212,12 +213,16 @@ class RedisClaims:
 
     async def put(self, event_id: str, seats: Sequence[TakenSeat], now_us: int) -> None:
         event = self._event(event_id)
-        requests = []
+        requests: list[SeatRequest] = []
         for seat in seats:
             section = event.sections[event.section_of[event.plan.check_index(seat.seat)]]
             value = encode_claim(seat.fan, seat.placed_at_us, seat.booking_id, seat.expires_at_us, seat.kind)
-            life_ms = lifetime_ms(seat.expires_at_us, now_us)
             key = event.keys[seat.seat]
+            last = requests[-1] if requests else None
+            if last and last.value == value and last.section is section and len(last.keys) < MAX_PUT:
+                last.keys.append(key)  # the seats of a booking together
+                continue
+            life_ms = lifetime_ms(seat.expires_at_us, now_us)
             requests.append(SeatRequest(Op.PUT, section, [key], value, 1, 0, now_us=now_us, lifetime_ms=life_ms))
         await asyncio.gather(*[self._shards[self._shard_number(one.section)].requests.submit(one) for one in requests])
 

@@ -26,7 +26,7 @@ from frontrow.boxoffice.model.tickets import (
 )
 from frontrow.boxoffice.tickets.door_bundle import Bundle, seat_name
 from frontrow.boxoffice.tickets.door_check import VERDICT_TEXTS, DoorVerdict
-from frontrow.boxoffice.tickets.ticket_codes import read_code
+from frontrow.boxoffice.tickets.ticket_codes import is_rotating, read_code
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, own_event
 from frontrow.web.api.organiser.common import Moment, moment_us
@@ -237,7 +237,7 @@ async def _find(platform: Platform, caller: Caller, event: Event, code: str) -> 
     if kept.state is not TicketState.VALID:
         seat = seat_name(await platform.box_office.desk.seat_names(event), kept.seat_index)
         return _scanned(DoorVerdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
-    if ticket_id == code and read_code(kept.code).rotating:
+    if ticket_id == code and is_rotating(kept.code):
         return _scanned(DoorVerdict.OLD_CODE)  # a rotating ticket needs its changing part
     return kept
 
