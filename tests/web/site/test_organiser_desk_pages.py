@@ -106,6 +106,23 @@ async def test_b16_the_audit_says_what_was_changed_from_what_to_what(tmp_path: P
         assert "Exit and re-entry: from no to yes" in text
 
 
+async def test_b16_an_audit_without_entries_says_so_and_a_search_leads_back_to_all(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        nothing, no_match = "No changes yet. What your team changes is listed here.", "No entries match."
+        text = await owner.get("/organiser/audit")
+        assert nothing in text
+        assert "Show all entries" not in text
+        searched = await owner.get("/organiser/audit?act=refund")
+        assert no_match in searched
+        assert "Show all entries" in searched
+        assert nothing not in searched
+        path = f"/v1/organiser/events/{owner.desk.event}"
+        assert (await owner.desk.ask("PATCH", path, json={"name": "Borealis"})).status_code == 200
+        changed = await owner.get("/organiser/audit")
+        assert nothing not in changed
+        assert no_match not in changed
+
+
 async def test_b16_the_audit_shows_names_and_numbers_and_no_ids(tmp_path: Path) -> None:
     async with a_site(tmp_path) as owner:
         booking, path = await owner.desk.bought("S-A-1"), f"/v1/organiser/events/{owner.desk.event}"
