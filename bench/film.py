@@ -15,6 +15,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
+from bench.show_times import evening_us
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.seats import Wish
@@ -34,7 +35,7 @@ numbers = itertools.count()
 
 
 async def put(platform: Platform) -> None:
-    await put_hall(platform, generate("arena", SEATS))
+    await put_hall(platform, generate("arena", SEATS), starts_at_us=evening_us(platform.clock(), days=10))
 
 
 async def crowd_comes(platform: Platform) -> None:

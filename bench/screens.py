@@ -16,6 +16,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from bench.screens_door import shoot_door
+from bench.show_times import evening_us
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.hold_values import ShopPass
@@ -69,15 +70,18 @@ async def put_shows(platform: Platform) -> None:
     """What the tour expects, with names and halls that look like a season."""
     now_us = platform.clock()
     sold = frozenset(random.Random(5).sample(range(SEATS), SEATS * 45 // 100))
-    await put_hall(platform, generate("arena", SEATS), withheld=sold)
+    starts = {"starts_at_us": evening_us(now_us, days=10)}
+    await put_hall(platform, generate("arena", SEATS), withheld=sold, **starts)
     small = generate("theatre", 400)
     opens_us = now_us + DAY_US + 7_384 * US_PER_S
     all_seats = frozenset(range(400))
-    await put_hall(platform, small, id="evt_soon", name="Harbour City v Northgate", sale_starts_at_us=opens_us)
-    await put_hall(platform, small, id="evt_paused", name="Late Night Comedy Gala", paused=True)
-    await put_hall(platform, small, id="evt_sold_out", name="Winter Philharmonic", withheld=all_seats)
-    await put_hall(platform, small, id="evt_cancelled", name="Open Air", status=EventStatus.CANCELLED)
-    later_us = now_us + 30 * DAY_US
+    await put_hall(
+        platform, small, id="evt_soon", name="Harbour City v Northgate", sale_starts_at_us=opens_us, **starts
+    )
+    await put_hall(platform, small, id="evt_paused", name="Late Night Comedy Gala", paused=True, **starts)
+    await put_hall(platform, small, id="evt_sold_out", name="Winter Philharmonic", withheld=all_seats, **starts)
+    await put_hall(platform, small, id="evt_cancelled", name="Open Air", status=EventStatus.CANCELLED, **starts)
+    later_us = evening_us(now_us, days=30)
     await put_hall(platform, small, id=SHORT_ID, name="The Quick and the Slow", hold_ttl_s=2, starts_at_us=later_us)
 
 
