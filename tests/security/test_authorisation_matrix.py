@@ -131,6 +131,7 @@ ROWS = {
     "refund_booking": "staff:refunds:write",
     "retry_refund": "staff:refunds:write",
     "reseat_booking": "staff:refunds:write",
+    "transfer_ticket": "staff:refunds:write",
     "resend_tickets": "staff:refunds:write",
     "sell_at_desk": "staff:refunds:write",
     "get_desk_totals": "staff:bookings:read",

@@ -76,6 +76,11 @@ def retry_refund(event: str, booking: str, refund: str) -> Call[Json]:
     return Call("POST", path(OWN + "/bookings/{}/refunds/{}/retry", event, booking, refund), Json)
 
 
+def transfer_ticket(event: str, booking: str, transfer: Body) -> Call[Json]:
+    """Send a ticket to somebody else for whoever has it now."""
+    return Call("POST", path(OWN + "/bookings/{}/transfers", event, booking), Json, body=transfer)
+
+
 def get_room(event: str) -> Call[Json]:
     return Call("GET", path(OWN + "/room", event), Json)
 

@@ -177,6 +177,39 @@ async def test_b13_a_booking_moves_to_other_seats_of_the_same_price_with_new_tic
         assert other.id != freed.id
 
 
+async def test_b13_the_desk_transfers_a_ticket_for_whoever_has_it_once_per_key(tmp_path):
+    async with a_desk(tmp_path, Role.BOX_OFFICE) as desk:
+        booking, platform = await desk.bought("S-A-1", "S-A-2"), desk.platform
+        path = f"{EVENTS}/{desk.event}/bookings/{booking.id}/transfers"
+        for field, bad in (("seat", {"seat": "X-1-1"}), ("email", {"email": "no address"})):
+            wrong = await desk.ask("POST", path, json={"seat": "S-A-2", "email": "bob@example.org"} | bad)
+            assert (wrong.status_code, wrong.json()["param"]) == (422, field)
+        to_bob, key = {"seat": "S-A-2", "email": "bob@example.org"}, {"Idempotency-Key": "to-bob"}
+        sent = await desk.ask("POST", path, json=to_bob, headers=key)
+        assert sent.status_code == 201, sent.text
+        first = sent.json()
+        assert (first["seat"], first["email"], first["state"]) == ("S-A-2", "bob@example.org", "sent")
+        again = await desk.ask("POST", path, json=to_bob, headers=key)
+        assert (again.status_code, again.json(), again.headers["idempotent-replayed"]) == (201, first, "true")
+        assert len(await platform.ledger.transfers.transfers_of(booking.id)) == 1
+        to_cleo = {"seat": "S-A-2", "email": "cleo@example.org", "locale": "de"}
+        refused = await desk.ask("POST", path, json=to_cleo)
+        body = refused.json()
+        assert (refused.status_code, body["code"], body["reason"]) == (409, "transfer_refused", "sent")
+        await platform.box_office.transfers.accept(first["transfer"], "Bob", "en")
+        await desk.post(path, 201, json=to_cleo)
+        onward = (await platform.ledger.transfers.transfers_of(booking.id))[-1]
+        assert (onward.from_transfer, onward.locale) == (first["transfer"], "de"), "Bob has it, and it goes on from him"
+        owner = await desk.as_(Role.OWNER)
+        acts = [one["act"] for one in (await owner.get("/v1/organiser/audit"))["changes"]]
+        assert acts.count("transfer_ticket") == 2
+        await owner.ask("PATCH", f"{EVENTS}/{desk.event}", json={"transfers_allowed": False})
+        forbidden = await desk.ask("POST", path, json={"seat": "S-A-1", "email": "bob@example.org"})
+        assert (forbidden.status_code, forbidden.json()["reason"]) == (409, "forbidden")
+        stranger = await desk.as_(Role.OWNER, "org_other")
+        assert (await stranger.ask("POST", path, json=to_bob)).status_code == 404
+
+
 async def test_b13_of_fifty_bookings_moved_to_one_seat_at_once_one_gets_it(tmp_path, redis_url, postgres_ledger_url):
     """N4: nobody is double-sold, and everybody who was refused keeps the old seat."""
     async with a_desk(tmp_path, redis_url=redis_url, postgres_url=postgres_ledger_url) as desk:

@@ -213,6 +213,12 @@ ROUTES = [
     ("GET", f"{EVENTS}/EVENT/failed-refunds", "bookings:read", None),
     ("POST", f"{EVENTS}/EVENT/bookings/bkg_x/refunds/rfd_x/retry", "refunds:write", {}),
     ("POST", f"{EVENTS}/EVENT/bookings/bkg_x/reseat", "refunds:write", {"leave": ["S-A-1"], "to": ["S-A-2"]}),
+    (
+        "POST",
+        f"{EVENTS}/EVENT/bookings/bkg_x/transfers",
+        "refunds:write",
+        {"seat": "S-A-1", "email": "bob@example.org"},
+    ),
     *[
         ("GET", f"{EVENTS}/EVENT/figures{part}", "figures:read", None)
         for part in ("", ".csv", "/series", "/series.csv")

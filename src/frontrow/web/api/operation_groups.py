@@ -53,7 +53,7 @@ GROUPS: Final = (
     ),
     OperationGroup(
         "Organiser: bookings",
-        "Find, refund and reseat bookings.",
+        "Find, refund and reseat bookings, transfer their tickets.",
         (f"{_OWN}/bookings", f"{_OWN}/failed-refunds"),
     ),
     OperationGroup("Organiser: messages", "Write to the people who have tickets.", (f"{_OWN}/messages",)),

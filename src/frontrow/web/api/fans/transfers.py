@@ -63,7 +63,7 @@ async def send_transfer(
     booking = await own_booking(platform, caller, booking_id)
     seats = await indexes(platform, booking, [data.seat]) or []
     sent = await platform.box_office.transfers.send(booking, seats[0], data.email, data.locale)
-    return await _view(platform, sent)
+    return await transfer_view(platform, sent)
 
 
 @get(
@@ -75,7 +75,7 @@ async def send_transfer(
 async def list_transfers(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> TransferList:
     booking = await own_booking(platform, caller, booking_id)
     own = [one for one in await platform.ledger.transfers.transfers_of(booking.id) if not one.from_transfer]
-    return TransferList([await _view(platform, one) for one in own])
+    return TransferList([await transfer_view(platform, one) for one in own])
 
 
 @post(
@@ -89,7 +89,7 @@ async def withdraw_transfer(
     platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], transfer_id: FromPath[str]
 ) -> TransferView:
     booking = await own_booking(platform, caller, booking_id)
-    return await _view(platform, await platform.box_office.transfers.withdraw(booking, transfer_id))
+    return await transfer_view(platform, await platform.box_office.transfers.withdraw(booking, transfer_id))
 
 
 @post(
@@ -110,7 +110,7 @@ async def accept_transfer(platform: FromPlatform, data: JSONBody[AcceptAsked]) -
     return tickets[0]
 
 
-async def _view(platform: Platform, transfer: Transfer) -> TransferView:
+async def transfer_view(platform: Platform, transfer: Transfer) -> TransferView:
     seats = await seat_ids(platform, transfer.event_id, (transfer.seat_index,))
     return TransferView(
         transfer.id, seats[0] if seats else "", transfer.email, transfer.state.value, time_text(transfer.expires_at_us)

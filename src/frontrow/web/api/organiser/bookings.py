@@ -1,4 +1,4 @@
-"""An event's bookings for its organiser (B12, B13): search, refund, reseat, resend, correct the address."""
+"""An event's bookings for its organiser (B12, B13): search, refund, reseat, transfer, resend, correct the address."""
 
 from typing import Annotated
 
@@ -17,6 +17,7 @@ from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event, own_event_booking
 from frontrow.web.api.booking_bodies import RefundView, refund_view
+from frontrow.web.api.fans.transfers import TransferAsked, TransferView, transfer_view
 from frontrow.web.api.organiser.common import Cursor, Limit, editor_of, next_of, read_number
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
 from frontrow.web.platform.platform import Platform
@@ -278,6 +279,26 @@ async def reseat_booking(
     return view
 
 
+@post(
+    f"{ONE}/transfers",
+    operation_id="transfer_ticket",
+    summary="Send a ticket to somebody else for whoever has it now; it is theirs once they accept",
+    opt={"access": Access.staff("refunds:write"), "problems": (409,)},
+)
+async def transfer_ticket(
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    booking_id: FromPath[str],
+    data: JSONBody[TransferAsked],
+) -> TransferView:
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
+    sent = await platform.organiser.bookings.transfer(
+        editor_of(caller), event, booking, data.seat, data.email, data.locale
+    )
+    return await transfer_view(platform, sent)
+
+
 async def booking_views(platform: Platform, event: Event, bookings: list[Booking]) -> list[OwnBookingView]:
     buyers = await platform.ledger.organiser.buyers_of([booking.fan for booking in bookings])
     names = (await platform.organiser.organise.venues.plan(event.plan_hash)).seat_ids
@@ -306,6 +327,7 @@ ROUTES: list[HTTPRouteHandler] = [
     list_failed_refunds,
     retry_refund,
     reseat_booking,
+    transfer_ticket,
     resend_tickets,
     change_buyer_email,
 ]
