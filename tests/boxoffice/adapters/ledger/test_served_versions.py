@@ -56,7 +56,7 @@ async def test_a_program_starts_on_the_next_schema_as_long_as_it_is_served(reque
 
 
 def test_versions_are_served_back_to_the_last_contraction(postgres_ledger_url):
-    """Version 12 renamed people, and programs before version 39 cannot show its tickets: neither serves earlier ones."""
+    """Version 12 renamed people, and programs before 39 cannot show its tickets: neither serves earlier ones."""
     newest = newest_version()
     served = compatible_versions(newest)
     assert served[0] == newest
