@@ -7,6 +7,7 @@ import pytest
 
 from frontrow.boxoffice.checkout.visit_keeper import AT_ONCE, MAX_PAUSE_S, VisitKeeper, pause_after
 from frontrow.boxoffice.model.bookings import Booking, BookingState
+from frontrow.boxoffice.model.holds import VisitHold
 from frontrow.core.errors import Unavailable
 
 EVENT = "evt_a"
@@ -22,8 +23,9 @@ class Ledger:
     def __init__(self, *bookings: Booking) -> None:
         self.bookings = {one.id: one for one in bookings}
 
-    async def live_holds(self, event_id: str, now_us: int, limit: int) -> list[Booking]:
-        return [one for one in self.bookings.values() if one.state is BookingState.HELD][:limit]
+    async def visit_holds(self, event_id: str, now_us: int, limit: int) -> list[VisitHold]:
+        live = [one for one in self.bookings.values() if one.state is BookingState.HELD]
+        return [VisitHold(one.session, one.id, one.hold_expires_at_us) for one in live[:limit]]
 
     async def booking(self, booking_id: str) -> Booking | None:
         return self.bookings.get(booking_id)

@@ -31,9 +31,9 @@ class HoldNotExtendable(Refused):
     code = "hold_cannot_be_extended"
 
 
-def kept_until_s(booking: Booking) -> int:
+def kept_until_s(hold_expires_at_us: int) -> int:
     """When the visit that a live hold keeps ends, in seconds."""
-    return -(-booking.hold_expires_at_us // US_PER_S) + KEPT_AFTER_S
+    return -(-hold_expires_at_us // US_PER_S) + KEPT_AFTER_S
 
 
 def is_held(booking: Booking, now_us: int) -> bool:

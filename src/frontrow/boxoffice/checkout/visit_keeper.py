@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 
 from frontrow.boxoffice.checkout.purchases import kept_until_s
 from frontrow.boxoffice.model.bookings import Booking, BookingState
+from frontrow.boxoffice.model.holds import VisitHold
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
 
@@ -42,7 +43,7 @@ class KeptVisits(Protocol):
 
 
 class HoldLedger(Protocol):
-    async def live_holds(self, event_id: str, now_us: int, limit: int) -> list[Booking]: ...
+    async def visit_holds(self, event_id: str, now_us: int, limit: int) -> list[VisitHold]: ...
 
     async def booking(self, booking_id: str) -> Booking | None: ...
 
@@ -58,16 +59,11 @@ class VisitKeeper:
 
     async def turn(self, event_id: str) -> None:
         """One comparison of one event's visits with its holds."""
-        live: dict[str, Booking] = {}
-        for booking in await self._ledger.live_holds(event_id, self._clock(), MAX_HOLDS):
-            if booking.session:
-                live[booking.session] = booking  # sorted by their ends: the last one keeps the visit
+        holds = await self._ledger.visit_holds(event_id, self._clock(), MAX_HOLDS)
+        # Sorted by their ends: the last one keeps the visit.
+        live = {visit: (kept_until_s(expires_at_us), hold) for visit, hold, expires_at_us in holds}
         kept = {visit: (until_s, hold) for visit, until_s, hold in await self._visits.kept(event_id)}
-        changes = [
-            self._visits.keep(visit, kept_until_s(booking), booking.id)
-            for visit, booking in live.items()
-            if kept.get(visit) != (kept_until_s(booking), booking.id)
-        ]
+        changes = [self._visits.keep(visit, *hold) for visit, hold in live.items() if kept.get(visit) != hold]
         changes += [self._end_or_release(visit, kept[visit][1]) for visit in kept.keys() - live.keys()]
         await _run_together(changes)
 

@@ -5,6 +5,7 @@ in the event's plan. A hold is live while `now_us < expires_at_us`.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -91,6 +92,14 @@ class ExpiredHold(msgspec.Struct, frozen=True):
     fence: int
     expired_at_us: int
     was: BookingState = BookingState.HELD  # `paying`: there may be an authorisation to void
+
+
+class VisitHold(NamedTuple):
+    """A live hold and the visit to the shop that it keeps."""
+
+    visit: str
+    booking_id: str
+    expires_at_us: int
 
 
 class ActiveSeat(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.event_search import EventSearch
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.facts import OutboxFact
-from frontrow.boxoffice.model.holds import ActiveSeat, ChangedHold, ExpiredHold, NewHold, PlacedHold
+from frontrow.boxoffice.model.holds import ActiveSeat, ChangedHold, ExpiredHold, NewHold, PlacedHold, VisitHold
 from frontrow.boxoffice.model.tickets import DuplicateScan, NewTicket, Scan, Ticket
 from frontrow.boxoffice.model.venues import Plan, Venue
 from frontrow.core.coalescer import ResultSlot
@@ -129,8 +129,8 @@ class Ledger(Protocol):
         """Bookings of the event that are held, paying or confirmed, ordered by id, from after `after` on."""
         ...
 
-    async def live_holds(self, event_id: str, now_us: int, limit: int) -> list[Booking]:
-        """Bookings of the event whose seats are held and not sold, in the order in which their holds end."""
+    async def visit_holds(self, event_id: str, now_us: int, limit: int) -> list[VisitHold]:
+        """The visits whose seats are held and not sold, in the order in which their holds end."""
         ...
 
     def active_seats(self, event_id: str, now_us: int) -> AsyncIterator[ActiveSeat]:

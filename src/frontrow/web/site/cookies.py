@@ -69,7 +69,7 @@ async def keep_visit(platform: Platform, request: Asked, booking: Booking, respo
         try:
             if platform.room.service.read_pass(text, booking.event_id).id != booking.session:
                 continue
-            longer = await platform.room.service.keep_pass(text, kept_until_s(booking), booking.id)
+            longer = await platform.room.service.keep_pass(text, kept_until_s(booking.hold_expires_at_us), booking.id)
         except FrontrowError:  # not ours, ended, or the store is away: the page says what that means
             continue
         if longer is not None:

@@ -53,7 +53,7 @@ from frontrow.boxoffice.adapters.ledger.programs.hold_changes import change_hold
 from frontrow.boxoffice.model.booking_choices import Reprice
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, StaleFence
 from frontrow.boxoffice.model.facts import Fact, OutboxFact
-from frontrow.boxoffice.model.holds import ActiveSeat, ChangedHold, ExpiredHold, NewHold, PlacedHold
+from frontrow.boxoffice.model.holds import ActiveSeat, ChangedHold, ExpiredHold, NewHold, PlacedHold, VisitHold
 from frontrow.boxoffice.model.tickets import NewTicket
 from frontrow.boxoffice.ports.ledger import Catalogue, Ledger, TicketBook
 from frontrow.boxoffice.ports.messages import MessageBook
@@ -256,9 +256,9 @@ class SqlLedger:
         rows = await self.store.read(Query("live_bookings", params=(event_id, after, limit)))
         return [booking_of(row) for row in rows]
 
-    async def live_holds(self, event_id: str, now_us: int, limit: int) -> list[Booking]:
-        rows = await self.store.read(Query("live_holds", params=(event_id, now_us, limit)))
-        return [booking_of(row) for row in rows]
+    async def visit_holds(self, event_id: str, now_us: int, limit: int) -> list[VisitHold]:
+        rows = await self.store.read(Query("visit_holds", params=(event_id, now_us, limit)))
+        return [VisitHold(*row) for row in rows]
 
     async def active_seats(self, event_id: str, now_us: int) -> AsyncIterator[ActiveSeat]:
         rows = await self.store.read(Query("active_seats", params=(event_id, now_us)))

@@ -122,9 +122,9 @@ ORDER BY s.booking_id, s.seat_index
 SELECT :booking FROM bookings AS b
 WHERE b.event_id = :event_id AND b.id > :after AND b.state IN ('held', 'paying', 'confirmed') ORDER BY b.id LIMIT :limit
 
--- name: live_holds() :event_id text :now_us int :limit int
-SELECT :booking FROM bookings AS b
-WHERE b.event_id = :event_id AND b.state IN ('held', 'paying') AND b.hold_expires_at_us > :now_us
+-- name: visit_holds() :event_id text :now_us int :limit int
+SELECT b.session, b.id, b.hold_expires_at_us FROM bookings AS b
+WHERE b.event_id = :event_id AND b.state IN ('held', 'paying') AND b.hold_expires_at_us > :now_us AND b.session <> ''
 ORDER BY b.hold_expires_at_us LIMIT :limit
 
 -- name: inbox_has() :source text :message_id text
