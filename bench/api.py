@@ -163,7 +163,7 @@ def main() -> None:
     options.add_argument("--seats", type=int, default=50_000)
     options.add_argument("--requests", type=int, default=6_000)
     options.add_argument("--bookings", type=int, default=600, help="of each round and door")
-    options.add_argument("--rounds", type=int, default=2)
+    options.add_argument("--rounds", type=int, default=4)
     options.add_argument("--streams", type=int, default=18_000)
     options.add_argument("--textbook", type=int, default=4_000, help="bookings of the textbook")
     options.add_argument("--pretix", action="store_true", help="pretix too; it is installed the first time")
