@@ -14,7 +14,7 @@ from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.messaging.deliveries import DeliveryWorker, NoteDelivery
 from frontrow.boxoffice.messaging.fact_consumers import FactConsumer
 from frontrow.boxoffice.messaging.outbox_relay import OutboxRelay
-from frontrow.boxoffice.model.facts import Fact
+from frontrow.boxoffice.model.facts import Fact, HoldReleased, encode_fact, kind_of
 from frontrow.boxoffice.model.messages import SENT, BusFact, Delivery, NewDelivery, Outcome
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.clock import ManualClock
@@ -192,10 +192,9 @@ async def test_facts_that_nobody_wants_are_not_noted_and_do_not_hide_missed_ones
         return effect(ledger, number)
 
     bus = MemoryBus(["c"])
-    consumer = FactConsumer(
-        "c", bus, ledger.messages, clock, plan, is_wanted=lambda fact: fact.booking_id == "bkg_250", wait_s=0.0
-    )
-    await put_facts(ledger, [confirmed(n) for n in range(251)])
+    consumer = FactConsumer("c", bus, ledger.messages, clock, plan, kinds={"BookingConfirmed"}, wait_s=0.0)
+    unwanted = [HoldReleased(f"bkg_{n}", "evt_1", "fan_1", 1, (n,), NOW) for n in range(250)]
+    await put_facts(ledger, [*unwanted, confirmed(250)])
     await OutboxRelay(ledger, bus, clock).relay_pending()
     reader = await bus.reader("c")
     assert await consumer.work(reader) == 200
@@ -222,3 +221,9 @@ async def test_a_fact_without_an_effect_costs_no_row(ledger: SqlLedger) -> None:
     assert (consumer.handled, consumer.repeated) == (5, 0)
     missed = await ledger.messages.missed_facts("c", 0, 100)
     assert [one.fact.booking_id for one in missed] == ["bkg_0", "bkg_1", "bkg_2", "bkg_4"]
+
+
+def test_the_kind_of_a_fact_is_known_without_decoding_it() -> None:
+    assert kind_of(encode_fact(confirmed(1)).encode()) == "BookingConfirmed"
+    for other in (b"", b"{}", b'{"fact":"FromTheFuture"}', b'{"fact":"', b'{"fact":"B\xff"}', b'{"booking_id":"x"}'):
+        assert kind_of(other) == "", "decoded, and put aside if it is none"

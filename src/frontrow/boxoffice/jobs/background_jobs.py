@@ -18,7 +18,7 @@ from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.checkout.reconciliation import Reconciler
 from frontrow.boxoffice.holds.expiry import OnExpired, Sweeper, ignore_expired
 from frontrow.boxoffice.messaging.fact_consumers import FactConsumer
-from frontrow.boxoffice.messaging.notifications import Notifier
+from frontrow.boxoffice.messaging.notifications import MESSAGE_FACTS, Notifier
 from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
 from frontrow.boxoffice.messaging.outbox_relay import OutboxRelay
 from frontrow.boxoffice.ports.ledger import TicketIssuer
@@ -136,7 +136,7 @@ def box_office_jobs(
     sweeper = Sweeper(ledger, clock, on_expired=on_expired or ignore_expired, quiet=quiet)
     relay = OutboxRelay(ledger, bus, clock, quiet=quiet)
     consumers = [
-        FactConsumer("notify", bus, ledger.messages, clock, notifier.plan, is_wanted=notifier.is_wanted),
+        FactConsumer("notify", bus, ledger.messages, clock, notifier.plan, kinds=MESSAGE_FACTS),
         FactConsumer("webhooks", bus, ledger.messages, clock, webhooks.plan, in_turn=True),
     ]
     deliverers = [notifier.worker(), webhooks.worker()]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from frontrow.boxoffice.catalogue.event_status import SEATS_UNCHANGED, EventStatusKeeper
 from frontrow.boxoffice.jobs.background_jobs import Job
 from frontrow.boxoffice.messaging.fact_consumers import FactConsumer
-from frontrow.boxoffice.model.facts import Fact
+from frontrow.boxoffice.model.facts import FACT_KINDS, Fact
 from frontrow.boxoffice.ports.messages import Bus
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
@@ -20,9 +20,8 @@ from frontrow.core.clock import Clock
 WAITLIST_GROUP: Final = "waitlist"
 
 
-def changes_seats(fact: Fact) -> bool:
-    """Whether a fact may free seats, sell them, or change the status of its event."""
-    return isinstance(fact, FREEING) or not isinstance(fact, SEATS_UNCHANGED)
+# facts that may free seats, sell them, or change the status of their event
+SEAT_FACTS: Final = FACT_KINDS - {one.__name__ for one in SEATS_UNCHANGED} | {one.__name__ for one in FREEING}
 
 
 def waitlist_jobs(ledger: Any, bus: Bus, clock: Clock, offering: OfferWorker, resale: TicketReturns) -> list[Job]:
@@ -35,9 +34,7 @@ def waitlist_jobs(ledger: Any, bus: Bus, clock: Clock, offering: OfferWorker, re
         keeper.add_fact(fact)
         return ()
 
-    consumer = FactConsumer(
-        WAITLIST_GROUP, bus, ledger.messages, clock, note_fact, is_wanted=changes_seats, in_turn=True
-    )
+    consumer = FactConsumer(WAITLIST_GROUP, bus, ledger.messages, clock, note_fact, kinds=SEAT_FACTS, in_turn=True)
     return [
         Job(f"consumer {WAITLIST_GROUP}", consumer.run, consumer.stop),
         Job("offering", offering.run),

@@ -8,12 +8,12 @@ consumer handles those it has not recorded. A fact without an effect leaves no n
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Set
 from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.model.facts import Fact
+from frontrow.boxoffice.model.facts import FACT_KINDS, Fact, kind_of
 from frontrow.boxoffice.model.messages import MAX_ERROR_CHARS, POISON, BusFact, NewDelivery, PoisonedFact, on_the_bus
 from frontrow.boxoffice.ports.messages import Bus, BusReader, MessageBook
 from frontrow.boxoffice.ports.queries import Query
@@ -30,15 +30,11 @@ MISSED_ROUNDS: Final = 1_000  # of one batch each
 Plan = Callable[[int, Fact], Awaitable[Sequence[Query]]]
 
 
-def want_all(fact: Fact) -> bool:
-    return True
-
-
 class FactConsumer:
     """Reads as group `name`. `plan` returns the statements for a fact, which are run once.
 
-    Facts that are not wanted are not planned, and facts without statements are not recorded. They cost nearly nothing,
-    and most facts are of no interest to most consumers.
+    Facts of other `kinds` are not even decoded, and facts without statements are not recorded. They cost nearly
+    nothing, and most facts are of no interest to most consumers.
     """
 
     def __init__(
@@ -49,14 +45,14 @@ class FactConsumer:
         clock: Clock,
         plan: Plan,
         *,
-        is_wanted: Callable[[Fact], bool] = want_all,
+        kinds: Set[str] = FACT_KINDS,
         in_turn: bool = False,
         wait_s: float = WAIT_S,
     ) -> None:
         """`in_turn`: `plan` hardly ever waits, so one fact after the other is cheaper than a task for each."""
         self.name = name
         self._bus, self._book, self._clock, self._plan, self._wait_s = bus, book, clock, plan, wait_s
-        self._is_wanted, self._in_turn = is_wanted, in_turn
+        self._kinds, self._in_turn = kinds, in_turn
         self._stopping = asyncio.Event()
         self._reader: BusReader | None = None
         self.handled = 0
@@ -84,7 +80,7 @@ class FactConsumer:
         return count
 
     async def _handle(self, facts: Sequence[BusFact]) -> None:
-        wanted = [(carried, fact) for carried in facts if self._wants(fact := _decoded(carried))]
+        wanted = [(carried, _decoded(carried)) for carried in facts if self._wants(kind_of(carried.body))]
         planned = await self._plan_all(wanted)
         ready = [pair for pair in planned if not isinstance(pair, BaseException)]
         with_effect = [pair for pair in ready if pair[1]]
@@ -95,8 +91,8 @@ class FactConsumer:
             if isinstance(failure, BaseException):
                 raise failure  # the whole batch comes again; facts already handled are skipped then
 
-    def _wants(self, fact: Fact | None) -> bool:
-        return fact is None or self._is_wanted(fact)  # one that cannot be decoded becomes a dead letter
+    def _wants(self, kind: str) -> bool:
+        return not kind or kind in self._kinds  # what cannot be decoded becomes a dead letter
 
     async def _plan_all(
         self, wanted: Sequence[tuple[BusFact, Fact | None]]

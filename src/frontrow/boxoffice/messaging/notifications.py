@@ -159,10 +159,6 @@ class Notifier:
         self._channels = {channel.name: channel for channel in channels}
         self._logos: dict[str, bytes] = {}
 
-    def is_wanted(self, fact: Fact) -> bool:
-        """Whether this fact sends any message."""
-        return type(fact).__name__ in MESSAGE_FACTS
-
     async def plan(self, number: int, fact: Fact) -> Sequence[Query]:
         """One delivery per channel that the person wants and that is configured. The fan's page gets everything."""
         kind = KIND_OF_FACT.get(type(fact).__name__)

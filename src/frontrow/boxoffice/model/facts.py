@@ -4,7 +4,7 @@ On the wire a fact is JSON with its class name under `fact`. Consumers may see o
 once) and deduplicate by the outbox number. Unknown fields are ignored, so a newer writer does not stop an older reader.
 """
 
-from typing import TypeAlias
+from typing import Final, TypeAlias, get_args
 
 import msgspec
 
@@ -241,6 +241,18 @@ def encode_fact(fact: Fact) -> str:
     return _encoder.encode(fact).decode()
 
 
+FACT_KINDS: Final = frozenset(kind.__name__ for kind in get_args(Fact))
+_START: Final = b'{"fact":"'
+
+
+def kind_of(body: bytes) -> str:
+    """The kind of an encoded fact, without decoding it. Empty if it does not look like one."""
+    if not body.startswith(_START):
+        return ""
+    kind = body[len(_START) : body.find(b'"', len(_START))].decode("ascii", "replace")
+    return kind if kind in FACT_KINDS else ""
+
+
 def decode_fact(body: str | bytes) -> Fact:
     """The fact of a text; the person of a fact written before version 12 of the ledger gets the event's name."""
     fact = _decoder.decode(body)
@@ -253,3 +265,4 @@ class OutboxFact(msgspec.Struct, frozen=True):
 
     number: int
     fact: Fact
+    body: str = ""  # as the outbox has it

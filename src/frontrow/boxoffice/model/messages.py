@@ -32,7 +32,7 @@ class BusFact(msgspec.Struct, frozen=True):
 def on_the_bus(outbox: OutboxFact) -> BusFact:
     """A fact as the bus carries it. Its key is its event, so the facts of one event keep their order."""
     fact = outbox.fact
-    return BusFact(outbox.number, fact.event_id or fact.booking_id, encode_fact(fact).encode())
+    return BusFact(outbox.number, fact.event_id or fact.booking_id, (outbox.body or encode_fact(fact)).encode())
 
 
 class Contact(msgspec.Struct, frozen=True):

@@ -192,7 +192,7 @@ def lease_facts(request: LeaseFacts) -> Program[list[OutboxFact]]:
     if not due:
         return []
     rows = yield Query("lease_facts", [(row[0], until_us) for row in due])
-    return sorted((OutboxFact(row[0], decode_fact(row[1])) for row in rows), key=lambda fact: fact.number)
+    return sorted((OutboxFact(row[0], decode_fact(row[1]), row[1]) for row in rows), key=lambda fact: fact.number)
 
 
 class LedgerReader(Protocol):
