@@ -7,6 +7,7 @@ import pytest
 
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import Overloaded
+from tests.faults.selling import eventually
 
 
 class Echo:
@@ -142,6 +143,31 @@ class Box:
     def cancel(self) -> bool:
         self.got.append("cancelled")
         return True
+
+
+async def test_a_second_call_begins_when_it_is_worth_it_or_when_the_first_takes_long() -> None:
+    echo = Echo()
+    echo.gate.clear()
+    coalescer: Coalescer[int, int] = Coalescer(echo, max_in_flight=2, spread_from=3)
+    first = coalescer.submit(1)
+    await asyncio.sleep(0)
+    few = [coalescer.submit(number) for number in (2, 3)]
+    await asyncio.sleep(0)
+    assert echo.batches == [[1]], "two wait for the first call"
+    many = coalescer.submit(4)
+    await asyncio.sleep(0)
+    assert echo.batches == [[1], [2, 3, 4]]
+    echo.gate.set()
+    assert await asyncio.gather(first, *few, many) == [2, 4, 6, 8]
+    echo.gate.clear()
+    stuck = coalescer.submit(5)
+    await asyncio.sleep(0)
+    waiting = coalescer.submit(6)
+    await eventually(lambda: len(echo.batches) == 4)  # nobody else comes, and the call does not end
+    assert echo.batches[2:] == [[5], [6]]
+    echo.gate.set()
+    assert await asyncio.gather(stuck, waiting) == [10, 12]
+    await coalescer.aclose()
 
 
 async def test_slots_of_the_callers_own_are_filled_in_order_beside_futures() -> None:

@@ -7,15 +7,19 @@ returning an exception in their place.
 
 Bounds: at most `max_batch` requests per call, `max_in_flight` calls at once and `max_waiting` requests in line. One
 more is refused at once with `Overloaded` instead of growing the line.
+
+A second call at the same time costs as much as the first, for half of the requests. So it begins only when
+`spread_from` requests are in line, or when they have waited for `PATIENCE_S`.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from frontrow.core.errors import Overloaded
 
+PATIENCE_S: Final = 0.02  # then another call does not wait for those in flight
 Request = TypeVar("Request")
 Result = TypeVar("Result")
 
@@ -52,14 +56,17 @@ class Coalescer(Generic[Request, Result]):
         max_batch: int = 256,
         max_in_flight: int = 1,
         max_waiting: int = 100_000,
+        spread_from: int = 1,
         name: str = "store",
     ) -> None:
-        if min(max_batch, max_in_flight, max_waiting) < 1:
-            raise ValueError("max_batch, max_in_flight and max_waiting must be at least 1")
+        if min(max_batch, max_in_flight, max_waiting, spread_from) < 1:
+            raise ValueError("max_batch, max_in_flight, max_waiting and spread_from must be at least 1")
         self._send = send
         self._max_batch = max_batch
         self._max_in_flight = max_in_flight
         self._max_waiting = max_waiting
+        self._spread_from = spread_from
+        self._impatient: asyncio.TimerHandle | None = None
         self._name = name
         self._waiting: deque[tuple[Request, ResultSlot]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -81,11 +88,24 @@ class Coalescer(Generic[Request, Result]):
         if len(self._waiting) >= self._max_waiting:
             raise Overloaded(f"{self._name}: {self._max_waiting} requests are already waiting", retry_after_s=1.0)
         self._waiting.append((request, slot))
-        if self._calls_in_flight < self._max_in_flight:
-            self._calls_in_flight += 1
-            task = asyncio.get_running_loop().create_task(self._send_batches())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        if self._calls_in_flight >= self._max_in_flight:
+            return
+        if self._calls_in_flight == 0 or len(self._waiting) >= self._spread_from:
+            self._start_call()
+        elif self._impatient is None:
+            self._impatient = asyncio.get_running_loop().call_later(PATIENCE_S, self._start_more)
+
+    def _start_call(self) -> None:
+        self._calls_in_flight += 1
+        task = asyncio.get_running_loop().create_task(self._send_batches())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _start_more(self) -> None:
+        """The calls in flight take long: do not wait for them."""
+        self._impatient = None
+        if self._waiting and self._calls_in_flight < self._max_in_flight:
+            self._start_call()
 
     async def ask(self, request: Request) -> Result:
         """Submit a request and wait for its result."""
@@ -132,3 +152,5 @@ class Coalescer(Generic[Request, Result]):
         """Wait for the calls in flight and for all requests in line."""
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._impatient is not None:
+            self._impatient.cancel()

@@ -1,5 +1,6 @@
 """What the API's bodies are made of: money, times and ids as HTTP shows them."""
 
+import functools
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -19,5 +20,10 @@ class MoneyView(msgspec.Struct, frozen=True):
 
 def time_text(at_us: int) -> str:
     """RFC 3339 in UTC, to the microsecond only where there are any."""
-    moment = datetime.fromtimestamp(at_us // US_PER_S, UTC).replace(microsecond=at_us % US_PER_S)
-    return moment.isoformat().replace("+00:00", "Z")
+    second, rest_us = divmod(at_us, US_PER_S)
+    return f"{_second_text(second)}.{rest_us:06d}Z" if rest_us else f"{_second_text(second)}Z"
+
+
+@functools.lru_cache(1_000)
+def _second_text(at_s: int) -> str:
+    return datetime.fromtimestamp(at_s, UTC).replace(tzinfo=None).isoformat()

@@ -69,6 +69,7 @@ from frontrow.core.errors import InvalidInput
 
 MAX_BATCH: Final = 512
 MAX_WAITING: Final = 50_000
+SPREAD_FROM: Final = 64  # writes in line from which on two writers are cheaper than one
 # Statements that are read by one key, and the column of the key.
 KEY_COLUMNS: Final = {
     "bookings_by_id": 0,
@@ -123,7 +124,12 @@ class SqlLedger:
         self.store, self.replica = store, replica
         self.due_work = due = DueWork(store)
         self.line: CommitLine = Coalescer(
-            self._write, max_batch=max_batch, max_in_flight=store.writers, max_waiting=max_waiting, name="ledger"
+            self._write,
+            max_batch=max_batch,
+            max_in_flight=store.writers,
+            max_waiting=max_waiting,
+            spread_from=SPREAD_FROM,
+            name="ledger",
         )
         self.reads = {
             name: BatchedReads(store, name, at, max_batch=max_batch, max_waiting=max_waiting)
