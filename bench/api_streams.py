@@ -5,6 +5,7 @@ it back, again and again; the room tells everybody its document at each heartbea
 """
 
 import asyncio
+import itertools
 import contextlib
 import os
 import tempfile
@@ -24,6 +25,7 @@ from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.plans.plan_generator import generate
 
 BASE = f"/v1/events/{EVENT}"
+ROUNDS = 2  # the cheaper one counts: neighbours of a shared machine slow the other down
 SEATS = 5_000
 PAUSE_S = 0.3  # longer than the map's tick, so that each change is a broadcast
 MOST_MOVES = 2_000
@@ -84,15 +86,18 @@ def platform_streams(count: int) -> dict[str, Any]:
         with server("bench.room_servers", "bare-writer", "-") as (pid, port):
             time.sleep(1.5)  # let it finish starting before its memory is read
             found["bare-writer"] = uvloop.run(hold_open(pid, port, count))
-        for kind, watch, hot in (("room", _room, True), ("seats", _seats, True), ("room, no lane", _room, False)):
-            home = Path(folder) / kind
+        kinds = (("room", _room, True), ("seats", _seats, True), ("room, no lane", _room, False))
+        for number, (kind, watch, hot) in itertools.product(range(ROUNDS), kinds):
+            home = Path(folder) / f"{kind} {number}"
             home.mkdir()
             url = f"sqlite:///{home / 'ledger.sqlite'}"
             migrate(url)
             asyncio.run(put_on_sale(url, generate("stadium", SEATS)))
             with platform(home, "", url, hot=hot, **WIDE_OPEN) as (pid, port):
                 time.sleep(1.5)
-                found[kind] = uvloop.run(watch(pid, port, count))
+                told = uvloop.run(watch(pid, port, count))
+            if kind not in found or told["cpu_us_each"] < found[kind]["cpu_us_each"]:
+                found[kind] = told
         found[OWN_PART] = uvloop.run(own_part())
     found["load"] = os.getloadavg()[0]
     show_streams(found)
