@@ -5,8 +5,8 @@ it back, again and again; the room tells everybody its document at each heartbea
 """
 
 import asyncio
-import itertools
 import contextlib
+import itertools
 import os
 import tempfile
 import time

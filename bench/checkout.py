@@ -2,7 +2,7 @@
 
     python -m bench.checkout [--checkouts 4000] [--in-flight 5000] [--refunds 20000] [--docs]
 
-A checkout is durable commits (intent, authorising, confirm with a signed ticket, captured) and three calls of the
+A checkout is durable commits (intent, authorising, confirm with a ticket, captured) and three calls of the
 simulated provider: instant (the best of three rounds), or taking 2-5 s each with 5,000 in flight. Ledger: SQLite
 (synchronous=FULL) in one file, PostgreSQL (synchronous_commit=on). CPU is this process' own; the database server's
 stands apart. `--docs` takes the table over into docs/payments.md. Facts, tickets, QR and PDF: see the other tables.
