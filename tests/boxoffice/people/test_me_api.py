@@ -3,6 +3,7 @@
 import msgspec
 
 from frontrow.boxoffice.model.bookings import BookingState
+from frontrow.boxoffice.model.facts import BookingConfirmed
 from frontrow.boxoffice.model.holds import NewHold
 from frontrow.boxoffice.model.messages import InAppMessage
 from frontrow.boxoffice.model.waitlist import EntryState, NewEntry
@@ -66,6 +67,22 @@ async def test_preferences_devices_and_messages(tmp_path):
         await platform.ledger.messages.put_in_app([InAppMessage("m1", mine.id, "Hello", "World", 1)], 1)
         told = (await client.get("/v1/me/messages", headers=mine.bearer)).json()
         assert [one["subject"] for one in told["messages"]] == ["Hello"]
+
+
+async def test_a_purchase_is_told_in_words_by_the_api_and_in_the_export(tmp_path):
+    """ADR 0171: the ledger has a notice; who reads it gets the text."""
+    async with opened(tmp_path) as platform, asking(platform) as client:
+        await on_sale(platform)
+        mine = await fan(platform, "fan@example.org")
+        booking = await platform.ledger.booking(await bought(platform, mine.id, 1))
+        now_us, notifier = platform.clock(), platform.messaging.notifier
+        fact = BookingConfirmed(booking.id, EVENT_ID, mine.id, booking.fence, (1,), now_us, 5000, "EUR")
+        await platform.ledger.messages.once("notify", "1", await notifier.plan(1, fact), now_us)
+        (told,) = (await client.get("/v1/me/messages", headers=mine.bearer)).json()["messages"]
+        assert told["subject"].startswith("Your tickets for ")
+        assert f"/bookings/{booking.id}" in told["body"]
+        (kept,) = (await client.get("/v1/me/export", headers=mine.bearer)).json()["messages"]
+        assert (kept["subject"], kept["body"]) == (told["subject"], told["body"])
 
 
 async def test_a_guest_says_where_tickets_go(tmp_path):
