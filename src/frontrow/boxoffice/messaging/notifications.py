@@ -168,8 +168,8 @@ class Notifier:
         contact = await self._ledger.messages.contact(fact.fan) or Contact(fact.fan, channels=("in_app",))
         wanted = dict.fromkeys((*contact.channels, "in_app"))
         chosen = [name for name in wanted if name in self._channels and (kind not in QUIET or name in QUIET_CHANNELS)]
-        page = self._notice(number, fact, kind) if IN_APP in chosen else []
         message_id = f"{kind}-{fact.booking_id or fact.event_id}-{number}"
+        page = self._notice(fact, kind, message_id) if IN_APP in chosen else []
         deliveries += [
             NewDelivery(
                 KIND,
@@ -183,9 +183,8 @@ class Notifier:
         deliveries += await self._plan_for_staff(number, fact)
         return self._ledger.messages.make_delivery_queries(deliveries, self._clock()) + page
 
-    def _notice(self, number: int, fact: Fact, kind: str) -> list[Query]:
+    def _notice(self, fact: Fact, kind: str, message_id: str) -> list[Query]:
         """The message on the fan's page, to be written when it is read."""
-        message_id = f"{kind}-{fact.booking_id or fact.event_id}-{number}"
         body = msgspec.json.encode(_NotificationBody(IN_APP, kind, encode_fact(fact), message_id)).decode()
         unwritten = InAppMessage(message_id, fact.fan, "", "", self._clock(), notice=body)
         return self._ledger.messages.make_in_app_queries([unwritten])
