@@ -126,6 +126,11 @@ async def test_b14_jobs_in_a_process_of_their_own_end_a_hold_and_pay_a_refund_ou
             left = await buyer.hold(EVENT_ID, seats=["S-A-1"])
             held = await buyer.hold(EVENT_ID, seats=["S-A-2"])
             await buyer.pay(held["booking"])
+            for _ in range(600):  # until the worker has taken the money
+                (payment,) = await ledger.payments.payments_of(held["booking"])
+                if payment.state == "captured":
+                    break
+                await asyncio.sleep(0.05)
             await buyer.call("cancel_booking", booking_id=held["booking"])
             for _ in range(600):
                 expired = await ledger.booking(left["booking"])

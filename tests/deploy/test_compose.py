@@ -26,6 +26,7 @@ import pytest
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.core.clock import SystemClock
 from frontrow.settings.platform import read_settings
+from tests.faults.selling import eventually
 from tests.journeys.mailbox import SmtpServer
 from tests.support.compose import COMPOSE, DEPLOY, Missing, environment, image_environment, read_env
 from tests.support.localstripe import PUBLISHABLE_KEY, SECRET_KEY, WEBHOOK_SECRET, LocalStripe
@@ -264,8 +265,9 @@ async def _buy_and_look(url: str, containers: Containers) -> None:
             held = await buyer.hold(EVENT_ID, seats=["S-A-1"])  # while the stream is open
             assert [line async for line in _until(lines, "data:")]
         assert (await buyer.pay(held["booking"]))["state"] == "confirmed"
-        (intent,) = containers.stripe.intents_of(held["booking"])
-        assert intent["status"] == "succeeded"
+        await eventually(
+            lambda: [one["status"] for one in containers.stripe.intents_of(held["booking"])] == ["succeeded"]
+        )  # by the worker
         hall = json.dumps({"name": "x" * 16_000_000})
         plan = await client.post("/v1/organiser/venues", content=hall, headers={"content-type": "application/json"})
         assert plan.status_code == 401, "refused by the server for want of a session, not by nginx for its size"

@@ -187,7 +187,7 @@ class FusedPayments:
 async def play(
     scenario: str, checkout: Any, refunds: Any, booking_id: str, fence: int, late: Callable[[], object]
 ) -> None:
-    """What the fan does; `late` makes the hold end while the bank thinks."""
+    """What the fan does, and what the worker does then; `late` makes the hold end while the bank thinks."""
     if scenario == "refunded":
         await refunds.refund(booking_id, fence)
         await refunds.work()
@@ -197,6 +197,7 @@ async def play(
         await refunds.work()
     elif scenario == "paid in the browser":
         await checkout.check(booking_id, fence)
+        await checkout.work()
     elif scenario == "given back":
         await checkout.release(booking_id, fence)
     elif scenario == "late":
@@ -214,3 +215,4 @@ async def play(
     else:
         card = {"sold": CARD, "sold in two calls": CARD, "declined": "pm_card_declined", "lapsed": LAPSES}[scenario]
         await checkout.pay(booking_id, fence, card)
+        await checkout.work()

@@ -87,6 +87,7 @@ WAYS: list[Callable[[Page], Awaitable[None]]] = [by_webhook, by_return, by_worke
 async def sold_once(page: Page, captures: int = 1) -> None:
     till = page.till
     assert await page.state() is BookingState.CONFIRMED
+    await till.checkout.work()
     assert [o["amount_received"] for o in till.provider.objects.values()] == [5000]
     assert till.provider.calls["capture"] <= captures
     assert [type(f) for f in await till.facts()].count(BookingConfirmed) == 1
@@ -124,6 +125,23 @@ async def test_sixty_at_the_same_moment_sell_once(till: Till) -> None:
     assert not [one for one in done if isinstance(one, BaseException)]
     await till.settle()
     await sold_once(page, captures=60)  # all under one key
+
+
+@pytest.mark.parametrize("who", ["a second click", "a driver that was slower"])
+async def test_a_booking_that_was_read_before_its_sale_does_not_void_it(till: Till, who: str) -> None:
+    """The booking was read, then somebody else sold it, then its payment was read: it is sold, and charged once."""
+    page = await opened(till)
+    stale = await till.booking(page.booking_id)
+    assert stale.state is BookingState.PAYING
+    page.confirm()
+    assert await page.return_() is CheckoutState.CONFIRMED
+    if who == "a second click":
+        second = await till.checkout.pay(page.booking_id, page.fence, CARD, loaded=stale)
+        assert second.state is CheckoutState.CONFIRMED
+    else:
+        await till.checkout.driver.drive(stale, await till.driver_payment(page.booking_id))
+    await till.settle()
+    await sold_once(page)
 
 
 async def test_an_open_payment_is_looked_at_with_a_bound(till: Till) -> None:
@@ -316,6 +334,7 @@ async def test_release_without_a_payment_and_after_the_sale(till: Till) -> None:
     await page.return_()
     with pytest.raises(MoveRefused):
         await till.checkout.release(page.booking_id, page.fence)
+    await till.checkout.work()
     await assert_money(till, at_rest=True)
 
 

@@ -32,7 +32,7 @@ async def begun(till: Till, scenario: str) -> tuple[str, int]:
         till.provider.create = lambda new: create(msgspec.structs.replace(new, method=""))  # type: ignore[method-assign]
     if "refunded" in scenario:
         await till.ledger.catalogue.put_event(shop_event(id=EVENT), till.clock())
-        await till.checkout.pay(hold.booking_id, hold.fence, CARD)
+        await till.pay(hold.booking_id, hold.fence, CARD)
     if scenario in ("paid in the browser", "given back"):
         await till.checkout.begin(hold.booking_id, hold.fence)
     if scenario == "paid in the browser":
@@ -73,7 +73,7 @@ async def test_a_crash_is_survived(scenario: str, number: int, when: str, step: 
         assert booking.state in ({UNTOUCHED[scenario]} if untouched else ENDS[scenario])
         await assert_money(new, at_rest=True)
         if booking.state is BookingState.HELD:
-            outcome = await new.checkout.pay(booking_id, fence, CARD)
+            outcome = await new.pay(booking_id, fence, CARD)
             assert outcome.booking.state is BookingState.CONFIRMED
         assert (await new.reconciler.run()).difference_minor == {}
 

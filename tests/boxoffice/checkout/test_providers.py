@@ -297,6 +297,7 @@ async def test_a_whole_sale_through_stripes_client_and_the_command(
         assert kept.metadata.to_dict() == named
         await stripe_desk.answer(await provider.read(outcome.payment.ref), True)
         assert (await checkout.check(asked.booking_id, asked.fence)).state is CheckoutState.CONFIRMED
+        await checkout.work()
         await refunds.refund(sold.booking_id, sold.fence)
         await refunds.work()
         found = await provider.read((await till.driver_payment(sold.booking_id)).ref)

@@ -12,7 +12,7 @@ from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
 from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
-from frontrow.boxoffice.checkout.checkout import Checkout
+from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutResult
 from frontrow.boxoffice.checkout.reconciliation import Reconciler
 from frontrow.boxoffice.holds.expiry import Sweeper
 from frontrow.boxoffice.model.bookings import Booking, BookingState
@@ -63,6 +63,12 @@ class Till:
                 (price,) * len(seats),
             )
         )
+
+    async def pay(self, booking_id: str, fence: int, method: str) -> CheckoutResult:
+        """Pay, and let the worker take the money."""
+        result = await self.checkout.pay(booking_id, fence, method)
+        await self.checkout.work()
+        return result
 
     async def booking(self, booking_id: str) -> Booking:
         found = await self.ledger.booking(booking_id)

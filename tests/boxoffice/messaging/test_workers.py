@@ -24,7 +24,7 @@ from frontrow.boxoffice.model.bookings import BookingState, Move
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.facts import PriorityGranted
 from frontrow.boxoffice.model.messages import Contact
-from frontrow.boxoffice.model.payments import RefundState
+from frontrow.boxoffice.model.payments import PaymentState, RefundState
 from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.refunds.event_cancellation import SURE_US
@@ -165,6 +165,7 @@ async def test_frontrow_work_finishes_a_payment_and_offers_a_freed_seat(tmp_path
         checkout = Checkout(ledger, provider, shop.clock)
         sold, dead = await shop.hold("fan_1", 0), await shop.hold("fan_2", 1)
         assert (await checkout.pay(sold.booking_id, sold.fence, "pm_card_visa")).state is CheckoutState.CONFIRMED
+        await checkout.work()
         booking = await checkout.records.load_booking(dead.booking_id)
         _, payment = await checkout.driver.new_attempt(booking, 1, "pm_card_visa", Move.BEGIN_PAYMENT)
         await checkout.records.save(checkout.records.reschedule(payment, now_us))  # its server died: due at once
@@ -196,6 +197,7 @@ async def test_frontrow_work_finishes_a_payment_and_offers_a_freed_seat(tmp_path
                 wanted = (
                     now is not None
                     and now.state is BookingState.CONFIRMED
+                    and (await checkout.records.reload_payment(payment)).state is PaymentState.CAPTURED
                     and refunds[0].state is RefundState.DONE
                     and bool(await waiting.offers(EVENT, "ada"))
                     and bool(await ledger.messages.in_app("fan_3"))
@@ -224,7 +226,9 @@ async def test_the_jobs_of_work_give_the_money_of_a_cancelled_event_back(tmp_pat
         await ledger.catalogue.put_event(shop.event, now_us)
         provider = SimulatedProvider(shop.clock, journal=PaymentJournal(tmp_path / "payments.jsonl"))
         held = await shop.hold("fan_1", 0)
-        await Checkout(ledger, provider, shop.clock).pay(held.booking_id, held.fence, "pm_card_visa")
+        checkout = Checkout(ledger, provider, shop.clock)
+        await checkout.pay(held.booking_id, held.fence, "pm_card_visa")
+        await checkout.work()
         await provider.aclose()
         await ledger.waitlist.shift_event(EVENT, EventStatus.ON_SALE, EventStatus.CANCELLED, now_us)
         long_ago_us = now_us - SURE_US  # the job need not wait for transactions that began before the cancellation

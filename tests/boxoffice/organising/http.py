@@ -55,7 +55,9 @@ class Desk:
         visit = ShopPass(self.event, fan, platform.clock() + 900 * US_PER_S)
         hold = await platform.box_office.holds.place(self.event, visit, list(seats))
         if pay:
-            return (await platform.box_office.checkout.pay(hold.booking_id, hold.fence, pay)).booking
+            result = await platform.box_office.checkout.pay(hold.booking_id, hold.fence, pay)
+            await platform.box_office.checkout.work()  # takes the money
+            return result.booking
         held = await platform.ledger.booking(hold.booking_id)
         assert held is not None
         return held

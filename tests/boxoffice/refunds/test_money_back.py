@@ -98,7 +98,7 @@ async def test_a_payment_that_ends_after_the_cancellation_is_not_captured(office
     await office.checkout.begin(hold.booking_id, hold.fence)
     event = await office.ledger.catalogue.event(EVENT)
     await office.ledger.catalogue.put_event(replace_event(event, status=EventStatus.CANCELLED), office.clock())
-    outcome = await office.checkout.pay(hold.booking_id, hold.fence, CARD)
+    outcome = await office.pay(hold.booking_id, hold.fence, CARD)
     assert outcome.state is CheckoutState.ENDED
     assert outcome.booking.state is BookingState.CANCELLED
     await office.till.settle()
@@ -145,7 +145,7 @@ async def test_selling_and_cancelling_at_once_leaves_no_money_behind(postgres_le
             for _ in range(number % 4):
                 await asyncio.sleep(0)
             with contextlib.suppress(FrontrowError):
-                await other.checkout.pay(holds[number].booking_id, holds[number].fence, CARD)
+                await other.pay(holds[number].booking_id, holds[number].fence, CARD)
 
         async def cancel() -> None:
             async for _ in office.refunds.cancel_event(EVENT):
@@ -227,7 +227,7 @@ async def test_a_capture_that_lapses_while_the_fan_is_inside_waits_for_a_person(
     """H3: the seat is not sold again; the reconciler says who never paid, until the admission is taken back."""
     office.till.provider.script = lambda operation, *_: Fault.LOST_REQUEST if operation == "capture" else None
     hold = await office.waiting.shop.hold("fan", 0)
-    await office.checkout.pay(hold.booking_id, hold.fence, LAPSES)
+    await office.pay(hold.booking_id, hold.fence, LAPSES)
     await office.scan(hold.booking_id, 0)
     office.till.provider.script = lambda *_: None
     await office.till.settle(600, 60)
@@ -303,7 +303,7 @@ async def test_a_refund_that_fails_at_once_is_logged_listed_and_tried_again(
     event = replace_event(await office.ledger.catalogue.event(EVENT), organiser_id="org_hall")
     await office.ledger.catalogue.put_event(event, office.clock())
     hold = await office.waiting.shop.hold("old", 0)
-    await office.checkout.pay(hold.booking_id, hold.fence, REFUND_FAILS)
+    await office.pay(hold.booking_id, hold.fence, REFUND_FAILS)
     refund = await office.refunds.refund(hold.booking_id, hold.fence)
     with caplog.at_level(logging.ERROR, "frontrow.money"):
         await office.till.settle()
@@ -323,7 +323,7 @@ async def test_a_refund_that_fails_at_once_is_logged_listed_and_tried_again(
 async def test_sixty_retries_of_a_failed_refund_pay_once(office: Office) -> None:
     """H4, N4."""
     hold = await office.waiting.shop.hold("old", 0)
-    await office.checkout.pay(hold.booking_id, hold.fence, REFUND_FAILS)
+    await office.pay(hold.booking_id, hold.fence, REFUND_FAILS)
     refund = await office.refunds.refund(hold.booking_id, hold.fence)
     await office.till.settle()
     await asyncio.gather(
@@ -377,7 +377,7 @@ async def test_a_refund_while_a_lapsed_capture_is_authorised_again(office: Offic
     """Charged for what is kept, or given back: never charged for what was refunded."""
     hold = await office.waiting.shop.hold("fan", 0, 1)
     office.till.provider.script = lambda operation, *_: Fault.LOST_REQUEST if operation == "capture" else None
-    await office.checkout.pay(hold.booking_id, hold.fence, LAPSES)
+    await office.pay(hold.booking_id, hold.fence, LAPSES)
     payment = await office.checkout.records.latest_payment(hold.booking_id)
     assert payment is not None
     lapsed = payment.moved(PaymentState.LAPSED, office.clock(), retry_at_us=office.clock(), method=CARD)
@@ -410,7 +410,7 @@ async def test_a_return_waits_until_its_capture_is_through(office: Office) -> No
     """A whole booking given back while its capture is pending would be voided, and then sold as if it were owed."""
     office.till.provider.script = lambda operation, *_: Fault.LOST_REPLY if operation == "capture" else None
     hold = await office.waiting.shop.hold("fan", 0, 1)
-    await office.checkout.pay(hold.booking_id, hold.fence, CARD)
+    await office.pay(hold.booking_id, hold.fence, CARD)
     with pytest.raises(NotReturnable, match="not through yet"):
         await office.resale.give_back(hold.booking_id, "fan", hold.fence)
     office.till.provider.script = lambda *_: None

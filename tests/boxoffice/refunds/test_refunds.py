@@ -28,7 +28,7 @@ async def till(tmp_path: Path) -> AsyncIterator[Till]:
 
 async def sold(till: Till, *seats: int, price: int = 5000) -> tuple[str, int]:
     hold = await till.hold(*seats, price=price)
-    await till.checkout.pay(hold.booking_id, hold.fence, CARD)
+    await till.pay(hold.booking_id, hold.fence, CARD)
     return hold.booking_id, hold.fence
 
 
@@ -126,7 +126,7 @@ async def test_one_fault_in_a_refund_pays_back_exactly_once(tmp_path: Path, faul
 async def test_a_refund_asked_while_the_capture_is_unknown_waits_for_it(till: Till) -> None:
     hold = await till.hold(1, 2)
     till.provider.script = lambda operation, *_: Fault.LOST_REPLY if operation == "capture" else None
-    await till.checkout.pay(hold.booking_id, hold.fence, CARD)
+    await till.pay(hold.booking_id, hold.fence, CARD)
     await till.refunds.refund(hold.booking_id, hold.fence, [1])
     till.provider.script = lambda *_: None
     await till.settle()

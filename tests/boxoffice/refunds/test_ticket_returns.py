@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
-from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutState
+from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutResult, CheckoutState
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.payments import PaymentState, RefundState
 from frontrow.boxoffice.model.ticket_returns import ReturnState
@@ -41,11 +41,14 @@ class Market:
 
     async def sell(self, fan: str, *seats: int) -> tuple[str, int]:
         hold = await self.waiting.shop.hold(fan, *seats)
-        await self.pay(hold.booking_id, hold.fence)
+        assert (await self.pay(hold.booking_id, hold.fence)).state is CheckoutState.CONFIRMED
         return hold.booking_id, hold.fence
 
-    async def pay(self, booking_id: str, fence: int) -> None:
-        assert (await self.checkout.pay(booking_id, fence, CARD)).state is CheckoutState.CONFIRMED
+    async def pay(self, booking_id: str, fence: int, card: str = CARD) -> CheckoutResult:
+        """Pay, and let the worker take the money."""
+        result = await self.checkout.pay(booking_id, fence, card)
+        await self.checkout.work()
+        return result
 
     async def balanced(self, paid_out: int | None = None) -> None:
         """captured - refunded = what valid tickets cost + what returned ones are still owed."""
@@ -94,7 +97,7 @@ async def test_a_returned_seat_is_resold_through_the_waitlist_and_its_price_goes
     await market.resale.sweep()
     await market.balanced()
     claimed = await market.waiting.list.claim(offer.id, "ada")
-    await market.pay(claimed.booking_id, claimed.fence)
+    assert (await market.pay(claimed.booking_id, claimed.fence)).state is CheckoutState.CONFIRMED
     await market.balanced()
     for _ in range(3):  # the sweeps of several servers, and of restarts
         await market.resale.sweep()

@@ -336,6 +336,7 @@ async def test_b11_a_seat_given_back_is_offered_claimed_and_paid(tmp_path):
         assert (early.status_code, early.json()["code"]) == (409, "seats_still_free")
         held = await first.hold(EVENT_ID, seats=["S-A-1", "S-A-2"])
         await first.pay(held["booking"])
+        await platform.box_office.checkout.work()  # takes the money
         platform.box_office.waitlist._free_seats.clear()
         line = await second.call("join_waitlist", event_id=EVENT_ID, json={"count": 1})
         assert (line.status_code, line.json()["position"]) == (201, 1), line.text

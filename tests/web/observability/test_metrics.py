@@ -62,6 +62,7 @@ async def test_b19_every_figure_is_on_the_page_and_moves_with_a_purchase(tmp_pat
         await buyer.enter(EVENT_ID)
         held = await buyer.hold(EVENT_ID, seats=["S-B-3", "S-B-4"])
         await buyer.pay(held["booking"])
+        await platform.box_office.checkout.work()  # takes the money
         await platform.server.telemetry.read(platform.ledger)
         after = (await client.get("/metrics")).text
         assert total(after, "frontrow_seats_locked_total") == 2

@@ -38,6 +38,7 @@ MAX_STEPS: Final = 24  # more than the longest path through the table; after tha
 PRIORITY_S: Final = 86_400  # how long a fan whose payment met an outage has priority
 WAITS_FOR_FAN: Final = frozenset({PaymentState.OPEN, PaymentState.ACTION})  # the provider's own form may be open
 BEFORE_SALE: Final = WAITS_FOR_FAN | {PaymentState.CREATING, PaymentState.AUTHORISING}  # a fan is trying to pay
+AFTER_SALE: Final = frozenset({PaymentState.CAPTURING, PaymentState.LAPSED})  # of a booking that was sold with it
 READ_BACK: Final = TAKES_CARDS | {PaymentState.CAPTURING, PaymentState.VOIDING}
 
 
@@ -59,15 +60,20 @@ class PaymentDriver:
         self._rotating = RotatingCodes(ledger.catalogue)
 
     async def drive(self, booking: Booking, payment: Payment, *, fresh: bool = False) -> tuple[Booking, Payment]:
-        """Take steps until the payment rests or must wait. `fresh`: the caller saved this state a moment ago."""
+        """Take steps until the payment rests, must wait, or has sold its booking: the worker takes the money.
+
+        `fresh`: the caller saved this state a moment ago.
+        """
+        if payment.state in AFTER_SALE and booking.state in HOLD_STATES:  # read before it was sold
+            booking = await self._records.load_booking(booking.id)
         for _ in range(MAX_STEPS):
-            before = payment
+            before, was_sold = payment, booking.state is BookingState.CONFIRMED
             try:
                 booking, payment = await self._step(booking, payment, fresh=fresh)
                 fresh = True
             except PaymentChanged:
-                booking = await self._records.load_booking(booking.id)
                 payment, fresh = await self._records.reload_payment(payment), False
+                booking = await self._records.load_booking(booking.id)  # last: it is at least as new as its payment
                 continue
             except TicketScanned:  # never paid, and inside: the reconciler reports it to a person
                 return booking, await self._stop_retrying(payment)
@@ -76,7 +82,7 @@ class PaymentDriver:
                 continue
             except (ProviderUnknown, ProviderNotCalled) as error:
                 return booking, await self._retry_later(booking, payment, error)
-            if payment is before:
+            if payment is before or (booking.state is BookingState.CONFIRMED and not was_sold):
                 break
         return booking, payment
 
@@ -101,7 +107,9 @@ class PaymentDriver:
         return later
 
     async def _step(self, booking: Booking, payment: Payment, *, fresh: bool) -> tuple[Booking, Payment]:
-        if not fresh and payment.ref and payment.state in READ_BACK:
+        # A capture that met no trouble yet is made, or repeated under its key, without reading first.
+        first_capture = payment.state is PaymentState.CAPTURING and not payment.tries
+        if not fresh and payment.ref and payment.state in READ_BACK and not first_capture:
             updated = await self._read_back(booking, payment)
             if updated is not None:
                 return booking, updated
@@ -159,11 +167,14 @@ class PaymentDriver:
     # Moves of the booking.
 
     async def _confirm(self, booking: Booking, payment: Payment) -> tuple[Booking, Payment]:
-        """Sell the seats: state, fence and expiry are checked in one update that also saves the intent to capture."""
+        """Sell the seats: state, fence and expiry are checked in one update that also saves the intent to capture.
+
+        The worker captures, at once: the fan does not wait for it, and the next fan's card is not behind it.
+        """
         if payment.state is PaymentState.CAPTURED:
             moved = self._records.reschedule(payment)
         else:
-            moved = self._records.advance(payment, PaymentState.CAPTURING)
+            moved = payment.moved(PaymentState.CAPTURING, now_us := self._clock(), retry_at_us=now_us)
         sold = await self._records.save(moved, Move.CONFIRM, booking, tickets=await self.tickets(booking))
         assert sold is not None
         if self._seats is not None:
