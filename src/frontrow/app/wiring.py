@@ -397,7 +397,10 @@ def _make_jobs(
 ) -> list[Job]:
     """The jobs of every box office, whether they run in a server or in `frontrow work`."""
     ledger, bus, clock, provider = adapters.ledger, adapters.bus, adapters.clock, adapters.provider
-    more = money_jobs(ledger, provider, clock, issuer, seats=seats) if provider is not None else []
+    more: list[Job] = []
+    if provider is not None:
+        half = max(1, provider.cap.at_once // 2)  # the other half is for fans who pay
+        more += money_jobs(ledger, provider, clock, issuer, seats=seats, at_once=half)
     more += [*beside, PictureLeftovers(ledger.pictures, clock).job()]
     more += waitlist_jobs(ledger, bus, clock, offering, resale)
     return box_office_jobs(

@@ -50,6 +50,11 @@ class ServerSettings:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 
+    @property
+    def site(self) -> str:
+        """The address that links and cookies are made for."""
+        return (self.public_url or self.address).rstrip("/")
+
 
 @dataclass(frozen=True, slots=True)
 class SecretSettings:
@@ -229,7 +234,7 @@ class Deployment:
 
     @property
     def public_url(self) -> str:
-        return (self.server.public_url or self.server.address).rstrip("/")
+        return self.server.site
 
 
 def read_deployment(

@@ -277,7 +277,7 @@ class PlatformSettings:
 
     @property
     def public_url(self) -> str:
-        return self.deployment.public_url
+        return self.server.site
 
     def with_port(self, port: int) -> "PlatformSettings":
         """The same with the port that the system chose, so that links in mails lead to it."""

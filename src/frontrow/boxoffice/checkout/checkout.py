@@ -49,7 +49,7 @@ from frontrow.core.errors import FrontrowError, InvalidInput, Overloaded
 MAX_METHOD_CHARS: Final = 200
 WORK_BATCH: Final = 500
 BATCHES_PER_TURN: Final = 20
-MAX_CONCURRENT: Final = 200  # payments that one worker drives at the same time
+AT_ONCE: Final = 2_500  # payments that one worker drives at the same time
 EVERY_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 5.0
 MAX_WITHDRAWALS: Final = 8  # tries while others keep changing the payment
@@ -115,8 +115,11 @@ class Checkout:
         *,
         seats: SeatListener | None = None,
         issuer: TicketIssuer | None = None,
+        at_once: int = AT_ONCE,
     ) -> None:
+        """`at_once`: how many payments the worker drives at the same time. Fans need calls to the provider, too."""
         self._ledger, self._provider, self._clock, self._seats = ledger, provider, clock, seats
+        self._at_once, self._driving = at_once, set[asyncio.Task[None]]()
         self.records = PaymentRecords(ledger, clock)
         self._calls = ProviderCalls(ledger, provider, clock, self.records)
         self.driver = PaymentDriver(ledger, clock, self.records, self._calls, seats=seats, issuer=issuer)
@@ -329,39 +332,53 @@ class Checkout:
 
     async def work(self) -> int:
         """Continue the payments that are due now and return how many there were. Any number of workers may run."""
-        gate = asyncio.Semaphore(MAX_CONCURRENT)
-        count = 0
+        count = await self._start_due()
+        await asyncio.gather(*self._driving)
+        return count
+
+    async def _start_due(self) -> int:
+        """Begin to continue the payments that are due. One that the provider keeps waiting holds up no other."""
+        batch, count = min(WORK_BATCH, self._at_once), 0
         for _ in range(BATCHES_PER_TURN):
+            while len(self._driving) > self._at_once - batch:  # a call to the provider has a deadline
+                await asyncio.wait(self._driving, return_when=asyncio.FIRST_COMPLETED)
             now_us = self._clock()
-            due = await self._ledger.payments.lease_payments(now_us, now_us + LEASE_S * US_PER_S, WORK_BATCH)
-            await asyncio.gather(*(self._drive_due(payment, gate) for payment in due))
+            due = await self._ledger.payments.lease_payments(now_us, now_us + LEASE_S * US_PER_S, batch)
+            for payment in due:
+                task = asyncio.create_task(self._drive_due(payment))
+                self._driving.add(task)
+                task.add_done_callback(self._driving.discard)
             count += len(due)
-            if len(due) < WORK_BATCH:
+            if len(due) < batch:
                 break
         return count
 
-    async def _drive_due(self, payment: Payment, gate: asyncio.Semaphore) -> None:
-        async with gate:
-            try:
-                latest = await self.records.reload_payment(payment)
-                if latest.id != payment.id:  # a later attempt replaced it
-                    await self.records.save(self.records.reschedule(payment))
-                await self.driver.drive(await self.records.load_booking(payment.booking_id), latest)
-            except FrontrowError:  # the ledger is away, or another worker has it: due again when the lease ends
-                self.failures += 1
+    async def _drive_due(self, payment: Payment) -> None:
+        try:
+            latest = await self.records.reload_payment(payment)
+            if latest.id != payment.id:  # a later attempt replaced it
+                await self.records.save(self.records.reschedule(payment))
+            await self.driver.drive(await self.records.load_booking(payment.booking_id), latest)
+        except FrontrowError:  # the ledger is away, or another worker has it: due again when the lease ends
+            self.failures += 1
 
     async def run(self, quiet: QuietTime | None = None) -> None:
         """Work until cancelled. While the ledger is unavailable the pauses get longer, up to a bound."""
         pause_s = EVERY_S
-        while True:  # until cancelled
-            try:
-                await self.work()
-                pause_s = EVERY_S
-            except FrontrowError:
-                self.failures += 1
-                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-            await asyncio.sleep(pause_s)
-            if quiet is not None:
-                await quiet.wait_while_quiet()
+        try:
+            while True:  # until cancelled
+                try:
+                    await self._start_due()
+                    pause_s = EVERY_S
+                except FrontrowError:
+                    self.failures += 1
+                    pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+                await asyncio.sleep(pause_s)
+                if quiet is not None:
+                    await quiet.wait_while_quiet()
+        finally:
+            for task in self._driving:
+                task.cancel()
+            await asyncio.gather(*self._driving, return_exceptions=True)
 
     look, noticed = check, handle_webhook  # the names of 0.1; they go away in 0.3

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from frontrow.boxoffice.checkout.checkout import Checkout
+from frontrow.boxoffice.checkout.checkout import AT_ONCE, Checkout
 from frontrow.boxoffice.checkout.reconciliation import Reconciler
 from frontrow.boxoffice.holds.expiry import OnExpired, Sweeper, ignore_expired
 from frontrow.boxoffice.messaging.fact_consumers import FactConsumer
@@ -159,10 +159,16 @@ def box_office_jobs(
 
 
 def money_jobs(
-    ledger: Any, provider: PaymentProvider, clock: Clock, issuer: TicketIssuer, *, seats: SeatListener | None = None
+    ledger: Any,
+    provider: PaymentProvider,
+    clock: Clock,
+    issuer: TicketIssuer,
+    *,
+    seats: SeatListener | None = None,
+    at_once: int = AT_ONCE,
 ) -> list[Job]:
-    """The jobs of payments: finish payments, pay refunds out, reconcile ledger and provider."""
-    checkout = Checkout(ledger, provider, clock, issuer=issuer, seats=seats)
+    """The jobs of payments: finish payments, take the money, pay refunds out, reconcile ledger and provider."""
+    checkout = Checkout(ledger, provider, clock, issuer=issuer, seats=seats, at_once=at_once)
     return [
         Job("checkout", functools.partial(checkout.run, ledger.due_work)),
         every("refunds", Refunds(ledger, provider, clock, seats=seats).work, REFUNDS_EVERY_S, ledger.due_work),

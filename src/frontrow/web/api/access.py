@@ -148,13 +148,15 @@ def presented(headers: HeaderLines, *, secure: bool) -> Presented:
 async def caller_of(platform: Platform, method: str, headers: HeaderLines) -> Caller:
     """What the request proves. A bad proof is ignored here, not an error."""
     given = presented(headers, secure=is_https(platform.settings.public_url))
-    bookings = {
-        found
-        for token in given.tokens
-        if token.startswith(BOOKING_PREFIX) and (found := booking_of_token(platform.secrets, token)) is not None
-    }
-    ours = (BOOKING_PREFIX, SESSION_PREFIX, KEY_PREFIX)
-    text = next((token for token in given.tokens if not token.startswith(ours)), None) or next(iter(given.passes), None)
+    bookings, passes = [], []
+    for token in given.tokens:
+        if token.startswith(BOOKING_PREFIX):
+            found = booking_of_token(platform.secrets, token)
+            if found is not None:
+                bookings.append(found)
+        elif token and not token.startswith((SESSION_PREFIX, KEY_PREFIX)):
+            passes.append(token)
+    text = next(iter((*passes, *given.passes)), None)
     visit = read_pass(platform, text) if text else None
     caller = await _identify(platform, method, headers, given)
     return with_pass(platform, caller, visit, bookings)

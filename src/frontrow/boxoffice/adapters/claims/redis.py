@@ -224,7 +224,8 @@ class RedisClaims:
                 continue
             life_ms = lifetime_ms(seat.expires_at_us, now_us)
             requests.append(SeatRequest(Op.PUT, section, [key], value, 1, 0, now_us=now_us, lifetime_ms=life_ms))
-        await asyncio.gather(*[self._shards[self._shard_number(one.section)].requests.submit(one) for one in requests])
+        put = [self._shards[self._shard_number(one.section)].requests.submit(one) for one in requests]
+        await (put[0] if len(put) == 1 else asyncio.gather(*put))
 
     async def states(self, event_id: str, now_us: int, seats: Sequence[int] | None = None) -> dict[int, TakenSeat]:
         event = self._event(event_id)

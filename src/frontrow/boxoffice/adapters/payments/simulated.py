@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import itertools
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from typing import Any, Final, Protocol, TypeVar, cast
@@ -31,6 +31,7 @@ from frontrow.boxoffice.model.provider_intents import (
     ProviderUnknown,
 )
 from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.coalescer import Coalescer
 
 # card -> what the bank says; every other card is accepted
 CARDS: Final = {
@@ -46,6 +47,7 @@ REFUND_PENDS: Final = "pm_card_refund_pends"  # refunds wait until `finish_refun
 MAX_NOTICES: Final = 10_000  # webhooks that nobody fetched; the oldest are dropped
 AUTHORISATION_LIFETIME_US: Final = 7 * 86_400 * US_PER_S
 _UNLOCKED: Final = nullcontext()
+Call = tuple[str, str, str, Callable[[], Any], int]  # operation, key, request, what it does, number
 
 
 class Fault(StrEnum):
@@ -95,8 +97,12 @@ class Journal(Protocol):
     def lock(self, state: ProviderState) -> AbstractContextManager[None]:
         """While it is held nobody else writes, and `state` contains what others wrote."""
 
-    def append(self, state: ProviderState, key: str, request: str) -> None:
-        """Write what the request with this key changed; without a key, `request` begins with the object's id."""
+    def line(self, state: ProviderState, key: str, request: str) -> bytes:
+        """What the request with this key changed; without a key, `request` begins with the object's id."""
+
+    def write(self, state: ProviderState, lines: Sequence[bytes]) -> None:
+        """Write these lines, or none of them: then `state` is as if their calls had never been made, and
+        `ProviderUnknown` is raised."""
 
     def close(self) -> None: ...
 
@@ -119,6 +125,7 @@ class SimulatedProvider:
     ) -> None:
         self._clock, self.script, self._latency, self._sleep, self._secret = clock, script, latency, sleep, secret
         self.state, self._journal = ProviderState(), journal
+        self._line: Coalescer[Call, Any] = Coalescer(self._handle_together, name="simulated provider")
         self.objects, self.refunds = self.state.objects, self.state.refunds
         self.notices: deque[tuple[bytes, str]] = deque(maxlen=MAX_NOTICES if webhooks else 0)
         self.calls: Counter[str] = Counter()
@@ -217,6 +224,7 @@ class SimulatedProvider:
         return read_notice(body)
 
     async def aclose(self) -> None:
+        await self._line.aclose()
         if self._journal is not None:
             self._journal.close()
 
@@ -315,13 +323,30 @@ class SimulatedProvider:
         self.calls[operation] += 1
         if self._latency is not None:
             await self._sleep(self._latency(operation, number))
-        with self._lock():
-            stored_before = key in self.state.answers
+        if self._journal is None:
+            return self._handle(operation, key, request, act, number)
+        return cast(Answer, await self._line.submit((operation, key, request, act, number)))
+
+    async def _handle_together(self, calls: Sequence[Call]) -> list[Any]:
+        """Handle the calls of one moment, with one lock and one write to the journal. A file is slower than a call."""
+        assert self._journal is not None
+        answers: list[Any] = []
+        lines: list[bytes] = []
+        with self._journal.lock(self.state):
+            for call in calls:
+                _, key, request, _, _ = call
+                stored_before = key in self.state.answers
+                try:
+                    answers.append(self._handle(*call))
+                except Exception as error:  # of this call alone
+                    answers.append(error)
+                if key and not stored_before and key in self.state.answers:
+                    lines.append(self._journal.line(self.state, key, request))
             try:
-                return self._handle(operation, key, request, act, number)
-            finally:
-                if self._journal is not None and key and not stored_before and key in self.state.answers:
-                    self._journal.append(self.state, key, request)
+                self._journal.write(self.state, lines)
+            except ProviderUnknown as error:
+                return [ProviderUnknown(error.message) for _ in calls]
+        return answers
 
     def _handle(self, operation: str, key: str, request: str, act: Callable[[], Answer], number: int) -> Answer:
         """Handle the call as the provider does, in one step."""
@@ -352,7 +377,7 @@ class SimulatedProvider:
 
     def _append_change(self, ref: str) -> None:
         if self._journal is not None:
-            self._journal.append(self.state, "", ref)
+            self._journal.write(self.state, [self._journal.line(self.state, "", ref)])
 
     def _id(self, key: str) -> str:
         self.state.next_number += 1

@@ -3,14 +3,14 @@
 So an embedded server can be restarted, and a test can kill a process between a call and its answer, without the
 "provider" forgetting whose money it holds. The file has one JSON line per call. A line that was cut off by a crash is a
 call that never happened, and so is one that found the disk full. Several processes (servers and `frontrow work`) may
-share one file: each call takes a lock and first reads what the others wrote.
+share one file: whoever handles calls takes a lock and first reads what the others wrote.
 """
 
 import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ class PaymentJournal:
         finally:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
-    def append(self, state: ProviderState, key: str, request: str) -> None:
+    def line(self, state: ProviderState, key: str, request: str) -> bytes:
         answer = state.answers[key][1] if key else None
         ref = answer.ref if isinstance(answer, Intent) else request.split()[0]
         kind, encoded = _encoded(answer)
@@ -63,7 +63,12 @@ class PaymentJournal:
             state.objects.get(ref),
             state.refunds_of(ref),
         )
-        text = msgspec.json.encode(line) + b"\n"
+        return msgspec.json.encode(line) + b"\n"
+
+    def write(self, state: ProviderState, lines: Sequence[bytes]) -> None:
+        text = b"".join(lines)
+        if not text:
+            return
         try:
             written = self._file.write(text)
             if written != len(text):  # a full disk takes the first part and says nothing
@@ -74,7 +79,7 @@ class PaymentJournal:
         self._read_bytes += len(text)
 
     def _undo(self, state: ProviderState) -> None:
-        """The call never happened: remove what was written of it and go back to what the file says."""
+        """The calls never happened: remove what was written of them and go back to what the file says."""
         with contextlib.suppress(OSError):  # else the next reader removes the torn line
             self._file.truncate(self._read_bytes)
         state.clear()
