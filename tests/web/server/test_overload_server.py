@@ -15,7 +15,8 @@ import uvicorn
 
 from frontrow.settings.overload import OverloadSettings
 from frontrow.web.app import pages
-from frontrow.web.endpoints.messages import EndpointResponse, PendingResponse
+from frontrow.web.endpoints.messages import EndpointResponse, FutureResponse, PendingResponse
+from frontrow.web.endpoints.room import await_answer
 from frontrow.web.lane.overload_watch import Watch
 from frontrow.web.lane.protocol import lane
 from frontrow.web.observability.traffic import Traffic
@@ -182,6 +183,38 @@ async def test_f3_a_join_waits_without_a_task_and_has_the_same_deadline():
     assert (gate.late, gate.in_flight, len(watch.waiting)) == (1, 0, 0)
     server.should_exit = True
     await task
+
+
+async def test_f3_a_hold_waits_without_a_task_and_is_given_up_at_its_deadline_through_both_doors():
+    """At the deadline its attempt is cancelled, so that a claim it wins after that is released."""
+    gate, asked = OverloadGate(OverloadSettings(deadline_s=0.1)), list[asyncio.Future[int]]()
+
+    def made(attempt: "asyncio.Future[int]") -> EndpointResponse:
+        return EndpointResponse(201, b"", str(100 // attempt.result()).encode())
+
+    def hold(request: Any) -> FutureResponse:
+        asked.append(asyncio.get_running_loop().create_future())
+        if len(asked) > 1:
+            asyncio.get_running_loop().call_soon(asked[-1].set_result, 2 - len(asked) % 2 * 2)  # 2, then 0
+        return FutureResponse(asked[-1], made)
+
+    method, path = HOT["hold"]
+    server, task, port, watch = await running(gate, {(method.encode(), path.encode()): hold}, app_of(gate))
+    head, body = await answer_of(port, request_bytes(method, path))
+    assert (head[:12], json.loads(body)["code"]) == (b"HTTP/1.1 503", "deadline")
+    assert asked[0].cancelled()
+    head, body = await answer_of(port, request_bytes(method, path))
+    assert (head[:12], body) == (b"HTTP/1.1 201", b"50")
+    head, _ = await answer_of(port, request_bytes(method, path))
+    assert head.startswith(b"HTTP/1.1 500"), "what the response is made with failed"
+    assert (gate.late, gate.in_flight, len(watch.waiting)) == (1, 0, 0)
+    server.should_exit = True
+    await task
+    asked.clear()
+    with pytest.raises(TimeoutError):  # the other door awaits it
+        await asyncio.wait_for(await_answer(hold(None)), 0.01)
+    assert asked[0].cancelled()
+    assert (await await_answer(hold(None))).body == b"50"
 
 
 @pytest.mark.parametrize(("route", "counts"), [("page_event", True), (WAITS_FOR_ROOM, False)])

@@ -88,6 +88,27 @@ class ResponseMaker(Protocol):
         """The response to an error."""
 
 
+class FutureResponse:
+    """A response that is made of a future's result, without a task: the hot lane waits for `future` and calls `make`
+    with it when it is done. Everybody else awaits it."""
+
+    __slots__ = ("future", "make")
+
+    def __init__(
+        self, future: "asyncio.Future[Any]", make: "Callable[[asyncio.Future[Any]], EndpointResponse]"
+    ) -> None:
+        self.future, self.make = future, make
+
+    def __await__(self) -> Generator[Any, None, EndpointResponse]:
+        if not self.future.done():
+            try:
+                yield from asyncio.wait([self.future]).__await__()
+            except asyncio.CancelledError:
+                self.future.cancel()
+                raise
+        return self.make(self.future)
+
+
 class PendingResponse:
     """A response that waits for a store's reply, and the slot that the reply is put into, in one object.
 

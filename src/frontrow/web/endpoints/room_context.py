@@ -11,6 +11,7 @@ from frontrow.web.endpoints.messages import (
     NO_STORE,
     EndpointRequest,
     EndpointResponse,
+    FutureResponse,
     PendingResponse,
     problem_answer,
 )
@@ -18,7 +19,7 @@ from frontrow.web.room.page import RoomPages
 
 JSON_HEAD = JSON + NO_STORE
 
-Result = EndpointResponse | PendingResponse | Awaitable[EndpointResponse]
+Result = EndpointResponse | PendingResponse | FutureResponse | Awaitable[EndpointResponse]
 Endpoint = Callable[[str, EndpointRequest], Result]
 
 

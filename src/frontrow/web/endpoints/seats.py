@@ -5,6 +5,7 @@ address and by person and needs a pass (B17). A hopeless attempt is refused from
 (N2).
 """
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -13,6 +14,7 @@ from typing import Annotated
 import msgspec
 
 from frontrow.boxoffice.checkout.purchases import Purchases
+from frontrow.boxoffice.holds.attempt import HoldResult
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.model.hold_values import Hold, ShopPass
 from frontrow.boxoffice.model.holds import SeatsTaken
@@ -25,6 +27,7 @@ from frontrow.web.endpoints.messages import (
     NO_STORE,
     EndpointRequest,
     EndpointResponse,
+    FutureResponse,
     header_line,
     idempotency_key,
     json_answer,
@@ -136,21 +139,33 @@ class ShopEndpoints:
                 if refusal is not None:
                     return self._refused(refusal)
             key = idempotency_key(request)
+            if body.best is not None or body.replace:
+                return self._choose(event_id, shop_pass, body, key)
+            attempt = self._holds.attempt(event_id, shop_pass, body.seats, idempotency_key=key)
         except FrontrowError as error:
             return problem_answer(error)
-        return self._hold(event_id, shop_pass, body, key)
+        return self._refused(attempt) if isinstance(attempt, SeatsTaken) else FutureResponse(attempt, self._attempted)
 
-    async def _hold(self, event_id: str, shop_pass: ShopPass, body: HoldBody, key: str | None) -> EndpointResponse:
+    async def _choose(self, event_id: str, shop_pass: ShopPass, body: HoldBody, key: str | None) -> EndpointResponse:
+        wish = body.best.wish() if body.best is not None else None
         try:
-            if body.replace:
-                wish = body.best.wish() if body.best is not None else None
+            if body.replace or wish is None:
                 hold = await self._purchases.place_or_change(event_id, shop_pass, body.seats, wish)
-            elif body.best is not None:
-                hold = await self._holds.place_best(event_id, shop_pass, body.best.wish(), idempotency_key=key)
             else:
-                hold = await self._holds.place(event_id, shop_pass, body.seats, idempotency_key=key)
+                hold = await self._holds.place_best(event_id, shop_pass, wish, idempotency_key=key)
         except FrontrowError as error:
             return problem_answer(error)
+        return self._placed(hold)
+
+    def _attempted(self, attempt: "asyncio.Future[HoldResult]") -> EndpointResponse:
+        """The answer to an attempt that has ended."""
+        try:
+            result = attempt.result()
+        except FrontrowError as error:
+            return problem_answer(error)
+        return problem_answer(result) if isinstance(result, SeatsTaken) else self._placed(result)
+
+    def _placed(self, hold: Hold) -> EndpointResponse:
         head = b"idempotent-replayed: true\r\n" if hold.repeated else b""
         return json_answer(201, self.view(hold), header_line("location", f"/v1/bookings/{hold.booking_id}") + head)
 

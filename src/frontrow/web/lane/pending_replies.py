@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, PendingResponse
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, FutureResponse, PendingResponse
 
 if TYPE_CHECKING:
     from frontrow.web.lane.overload_watch import Watch
@@ -33,7 +33,7 @@ class Takeover:
 
 TAKE_OVER: Final = "frontrow.take_over"  # the extension of an ASGI scope: its `call` accepts a `Takeover`, or is False
 Reply = EndpointResponse | Takeover
-Handler = Callable[[EndpointRequest], "Reply | PendingResponse | Awaitable[Reply]"]
+Handler = Callable[[EndpointRequest], "Reply | PendingResponse | FutureResponse | Awaitable[Reply]"]
 Routes = Mapping[tuple[bytes, bytes], Handler]
 Shapes = Callable[[bytes, bytes], "Handler | None"]
 RequestId = Callable[[Sequence[tuple[bytes, bytes]], str], bytes]
@@ -65,6 +65,7 @@ class PendingReply:
         "_connection",
         "_future",
         "_line",
+        "_make",
         "_watch",
         "disconnected",
         "keep_alive",
@@ -78,8 +79,9 @@ class PendingReply:
         future: "asyncio.Future[Any] | None" = None,
         watch: "Watch | None" = None,
         line: "dict[PendingReply, float] | None" = None,
+        make: "Callable[[asyncio.Future[Any]], Reply] | None" = None,
     ) -> None:
-        self._connection, self._future = connection, future
+        self._connection, self._future, self._make = connection, future, make
         self._watch, self._line = watch, line
         self.keep_alive = keep_alive
         self.response_complete = False
@@ -102,7 +104,7 @@ class PendingReply:
                 future.exception()  # retrieved, so that asyncio does not report it as forgotten
             return
         try:
-            reply = future.result()
+            reply = future.result() if self._make is None else self._make(future)
         except (Exception, asyncio.CancelledError):
             log.exception("a hot handler failed", extra={"request_id": self._connection.logged_id()})
             reply = PLAIN_ERROR
@@ -120,12 +122,12 @@ class PendingReply:
             self._connection.write_late(reply, self.keep_alive)
 
     def expire(self) -> None:
-        """Give up waiting. The work is cancelled if it is a task of its own."""
+        """Give up waiting. The work is cancelled if it is a task of its own, or an attempt to hold seats."""
         watch = self._watch
         if watch is None or not self._end_wait():
             return
         watch.gate.late += 1
-        if isinstance(self._future, asyncio.Task):
+        if self._future is not None and (self._make is not None or isinstance(self._future, asyncio.Task)):
             self._future.cancel()
         self.arrived(watch.deadline_response)
 

@@ -38,6 +38,7 @@ from frontrow.web.endpoints.messages import (
     MAX_BODY_BYTES,
     EndpointRequest,
     EndpointResponse,
+    FutureResponse,
     PendingResponse,
     problem_answer,
 )
@@ -551,6 +552,8 @@ class LaneProtocol(HttpToolsProtocol):
             self._limit_lines = b"" if limits.told is None else limits.header_lines(limits.told)
         if type(reply) is EndpointResponse:
             self._write(reply, keep_alive)
+        elif isinstance(reply, FutureResponse):
+            self._await_future(reply, keep_alive)
         elif isinstance(reply, PendingResponse):
             self._await_pending(reply, keep_alive)
         elif isinstance(reply, Takeover):
@@ -567,6 +570,12 @@ class LaneProtocol(HttpToolsProtocol):
         pending = PendingReply(self, keep_alive, None, self.watch, self._line_of_waiting())
         self.cycle = pending  # type: ignore[assignment]
         reply.then(pending.made)
+
+    def _await_future(self, reply: FutureResponse, keep_alive: bool) -> None:
+        """As `_wait_for`, without a task: the reply is made of a future's result."""
+        pending = PendingReply(self, keep_alive, reply.future, self.watch, self._line_of_waiting(), reply.make)
+        self.cycle = pending  # type: ignore[assignment]
+        reply.future.add_done_callback(pending.done)
 
     def _wait_for(self, reply: "Awaitable[Reply]", keep_alive: bool) -> None:
         """Write the reply when it is there; with a watch it counts as in flight and has a deadline."""
