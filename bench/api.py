@@ -1,4 +1,4 @@
-"""`make bench-api`: what the whole platform costs over HTTP, on this machine, in one run of about nine minutes.
+"""`make bench-api`: what the whole platform costs over HTTP, on this machine, in one run of about eleven minutes.
 
 1. Server CPU per request of every hot route, through both doors, as a ratio to a bare ASGI hello.
 2. Requests a second (wrk where it is installed, else our own generator).
@@ -176,7 +176,7 @@ def main() -> None:
     options.add_argument("--seats", type=int, default=50_000)
     options.add_argument("--requests", type=int, default=6_000)
     options.add_argument("--bookings", type=int, default=600, help="of each round and door")
-    options.add_argument("--rounds", type=int, default=4)
+    options.add_argument("--rounds", type=int, default=8)
     options.add_argument("--streams", type=int, default=18_000)
     options.add_argument("--textbook", type=int, default=4_000, help="bookings of the textbook")
     options.add_argument("--pretix", action="store_true", help="pretix too; it is installed the first time")

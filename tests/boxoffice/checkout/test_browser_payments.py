@@ -127,6 +127,16 @@ async def test_sixty_at_the_same_moment_sell_once(till: Till) -> None:
     await sold_once(page, captures=60)  # all under one key
 
 
+async def test_the_webhook_of_an_authorisation_leaves_a_sold_booking_to_the_worker(till: Till) -> None:
+    """It comes for every payment, a moment after the sale: it would take the provider's calls from fans who pay."""
+    page = await opened(till)
+    page.confirm()
+    assert await page.return_() is CheckoutState.CONFIRMED
+    await page.webhook()
+    assert till.provider.calls["capture"] == 0
+    await sold_once(page)
+
+
 @pytest.mark.parametrize("who", ["a second click", "a driver that was slower"])
 async def test_a_booking_that_was_read_before_its_sale_does_not_void_it(till: Till, who: str) -> None:
     """The booking was read, then somebody else sold it, then its payment was read: it is sold, and charged once."""

@@ -19,7 +19,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from frontrow.boxoffice.checkout.payment_driver import PaymentDriver
+from frontrow.boxoffice.checkout.payment_driver import AFTER_SALE, PaymentDriver
 from frontrow.boxoffice.checkout.payment_records import PaymentRecords, SaleLedger
 from frontrow.boxoffice.checkout.provider_calls import ProviderCalls
 from frontrow.boxoffice.model.booking_choices import (
@@ -55,6 +55,7 @@ LONGEST_PAUSE_S: Final = 5.0
 MAX_WITHDRAWALS: Final = 8  # tries while others keep changing the payment
 
 REASONS: Final = {Move.RELEASE: "released", Move.STEP_BACK: "stepped_back"}  # why the fan ended the payment
+AUTHORISED_NOTICE: Final = "payment_intent.amount_capturable_updated"
 WAITS_FOR_FAN: Final = frozenset({PaymentState.OPEN, PaymentState.ACTION})  # the fan has something to do on a page
 
 
@@ -265,7 +266,9 @@ class Checkout:
         if notice is None or await self._ledger.messages.noticed(self._provider.name, notice.id):
             return False
         payment = await self._ledger.payments.payment_by_ref(self._provider.name, notice.ref)
-        if payment is not None and (payment.state not in ENDED or payment.retry_at_us):
+        # That a card was authorised is known once the booking is sold, and the worker captures.
+        is_known = payment is not None and payment.state in AFTER_SALE and notice.kind == AUTHORISED_NOTICE
+        if payment is not None and not is_known and (payment.state not in ENDED or payment.retry_at_us):
             await self.driver.drive(await self.records.load_booking(payment.booking_id), payment)
         if payment is not None and "refund" in notice.kind:  # refund.updated, refund.failed, charge.refund.updated
             await self._payouts.check(await self.records.reload_payment(payment))

@@ -581,10 +581,10 @@ class LaneProtocol(HttpToolsProtocol):
         """Write the reply when it is there; with a watch it counts as in flight and has a deadline."""
         watch = self.watch
         if watch is None:
-            future = asyncio.ensure_future(reply)
+            future = asyncio.ensure_future(reply, loop=self.loop)
         else:
             mark = logged_request_id.set(self.logged_id())  # for the lines that its task logs
-            future = asyncio.ensure_future(reply)
+            future = asyncio.ensure_future(reply, loop=self.loop)
             logged_request_id.reset(mark)
         pending = PendingReply(self, keep_alive, future, watch, self._line_of_waiting())
         self.cycle = pending  # type: ignore[assignment]
