@@ -50,6 +50,7 @@ DONE: Final = {
 }
 PAYMENTS: Final = {
     PaymentState.CAPTURED: ("ok", N_("Paid")),
+    PaymentState.CAPTURING: ("warn", N_("In progress")),
     PaymentState.DECLINED: ("bad", N_("Declined")),
     PaymentState.VOIDED: ("", N_("Voided")),
     PaymentState.LAPSED: ("", N_("Voided")),
