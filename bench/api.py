@@ -60,8 +60,14 @@ class Run:
     def hot_routes(self, home: Path, valkey: Valkey, postgres: Postgres, plan: Plan) -> None:
         """No jobs in either server: what is sold here is told to nobody, so that a request's cost is its own."""
         chosen = self.chosen
+        folders = {
+            hot: home / f"hot-{hot}" for hot in (True, False)
+        }  # a payment provider each
+        for folder in folders.values():
+            folder.mkdir()
         hot_one, cold_one = (
-            platform(home, valkey.url, postgres.url, hot=hot, jobs=False, event=EVENT) for hot in (True, False)
+            platform(folder, valkey.url, postgres.url, hot=hot, jobs=False, event=EVENT)
+            for hot, folder in folders.items()
         )
         with server("bench.room_servers", "hello") as hello, hot_one as hot, cold_one as cold:
             doors = {"hot": Door(*hot), "app": Door(*cold)}
