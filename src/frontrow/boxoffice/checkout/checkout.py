@@ -358,7 +358,9 @@ class Checkout:
 
     async def _drive_due(self, payment: Payment) -> None:
         try:
-            latest = await self.records.reload_payment(payment)
+            latest = payment
+            if payment.state is not PaymentState.CAPTURING:  # no other attempt begins while one is captured
+                latest = await self.records.reload_payment(payment)
             if latest.id != payment.id:  # a later attempt replaced it
                 await self.records.save(self.records.reschedule(payment))
             await self.driver.drive(await self.records.load_booking(payment.booking_id), latest)
