@@ -60,9 +60,7 @@ class Run:
     def hot_routes(self, home: Path, valkey: Valkey, postgres: Postgres, plan: Plan) -> None:
         """No jobs in either server: what is sold here is told to nobody, so that a request's cost is its own."""
         chosen = self.chosen
-        folders = {
-            hot: home / f"hot-{hot}" for hot in (True, False)
-        }  # a payment provider each
+        folders = {hot: home / f"hot-{hot}" for hot in (True, False)}  # a payment provider each
         for folder in folders.values():
             folder.mkdir()
         hot_one, cold_one = (
