@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from frontrow.boxoffice.adapters.payments.simulated import LAPSES, Fault
-from frontrow.boxoffice.checkout.checkout import CheckoutState
+from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutState
 from frontrow.boxoffice.model.bookings import BookingState, HoldEnded, StaleFence
 from frontrow.boxoffice.model.facts import (
     BookingCancelled,
@@ -17,9 +17,10 @@ from frontrow.boxoffice.model.facts import (
     PriorityGranted,
 )
 from frontrow.boxoffice.model.payments import PaymentState
-from frontrow.boxoffice.model.provider_intents import NewIntent
+from frontrow.boxoffice.model.provider_intents import Intent, NewIntent
 from frontrow.core.errors import InvalidInput
-from tests.boxoffice.checkout.till import Till, assert_money, open_till
+from tests.boxoffice.checkout.till import ISSUER, Till, assert_money, open_till
+from tests.faults.selling import eventually
 
 CARD = "pm_card_visa"
 
@@ -49,6 +50,36 @@ async def test_a_hold_is_paid_confirmed_and_captured(till: Till) -> None:
     assert (found["amount_received"], found["metadata"]["fence"]) == (10_000, str(hold.fence))
     assert found["metadata"]["seats"] == "1,2"
     assert [type(f) for f in await till.facts()].count(BookingConfirmed) == 1
+    await assert_money(till, at_rest=True)
+
+
+async def test_a_capture_that_takes_long_holds_up_no_other_and_few_run_at_once(till: Till) -> None:
+    """Fans who pay need calls to the provider, too."""
+    checkout = Checkout(till.ledger, till.guarded, till.clock, issuer=ISSUER, at_once=2)
+    holds = [await till.hold() for _ in range(6)]
+    for hold in holds:
+        await checkout.pay(hold.booking_id, hold.fence, CARD)
+    answered, running = asyncio.Event(), [0]
+    stuck, capture = (await till.driver_payment(holds[0].booking_id)).ref, till.provider.capture
+
+    async def slow(ref: str, key: str) -> Intent:
+        running.append(running[-1] + 1)
+        if ref == stuck:
+            await answered.wait()
+        try:
+            return await capture(ref, key)
+        finally:
+            running.append(running[-1] - 1)
+
+    till.provider.capture = slow  # type: ignore[method-assign]
+    worker = asyncio.create_task(checkout.run())
+    await eventually(lambda: till.provider.calls["capture"] == 5)  # all but the stuck one
+    answered.set()
+    await checkout.work()
+    worker.cancel()
+    await asyncio.wait([worker])
+    assert max(running) == 2
+    assert [o["amount_received"] for o in till.provider.objects.values()] == [5000] * 6
     await assert_money(till, at_rest=True)
 
 

@@ -8,7 +8,8 @@ problem of the last card and how many cards may still be tried), declined, an ac
 the hold has ended is refunded, and the fan gets 410. `release` gives the seats back at any time before the sale and
 voids what was opened or reserved.
 
-`work` continues every payment that is due. Outages, lost webhooks, crashes and expired holds all end up there.
+`work` continues every payment that is due. It takes the money of what was sold. Outages, lost webhooks, crashes and
+expired holds end up there, too.
 """
 
 import asyncio
@@ -341,7 +342,7 @@ class Checkout:
 
     async def _start_due(self) -> int:
         """Begin to continue the payments that are due. One that the provider keeps waiting holds up no other."""
-        batch, count = min(WORK_BATCH, self._at_once), 0
+        batch, count = max(1, min(WORK_BATCH, self._at_once // 4)), 0
         for _ in range(BATCHES_PER_TURN):
             while len(self._driving) > self._at_once - batch:  # a call to the provider has a deadline
                 await asyncio.wait(self._driving, return_when=asyncio.FIRST_COMPLETED)
