@@ -3,8 +3,4 @@
 Three systems that also work alone: `frontrow.limits`, `frontrow.waitingroom` and `frontrow.boxoffice`.
 """
 
-from frontrow import old_names
-
 __version__ = "0.1.0"
-
-old_names.install()

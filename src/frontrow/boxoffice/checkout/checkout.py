@@ -386,5 +386,3 @@ class Checkout:
             for task in self._driving:
                 task.cancel()
             await asyncio.gather(*self._driving, return_exceptions=True)
-
-    look, noticed = check, handle_webhook  # the names of 0.1; they go away in 0.3

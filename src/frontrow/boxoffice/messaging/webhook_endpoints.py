@@ -66,6 +66,3 @@ class WebhookEndpoints:
         gone = Endpoint(found.id, found.organiser, found.event_id, found.url, found.secret, found.facts, active=False)
         await self._book.put_endpoint(gone, self._clock())
         return gone
-
-
-Endpoints = WebhookEndpoints  # the documented name of 0.1; it goes away in 0.3

@@ -10,7 +10,6 @@ handshakes count as GET.
 
 import asyncio
 import inspect
-import warnings
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import perf_counter_ns
@@ -148,12 +147,6 @@ class RateLimitMiddleware:
             return _send_response(scope, receive, send, *response)
 
         return cast(Awaitable[None], through_cors(self.app, answer)(scope, receive, send))
-
-    @property
-    def gate(self) -> RequestLimits:
-        """The old name of `limits`. It goes away in 0.3."""
-        warnings.warn("RateLimitMiddleware.gate is now .limits", DeprecationWarning, stacklevel=2)
-        return self.limits
 
     def close(self) -> None:
         """Close the store's blocking connections."""

@@ -7,7 +7,6 @@ point.
 """
 
 import time
-import warnings
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from pathlib import Path
@@ -90,12 +89,6 @@ class RateLimitMiddleware:
                 )
             response = own_response(made, response)
         return _send_response(environ, start_response, *response)
-
-    @property
-    def gate(self) -> RequestLimits:
-        """The old name of `limits`. It goes away in 0.3."""
-        warnings.warn("RateLimitMiddleware.gate is now .limits", DeprecationWarning, stacklevel=2)
-        return self.limits
 
     def close(self) -> None:
         """Close the store's connections."""
