@@ -94,6 +94,18 @@ def test_the_hooks_before_a_commit_are_valid_and_run(tmp_path: Path) -> None:
     assert (tmp_path / "bad.py").read_text() == 'x = {"a": 1}\n', done.stdout
 
 
+def test_the_changelog_is_short_and_its_versions_have_known_parts() -> None:
+    """D4: somebody who upgrades reads it in five minutes. What led to 0.1.0 is told in docs/history.md."""
+    text = (ROOT / "CHANGELOG.md").read_text()
+    assert len(text.encode()) <= 8 * 1024
+    for version in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        name, _, notes = version.partition("\n")
+        parts = re.findall(r"^### (.+)$", notes, re.MULTILINE)
+        known = ["Added", "Changed", "Fixed", "Upgrade notes"]
+        assert parts == [part for part in known if part in parts], f"{name}: {parts}"
+        assert all(one.strip() for one in re.split(r"^### .+$", notes, flags=re.MULTILINE)[1:]), f"{name}: empty part"
+
+
 def test_versions_of_the_changelog_are_dated_and_the_package_has_one_version() -> None:
     headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert headings[0] == "Unreleased"
