@@ -198,3 +198,27 @@ async def test_a_lost_batch_and_a_cancelled_flight_reach_every_slot() -> None:
         task.cancel()
     await coalescer.aclose()
     assert left.got == ["cancelled"]
+
+
+async def test_o1_closing_ends_although_the_last_call_has_just_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Since Python 3.12, `gather` of finished tasks does not let the loop run, so their callbacks wait. An older Python
+    is made to behave so here. A wait that spins is counted, because no timeout can reach it."""
+    spins = 0
+    gather = asyncio.gather
+
+    def gather_of_312(*given: "asyncio.Future[object]", return_exceptions: bool = False) -> "asyncio.Future[object]":
+        nonlocal spins
+        spins += 1
+        assert spins < 100, "the loop never came to run the callbacks"
+        if not all(isinstance(one, asyncio.Future) and one.done() for one in given):
+            return gather(*given, return_exceptions=return_exceptions)
+        done: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        done.set_result([one.exception() or one.result() for one in given])
+        return done
+
+    monkeypatch.setattr(asyncio, "gather", gather_of_312)
+    coalescer: Coalescer[int, int] = Coalescer(Echo())
+    assert await coalescer.ask(4) == 8
+    assert [task.done() for task in coalescer._tasks] == [True], "finished, and not yet out of the set"
+    await coalescer.aclose()
+    assert not coalescer._tasks

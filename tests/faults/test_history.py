@@ -1,5 +1,7 @@
 """N4: a recorded crowd at two servers: grants ordered by fence, exclusive in real time. (`make soak`: a million.)"""
 
+import contextlib
+import sqlite3
 from pathlib import Path
 
 from bench.seats_history import Recorder
@@ -37,12 +39,9 @@ async def test_a_crowds_history_has_no_overlapping_grants(tmp_path: Path, redis_
 
 async def test_the_checker_sees_what_a_broken_office_does(tmp_path: Path) -> None:
     """The canary: no bouncer, no unique index and no look at who has the seat: the history shows it."""
-    import sqlite3
-
     url = sqlite_url(tmp_path)
-    with sqlite3.connect(url.removeprefix("sqlite:///")) as ledger:
+    with contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as ledger:
         ledger.execute("DROP INDEX one_active_booking_per_seat")
-    ledger.close()
     blind = {"seats_in_the_way": "SELECT 1, 1, 1, 1, 1, 1 FROM json_each(?1) WHERE false"}
     verdict = await record(url, [YesClaims()], sql=blind)
     assert verdict.violations_found > 0

@@ -4,6 +4,7 @@ whose requests and replies get lost; processes that die anywhere and start again
 The ledger is the real one on SQLite. Tickets and money are hooks that live outside of the process.
 """
 
+import contextlib
 import functools
 import random
 import sqlite3
@@ -222,7 +223,6 @@ class World:
 
     def history(self) -> list[Fact]:
         """Every fact that was ever written, in order."""
-        with sqlite3.connect(self.path) as connection:
+        with contextlib.closing(sqlite3.connect(self.path)) as connection:
             rows = connection.execute("SELECT body FROM outbox ORDER BY number").fetchall()
-        connection.close()
         return [decode_fact(row[0]) for row in rows]

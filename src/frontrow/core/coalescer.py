@@ -150,7 +150,7 @@ class Coalescer(Generic[Request, Result]):
 
     async def aclose(self) -> None:
         """Wait for the calls in flight and for all requests in line."""
-        while self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+        while self._tasks:  # emptied by callbacks, so wait in a way that lets the loop run them: `gather` may not
+            await asyncio.wait(self._tasks)
         if self._impatient is not None:
             self._impatient.cancel()

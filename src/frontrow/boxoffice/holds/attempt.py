@@ -140,7 +140,7 @@ class AttemptRunner:
         """Wait for attempts, audits and releases that are under way."""
         while self.under_way or self.background.running:  # bounded by the timeouts of the stores
             if self.background.running:
-                await asyncio.gather(*self.background.running, return_exceptions=True)
+                await asyncio.wait(self.background.running)
             elif self.under_way:
                 self._none_under_way.clear()
                 await self._none_under_way.wait()

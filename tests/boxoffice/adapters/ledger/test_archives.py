@@ -1,6 +1,7 @@
 """Past events move into files and back, and nothing else changes (docs/scaling.md, "Large ledgers")."""
 
 import asyncio
+import contextlib
 import sqlite3
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -28,9 +29,8 @@ PAST, PRESENT = "evt_past", "evt_present"
 async def rows_of(url: str) -> dict[str, list[tuple[Any, ...]]]:
     """All rows of the tables of the sale, by table."""
     if url.startswith("sqlite"):
-        with sqlite3.connect(url.removeprefix("sqlite:///")) as file:
+        with contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as file:
             found = {table: file.execute(f"SELECT * FROM {table}").fetchall() for table in archives.KEYS}
-        file.close()
     else:
         connection = await asyncpg.connect(url)
         found = {table: [tuple(r) for r in await connection.fetch(f"SELECT * FROM {table}")] for table in archives.KEYS}
