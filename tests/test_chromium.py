@@ -4,8 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
+from playwright._impl._driver import compute_driver_executable
 
-from tests.support.chromium import UNPACKED, NoBrowser, browser_env, chromium
+from tests.support.chromium import NODE, UNPACKED, NoBrowser, browser_env, chromium
 
 
 def a_program(path: Path, body: str) -> str:
@@ -44,3 +45,9 @@ def test_a_browser_that_does_not_start_is_one_sentence_with_its_reason(tmp_path:
 def test_a_browser_without_system_libraries_starts_with_the_unpacked_ones(tmp_path: Path) -> None:
     needy = a_program(tmp_path / "needy", 'test -n "$LD_LIBRARY_PATH" && test -e "$LD_LIBRARY_PATH/libnss3.so"')
     assert browser_env(needy)["LD_LIBRARY_PATH"] == str(UNPACKED / "al2023" / "lib")
+
+
+def test_d1_playwright_is_driven_by_the_node_of_the_wheel() -> None:
+    """Its own needs libatomic.so.1, which a minimal Debian does not have."""
+    assert compute_driver_executable()[0] == os.environ["PLAYWRIGHT_NODEJS_PATH"] == str(NODE)
+    assert b"libatomic.so" not in NODE.read_bytes()

