@@ -1,7 +1,7 @@
 """Fixtures every test may use: private real servers, one of each kind per test process.
 
 `FRONTROW_TEST_REDIS_URL` and `FRONTROW_TEST_POSTGRES_URL` point the same tests at other servers. A server that cannot
-be had fails the run with one sentence; nothing is skipped.
+be had fails the run with one sentence; nothing is skipped. What a machine cannot check is said at the end of the run.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from tests.support.servers import (
     system_redis,
 )
 
-pytest_plugins = ["tests.support.worker_groups"]
+pytest_plugins = ["tests.support.worker_groups", "tests.support.not_checked"]
 
 # Compiled modules are kept whatever the shell says: many tests start processes that import the whole platform.
 sys.dont_write_bytecode = False

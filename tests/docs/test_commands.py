@@ -33,6 +33,7 @@ from frontrow.boxoffice.plans.plan_generator import generate
 from frontrow.boxoffice.plans.pretix_format import to_pretix
 from frontrow.cli.main import COMMANDS, GROUPS
 from tests.docs.test_docs import POSTGRES_URL, ROOT, blocks
+from tests.support.not_checked import SAID as NOT_CHECKED
 from tests.support.servers import Valkey
 from tests.web.api.support import room_keys
 
@@ -189,7 +190,9 @@ class World:
         if program == "export":
             self.env |= [self._words(rest)[0].split("=", 1)]
             return
-        if shutil.which(program) is None:  # a bare machine has no curl; elsewhere the line runs
+        if shutil.which(program) is None:
+            what = f"lines of the docs that begin with `{program}` (it is not installed)"
+            self._request.node.user_properties.append((NOT_CHECKED, what))
             return
         wanted = re.search(r'# until "(\w+)"', text)  # a line that is repeated until the answer says so
         for _ in range(200 if wanted else 1):

@@ -2,6 +2,7 @@
 
 import shutil
 import sysconfig
+from collections.abc import Callable
 
 import httptools
 import pytest
@@ -61,9 +62,11 @@ def compare(data: bytes) -> bool:
     return True
 
 
-def test_the_reader_was_built_here() -> None:
+def test_the_reader_was_built_here(not_checked: Callable[[str], None]) -> None:
     """The suite must test it; `make setup` builds it wherever there is a C compiler."""
-    assert read_plain.__module__ != protocol.__name__ or shutil.which(COMPILER) is None
+    if read_plain.__module__ == protocol.__name__:
+        assert shutil.which(COMPILER) is None
+        not_checked("the compiled reader of request heads (there is no C compiler); httptools' is")
 
 
 METHODS = st.sampled_from([b"GET", b"POST", b"PATCH", b"DELETE", b"HEAD", b"PUT", b"get", b"CONNECT", b"PRI", b""])

@@ -1,6 +1,6 @@
 """The ledger and a whole purchase through a pooler of transactions: a strict one of our own, and PgBouncer if found."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,8 +26,12 @@ TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablen
 
 
 @pytest.fixture(params=["strict", *pgbouncer_programs()])
-def pooler(request: pytest.FixtureRequest, partitioned_ledger_url: str) -> Iterator[TransactionPooler | PgBouncer]:
+def pooler(
+    request: pytest.FixtureRequest, partitioned_ledger_url: str, not_checked: Callable[[str], None]
+) -> Iterator[TransactionPooler | PgBouncer]:
     strict = request.param == "strict"
+    if not pgbouncer_programs():
+        not_checked("a ledger behind PgBouncer itself (it cannot be had here); behind our own strict pooler it is")
     with (
         TransactionPooler(partitioned_ledger_url) if strict else PgBouncer(partitioned_ledger_url, request.param) as one
     ):
