@@ -1,13 +1,14 @@
 """`LeasedLimiter`: one quota over many servers, decided at once. `check` never waits for the store.
 
 Each process has a lease per key: a few units that it may admit before the store knows of them. Half of it is free. A
-key that asks for less than that is never counted in the store, and that is nearly every key. Whoever asks for more is
-known as busy: from then on every unit is charged to the store, the free ones included, while the request is answered
-already. What is not charged yet is at most the lease. A reply that says "used up" refuses the key from then on, without
-asking again, until the time it names.
+key that asks for less than that is never counted in the store, and that is nearly every key. A key that exceeds its
+free units becomes busy. From then on every unit, including the free ones, is charged to the store in the background,
+while the request is answered already. What does not fit into the quota stays owed, and is charged as soon as it fits.
 
-So all processes together admit at most `quota + processes × lease` per period, and one process that is not flooded just
-its quota. When the store is down, each process counts by itself.
+When the store has nothing left, the key is used up: the process refuses it until the time that the store names, and
+then asks before it admits anything. So all processes together admit over any time what the quota allows in that time,
+and at most `processes × lease` besides: once, not once per period. Only what stays below the free units is not counted;
+they come back within `FREE_AGAIN_PERIODS` periods. When the store is down, each process counts by itself.
 """
 
 import asyncio
@@ -16,14 +17,15 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from frontrow.core.clock import Clock, SystemClock, steady
+from frontrow.core.clock import US_PER_S, Clock, SystemClock, steady
 from frontrow.limits.limiter import DEFAULT_DEADLINE_S, Limiter
-from frontrow.limits.quota import Decision, Quota, Rule
+from frontrow.limits.quota import MAX_PERIOD_US, Decision, Quota, Rule
 
 _new: Any = tuple.__new__  # builds a named tuple at half the cost of calling its class
 log = logging.getLogger("frontrow.limits")
 MAX_BUSY = 10_000  # keys; the one that has been busy for the longest time is forgotten first
 MIN_LEASE, LEASE_PART = 10, 5  # a lease is a fifth of the quota, and enough for a page that asks for everything at once
+FREE_AGAIN_PERIODS = 10  # free units come back slowly: a steady stream must not stay uncounted on any number of servers
 AGAIN_US = 50_000  # what a caller is told that came while a whole lease was on its way to the store
 
 
@@ -35,15 +37,22 @@ def lease_of(quota: Quota) -> int:
 class _BusyKey:
     """What this process knows of a key that asks often."""
 
-    __slots__ = ("charging", "left", "owed", "refused_until_us", "reset_at_us", "seen_us")
+    __slots__ = ("alarm", "charging", "is_used_up", "left", "owed", "refused_until_us", "reset_at_us", "seen_us")
 
     def __init__(self, owed: int, left: int, now_us: int, reset_at_us: int) -> None:
-        self.owed = owed  # admitted, and not yet known to the store
+        self.owed = owed  # admitted, and not yet charged: the store does not know of it, or had no room for it
         self.left = left  # what the store had left when it replied last
         self.charging = False
+        self.is_used_up = False  # the store had nothing left when it replied last: ask it before admitting anything
         self.refused_until_us = 0
         self.reset_at_us = reset_at_us
         self.seen_us = now_us
+        self.alarm: asyncio.TimerHandle | None = None  # asks the store when `refused_until_us` has come
+
+    def forget_alarm(self) -> None:
+        if self.alarm is not None:
+            self.alarm.cancel()
+            self.alarm = None
 
 
 class LeasedLimiter:
@@ -69,7 +78,9 @@ class LeasedLimiter:
         self._life_us = quota.life_us
         self._clock = steady(clock or SystemClock())
         self._free_units = max(1, self.lease // 2)
-        free = Quota(self._free_units, quota.period_us)
+        self._period_us = quota.period_us
+        free_again_us = min(MAX_PERIOD_US, quota.period_us * FREE_AGAIN_PERIODS)
+        free = Quota(self._free_units, free_again_us, "token_bucket")
         self._free = Limiter(Rule(rule.name, free), clock=clock)
         self._check_free = self._free.check
         self.shared = Limiter(rule, store=store, clock=clock, deadline_s=deadline_s, **options)
@@ -84,6 +95,8 @@ class LeasedLimiter:
             allowed, name, _, left, reset_us, _, _, source = self._check_free(key)
             if allowed:
                 left += self._capacity - self._free_units
+                if reset_us > self._period_us:
+                    reset_us = self._period_us
                 return _new(Decision, (True, name, self._capacity, left, reset_us, 0, 0, source))  # type: ignore[no-any-return]
             busy = self._note_busy(key, reset_us)
         return self._check_busy(key, busy)
@@ -91,21 +104,23 @@ class LeasedLimiter:
     def _note_busy(self, key: str, reset_us: int) -> _BusyKey:
         """The key has used up what is free. It owes that to the store."""
         if len(self._busy) >= MAX_BUSY:
-            self._busy.pop(next(iter(self._busy)))
+            self._busy.pop(next(iter(self._busy))).forget_alarm()
         now_us = self._clock()
         busy = self._busy[key] = _BusyKey(self._free_units, self._capacity, now_us, now_us + reset_us)
         return busy
 
     def _check_busy(self, key: str, busy: _BusyKey) -> Decision:
-        now_us = self._clock()
+        now_us = busy.seen_us = self._clock()
         reset_us = max(0, busy.reset_at_us - now_us)
         wait_us = busy.refused_until_us - now_us
-        if wait_us <= 0 and busy.charging and busy.owed >= min(self.lease, max(1, busy.left)):
+        if wait_us <= 0 and busy.is_used_up:
+            self._charge_soon(key, busy)
+            wait_us = AGAIN_US
+        elif wait_us <= 0 and busy.charging and busy.owed >= min(self.lease, max(1, busy.left)):
             wait_us = AGAIN_US
         if wait_us > 0:
             return Decision(False, self._rule.name, self._capacity, 0, max(reset_us, wait_us), wait_us)
         busy.owed += 1
-        busy.seen_us = now_us
         self._charge_soon(key, busy)
         return Decision(True, self._rule.name, self._capacity, max(0, busy.left - busy.owed), reset_us, 0)
 
@@ -132,25 +147,56 @@ class LeasedLimiter:
             self._charging = None
 
     async def _charge(self, key: str, busy: _BusyKey) -> None:
-        units, sent_us = busy.owed, self._clock()
+        """Charge what the key owes, as far as it fits, and learn what is left."""
+        busy.forget_alarm()
+        units, sent_us, shared_key = busy.owed, self._clock(), self._shared_key(key)
         try:
-            decision = await self.shared.acharge(self._shared_key(key), units)
+            charged, decision = await self._charge_what_fits(shared_key, units)
+            if charged < units or not decision.remaining:
+                decision = await self.shared.apeek(shared_key)  # when does the next unit fit?
         except Exception:
             log.exception("%d units of rule %s were not charged", units, self._rule.name)
             busy.owed -= units
             return
-        busy.owed -= units
-        busy.left = decision.remaining
+        busy.owed -= charged
+        busy.left = 0 if charged < units else decision.remaining
+        busy.is_used_up = not busy.left
         busy.reset_at_us = sent_us + decision.reset_after_us
         busy.refused_until_us = 0 if decision.allowed else sent_us + decision.retry_after_us
+        if not decision.allowed:
+            after_s = (busy.refused_until_us - self._clock()) / US_PER_S
+            busy.alarm = asyncio.get_running_loop().call_later(after_s, self._ask_when_due, key, busy)
+
+    async def _charge_what_fits(self, shared_key: str, units: int) -> tuple[int, Decision]:
+        """Charge these units, or as many of them as the store has left. How many, and its last reply."""
+        if not units:
+            return 0, await self.shared.apeek(shared_key)
+        decision = await self.shared.acheck(shared_key, units)
+        if decision.allowed:
+            return units, decision
+        fitting = min(units - 1, decision.remaining)
+        if fitting > 0:
+            decision = await self.shared.acheck(shared_key, fitting)
+        return (fitting, decision) if decision.allowed else (0, decision)
+
+    def _ask_when_due(self, key: str, busy: _BusyKey) -> None:
+        """The promised time has come: know what is left before the key asks again, if it still does."""
+        busy.alarm = None
+        if self._busy.get(key) is busy and self._clock() - busy.seen_us <= self._life_us:
+            self._charge_soon(key, busy)
 
     def _forget_idle(self, most: int) -> None:
-        """Look at the keys that were looked at longest ago. Forget those who have not asked until all was back."""
+        """Look at the keys that were looked at longest ago. Forget those who have not asked until all was back, as soon
+        as they owe nothing."""
         now_us = self._clock()
         for key in list(islice(self._busy, most)):
             busy = self._busy.pop(key)
             if busy.owed or now_us - busy.seen_us <= self._life_us:
                 self._busy[key] = busy
+                if now_us - busy.seen_us > self._life_us and now_us >= busy.refused_until_us:
+                    self._charge_soon(key, busy)
+            else:
+                busy.forget_alarm()
 
     async def settle(self) -> None:
         """Wait until what is owed now has been charged, for a second at most."""
@@ -160,4 +206,6 @@ class LeasedLimiter:
     async def aclose(self) -> None:
         """Charge what is owed, then close the store's connections."""
         await self.settle()
+        for busy in self._busy.values():
+            busy.forget_alarm()
         await self.shared.aclose()
