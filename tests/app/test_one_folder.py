@@ -161,7 +161,7 @@ def test_the_command_line_comes_before_the_environment_and_that_before_the_file(
     monkeypatch.delenv("FRONTROW_SERVER_FOLDER")
     assert frontrow("ledger", "migrate")[0] == 0
     made = {"by-file", "by-other-file.db", "named.db", "by-option", "by-variable"}
-    assert {name for name in files(here) if not name.endswith(("-wal", "-shm"))} == made | {
+    assert {name for name in files(here) if not name.endswith(("-wal", "-shm", ".lock"))} == made | {
         "frontrow.toml",
         "other.toml",
     }

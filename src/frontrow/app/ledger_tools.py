@@ -17,6 +17,7 @@ from frontrow.boxoffice.adapters.ledger.audit_verification import Heads, verify
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import RunStatements
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
+from frontrow.boxoffice.adapters.ledger.ledger_users import shared_ledger
 from frontrow.boxoffice.adapters.ledger.partitions import Say, TableSize
 from frontrow.boxoffice.adapters.ledger.schema import check_served, known_versions, schema_version
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
@@ -48,6 +49,22 @@ async def verify_ledger(url: str, kept: Heads | None = None, *, auto_migrate: bo
         return await verify(ledger.store, kept)
 
 
+def list_proofs(kept: Heads | None = None) -> tuple[list[str], list[str]]:
+    """What a ledger without problems has proved, and what it cannot prove by itself."""
+    proved = [
+        "no seat has two active bookings",
+        "every booking has the seats it says",
+        "every audit entry follows from the one before it",
+    ]
+    not_proved = ["that the payment provider has the same payments: `frontrow ledger reconcile` compares them"]
+    if kept:
+        proved.append(f"the kept heads stand in it: {len(kept)}")
+    else:
+        lost = "that nothing is missing, as after the restore of a backup; --head compares with heads that were kept"
+        not_proved.insert(0, f"{lost} outside (`frontrow ledger status` prints them)")
+    return proved, not_proved
+
+
 async def read_ledger_status(url: str) -> dict[str, Any]:
     """The schema's version, the number of rows per table and the heads of the audit chains."""
     async with opened_ledger(url) as ledger:
@@ -59,7 +76,7 @@ async def read_ledger_status(url: str) -> dict[str, Any]:
 def migrate_ledger(url: str) -> tuple[str, str]:
     """Bring the schema to the newest version. Returns the version before and after.
 
-    A ledger that a newer program migrated stays as it is, if it still serves this one.
+    A ledger that a newer program migrated stays as it is, if it still serves this one. Servers may run meanwhile.
     """
     from frontrow.boxoffice.adapters.ledger.migrate import migrate  # half a second to import
 
@@ -69,12 +86,18 @@ def migrate_ledger(url: str) -> tuple[str, str]:
     if before and before not in known_versions():
         check_served(url, before)
         return before, before
-    return before, migrate(url)
+    with contextlib.nullcontext() if is_postgres(url) else shared_ledger(sqlite_path(url)):  # no restore meanwhile
+        return before, migrate(url)
 
 
 def is_there(url: str) -> bool:
     """Whether a ledger can be looked for at `url`: a server, or a file that exists."""
     return is_postgres(url) or sqlite_path(url).exists()
+
+
+def find_ledger_file(url: str) -> Path | None:
+    """The file of an SQLite ledger; None for PostgreSQL."""
+    return None if is_postgres(url) else sqlite_path(url)
 
 
 def _check_there(url: str) -> None:

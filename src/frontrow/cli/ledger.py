@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from frontrow.app.ledger_tools import migrate_ledger, read_ledger_status, verify_ledger
+from frontrow.app.ledger_tools import list_proofs, migrate_ledger, read_ledger_status, verify_ledger
 from frontrow.cli.archives import archive
 from frontrow.cli.backups import backup, restore
 from frontrow.cli.dead_letters import app as aside_app
@@ -54,19 +54,27 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check that no seat is sold twice, that nothing is out of step and that the audit chains are unbroken."""
+    """Check that no seat is sold twice, that nothing is out of step and that the audit chains are unbroken.
+
+    Says what that proves, and what it cannot: for example that nothing was lost when a backup was restored.
+    """
     try:
-        wrong, read = asyncio.run(verify_ledger(find_ledger(config, folder, ledger), dict(map(_head, head or []))))
+        kept = dict(map(_head, head or []))
+        wrong, read = asyncio.run(verify_ledger(find_ledger(config, folder, ledger), kept))
     except FrontrowError as error:
         raise _fail(error) from None
+    proved, not_proved = ([], []) if wrong else list_proofs(kept)
     if as_json:
-        typer.echo(json.dumps({"problems": wrong, "audit_entries": read}))
+        about = {"problems": wrong, "audit_entries": read, "proved": proved, "not_proved": not_proved}
+        typer.echo(json.dumps(about))
     else:
         for line in wrong:
             typer.echo(line)
         typer.echo(
             f"{len(wrong)} problems; {read} audit entries read" if wrong else f"whole; {read} audit entries read"
         )
+        for line in (*(f"proved: {one}" for one in proved), *(f"not proved: {one}" for one in not_proved)):
+            typer.echo(line)
     if wrong:
         raise typer.Exit(1)
 

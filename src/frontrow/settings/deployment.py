@@ -19,6 +19,8 @@ from frontrow.boxoffice.adapters.bus.kafka_access import (
 from frontrow.core.errors import ConfigError
 from frontrow.core.settings_loader import load, read_tables, setting
 
+LEDGER_FILE = "frontrow.db"  # in the server's folder, where no ledger.url is set
+
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
@@ -199,7 +201,7 @@ class Deployment:
 
     @property
     def ledger_url(self) -> str:
-        return self.ledger.url or f"sqlite:///{self.folder / 'frontrow.db'}"
+        return self.ledger.url or f"sqlite:///{self.folder / LEDGER_FILE}"
 
     @property
     def direct_ledger_url(self) -> str:

@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
+from frontrow.boxoffice.adapters.ledger.ledger_users import shared_ledger
 from frontrow.boxoffice.model.events import Event, EventStatus, over_at_us
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import ConfigError, InvalidInput, NotFound, Refused
@@ -144,7 +145,10 @@ async def _connected(url: str) -> AsyncIterator[_Database]:
         finally:
             await connection.close()
         return
-    with contextlib.closing(sqlite3.connect(sqlite_path(url), timeout=30, isolation_level=None)) as file:
+    with (
+        shared_ledger(sqlite_path(url)),
+        contextlib.closing(sqlite3.connect(sqlite_path(url), timeout=30, isolation_level=None)) as file,
+    ):
         yield _Sqlite(file)
 
 

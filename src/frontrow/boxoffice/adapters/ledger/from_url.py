@@ -6,12 +6,14 @@ on a ledger that was migrated for the next one, as long as the ledger lists its 
 """
 
 import asyncio
+import os
 from typing import Any
 
 from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
 from frontrow.boxoffice.adapters.ledger.engine.replica import MAX_LAG_S, Replica
 from frontrow.boxoffice.adapters.ledger.engine.sqlite import SqliteStore
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
+from frontrow.boxoffice.adapters.ledger.ledger_users import share_ledger
 from frontrow.boxoffice.adapters.ledger.schema import check_served, known_versions, newest_version, schema_version
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.core.errors import ConfigError
@@ -33,6 +35,25 @@ async def open_ledger(
     """
     if auto_migrate is None:
         auto_migrate = not is_postgres(url)
+    if is_postgres(url):
+        await _check_schema(url, auto_migrate)
+        store = PostgresStore(url, **options)
+        if warm:
+            await store.warm()
+        return SqlLedger(store, replica=Replica(read_url, store, max_lag_s=read_max_lag_s) if read_url else None)
+    path = sqlite_path(url)
+    lock = share_ledger(path)  # first: a restore must not replace the file between the look at its schema and its use
+    try:
+        await _check_schema(url, auto_migrate)
+        return SqlLedger(SqliteStore(path, lock=lock, **options))
+    except BaseException:
+        if lock is not None:
+            os.close(lock)
+        raise
+
+
+async def _check_schema(url: str, auto_migrate: bool) -> None:
+    """Upgrade the schema if that is asked for and needed. Raises `ConfigError` if it does not serve this program."""
     version, newest = await asyncio.to_thread(schema_version, url), newest_version()
     if version and version not in known_versions():
         await asyncio.to_thread(check_served, url, version)
@@ -43,12 +64,6 @@ async def open_ledger(
         )
     elif version != newest:
         await asyncio.to_thread(_migrate, url)
-    if is_postgres(url):
-        store = PostgresStore(url, **options)
-        if warm:
-            await store.warm()
-        return SqlLedger(store, replica=Replica(read_url, store, max_lag_s=read_max_lag_s) if read_url else None)
-    return SqlLedger(SqliteStore(sqlite_path(url), **options))
 
 
 def _migrate(url: str) -> None:

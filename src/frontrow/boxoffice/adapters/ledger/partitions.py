@@ -21,6 +21,7 @@ import msgspec
 
 from frontrow.boxoffice.adapters.ledger.engine.postgres_readers import IS_PARTITIONED
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres
+from frontrow.boxoffice.adapters.ledger.ledger_users import LedgerInUse, list_connections
 from frontrow.boxoffice.adapters.ledger.schema import compatible_versions, newest_version
 from frontrow.core.errors import ConfigError, InvalidInput, Refused
 from frontrow.core.postgres_url import check_direct, connect
@@ -36,10 +37,6 @@ SELECT c.relname, count(p.oid), coalesce(sum(pg_total_relation_size(p.oid)), pg_
   coalesce(sum(greatest(p.reltuples, 0)), greatest(c.reltuples, 0))
 FROM pg_class AS c LEFT JOIN pg_inherits AS i ON i.inhparent = c.oid LEFT JOIN pg_class AS p ON p.oid = i.inhrelid
 WHERE c.oid = ANY($1::regclass[]) GROUP BY c.oid, c.relname, c.reltuples ORDER BY c.relname
-"""
-OTHERS: Final = """
-SELECT count(*) FROM pg_stat_activity
-WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name LIKE 'frontrow%'
 """
 COLUMNS: Final = """
 SELECT attname, attidentity::text FROM pg_attribute
@@ -176,9 +173,8 @@ async def _check_ready(connection: Any) -> None:
         )
     if await connection.fetchval(IS_PARTITIONED):
         raise Refused("the ledger is partitioned already")
-    others = await connection.fetchval(OTHERS)
-    if others:
-        raise Refused(f"{others} connections of servers or workers use the ledger; stop them first")
+    if users := await list_connections(connection):
+        raise LedgerInUse(users)
 
 
 async def _lock(connection: Any) -> None:

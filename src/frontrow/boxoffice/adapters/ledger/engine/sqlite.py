@@ -2,11 +2,13 @@
 
 A batch of operations is one transaction. A batch that fails because of one operation is run again in halves, so only
 that operation's caller gets the error. An optimistic batch to which a unique index objected is rolled back and run
-again with statements that leave nothing behind when they fail.
+again with statements that leave nothing behind when they fail. A file that was moved or replaced while it is open is
+not written to any more: sales would go into a file that nobody finds again.
 """
 
 import asyncio
 import itertools
+import os
 import sqlite3
 import threading
 import time
@@ -50,8 +52,12 @@ class SqliteStore:
 
     writers: Final = 1
 
-    def __init__(self, path: Path, *, ids: Ids | None = None, sql: Mapping[str, str] | None = None) -> None:
-        self._path = path
+    def __init__(
+        self, path: Path, *, ids: Ids | None = None, sql: Mapping[str, str] | None = None, lock: int | None = None
+    ) -> None:
+        """`lock`: a handle that says that the file is in use; closed with the store."""
+        self._path, self._lock = path, lock
+        self._file: tuple[int, int] | None = None  # which file this is, by device and inode
         self._ids = ids or Ids()
         self._sql = {**render(Dialect.SQLITE), **(sql or {})}
         self._in_pieces = {name for name, each in statements().items() if each.row_by_row} - set(sql or ())
@@ -82,6 +88,9 @@ class SqliteStore:
         self._readers.shutdown()
         for connection in self._connections:
             connection.close()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def _connection(self) -> sqlite3.Connection:
         """This thread's connection."""
@@ -94,6 +103,7 @@ class SqliteStore:
             use_wal(connection)
             for pragma in PRAGMAS:
                 connection.execute(pragma)
+            self._file = self._file or _identity(self._path)
             self._local.connection = connection
         return connection
 
@@ -149,8 +159,14 @@ class SqliteStore:
         except ConflictDetected:
             return self._try(operations, optimistic=False, again=True)
 
+    def _check_file(self) -> None:
+        """The path still names the file that is open."""
+        if _identity(self._path) != self._file:
+            raise Unavailable(f"the ledger's file {self._path} was moved or replaced while it is open; start again")
+
     def _try(self, operations: Sequence[Operation], *, optimistic: bool, again: bool = False) -> list[Any]:
         connection = self._connection()
+        self._check_file()
         connection.execute("BEGIN IMMEDIATE")
         try:
             program = transaction(operations, self._chain, history=self._conflict_history, again=again)
@@ -174,6 +190,15 @@ class SqliteStore:
         except StopIteration as done:
             answer: Answer = done.value
             return answer
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file a path names, by device and inode; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _pieces(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
