@@ -174,6 +174,40 @@ async def due_payments_are_leased_to_one_worker(bench: Bench) -> None:
 
 
 @check
+async def payments_that_an_outage_put_off_are_woken_once_and_leased_ones_are_not(bench: Bench) -> None:
+    """B8: after each number of tries, with a retry that the hold's end makes earlier, over two servers."""
+    late_us = bench.now_us + 200_000_000
+    ids, put_off = set(), []
+    for seat in range(7):
+        payment = (await begun(bench, seat))[1]
+        for _ in range(min(seat, 5)):
+            payment = payment.retry_later(late_us, answered=False)
+        payment = replace(payment, version=2, retry_at_us=late_us + 1) if seat == 6 else replace(payment, version=2)
+        if seat:
+            await bench.one.payments.save_payment(payment, now_us=late_us)
+            put_off.append(payment)
+        ids.add(payment.id)
+    leased_us = put_off[4].retry_at_us  # one has become due, and a driver has it
+    untouched = {put_off[4].id}
+    await bench.one.payments.save_payment(due := replace(put_off[4], version=3, retry_at_us=late_us), now_us=late_us)
+    lease = await bench.two.payments.lease_payments(late_us, leased_us + 30_000_000, 1000)
+    assert due.id in {one.id for one in lease}
+    assert await bench.one.payments.wake_payments(late_us, 1) == 1
+    woken = await asyncio.gather(*(bench.either(n).payments.wake_payments(late_us, 1000) for n in range(CALLERS)))
+    assert sum(woken) == 4, "each once, and none that is leased or met no outage"
+    for payment in put_off:
+        kept = await bench.two.payments.payment(payment.id)
+        assert kept is not None
+        if payment.id in untouched:
+            assert kept.version == due.version
+        else:
+            assert (kept.tries, kept.retry_at_us, kept.version) == (1, late_us, payment.version + 1)
+    again = await bench.one.payments.lease_payments(late_us, late_us + 30_000_000, 1000)
+    assert {one.id for one in put_off} - untouched == {one.id for one in again} & ids
+    assert await bench.two.payments.wake_payments(late_us + 1_000_000, 1000) == 0, "they are being driven"
+
+
+@check
 async def a_payment_is_found_by_the_providers_name(bench: Bench) -> None:
     hold, payment = await sold(bench, 1)
     assert await bench.two.payments.payment_by_ref("simulated", f"pi_{hold.booking_id}") == payment

@@ -33,6 +33,7 @@ KILLED = [
     "late:2:before",
     "late:2:after",
     "late:3:after",
+    "after an outage:2:after",
     "refunded:0:after",
     "refunded:1:after",
     "partly refunded:1:after",

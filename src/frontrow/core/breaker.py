@@ -11,7 +11,7 @@ from frontrow.core.clock import US_PER_S, Clock
 class Breaker:
     """Closed (calls pass), open (calls are skipped) or half-open (exactly one call passes as the probe)."""
 
-    __slots__ = ("_clock", "_failures", "_jitter", "_lock", "_open_until_us", "_pause_us", "_threshold")
+    __slots__ = ("_clock", "_failures", "_jitter", "_lock", "_open_until_us", "_pause_us", "_threshold", "closings")
 
     def __init__(
         self, clock: Clock, *, failures: int = 3, pause_s: float = 0.5, jitter: Callable[[], float] = random.random
@@ -23,10 +23,17 @@ class Breaker:
         self._lock = threading.Lock()
         self._failures = 0
         self._open_until_us: int | None = None
+        self.closings = 0  # how often it has closed again
 
     @property
     def is_open(self) -> bool:
         return self._open_until_us is not None
+
+    @property
+    def is_probe_due(self) -> bool:
+        """Whether it is open and would let a probe through now."""
+        until_us = self._open_until_us
+        return until_us is not None and until_us <= self._clock()
 
     @property
     def retry_after_us(self) -> int:
@@ -49,6 +56,7 @@ class Breaker:
         if self._failures or self._open_until_us is not None:
             with self._lock:
                 self._failures = 0
+                self.closings += self._open_until_us is not None
                 self._open_until_us = None
 
     def failed(self) -> None:

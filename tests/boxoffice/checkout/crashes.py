@@ -12,7 +12,7 @@ from typing import Any
 
 from frontrow.boxoffice.adapters.payments.simulated import LAPSES
 from frontrow.boxoffice.model.bookings import BookingState, HoldEnded
-from frontrow.boxoffice.model.payments import Payment, Refund
+from frontrow.boxoffice.model.payments import RETRIES_S, Payment, Refund
 from frontrow.boxoffice.model.provider_intents import NewIntent
 
 CARD = "pm_card_visa"
@@ -52,6 +52,15 @@ STEPS = {
         "call void",
         "commit voided",
     ],
+    "after an outage": [
+        "commit begin_payment creating",
+        "call create",
+        "commit creating",
+        "call create",
+        "commit confirm capturing",
+        "call capture",
+        "commit captured",
+    ],
     "lapsed": [
         "commit begin_payment creating",
         "call create",
@@ -81,6 +90,7 @@ TRIED = {
     "declined": range(1, 6),
     "given back": range(1, 3),
     "late": range(1, 5),
+    "after an outage": range(1, 5),
     "lapsed": [*range(3, 11), 17],
 }
 POINTS = [
@@ -98,6 +108,7 @@ ENDS = {
     "paid in the browser": {BookingState.CONFIRMED},
     "given back": {BookingState.CANCELLED},
     "late": {BookingState.EXPIRED},
+    "after an outage": {BookingState.CONFIRMED},
     "lapsed": {BookingState.CANCELLED},
     "refunded": {BookingState.REFUNDED},
     "partly refunded": {BookingState.CONFIRMED},
@@ -200,6 +211,23 @@ async def play(
         await checkout.work()
     elif scenario == "given back":
         await checkout.release(booking_id, fence)
+    elif scenario == "after an outage":
+        provider = checkout._provider
+        create = provider.create
+
+        async def fail(new: NewIntent) -> Any:
+            provider.create = create
+            provider._inner.down = True
+            try:
+                return await create(new)
+            finally:
+                provider._inner.down = False
+
+        provider.create = fail
+        await checkout.pay(booking_id, fence, CARD)
+        checkout._clock.advance(RETRIES_S[0])
+        await checkout.work()  # sells the seats
+        await checkout.work()  # takes the money
     elif scenario == "late":
         create = checkout._provider.create
 

@@ -14,7 +14,6 @@ from frontrow.boxoffice.model.facts import (
     BookingConfirmed,
     LatePaymentReturned,
     PaymentDeclined,
-    PriorityGranted,
 )
 from frontrow.boxoffice.model.payments import PaymentState
 from frontrow.boxoffice.model.provider_intents import Intent, NewIntent
@@ -247,22 +246,6 @@ async def test_an_outage_keeps_the_seats_and_retries_by_itself(till: Till) -> No
     assert waits == [5_000_000, 15_000_000, 45_000_000, 135_000_000]
     assert (await till.booking(hold.booking_id)).state is BookingState.CONFIRMED
     await till.turn()
-    await assert_money(till, at_rest=True)
-
-
-async def test_when_the_retries_run_out_the_fan_gets_a_priority_pass(till: Till) -> None:
-    """B8."""
-    hold = await till.hold(3)
-    till.provider.down = True
-    await till.checkout.pay(hold.booking_id, hold.fence, CARD)
-    await till.settle(for_s=360)
-    assert (await till.booking(hold.booking_id)).state is BookingState.CANCELLED
-    facts = await till.facts()
-    [granted] = [f for f in facts if isinstance(f, PriorityGranted)]
-    assert granted.until_us > till.clock()
-    assert (await till.hold(3)).fence > hold.fence
-    till.provider.down = False
-    await till.settle(for_s=140)
     await assert_money(till, at_rest=True)
 
 

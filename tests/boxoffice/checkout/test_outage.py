@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,18 @@ from frontrow.boxoffice.adapters.payments.guarded_provider import FAILURES, MAX_
 from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
 from frontrow.boxoffice.checkout.checkout import CheckoutState
 from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.payments import RETRIES_S
-from frontrow.boxoffice.model.provider_intents import NewIntent, ProviderNotCalled, ProviderUnknown
+from frontrow.boxoffice.model.facts import HoldExpired, LatePaymentReturned, PaymentDeclined, PriorityGranted
+from frontrow.boxoffice.model.holds import PlacedHold
+from frontrow.boxoffice.model.payments import RETRIES_S, PaymentState
+from frontrow.boxoffice.model.provider_intents import Intent, NewIntent, ProviderNotCalled, ProviderUnknown
 from frontrow.core.clock import ManualClock
-from tests.boxoffice.checkout.till import assert_money, open_till
+from tests.boxoffice.checkout.till import EVENT, HOLD_S, Till, assert_money, open_till
+from tests.boxoffice.shop import shop_event
 from tests.support.servers import Valkey
 
 CHECKOUTS = 1000
+CARD = "pm_card_visa"
+PROBE_S = 8  # the breaker lets a probe through after 5 s; a turn is 1 s, and the payment that probed comes first
 
 
 async def test_two_minutes_without_a_provider_lose_nobody(tmp_path: Path) -> None:
@@ -128,3 +134,193 @@ async def test_a_call_that_hangs_is_an_unknown_outcome(clock: ManualClock) -> No
     done = await asyncio.gather(*(guarded.read("pi_x") for _ in range(60)), return_exceptions=True)
     assert all(isinstance(one, ProviderUnknown) and not one.answered for one in done)
     assert guarded.breaker.is_open
+
+
+@pytest.fixture
+async def till(tmp_path: Path) -> AsyncIterator[Till]:
+    async with open_till(tmp_path) as one:
+        yield one
+
+
+async def pay_in_an_outage(till: Till, card: str = CARD, seat: int = 3) -> PlacedHold:
+    hold = await till.hold(seat)
+    till.provider.down = True
+    assert (await till.checkout.pay(hold.booking_id, hold.fence, card)).state is CheckoutState.RETRYING
+    return hold
+
+
+async def told(till: Till) -> list[str]:
+    """What the fan is told about the payment."""
+    kinds = (PriorityGranted, PaymentDeclined, LatePaymentReturned, HoldExpired)
+    return [type(fact).__name__ for fact in await till.facts() if isinstance(fact, kinds)]
+
+
+@pytest.mark.parametrize("opened_first", [False, True], ids=["card with the creation", "page open before"])
+@pytest.mark.parametrize("back_s", [4, 90, 201, 215, 335, 470, HOLD_S - PROBE_S - 1])
+async def test_a_provider_that_comes_back_within_the_hold_costs_nobody_the_seat(
+    till: Till, back_s: int, opened_first: bool
+) -> None:
+    """B8: it was given up after 200 s, and voided although the provider was back. Once the breaker is open, the payment
+    is tried as soon as the provider is back; before that it keeps to the schedule. The hold is not extended."""
+    hold = await till.hold(3)
+    if opened_first:
+        await till.checkout.begin(hold.booking_id, hold.fence)
+    till.provider.down = True
+    await till.checkout.pay(hold.booking_id, hold.fence, CARD)
+    await till.settle(back_s, 1)
+    assert (await till.booking(hold.booking_id)).state is BookingState.PAYING
+    assert [seat async for seat in till.ledger.active_seats(EVENT, till.clock())]
+    till.provider.down = False
+    await till.settle(PROBE_S if till.guarded.breaker.is_open else 135, 1)
+    booking = await till.booking(hold.booking_id)
+    assert booking.state is BookingState.CONFIRMED
+    assert booking.hold_expires_at_us == booking.created_at_us + HOLD_S * 1_000_000
+    await till.settle()
+    assert await told(till) == []
+    await assert_money(till, at_rest=True)
+
+
+async def test_only_the_end_of_the_hold_ends_the_payment_with_a_priority_pass_and_one_fact(till: Till) -> None:
+    """B8: the seats are kept until the last second. "Declined" and "you have priority" were told together; nobody had
+    declined anything."""
+    hold = await pay_in_an_outage(till)
+    await till.settle(HOLD_S - 1, 1)
+    assert (await till.booking(hold.booking_id)).state is BookingState.PAYING
+    assert await told(till) == []
+    calls = sum(till.provider.calls.values())
+    assert calls <= 5 + HOLD_S / 5, "retries and probes are spaced"
+    till.clock.advance(1)
+    await till.turn()
+    assert (await till.booking(hold.booking_id)).state is BookingState.EXPIRED
+    assert sorted(await told(till)) == ["HoldExpired", "PriorityGranted"]
+    assert (await till.driver_payment(hold.booking_id)).reason == "provider_unavailable"
+    assert (await till.hold(3)).fence > hold.fence
+    till.provider.down = False
+    await till.settle(140)
+    assert await told(till) == []
+    await assert_money(till, at_rest=True)
+
+
+async def test_a_card_of_an_open_page_is_given_up_at_the_end_of_the_hold_although_nothing_can_be_read(
+    till: Till,
+) -> None:
+    """The provider has an object that may have reserved money. The void waits for the provider, the pass does not."""
+    hold = await till.hold(3)
+    await till.checkout.begin(hold.booking_id, hold.fence)
+    till.provider.down = True
+    await till.checkout.pay(hold.booking_id, hold.fence, CARD)
+    await till.settle(HOLD_S, 1)
+    assert sorted(await told(till)) == ["HoldExpired", "PriorityGranted"]
+    assert (await till.driver_payment(hold.booking_id)).state is PaymentState.VOIDING
+    till.provider.down = False
+    await till.settle(140)
+    assert (await till.driver_payment(hold.booking_id)).state is PaymentState.VOIDED
+    await assert_money(till, at_rest=True)
+
+
+@pytest.mark.parametrize("answer", ["in time", "too late"])
+async def test_a_provider_that_comes_back_at_the_very_end(till: Till, answer: str) -> None:
+    """The call begins in the last second of the hold. An answer after it is voided, and the outage is the reason."""
+    hold = await pay_in_an_outage(till)
+    await till.settle(HOLD_S - 6, 1)
+    create = till.provider.create
+    till.provider.down = False
+
+    async def slow(new: NewIntent) -> Intent:
+        intent = await create(new)
+        till.clock.advance(60 if answer == "too late" else 0)
+        return intent
+
+    till.provider.create = slow  # type: ignore[method-assign]
+    await till.settle(5, 1)
+    sold = (await till.booking(hold.booking_id)).state is BookingState.CONFIRMED
+    assert sold is (answer == "in time")
+    await till.settle(140)
+    assert sorted(await told(till)) == ([] if sold else ["HoldExpired", "PriorityGranted"])
+    await assert_money(till, at_rest=True)
+
+
+async def test_a_worker_that_is_killed_in_the_outage_is_continued_by_the_next(till: Till) -> None:
+    """The times of the tries are in the ledger. The next process has a breaker that knows nothing."""
+    hold = await pay_in_an_outage(till)
+    await till.settle(300, 1)
+    new = till.restarted()
+    await new.settle(60, 1)
+    assert (await new.booking(hold.booking_id)).state is BookingState.PAYING
+    till.provider.down = False
+    await new.settle(136, 1)
+    assert (await new.booking(hold.booking_id)).state is BookingState.CONFIRMED
+    await new.settle()
+    await assert_money(new, at_rest=True)
+
+
+async def test_two_workers_try_all_payments_once_when_the_provider_is_back(till: Till) -> None:
+    """Each has its own breaker, and both close at about the same time: no payment is driven by both."""
+    other = till.restarted()
+    holds = [await till.hold() for _ in range(60)]
+    till.provider.down = True
+    await asyncio.gather(*(till.checkout.pay(one.booking_id, one.fence, CARD) for one in holds))
+    for _ in range(300):
+        till.clock.advance(1)
+        await asyncio.gather(till.turn(), other.turn())
+    assert till.guarded.breaker.is_open
+    assert other.guarded.breaker.is_open
+    till.provider.down = False
+    till.provider.calls.clear()
+    for _ in range(PROBE_S):
+        till.clock.advance(1)
+        await asyncio.gather(till.turn(), other.turn())
+    states = Counter([(await till.booking(one.booking_id)).state for one in holds])
+    assert states == {BookingState.CONFIRMED: 60}
+    assert till.provider.calls["create"] <= 60 + 2, "one for each, and at most one probe of each worker twice"
+    await till.settle()
+    await assert_money(till, at_rest=True)
+
+
+async def test_a_card_that_is_declined_after_the_outage_is_declined(till: Till) -> None:
+    hold = await pay_in_an_outage(till, "pm_card_declined")
+    await till.settle(250, 1)
+    till.provider.down = False
+    await till.settle(PROBE_S, 1)
+    assert (await till.booking(hold.booking_id)).state is BookingState.CANCELLED
+    await till.settle(HOLD_S)
+    assert await told(till) == ["PaymentDeclined"]
+    await assert_money(till, at_rest=True)
+
+
+async def test_a_fan_who_gives_the_seats_back_in_the_outage_is_told_nothing_and_pays_nothing(till: Till) -> None:
+    hold = await pay_in_an_outage(till)
+    await till.settle(250, 1)
+    await till.checkout.release(hold.booking_id, hold.fence)
+    assert (await till.hold(3)).fence > hold.fence, "the seats are free at once"
+    await till.settle(HOLD_S)
+    till.provider.down = False
+    await till.settle(140)
+    assert [one for one in await told(till) if one != "HoldExpired"] == []
+    await assert_money(till, at_rest=True)
+
+
+async def test_an_event_that_is_cancelled_in_the_outage_ends_the_payment_for_that_reason(till: Till) -> None:
+    await till.ledger.catalogue.put_event(shop_event(id=EVENT), till.clock())
+    hold = await pay_in_an_outage(till)
+    await till.settle(250, 1)
+    async for _ in till.refunds.cancel_event(EVENT):
+        pass
+    till.provider.down = False
+    await till.settle(HOLD_S)
+    assert (await till.booking(hold.booking_id)).state is BookingState.CANCELLED
+    [declined] = [fact for fact in await till.facts() if isinstance(fact, PaymentDeclined | PriorityGranted)]
+    assert isinstance(declined, PaymentDeclined)
+    assert declined.reason == "event_cancelled"
+    await assert_money(till, at_rest=True)
+
+
+async def test_captures_wait_for_the_provider_no_longer_than_the_breaker_does(till: Till) -> None:
+    hold = await till.hold()
+    assert (await till.checkout.pay(hold.booking_id, hold.fence, CARD)).state is CheckoutState.CONFIRMED
+    till.provider.down = True
+    await till.settle(HOLD_S, 1)
+    till.provider.down = False
+    await till.settle(PROBE_S, 1)
+    assert (await till.driver_payment(hold.booking_id)).state is PaymentState.CAPTURED
+    await assert_money(till, at_rest=True)

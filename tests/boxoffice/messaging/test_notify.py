@@ -31,6 +31,7 @@ from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.messaging.mail_links import LinkPurpose, MailLinks, OpenedLink
 from frontrow.boxoffice.messaging.notifications import KIND, Notifier
 from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
+from frontrow.boxoffice.model.bookings import BookingState, Move
 from frontrow.boxoffice.model.event_changes import Change, Editor
 from frontrow.boxoffice.model.facts import (
     BookingConfirmed,
@@ -47,6 +48,7 @@ from frontrow.boxoffice.model.facts import (
     WaitlistEnded,
 )
 from frontrow.boxoffice.model.messages import SENT, Contact, Delivery, Message, Outcome
+from frontrow.boxoffice.model.payments import Payment, PaymentState
 from frontrow.boxoffice.model.people import Staff
 from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.model.venues import Venue
@@ -292,6 +294,47 @@ async def test_preferences_decide_the_channels_and_the_page_has_everything(desk:
     assert {one.id.partition("-")[0] for one in page} == {"confirmed", "declined", "expired"}
     assert next(one for one in page if one.id.startswith("declined")).subject == "Zahlung für Aurora <Live> abgelehnt"
     assert await desk.ledger.messages.delivery_counts(KIND) == {"sent": 1}, "the page needs no delivery"
+
+
+@pytest.mark.parametrize("state", ["waiting", "given up"])
+async def test_seats_that_an_outage_cost_are_explained_by_one_message(desk: Desk, tmp_path: Path, state: str) -> None:
+    """B8: "Your payment was declined" and "You have priority" went to the same person, and nobody had declined. The
+    sweeper and the worker may be in any order. A server of version 0.1 writes `PaymentDeclined` as well."""
+    folder = tmp_path / "outbox"
+    notifier = desk.notifier(FolderChannel(folder), InAppChannel(desk.ledger.messages, desk.clock))
+    await desk.ledger.messages.put_contact(Contact("fan_1", "ada@example.org", channels=("email",)), NOW)
+    bench = Bench(desk.ledger, desk.ledger)
+    bench.event, bench.clock.now_us = EVENT, NOW
+    hold = await bench.hold(7, fan="fan_1", amount_minor=4500)
+    payment = Payment("pay_1", hold.booking_id, 1, "simulated", 4500, "EUR", created_at_us=NOW, changed_at_us=NOW)
+    save = desk.ledger.payments.save_payment
+    await save(payment, now_us=NOW, move=Move.BEGIN_PAYMENT, fence=hold.fence)
+    await save(payment := payment.retry_later(NOW, answered=False), now_us=NOW)
+    if state == "given up":
+        await save(payment.moved(PaymentState.VOIDED, NOW, reason="provider_unavailable"), now_us=NOW)
+    common = (hold.booking_id, EVENT, "fan_1", hold.fence, (7,), NOW)
+    await desk.tell(notifier, HoldExpired(*common, was=BookingState.PAYING), 2)
+    await desk.tell(notifier, PriorityGranted(*common, until_us=NOW + HOUR_US), 3)
+    await desk.tell(notifier, PaymentDeclined(*common, reason="provider_unavailable"), 4)
+    await notifier.worker().drain()
+    [path] = folder.iterdir()
+    mail = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
+    assert mail["Subject"] == "We could not take your payment for Aurora <Live>"
+    text = mail.get_body(("plain",)).get_content()  # type: ignore[union-attr]
+    assert "could not be reached until your time to pay was over" in " ".join(text.split())
+    assert "declined" not in text
+    assert [one.id.partition("-")[0] for one in await desk.ledger.messages.in_app("fan_1")] == ["priority"]
+
+
+async def test_a_payment_that_ended_with_its_event_was_not_declined(desk: Desk, tmp_path: Path) -> None:
+    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"))
+    await desk.ledger.messages.put_contact(Contact("fan_1", "ada@example.org", channels=("email",)), NOW)
+    await desk.tell(notifier, PaymentDeclined("bkg_9", EVENT, "fan_1", 9, (5,), NOW, reason="event_cancelled"), 2)
+    await notifier.worker().drain()
+    [path] = (tmp_path / "outbox").iterdir()
+    mail = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
+    assert mail["Subject"] == "Aurora <Live> is cancelled"
+    assert "declined" not in path.read_text()
 
 
 async def test_the_page_is_written_when_somebody_reads_it_in_the_language_they_have_then(desk: Desk) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from frontrow.boxoffice.messaging.locale_formats import LANGUAGES, Moment, formats_of, language_of
 from frontrow.boxoffice.messaging.message_texts import KindTexts, MessageWriter, languages, render
-from frontrow.boxoffice.messaging.notifications import KIND_OF_FACT
+from frontrow.boxoffice.messaging.notifications import EVENT_CANCELLED, KIND_OF_FACT
 from frontrow.boxoffice.organising.buyer_message_mail import KIND as BUYER_MESSAGE
 from frontrow.boxoffice.organising.report_mails import REPORT_MAIL_KINDS
 from frontrow.boxoffice.people.account_mail import ACCOUNT_KINDS
@@ -62,6 +62,7 @@ def test_every_kind_of_message_exists_in_all_seven_languages_with_the_same_place
     english = languages()["en"]
     assert set(english.kinds) >= {
         *KIND_OF_FACT.values(),
+        EVENT_CANCELLED,
         *ACCOUNT_KINDS,
         *SIGNUP_KINDS,
         *REPORT_MAIL_KINDS,

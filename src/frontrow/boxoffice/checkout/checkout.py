@@ -20,6 +20,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from frontrow.boxoffice.checkout.outage_watch import OutageWatch
 from frontrow.boxoffice.checkout.payment_driver import AFTER_SALE, PaymentDriver
 from frontrow.boxoffice.checkout.payment_records import PaymentRecords, SaleLedger
 from frontrow.boxoffice.checkout.provider_calls import ProviderCalls
@@ -126,6 +127,7 @@ class Checkout:
         self._calls = ProviderCalls(ledger, provider, clock, self.records)
         self.driver = PaymentDriver(ledger, clock, self.records, self._calls, seats=seats, issuer=issuer)
         self._payouts = RefundPayouts(ledger, provider, clock)
+        self._outage = OutageWatch(ledger.payments, provider, clock)
         self.failures = 0
 
     async def begin(self, booking_id: str, fence: int, *, loaded: Booking | None = None) -> CheckoutResult:
@@ -342,6 +344,7 @@ class Checkout:
 
     async def _start_due(self) -> int:
         """Begin to continue the payments that are due. One that the provider keeps waiting holds up no other."""
+        await self._outage.wake_payments()
         batch, count = max(1, min(WORK_BATCH, self._at_once // 4)), 0
         for _ in range(BATCHES_PER_TURN):
             while len(self._driving) > self._at_once - batch:  # a call to the provider has a deadline
@@ -380,7 +383,7 @@ class Checkout:
                     self.failures += 1
                     pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
                 await asyncio.sleep(pause_s)
-                if quiet is not None:
+                if quiet is not None and not self._outage.is_on:
                     await quiet.wait_while_quiet()
         finally:
             for task in self._driving:

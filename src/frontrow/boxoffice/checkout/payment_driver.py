@@ -18,7 +18,9 @@ from frontrow.boxoffice.model.events import EventCancelled
 from frontrow.boxoffice.model.facts import Fact, LatePaymentReturned, PriorityGranted
 from frontrow.boxoffice.model.payment_saga import PaymentStep, next_check_us, next_step
 from frontrow.boxoffice.model.payments import (
+    BEFORE_SALE,
     LEASE_S,
+    PROVIDER_UNAVAILABLE,
     TAKES_CARDS,
     Payment,
     PaymentChanged,
@@ -36,8 +38,6 @@ from frontrow.core.errors import FrontrowError
 
 MAX_STEPS: Final = 24  # more than the longest path through the table; after that the worker continues
 PRIORITY_S: Final = 86_400  # how long a fan whose payment met an outage has priority
-WAITS_FOR_FAN: Final = frozenset({PaymentState.OPEN, PaymentState.ACTION})  # the provider's own form may be open
-BEFORE_SALE: Final = WAITS_FOR_FAN | {PaymentState.CREATING, PaymentState.AUTHORISING}  # a fan is trying to pay
 AFTER_SALE: Final = frozenset({PaymentState.CAPTURING, PaymentState.LAPSED})  # of a booking that was sold with it
 READ_BACK: Final = TAKES_CARDS | {PaymentState.CAPTURING, PaymentState.VOIDING}
 
@@ -128,10 +128,10 @@ class PaymentDriver:
                     return await self._end_for_cancelled_event(booking, payment)
             case PaymentStep.CAPTURE:
                 return booking, await self._calls.capture(payment)
-            case PaymentStep.VOID | PaymentStep.GIVE_UP | PaymentStep.ABANDON:
+            case PaymentStep.VOID | PaymentStep.ABANDON:
                 if payment.state is PaymentState.VOIDING:
                     return booking, await self._calls.void(booking, payment)
-                return await self._give_up(booking, payment, step)
+                return booking, await self._give_up(booking, payment)
             case PaymentStep.DECLINE | PaymentStep.CANCEL:
                 return await self._fail(booking, payment, Move.DECLINE if step is PaymentStep.DECLINE else Move.CANCEL)
             case PaymentStep.REAUTHORISE:
@@ -144,14 +144,14 @@ class PaymentDriver:
     async def _read_back(self, booking: Booking, payment: Payment) -> Payment | None:
         """Read the provider's object and save what changed.
 
-        If the provider is unavailable again after the hold has ended, an open page is given up without reading it:
+        If the provider is still unavailable after the hold has ended, the payment is given up without reading it:
         nothing can be sold any more, and the void finds out what happened there.
         """
         try:
             return await self._calls.read_back(payment)
         except (ProviderUnknown, ProviderNotCalled):
             over = payment.tries > 0 and next_step(booking, payment, self._clock()) is PaymentStep.VOID
-            if payment.state in WAITS_FOR_FAN and over:
+            if payment.state in BEFORE_SALE and over:
                 return None
             raise
 
@@ -200,24 +200,22 @@ class PaymentDriver:
             return ()
         return self._issuer.prepare(booking, rotating=await self._rotating.uses_rotating_codes(booking.event_id))
 
-    async def _give_up(self, booking: Booking, payment: Payment, step: PaymentStep) -> tuple[Booking, Payment]:
-        """End this payment before the sale, with the reason and the facts that tell the fan."""
+    async def _give_up(self, booking: Booking, payment: Payment) -> Payment:
+        """End the payment of a hold that is over, with the reason and the one fact that tells the fan.
+
+        Whoever lost the seats to an outage gets priority, also if the card was accepted when it was too late.
+        """
         now_us = self._clock()
-        facts: list[Fact] = []
         common = (booking.id, booking.event_id, booking.fan, booking.fence, booking.seats, now_us)
-        if payment.state is PaymentState.AUTHORISED:
-            facts.append(LatePaymentReturned(*common, amount_minor=payment.amount_minor, currency=payment.currency))
-        outage = payment.tries > 0 and payment.state in BEFORE_SALE and booking.state is not BookingState.CANCELLED
-        if outage:
+        facts: list[Fact] = []
+        is_outage = payment.is_lost_to_outage and booking.state is not BookingState.CANCELLED
+        if is_outage:
             facts.append(PriorityGranted(*common, until_us=now_us + PRIORITY_S * US_PER_S))
-        reason = "provider_unavailable" if outage or step is PaymentStep.GIVE_UP else "hold_ended"
-        moved = self._end_at_provider(payment, reason)
-        ended = await self._records.save(
-            moved, Move.DECLINE if step is PaymentStep.GIVE_UP else None, booking, facts, reason
-        )
-        if ended is not None:
-            await self._free(ended)
-        return ended or booking, moved
+        elif payment.state is PaymentState.AUTHORISED:
+            facts.append(LatePaymentReturned(*common, amount_minor=payment.amount_minor, currency=payment.currency))
+        moved = self._end_at_provider(payment, PROVIDER_UNAVAILABLE if is_outage else "hold_ended")
+        await self._records.save(moved, facts=facts)
+        return moved
 
     def _end_at_provider(self, payment: Payment, reason: str) -> Payment:
         """The next version of a payment that ends before the sale: to be voided if the provider may have an object."""

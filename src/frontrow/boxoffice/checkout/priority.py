@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.model.payments import ENDED, Payment, PaymentState
+from frontrow.boxoffice.model.payments import ENDED, PROVIDER_UNAVAILABLE, Payment, PaymentState
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import Refused
 
@@ -22,7 +22,7 @@ def check_priority(booking: Booking, payments: Sequence[Payment], now_us: int) -
     """Raise `NoPriority` unless this booking gives priority now. `payments` are those of the booking, in order."""
     last = payments[-1] if payments else None
     over = booking.state in (BookingState.CANCELLED, BookingState.EXPIRED)
-    if not over or last is None or last.state not in GIVEN_UP or last.reason != "provider_unavailable":
+    if not over or last is None or last.state not in GIVEN_UP or last.reason != PROVIDER_UNAVAILABLE:
         raise NoPriority("this booking gives no priority", booking=booking.id)
     if now_us >= last.changed_at_us + PRIORITY_US:
         raise NoPriority("the priority has run out; join the waiting room", booking=booking.id)

@@ -46,7 +46,7 @@ class ProviderCalls:
         if payment.method:
             if intent.state is IntentState.CREATED and not intent.declined:  # the card is a call of its own
                 return await self._save(self._records.advance(payment, PaymentState.AUTHORISING, ref=intent.ref))
-            authorising = replace(payment, state=PaymentState.AUTHORISING, ref=intent.ref, call=1, tries=0)
+            authorising = replace(payment, state=PaymentState.AUTHORISING, ref=intent.ref, call=1)
             return await self._apply_answer(authorising, intent)
         opened = self._records.advance(payment, PaymentState.OPEN, ref=intent.ref)
         return await self._save(replace(opened, retry_at_us=next_check_us(booking, opened, self._clock())))
@@ -148,6 +148,8 @@ class ProviderCalls:
         changes: dict[str, object] = {"call": payment.call + 1} if state is PaymentState.OPEN else {}
         if payment.state in TAKES_CARDS:
             changes["reason"] = ""  # that of an earlier card
+        if state is PaymentState.AUTHORISED:
+            changes["tries"] = payment.tries  # an outage that made it late is told as the reason
         return await self._save(self._records.advance(payment, state, **changes))
 
     async def _card_failed(self, payment: Payment, reason: str, failure: str) -> Payment:

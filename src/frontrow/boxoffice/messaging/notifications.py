@@ -21,10 +21,17 @@ from frontrow.boxoffice.messaging.deliveries import DeliveryWorker, NoteDelivery
 from frontrow.boxoffice.messaging.locale_formats import Moment, language_of
 from frontrow.boxoffice.messaging.mail_links import LinkPurpose, MailLinks
 from frontrow.boxoffice.messaging.message_texts import render
-from frontrow.boxoffice.model.bookings import Booking, booking_number
+from frontrow.boxoffice.model.bookings import Booking, BookingState, booking_number
 from frontrow.boxoffice.model.brands import mail_brand
 from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.facts import BookingConfirmed, Fact, decode_fact, encode_fact
+from frontrow.boxoffice.model.facts import (
+    BookingConfirmed,
+    Fact,
+    HoldExpired,
+    PaymentDeclined,
+    decode_fact,
+    encode_fact,
+)
 from frontrow.boxoffice.model.messages import (
     Attachment,
     Contact,
@@ -35,6 +42,7 @@ from frontrow.boxoffice.model.messages import (
     Outcome,
     not_tried,
 )
+from frontrow.boxoffice.model.payments import PROVIDER_UNAVAILABLE
 from frontrow.boxoffice.model.roles import ROLES
 from frontrow.boxoffice.model.ticket_transfers import TransferState
 from frontrow.boxoffice.model.venues import Venue
@@ -78,13 +86,14 @@ KIND_OF_FACT: Final = {
     "TicketResold": "resold",
     "TransferAccepted": "transfer_accepted",
 }
+EVENT_CANCELLED: Final = "event_cancelled"  # the kind of a payment that ended with its event; nobody declined it
 # fact -> kind of message to the recipient of the transfer that the fact names
 KIND_FOR_RECIPIENT: Final = {"TransferSent": "transfer_sent", "TransferAccepted": "transfer_ticket"}
 # facts that revoke tickets; who got one of them by a transfer is told
 REVOKING_FACTS: Final = frozenset({"BookingCancelled", "BookingRefunded", "BookingPartlyRefunded", "BookingReseated"})
 REVOKED_KIND: Final = "transfer_ended"
 # kinds whose link does not open the booking
-EVENT_KINDS: Final = frozenset({"declined", "expired", "waitlist_ended"})
+EVENT_KINDS: Final = frozenset({"declined", "expired", "waitlist_ended", EVENT_CANCELLED})
 PURPOSES: Final = {"priority": LinkPurpose.PRIORITY, "offer": LinkPurpose.OFFER}
 LINK_LIFE_US: Final = 30 * 86_400 * US_PER_S  # of a booking's link, after the show
 ENDED_LINK_US: Final = 86_400 * US_PER_S  # for this long after its end, a link still says that the offer is over
@@ -161,7 +170,7 @@ class Notifier:
 
     async def plan(self, number: int, fact: Fact) -> Sequence[Query]:
         """One delivery per channel that the person wants and that is configured. The fan's page gets everything."""
-        kind = KIND_OF_FACT.get(type(fact).__name__)
+        kind = await self._kind_for(fact)
         deliveries = await self._plan_for_recipients(number, fact)
         if kind is None:
             return self._ledger.messages.make_delivery_queries(deliveries, self._clock()) if deliveries else []
@@ -182,6 +191,19 @@ class Notifier:
         ]
         deliveries += await self._plan_for_staff(number, fact)
         return self._ledger.messages.make_delivery_queries(deliveries, self._clock()) + page
+
+    async def _kind_for(self, fact: Fact) -> str | None:
+        """The kind of the message to the fan, or None. Seats that an outage of the payment provider cost are explained
+        by one message, that of the priority pass."""
+        if isinstance(fact, PaymentDeclined):
+            if fact.reason == PROVIDER_UNAVAILABLE:  # of a server of version 0.1, which writes both facts
+                return None
+            return EVENT_CANCELLED if fact.reason == "event_cancelled" else "declined"
+        if isinstance(fact, HoldExpired) and fact.was == BookingState.PAYING:
+            payments = await self._ledger.payments.payments_of(fact.booking_id)
+            if payments and payments[-1].is_lost_to_outage:
+                return None
+        return KIND_OF_FACT.get(type(fact).__name__)
 
     def _notice(self, fact: Fact, kind: str, message_id: str) -> list[Query]:
         """The message on the fan's page, to be written when it is read."""

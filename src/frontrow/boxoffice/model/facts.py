@@ -53,7 +53,7 @@ class PaymentSteppedBack(_Fact, frozen=True, tag_field="fact", tag=True, gc=Fals
 
 
 class PaymentDeclined(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
-    """The payment failed; the seats are free (B9). `reason`: the bank's, `provider_unavailable`, `event_cancelled`."""
+    """The payment failed; the seats are free (B9). `reason`: the bank's, or `event_cancelled`."""
 
     reason: str = ""
 
@@ -89,7 +89,7 @@ class LatePaymentReturned(_Fact, frozen=True, tag_field="fact", tag=True, gc=Fal
 
 
 class PriorityGranted(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
-    """The provider failed this fan through all retries: a pass for the next chance, until `until_us` (B8)."""
+    """The provider was away until the hold ended: a pass for the next chance, until `until_us` (B8)."""
 
     until_us: int = 0
 

@@ -3,6 +3,9 @@
 CONFIRMED is the pivot. Before it every failure goes backward: void, free the seats. After it everything goes forward:
 capture; if the bank dropped the authorisation, authorise once more, else cancel and tell the fan. Any process that
 finds a payment, the one that began it or another one after a crash, calls `next_step` and continues from there.
+
+How often the provider was away does not matter here: while the hold lasts, the step stays the same and is tried again
+(B8). Only the end of the hold ends the payment.
 """
 
 from collections.abc import Callable
@@ -31,7 +34,6 @@ class PaymentStep(StrEnum):
     VOID = "void"
     ABANDON = "abandon"  # the provider has no object: only the ledger changes
     DECLINE = "decline"
-    GIVE_UP = "give_up"  # retries ran out: void, free the seats, grant priority
     REAUTHORISE = "reauthorise"
     CANCEL = "cancel"
     RETURN = "return"  # captured for a booking that is over: refund it
@@ -62,8 +64,6 @@ def next_check_us(booking: Booking, payment: Payment, now_us: int) -> int:
 
 
 def _creating(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
-    if paying and payment.exhausted:
-        return PaymentStep.GIVE_UP
     if paying or sold:
         return PaymentStep.CREATE
     return PaymentStep.VOID if payment.may_have_object else PaymentStep.ABANDON
@@ -76,8 +76,6 @@ def _open(paying: bool, sold: bool, booking: Booking, payment: Payment) -> Payme
 
 
 def _authorising(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
-    if paying and payment.exhausted:
-        return PaymentStep.GIVE_UP
     return PaymentStep.AUTHORISE if paying or sold else PaymentStep.VOID
 
 

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from frontrow.core.errors import NotFound, Refused
 
 BY_FAN: Final = "fan"  # the reason of a refund that its fan asked for
+PROVIDER_UNAVAILABLE: Final = "provider_unavailable"  # the reason of a payment that an outage ended
 
 
 class PaymentState(StrEnum):
@@ -63,10 +64,11 @@ UNKNOWN: Final = frozenset(
     {PaymentState.CREATING, PaymentState.AUTHORISING, PaymentState.CAPTURING, PaymentState.VOIDING}
 )
 TAKES_CARDS: Final = frozenset({PaymentState.OPEN, PaymentState.AUTHORISING, PaymentState.ACTION})
+BEFORE_SALE: Final = TAKES_CARDS | {PaymentState.CREATING, PaymentState.AUTHORISED}  # a fan is trying to pay
 ENDED: Final = frozenset({PaymentState.VOIDED, PaymentState.DECLINED, PaymentState.LAPSED})
-RETRIES_S: Final = (5, 15, 45, 135)  # after an outage, inside the hold (B8)
+RETRIES_S: Final = (5, 15, 45, 135)  # after an outage (B8)
 LEASE_S: Final = 30  # a driver that has saved nothing for this long is taken to be dead
-MAX_RETRY_S: Final = 135  # captures, voids and refunds are retried at this pace until they succeed
+MAX_RETRY_S: Final = 135  # then everything is retried at this pace: a fan's payment as long as the hold lasts
 
 
 class Payment(msgspec.Struct, frozen=True, gc=False):
@@ -83,7 +85,7 @@ class Payment(msgspec.Struct, frozen=True, gc=False):
     method: str = ""  # the provider's name for the card
     reason: str = ""  # why it was declined, lapsed or voided
     call: int = 1  # the attempt at the present operation
-    tries: int = 0  # outages met in the present operation
+    tries: int = 0  # retries of the present operation that an outage caused; at most len(RETRIES_S)
     retry_at_us: int = 0
     version: int = 1
     created_at_us: int = 0
@@ -102,10 +104,13 @@ class Payment(msgspec.Struct, frozen=True, gc=False):
         )
 
     def retry_later(self, now_us: int, *, answered: bool) -> "Payment":
-        """The next version after an outage. The key changes only if the provider answered the old one."""
+        """The next version after an outage. The key changes only if the provider answered the old one.
+
+        `tries` stops growing: servers of version 0.1 give a payment up after five.
+        """
         return replace(
             self,
-            tries=self.tries + 1,
+            tries=min(self.tries + 1, len(RETRIES_S)),
             call=self.call + answered,
             retry_at_us=now_us + retry_pause_s(self.tries) * 1_000_000,
             changed_at_us=now_us,
@@ -123,9 +128,10 @@ class Payment(msgspec.Struct, frozen=True, gc=False):
         return bool(self.ref or self.method)
 
     @property
-    def exhausted(self) -> bool:
-        """Whether the retries of a payment that a fan waits for have run out."""
-        return self.tries > len(RETRIES_S)
+    def is_lost_to_outage(self) -> bool:
+        """Whether an outage of the provider ended this payment of a hold that is over, or is about to: the fan gets
+        priority."""
+        return self.reason == PROVIDER_UNAVAILABLE or (self.tries > 0 and self.state in BEFORE_SALE)
 
 
 def retry_pause_s(tries: int) -> int:

@@ -1,13 +1,14 @@
 """Ports of payments: the provider that collects the money, and the ledger's payment book."""
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from frontrow.boxoffice.model.bookings import Booking, Move
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.payments import Payment, Refund
 from frontrow.boxoffice.model.provider_intents import Intent, NewIntent, Notice, ProviderRefund
 from frontrow.boxoffice.model.tickets import NewTicket
+from frontrow.core.breaker import Breaker
 
 
 class PaymentProvider(Protocol):
@@ -63,6 +64,14 @@ class PaymentProvider(Protocol):
     async def aclose(self) -> None: ...
 
 
+@runtime_checkable
+class BehindBreaker(Protocol):
+    """A provider that is not called while it does not answer."""
+
+    @property
+    def breaker(self) -> Breaker: ...
+
+
 class PaymentBook(Protocol):
     """Payments and refunds in the ledger (`ledger.payments`).
 
@@ -98,6 +107,13 @@ class PaymentBook(Protocol):
 
     async def lease_payments(self, now_us: int, until_us: int, limit: int) -> list[Payment]:
         """Lease payments that are due (`0 < retry_at_us <= now_us`). Nobody else gets them before `until_us`."""
+        ...
+
+    async def wake_payments(self, now_us: int, limit: int) -> int:
+        """Make payments due now that an outage put off to a later time, the longest unchanged first.
+
+        Their retries begin anew. Payments that a driver has leased are left to it. Returns how many it were.
+        """
         ...
 
     async def seat_prices(self, booking_id: str) -> dict[int, int]:

@@ -41,6 +41,10 @@ CANARIES = {
         ("lease_payments", ("retry_at_us = r.until_us", "retry_at_us = p.retry_at_us")),
         "due_payments_are_leased_to_one_worker",
     ),
+    "takes a woken payment that is leased for put off": (
+        ("wake_payments", ("tries = 1,", "tries = p.tries,")),
+        "payments_that_an_outage_put_off_are_woken_once_and_leased_ones_are_not",
+    ),
     "keeps the seats of a partial refund": (
         ("free_some_seats", ("SET active = 0", "SET active = 1")),
         "a_partial_refund_shrinks_the_booking",

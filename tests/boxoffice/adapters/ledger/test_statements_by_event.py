@@ -37,8 +37,8 @@ IDS: Final = {"id", "booking_id", "payment_id", "entry_id", "ticket_id", "refund
 ACROSS: Final = {
     "jobs look for work that is due in any event": (
         "due_facts", "due_holds", "due_offers", "due_payments", "due_refunds", "due_work", "facts_published",
-        "lease_facts", "leased_facts", "missed_facts", "payments_page", "purge_facts", "resold_returns",
-        "returns_in_state",
+        "lease_facts", "leased_facts", "missed_facts", "payments_page", "purge_facts", "put_off_payments",
+        "resold_returns", "returns_in_state",
     ),
     "a person's own list, whatever the events": (
         "entries_in_line", "events_bought", "forget_messages_to", "forget_transfers_to", "purchases_of",

@@ -5,7 +5,7 @@ from typing import cast
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
 from frontrow.boxoffice.adapters.ledger.engine.due_work import PAYMENTS, REFUNDS, DueWork
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerReader
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerReader, RunProgram
 from frontrow.boxoffice.adapters.ledger.programs.bookings import MakeMove
 from frontrow.boxoffice.adapters.ledger.programs.payments import (
     LeaseDue,
@@ -14,6 +14,7 @@ from frontrow.boxoffice.adapters.ledger.programs.payments import (
     SaveRefund,
     payment_of,
     refund_of,
+    wake_payments,
 )
 from frontrow.boxoffice.model.bookings import Booking, Move
 from frontrow.boxoffice.model.facts import Fact
@@ -63,6 +64,9 @@ class SqlPaymentBook:
         if not await self._due.may_have(PAYMENTS, now_us):
             return []
         return cast(list[Payment], await self._line.submit(LeaseDue("payments", now_us, until_us, limit)))
+
+    async def wake_payments(self, now_us: int, limit: int) -> int:
+        return cast(int, await self._line.submit(RunProgram(lambda _: wake_payments(now_us, limit), now_us)))
 
     async def seat_prices(self, booking_id: str) -> dict[int, int]:
         return {row[1]: row[2] for row in await self._reads["seat_prices_of"].read(booking_id)}

@@ -36,10 +36,19 @@ from frontrow.boxoffice.model.bookings import (
     StaleFence,
 )
 from frontrow.boxoffice.model.facts import BookingPartlyRefunded, Fact
-from frontrow.boxoffice.model.payments import BY_FAN, Payment, PaymentChanged, PaymentState, Refund, RefundState
+from frontrow.boxoffice.model.payments import (
+    BY_FAN,
+    RETRIES_S,
+    Payment,
+    PaymentChanged,
+    PaymentState,
+    Refund,
+    RefundState,
+)
 from frontrow.boxoffice.model.ticket_transfers import TicketTransferred
 from frontrow.boxoffice.model.tickets import TicketScanned
 from frontrow.boxoffice.ports.queries import Query, Row
+from frontrow.core.clock import US_PER_S
 
 PAYMENT_STATES: Final = {state.value: state for state in PaymentState}
 
@@ -470,3 +479,11 @@ def lease_due(ask: LeaseDue) -> Program[list[Payment] | list[Refund]]:
         return []
     rows = yield Query(f"lease_{ask.what}", [(*row, ask.until_us) for row in due])
     return [payment_of(row) for row in rows] if ask.what == "payments" else [refund_of(row) for row in rows]
+
+
+def wake_payments(now_us: int, limit: int) -> Program[int]:
+    """Make payments due that an outage put off. Returns how many."""
+    rows = yield Query("put_off_payments", params=(now_us, *(pause_s * US_PER_S for pause_s in RETRIES_S), limit))
+    if rows:
+        yield Query("wake_payments", [(*row, now_us) for row in rows])
+    return len(rows)

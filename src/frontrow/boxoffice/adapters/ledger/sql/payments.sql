@@ -46,6 +46,21 @@ UPDATE payments AS p SET retry_at_us = r.until_us FROM :rows :event_of r.booking
 WHERE p.id = r.id{ AND p.event_id = d.event_id}
 RETURNING :payment
 
+-- name: put_off_payments() :now_us int :first_us int :second_us int :third_us int :last_us int :limit int
+-- Payments that an outage put off. One that a driver has leased is due later than its retry would have been.
+SELECT id, booking_id FROM payments
+WHERE retry_at_us > :now_us AND tries > 0
+  AND payment_state IN ('creating', 'open', 'authorising', 'action', 'capturing', 'voiding')
+  AND retry_at_us <= changed_at_us + CASE tries WHEN 1 THEN :first_us WHEN 2 THEN :second_us WHEN 3 THEN :third_us
+    ELSE :last_us END
+ORDER BY changed_at_us LIMIT :limit :skip_locked
+
+-- name: wake_payments(id text, booking_id text, now_us int)
+-- With one try, a lease of 30 s is later than the retry of 5 s: nobody takes it for put off.
+UPDATE payments AS p SET retry_at_us = r.now_us, changed_at_us = r.now_us, tries = 1, version = p.version + 1
+FROM :rows :event_of r.booking_id
+WHERE p.id = r.id{ AND p.event_id = d.event_id}
+
 -- name: payments_page(from_us int, until_us int) :after text :limit int
 -- The payments created in one of the spans, and all that are unfinished or lapsed.
 SELECT :payment FROM payments AS p
