@@ -134,7 +134,7 @@ async def test_who_received_a_ticket_sends_it_on_only_with_the_proven_address(tm
         assert f"/transfers/{sent.id}" in listed
         assert "/send" in (await client.get(f"/transfers/{sent.id}", headers=BROWSER | session)).text
         exported = await platform.people.fans.export(signed_in.id)
-        assert [one.id for one in exported["tickets_received"]] == [sent.id]
+        assert [one["id"] for one in exported["tickets_received"]] == [sent.id]
 
         await put_event(platform, transfers_allowed=False)
         token = {"frontrow-booking": booking_token(platform.secrets, booking_id)}

@@ -59,6 +59,13 @@ def read_search(text: str, plan: Plan) -> BookingSearch:
     )
 
 
+def ticket_number(text: str) -> str:
+    """The number of a ticket as people read it out or type it from paper, `tkt_` or not; empty if it is none."""
+    letters = _SPOKEN.sub("", text[:MAX_SEARCH_CHARS].strip().removeprefix("#").upper())
+    number = letters.removeprefix("TKT").removeprefix("_").translate(_MISREAD)
+    return f"tkt_{number}" if len(number) == ID_CHARS and set(number) <= set(ALPHABET) else ""
+
+
 def find_seat(text: str, plan: Plan) -> int | None:
     """The seat that a text names: by its id, its parts, or in words ("Section 101, row A, seat 7")."""
     for section, name in plan.labels.sections.items():  # people read the name on their ticket

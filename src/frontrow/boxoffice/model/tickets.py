@@ -114,9 +114,13 @@ class ReentryNotAllowed(Refused):
     code = "reentry_not_allowed"
 
 
-def ticket_id_bytes(booking_id: str, fence: int, seat_index: int) -> bytes:
-    """The short form of a ticket id. The same booking and seat always have the same ticket."""
-    return hashlib.blake2b(f"{booking_id}|{fence}|{seat_index}".encode(), digest_size=TICKET_ID_BYTES).digest()
+def ticket_id_bytes(secret: bytes, booking_id: str, fence: int, seat_index: int) -> bytes:
+    """The short form of a ticket id. The same booking and seat always have the same ticket.
+
+    Booking, fence and seat are known to many (friends, members, receivers of webhooks); only the secret makes the id.
+    """
+    text = f"{booking_id}|{fence}|{seat_index}".encode()
+    return hashlib.blake2b(text, key=secret, digest_size=TICKET_ID_BYTES).digest()
 
 
 def ticket_id(short: bytes) -> str:

@@ -179,10 +179,26 @@ class FanDesk:
             "waitlist": await self._ledger.people.entries_of(names),
             "messages": await self.messages(fan_id, 500),
             "sessions": await self._sessions.of(fan_id),
-            "tickets_received": await self._ledger.transfers.received(fan.email),
+            "tickets_received": [_received(one) for one in await self._ledger.transfers.received(fan.email)],
         }
 
     async def erase(self, fan_id: str) -> None:
         """Forget who this is and remove them from waitlists. Bookings and payments stay under a random id."""
         if not await self._ledger.people.erase_fan(fan_id, self._clock()):
             raise PersonNotFound("this account is gone", fan=fan_id)
+
+
+def _received(transfer: Transfer) -> dict[str, Any]:
+    """A transfer as its recipient may know it: nothing about the sender's booking and other tickets."""
+    return {
+        "id": transfer.id,
+        "event_id": transfer.event_id,
+        "seat_index": transfer.seat_index,
+        "ticket_id": transfer.new_ticket_id,
+        "email": transfer.email,
+        "name": transfer.name,
+        "locale": transfer.locale,
+        "state": transfer.state,
+        "created_at_us": transfer.created_at_us,
+        "expires_at_us": transfer.expires_at_us,
+    }

@@ -1,4 +1,8 @@
-"""The calendar entry of a booking (iCalendar): one entry for all its seats. The same booking gives the same file."""
+"""The calendar entry of a booking (iCalendar): one entry for all its seats. The same booking gives the same file.
+
+Calendars are shared, so the entry names seats but no ticket numbers. That of a transferred ticket does not name the
+booking of the person who sent it.
+"""
 
 from collections.abc import Sequence
 from datetime import UTC
@@ -12,12 +16,12 @@ def calendar_entry(sheets: Sequence[Sheet], *, cancelled: bool = False) -> bytes
 
     first = sheets[0]
     entry = Event()
-    entry.add("uid", f"{first.booking_id}@frontrow")
+    entry.add("uid", f"{first.transfer_id or first.booking_id}@frontrow")
     entry.add("dtstamp", local_time(first.issued_at_us, "UTC"))
     entry.add("dtstart", first.starts_at.astimezone(UTC))
     entry.add("dtend", first.ends_at.astimezone(UTC))
     entry.add("summary", first.event_name)
-    entry.add("description", "\n".join(f"{sheet.seat_text}  {sheet.ticket_id}" for sheet in sheets))
+    entry.add("description", "\n".join(sheet.seat_text for sheet in sheets))
     entry.add("sequence", int(cancelled))
     entry.add("status", "CANCELLED" if cancelled else "CONFIRMED")
     if first.place:

@@ -67,6 +67,7 @@ class TicketKeys:
         self.public = self._private.public_key().public_bytes_raw()
         self.kid = key_id(self.public)
         self.verifying = VerifyingKeys.of(self.public, *former)
+        self.number_secret = hmac.digest(seed, b"frontrow ticket number\0", hashlib.sha256)  # makes tickets' ids
 
     def __repr__(self) -> str:
         return f"TicketKeys({self.kid.hex()})"

@@ -180,10 +180,10 @@ class Issuer:
         """One unsigned ticket per seat (ports.TicketIssuer)."""
         kind = bytes([VERSION | (ROTATING if rotating or self._rotating else 0)])
         head = kind + self._keys.kid + event_hash(booking.event_id)
-        fence = booking.fence.to_bytes(6)
+        fence, secret = booking.fence.to_bytes(6), self._keys.number_secret
         tickets = []
         for seat in booking.seats:
-            short = ticket_id_bytes(booking.id, booking.fence, seat)
+            short = ticket_id_bytes(secret, booking.id, booking.fence, seat)
             body = head + short + seat.to_bytes(3) + fence
             tickets.append(NewTicket(ticket_id(short), seat, UNSIGNED + body.hex()))
         return tuple(tickets)

@@ -301,4 +301,5 @@ def _sheet(
         type_name=type_name,
         price=price,
         named=labels.parts(seat),
+        transfer_id=ticket.transfer_id,
     )

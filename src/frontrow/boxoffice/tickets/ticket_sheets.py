@@ -34,6 +34,7 @@ class Sheet:
     type_name: str = ""  # of the ticket type, such as Child
     price: Money | None = None  # with its fees, as the buyer paid it
     named: tuple[str, str, str] | None = None  # section, row and number as the organiser calls them
+    transfer_id: str = ""  # the transfer by which its holder got it; empty: the holder is the buyer
 
     @property
     def place(self) -> str:

@@ -1,8 +1,10 @@
 """At the door without a code: find a booking by name, e-mail address, number or seat, and admit its people together.
 
-Staff have looked at the person instead of the code, so each check-in is noted with who did it.
+A ticket's number finds that ticket alone, with the name of whoever has it. It is no proof: numbers are printed, mailed
+and listed. Staff have looked at the person instead of the code, so each check-in is noted with who did it.
 """
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -10,16 +12,16 @@ from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
-from frontrow.boxoffice.model.booking_search import MAX_SEARCH_CHARS
+from frontrow.boxoffice.model.booking_search import MAX_SEARCH_CHARS, ticket_number
 from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.event_changes import Change
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.messages import NOBODY
-from frontrow.boxoffice.model.tickets import Ticket, TicketState
+from frontrow.boxoffice.model.tickets import ReentryNotAllowed, Ticket, TicketState, Way
 from frontrow.boxoffice.tickets.door_bundle import seat_name
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import own_event, own_event_booking
-from frontrow.web.api.door.scans import PATH, SCANS, Gate, ScanId, ScanView, admit_ticket
+from frontrow.web.api.door.scans import PATH, SCANS, Gate, ScanId, ScanView, admit_ticket, let_ticket_out
 from frontrow.web.api.organiser.common import editor_of
 from frontrow.web.endpoints.json_values import Time, time_text
 from frontrow.web.platform.platform import Platform
@@ -54,12 +56,14 @@ class DoorBookings(msgspec.Struct):
 
 
 class CheckInAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """Some tickets of a booking, or all when none are named. Repeating it with the same `scan` changes nothing."""
+    """Some tickets of a booking, or all when none are named. Repeating it with the same `scan` changes nothing.
+    `way`: `out` lets them out, if the event lets people come back."""
 
     booking: Annotated[str, msgspec.Meta(min_length=1, max_length=60, examples=["bkg_01JCQ3W2N4X7Z8Y9A0B1C2D3E4"])]
     gate: Gate
     scan: ScanId
     tickets: Annotated[list[str], msgspec.Meta(max_length=MAX_TOGETHER)] = []
+    way: Way = Way.IN
 
 
 class CheckInView(msgspec.Struct):
@@ -71,7 +75,7 @@ class CheckInView(msgspec.Struct):
 @get(
     f"{PATH}/bookings",
     operation_id="find_at_door",
-    summary="Bookings by a part of a name, an e-mail address or a number, or by a seat",
+    summary="Bookings by a part of a name, an e-mail address or a number, or by a seat; tickets by their number",
     opt=SCANS,
 )
 async def find_at_door(
@@ -82,6 +86,11 @@ async def find_at_door(
     limit: Annotated[int, QueryParameter(ge=1, le=50)] = 10,
 ) -> DoorBookings:
     event = await own_event(platform, caller, event_id)
+    number = ticket_number(q)
+    if number:
+        by_number = await _holder_of(platform, event, number)
+        if by_number is not None or q.strip().lower().startswith("tkt"):
+            return DoorBookings([by_number] if by_number is not None else [])
     found = await platform.organiser.bookings.find(event, q, 0, limit + 1)
     sold = [one for one in found if one.state is BookingState.CONFIRMED]
     buyers = await platform.ledger.organiser.buyers_of([one.fan for one in sold])
@@ -97,7 +106,7 @@ async def find_at_door(
 @post(
     f"{PATH}/check-in",
     operation_id="check_in_booking",
-    summary="Admit the people of a booking together",
+    summary="Admit the people of a booking together, or let them out",
     status_code=200,
     opt=SCANS,
 )
@@ -107,12 +116,16 @@ async def check_in_booking(
     event, booking = await own_event_booking(platform, caller, event_id, data.booking)
     tickets = await _valid_tickets(platform, booking)
     named = [one for one in tickets if not data.tickets or one.id in data.tickets][:MAX_TOGETHER]
-    results = [await admit_ticket(platform, event, one, data.gate, f"{data.scan}:{one.seat_index}") for one in named]
-    was_inside = {one.id for one in named if one.inside}
-    admitted = sum(one.verdict == "ok" and one.ticket not in was_inside for one in results)
-    if admitted:  # a repeated request is not noted again
-        detail = {"booking": booking.id, "tickets": admitted, "gate": data.gate}
-        change = Change(editor_of(caller), "check_in", event.id, platform.clock(), detail)
+    coming = data.way is Way.IN
+    if not coming and not event.reentry:
+        raise ReentryNotAllowed("this event does not let people come back; change that in its settings", event=event.id)
+    pass_gate = admit_ticket if coming else let_ticket_out
+    results = [await pass_gate(platform, event, one, data.gate, f"{data.scan}:{one.seat_index}") for one in named]
+    were_there = {one.id for one in named if one.inside is coming}
+    passed = sum(one.verdict in ("ok", "left") and one.ticket not in were_there for one in results)
+    if passed:  # a repeated request is not noted again
+        detail = {"booking": booking.id, "tickets": passed, "gate": data.gate}
+        change = Change(editor_of(caller), "check_in" if coming else "check_out", event.id, platform.clock(), detail)
         await platform.ledger.organiser.note(change)
     return CheckInView(results)
 
@@ -129,16 +142,32 @@ async def _valid_tickets(platform: Platform, booking: Booking) -> list[Ticket]:
 
 async def _tickets(platform: Platform, event: Event, booking: Booking) -> list[DoorTicketView]:
     names = await platform.box_office.desk.seat_names(event)
-    return [
-        DoorTicketView(
-            one.id,
-            seat_name(names, one.seat_index),
-            one.state is TicketState.VALID,
-            time_text(one.scanned_at_us) if one.scanned_at_us else None,
-            one.left_at_us is not None,
-        )
-        for one in await platform.ledger.tickets.tickets_of(booking.id)
-    ]
+    return [_ticket(one, names) for one in await platform.ledger.tickets.tickets_of(booking.id)]
+
+
+def _ticket(one: Ticket, names: Sequence[str]) -> DoorTicketView:
+    return DoorTicketView(
+        one.id,
+        seat_name(names, one.seat_index),
+        one.state is TicketState.VALID,
+        time_text(one.scanned_at_us) if one.scanned_at_us else None,
+        one.left_at_us is not None,
+    )
+
+
+async def _holder_of(platform: Platform, event: Event, number: str) -> DoorBookingView | None:
+    """The ticket with this number and who has it: the buyer, or whoever it was transferred to."""
+    kept = await platform.ledger.tickets.ticket(number, event.id)
+    booking = await platform.ledger.booking(kept.booking_id) if kept is not None else None
+    if kept is None or booking is None:
+        return None
+    holder = (await platform.ledger.organiser.buyers_of([booking.fan])).get(booking.fan, NOBODY)
+    name, email = holder.name, holder.email
+    if kept.transfer_id:
+        transfer = await platform.ledger.transfers.transfer(kept.transfer_id)
+        name, email = (transfer.name, transfer.email) if transfer is not None else ("", "")
+    names = await platform.box_office.desk.seat_names(event)
+    return DoorBookingView(booking.id, name, hinted_email(email), [_ticket(kept, names)])
 
 
 ROUTES: list[HTTPRouteHandler] = [find_at_door, check_in_booking]

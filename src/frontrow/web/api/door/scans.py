@@ -26,7 +26,7 @@ from frontrow.boxoffice.model.tickets import (
 )
 from frontrow.boxoffice.tickets.door_bundle import Bundle, seat_name
 from frontrow.boxoffice.tickets.door_check import VERDICT_TEXTS, DoorVerdict
-from frontrow.boxoffice.tickets.ticket_codes import is_rotating, read_code
+from frontrow.boxoffice.tickets.ticket_codes import read_code
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, own_event
 from frontrow.web.api.organiser.common import Moment, moment_us
@@ -50,10 +50,12 @@ ANSWERS: Final = {
     DoorVerdict.MISREAD: "unreadable",
     DoorVerdict.OLD_CODE: "old_code",
 }
+LOOK_UP: Final = "look_up"
 
 
 class ScanAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """A code as it was read, or the `tkt_…` printed on it. The gate chooses `scan`; repeating it changes nothing."""
+    """A code as it was read. The gate chooses `scan`; repeating it changes nothing. The `tkt_…` printed beside the code
+    is only looked up: a number admits nobody."""
 
     code: Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
     gate: Gate
@@ -76,8 +78,9 @@ class OtherEventView(msgspec.Struct):
 
 class ScanView(msgspec.Struct):
     """`verdict`: ok, duplicate (with `first`), revoked (`reason`: refunded, transferred, or empty), wrong_event (with
-    `other`, if it is an event of yours), forged, unreadable or old_code; at the exit also left and not_inside. `scan`
-    identifies the admission, for undoing it. `again`: the ticket came back after leaving."""
+    `other`, if it is an event of yours), forged, unreadable, old_code or look_up; at the exit also left and not_inside.
+    `scan` identifies the admission, for undoing it. `again`: the ticket came back after leaving. look_up: a number was
+    given instead of a code. Nobody was admitted. Look at the person, then check in this ticket of `booking`."""
 
     verdict: Annotated[str, msgspec.Meta(examples=["ok"])]
     says: str
@@ -89,6 +92,7 @@ class ScanView(msgspec.Struct):
     other: OtherEventView | None = None
     again: bool = False
     type: Annotated[str, msgspec.Meta(description="the ticket type, if the event has types", examples=["Child"])] = ""
+    booking: Annotated[str, msgspec.Meta(description="with look_up: the booking to check in")] = ""
 
 
 class OfflineScan(msgspec.Struct, forbid_unknown_fields=True):
@@ -196,12 +200,16 @@ async def scan_exit(
     found = await _find(platform, caller, event, data.code.strip())
     if isinstance(found, ScanView):
         return found
-    seat = seat_name(await platform.box_office.desk.seat_names(event), found.seat_index)
-    scan_id = data.scan or platform.ids.new("scn")
-    scan = Scan(scan_id, event.id, found.id, data.gate, platform.clock(), way=Way.OUT)
+    return await let_ticket_out(platform, event, found, data.gate, data.scan or platform.ids.new("scn"))
+
+
+async def let_ticket_out(platform: Platform, event: Event, kept: Ticket, gate: str, scan_id: str) -> ScanView:
+    """Note that the holder of a valid ticket left and may come back."""
+    seat = seat_name(await platform.box_office.desk.seat_names(event), kept.seat_index)
+    scan = Scan(scan_id, event.id, kept.id, gate, platform.clock(), way=Way.OUT)
     if await platform.ledger.organiser.let_out(scan):
-        return ScanView("left", "left; may come back", found.id, seat, scan=scan.id)
-    return ScanView("not_inside", "not inside", found.id, seat)
+        return ScanView("left", "left; may come back", kept.id, seat, scan=scan.id)
+    return ScanView("not_inside", "not inside", kept.id, seat)
 
 
 async def admit_ticket(platform: Platform, event: Event, kept: Ticket, gate: str, scan_id: str) -> ScanView:
@@ -223,8 +231,9 @@ async def admit_ticket(platform: Platform, event: Event, kept: Ticket, gate: str
 
 
 async def _find(platform: Platform, caller: Caller, event: Event, code: str) -> Ticket | ScanView:
-    """The valid ticket that a code or number means, or why it opens no gate."""
-    verdict, ticket_id = _read(platform, event, code, platform.clock())
+    """The valid ticket of a code, or why it opens no gate. A number is looked up and opens none."""
+    is_number = code.startswith("tkt_")
+    verdict, ticket_id = (DoorVerdict.WELCOME, code[:60]) if is_number else _read(platform, event, code)
     if verdict is DoorVerdict.OTHER_EVENT:
         return await _elsewhere(platform, caller, read_code(code).id)
     if verdict is not DoorVerdict.WELCOME:
@@ -237,8 +246,10 @@ async def _find(platform: Platform, caller: Caller, event: Event, code: str) -> 
     if kept.state is not TicketState.VALID:
         seat = seat_name(await platform.box_office.desk.seat_names(event), kept.seat_index)
         return _scanned(DoorVerdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
-    if ticket_id == code and is_rotating(kept.code):
-        return _scanned(DoorVerdict.OLD_CODE)  # a rotating ticket needs its changing part
+    if is_number:
+        seat = seat_name(await platform.box_office.desk.seat_names(event), kept.seat_index)
+        says = "a number alone admits nobody; look at the person, then check in the ticket"
+        return ScanView(LOOK_UP, says, kept.id, seat, booking=kept.booking_id)
     return kept
 
 
@@ -255,11 +266,9 @@ async def _elsewhere(platform: Platform, caller: Caller, ticket_id: str) -> Scan
     return view
 
 
-def _read(platform: Platform, event: Event, code: str, now_us: int) -> tuple[DoorVerdict, str]:
-    """The ticket of a code or an id. An id is as hard to guess as a code, and the ledger knows all of them."""
-    if code.startswith("tkt_"):
-        return DoorVerdict.WELCOME, code[:60]
-    verdict, ticket = platform.box_office.desk.verify(event.id, code, now_us)
+def _read(platform: Platform, event: Event, code: str) -> tuple[DoorVerdict, str]:
+    """The ticket of a signed code."""
+    verdict, ticket = platform.box_office.desk.verify(event.id, code, platform.clock())
     return verdict, ticket.id if ticket is not None else ""
 
 

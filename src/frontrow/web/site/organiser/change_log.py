@@ -39,6 +39,7 @@ ACTS: Final = {
     "write_to_buyers": N_("Message to buyers"),
     "reseat": N_("Moved to other seats"),
     "check_in": N_("Checked in by name"),
+    "check_out": N_("Let out by name"),
     "undo_scan": N_("Admission undone"),
     "desk_sale": N_("Sold at the box office"),
     "give_tickets": N_("Free tickets given"),

@@ -28,17 +28,19 @@ export class Checking {
     this._can_verify = can_verify;
   }
 
-  /** @param {string} text as it was read or typed @param {string} gate @param {import("./presence.js").Way} [way] @returns {Promise<Checked>} */
+  /** A number is no ticket: it is looked up, and a person decides (`look_up`).
+   * @param {string} text as it was read or typed @param {string} gate @param {import("./presence.js").Way} [way] @returns {Promise<Checked>} */
   async check(text, gate, way = "in") {
     const number = ticketNumber(text),
-      code = number ?? plain(text);
-    const ticket = number ?? read(code)?.id;
+      code = plain(text),
+      ticket = number ?? read(code)?.id;
     if (!ticket) return { ...NOTHING, kind: "unreadable" };
     const ours = await this._store.unsent(this._event.id, ticket); // the server would decide without knowing of it
     if (ours && !this._sync.reentry) {
       const seat = (await this._store.known(this._event.id, ticket))?.seat ?? -1;
       return { ...NOTHING, kind: "duplicate", ticket, seat: this._sync.gate?.seat(seat) ?? "", first: ours };
     }
+    if (number) return { ...NOTHING, kind: ours ? "unsure" : "look_up", ticket, why: ours ? "number" : "" };
     const scan = `web-${crypto.randomUUID()}`;
     if (this._link.up && !ours) {
       const path = way === "in" ? "/scan" : "/exit";
@@ -49,14 +51,16 @@ export class Checking {
         return { ...NOTHING, kind: "unsure", why: "no_exit" };
       }
     }
-    return number ? { ...NOTHING, kind: "unsure", why: "number" } : this._alone(code, gate, scan, way);
+    return this._alone(code, gate, scan, way);
   }
 
-  /** People of a booking let in together by the server; null without a line.
-   * @param {string} booking @param {string[]} tickets @param {string} gate @returns {Promise<Checked[] | null>} */
-  async checkIn(booking, tickets, gate) {
-    const scan = `web-${crypto.randomUUID()}`;
-    const { status, body } = await this._link.ask("/check-in", { body: { booking, tickets, gate, scan } });
+  /** People of a booking let in together by the server, or out; null without a line.
+   * @param {string} booking @param {string[]} tickets @param {string} gate @param {import("./presence.js").Way} way
+   * @returns {Promise<Checked[] | null>} */
+  async checkIn(booking, tickets, gate, way) {
+    const scan = `web-${crypto.randomUUID()}`,
+      out = way === "out" ? { way } : {}; // a server of an earlier version knows no way
+    const { status, body } = await this._link.ask("/check-in", { body: { booking, tickets, gate, scan, ...out } });
     if (status !== 200) return null;
     const results = [];
     for (const one of body.results) results.push(await this._told(one, "", gate));

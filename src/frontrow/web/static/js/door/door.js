@@ -47,6 +47,9 @@ const measured = { scans: 0, last_ms: 0 };
 let gate = localStorage.getItem(GATE_KEY) ?? "",
   silent = localStorage.getItem(SOUND_KEY) === "1",
   queued = 0;
+/** Shows the ticket with a number for a person to decide: how many there are, null without a line.
+ * @type {(number: string) => Promise<number | null>} */
+let findTicket = async () => null;
 /** @type {Promise<void>} */
 let line = Promise.resolve();
 
@@ -98,9 +101,12 @@ function detail(found) {
     case "unsure":
       if (found.why === "no_exit") return t("People who leave this event cannot come back.");
       if (found.why === "number") return t("Typed numbers need a connection. Scan the code instead.");
+      if (found.why === "no_number") return t("No ticket of this show has this number.");
       return found.why === "browser"
         ? t("This browser cannot check tickets offline.")
         : t("This device has not been online for this event yet.");
+    case "look_up":
+      return t("A number alone lets nobody in. Compare the name below, then decide.");
   }
 }
 
@@ -119,7 +125,11 @@ function take(text, seen_ms) {
 /** @param {string} text @param {number} seen_ms */
 async function checkOne(text, seen_ms) {
   sync.scanned();
-  const found = await checking.check(text, gate, leaving() ? "out" : "in");
+  let found = await checking.check(text, gate, leaving() ? "out" : "in");
+  if (found.kind === "look_up") {
+    const matches = await findTicket(found.ticket);
+    if (matches !== 1) found = { ...found, kind: "unsure", why: matches === null ? "number" : "no_number" };
+  }
   show(found.kind, seatText(found.seat), detail(found), !silent);
   measured.scans++;
   measured.last_ms = performance.now() - seen_ms;
@@ -139,7 +149,8 @@ async function note(found) {
   } else if (found.kind === "left") {
     if (counts) counts.inside--;
     if (counts) counts.outside++;
-  } else if (found.kind !== "unreadable") localStorage.setItem(REFUSED_KEY, String(refused() + 1));
+  } else if (found.kind !== "unreadable" && found.kind !== "look_up")
+    localStorage.setItem(REFUSED_KEY, String(refused() + 1));
   const at = new Date(link.now_ms()).toISOString();
   await store.remember({
     event: event.id,
@@ -311,7 +322,15 @@ function begin() {
   $("#which select").onchange = () => scanner.choose(/** @type {HTMLSelectElement} */ ($("#which select")).value);
   $("#retry").onclick = () => openCamera(scanner);
   openCamera(scanner);
-  openLookUp(link, checking, { gate: () => gate, seat: seatText, time, note, paint, again: () => sync.reentry });
+  findTicket = openLookUp(link, checking, {
+    gate: () => gate,
+    seat: seatText,
+    time,
+    note,
+    paint,
+    again: () => sync.reentry,
+    leaving
+  });
   paint();
 }
 

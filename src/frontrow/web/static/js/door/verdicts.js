@@ -5,7 +5,7 @@ import { t } from "../words.js";
 
 const FRESH_MS = 4_000;
 
-/** @typedef {"ok" | "duplicate" | "wrong_event" | "wrong_day" | "revoked" | "refunded" | "forged" | "old_code" | "unreadable" | "unsure" | "left" | "not_inside"} Kind */
+/** @typedef {"ok" | "duplicate" | "wrong_event" | "wrong_day" | "revoked" | "refunded" | "forged" | "old_code" | "unreadable" | "unsure" | "left" | "not_inside" | "look_up"} Kind */
 
 /** Tones in hertz and milliseconds: rising lets in, falling keeps out, even asks for another try.
  * @type {Record<Kind, [number, number][]>} */
@@ -60,6 +60,11 @@ const TONES = {
   not_inside: [
     [520, 160],
     [390, 300]
+  ],
+  look_up: [
+    [500, 120],
+    [0, 80],
+    [660, 120]
   ]
 };
 /** @type {Record<Kind, number[]>} */
@@ -75,7 +80,8 @@ const SHAKES = {
   unreadable: [30],
   unsure: [80, 80],
   left: [60],
-  not_inside: [250]
+  not_inside: [250],
+  look_up: [80, 80]
 };
 /** @type {Record<Kind, string>} */
 const SIGNS = {
@@ -90,7 +96,8 @@ const SIGNS = {
   unreadable: "M9 9a3 3 0 1 1 4 3c-1 .6-1 1-1 2M12 18v1",
   unsure: "M9 9a3 3 0 1 1 4 3c-1 .6-1 1-1 2M12 18v1",
   left: "M10 4H5v16h5M9 12h11M16 8l4 4-4 4",
-  not_inside: "M12 4v10M12 19v1"
+  not_inside: "M12 4v10M12 19v1",
+  look_up: "M9 9a3 3 0 1 1 4 3c-1 .6-1 1-1 2M12 18v1"
 };
 
 /** The verdict's big words. @param {Kind} kind */
@@ -120,6 +127,8 @@ export function heading(kind) {
       return t("Goodbye");
     case "not_inside":
       return t("Not inside");
+    case "look_up":
+      return t("Check by hand");
   }
 }
 
