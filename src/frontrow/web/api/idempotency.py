@@ -3,16 +3,21 @@
 A key belongs to a caller and a route. Responses are stored in the ledger for a day. The key is taken before the handler
 runs and the response is stored before it is sent, so a client that got no response can repeat the request. A refusal is
 not stored: the repeated request is decided anew. Hold, join and pay handle keys themselves (`opt={"idempotency":
-"own"}`). A response that holds a secret is sealed in the ledger (`opt={"idempotency": "sealed"}`).
+"own"}`). So do requests that change nothing when they are repeated and whose responses hold a secret. Other responses
+with a secret are sealed in the ledger (`opt={"idempotency": "sealed"}`).
 
 The work of a request with a key goes on when nobody waits for it any more (its deadline was over, its client left),
 because it may already be committed. The repeated request gets 409 until that work ends, then its response.
+
+If the response cannot be stored, the caller gets 503 and the key stays taken: the request was carried out. The response
+is stored as soon as the ledger answers again, and the repeated request gets it.
 """
 
 import asyncio
 import base64
 import contextlib
 import hashlib
+import itertools
 import logging
 from typing import Any, Final
 
@@ -23,15 +28,16 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore, KeptAnswer
 from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import FrontrowError, Refused
+from frontrow.core.errors import FrontrowError, Refused, Unavailable
 from frontrow.core.vault import Vault
 from frontrow.settings.overload import OverloadSettings
 from frontrow.web.api.access import client_ip
-from frontrow.web.endpoints.messages import check_key
+from frontrow.web.endpoints.messages import EndpointResponse, check_key, problem_answer
 from frontrow.web.platform.platform import Platform
 
 MAX_KEPT_BYTES: Final = 256 * 1024
 DEADLINES: Final = 2  # so many of the longest deadline a request with a key may work on, heard or unheard
+STORE_AGAIN_S: Final = (0.2, 0.5, 1.0, 2.0, 4.0)  # between tries to store a response; the last one repeats
 LEASE_MARGIN_S: Final = 30  # after the longest work the request counts as lost with its server
 HOP: Final = (b"content-length", b"x-request-id", b"date", b"server", b"set-cookie")
 
@@ -68,7 +74,7 @@ async def before_request(request: Request[Any, Any, Any]) -> Response[bytes] | N
         return None
     check_key(key)
     kind = handler.opt.get("idempotency")
-    if kind == "own":  # or the response holds a secret that must not be had twice
+    if kind == "own":
         return None
     platform: Platform = request.app.state.platform
     caller = request.state.caller
@@ -133,9 +139,9 @@ class IdempotencyMiddleware:
         if scope["type"] != ScopeType.HTTP or scope["method"] != "POST" or not _has_key(scope):
             await self.app(scope, receive, send)
             return
-        kept = _Kept(scope, send)
         state = scope["litestar_app"].state
         within_s = work_within_s(state.platform.settings.overload)
+        kept = _Kept(scope, send, state.unheard_work, within_s)
         work = asyncio.create_task(self._work(scope, receive, kept, within_s), name="idempotent request")
         try:
             await asyncio.shield(work)
@@ -164,9 +170,10 @@ def _has_key(scope: Scope) -> bool:
 class _Kept:
     """The response of a request with a key, kept back until it is stored. Nobody may hear it any more."""
 
-    def __init__(self, scope: Scope, send: Send) -> None:
+    def __init__(self, scope: Scope, send: Send, unheard: UnheardWork, within_s: float) -> None:
         self.is_heard = True
-        self._scope, self._send_on = scope, send
+        self._scope, self._send_on, self._unheard = scope, send, unheard
+        self._store_until_s = asyncio.get_running_loop().time() + within_s + LEASE_MARGIN_S / 2
         self._start: Any = None
         self._body: list[bytes] = []
 
@@ -195,10 +202,34 @@ class _Kept:
             if begun.vault is not None:
                 sealed = begun.vault.seal(answer.body, f"request:{begun.name}")
                 answer = msgspec.structs.replace(answer, body=sealed)
-            await begun.book.finish(begun.name, answer, begun.now_us)
-            self._scope["state"].pop("idempotency")
+            self._scope["state"].pop("idempotency")  # it was carried out: nothing frees its key
+            problem = await self._store(begun, answer)
+            if problem is not None:
+                self._start, body = _problem_start(problem), problem.body
         await self._send(self._start)
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def _store(self, begun: _Begun, answer: KeptAnswer) -> EndpointResponse | None:
+        """Store the response. If the ledger does not take it, go on trying and return what the caller gets instead."""
+        try:
+            await begun.book.finish(begun.name, answer, begun.now_us)
+        except FrontrowError as error:
+            log.warning("the response to a request with a key is not stored yet: %s", error)
+            self._unheard.add(asyncio.create_task(self._store_later(begun, answer), name="store a response"))
+            why = "this was carried out, but its response is not stored yet; repeat it with the same Idempotency-Key"
+            return problem_answer(Unavailable(why, retry_after_s=1.0))
+        return None
+
+    async def _store_later(self, begun: _Begun, answer: KeptAnswer) -> None:
+        now_s = asyncio.get_running_loop().time
+        for pause_s in itertools.chain(STORE_AGAIN_S, itertools.repeat(STORE_AGAIN_S[-1])):
+            if now_s() + pause_s > self._store_until_s:  # then the lease of the key ends
+                log.error("the response to a request with a key was never stored; repeated, it is carried out again")
+                return
+            await asyncio.sleep(pause_s)
+            with contextlib.suppress(FrontrowError):  # it was logged above
+                await begun.book.finish(begun.name, answer, begun.now_us)
+                return
 
     async def give_up(self) -> None:
         """Free the key of a request that was refused or failed."""
@@ -207,6 +238,12 @@ class _Kept:
             self._scope["state"].pop("idempotency")
             with contextlib.suppress(FrontrowError):  # the lease of the key ends it
                 await begun.book.forget(begun.name)
+
+
+def _problem_start(problem: EndpointResponse) -> Message:
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in problem.headers()]
+    headers.append((b"content-length", b"%d" % len(problem.body)))
+    return {"type": "http.response.start", "status": problem.status, "headers": headers}
 
 
 def _answer(start: Any, body: bytes) -> KeptAnswer:

@@ -178,7 +178,7 @@ async def return_tickets(
     "/v1/bookings/{booking_id:str}/priority",
     operation_id="priority_pass",
     summary="A pass for a fan who lost seats because the payment provider was away (B8)",
-    opt={"access": Access.OWNER, "problems": (409,)},
+    opt={"access": Access.OWNER, "problems": (409,), "idempotency": "own"},  # asked for again it is the same
 )
 async def priority_pass(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> PassView:
     booking = await own_booking(platform, caller, booking_id)

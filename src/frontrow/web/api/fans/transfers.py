@@ -97,7 +97,7 @@ async def withdraw_transfer(
     operation_id="accept_transfer",
     summary="Accept a ticket by the link of its mail; repeated, it is the ticket with its code of now",
     status_code=200,
-    opt={"access": Access.PUBLIC, "problems": (404, 409)},
+    opt={"access": Access.PUBLIC, "problems": (404, 409), "idempotency": "own"},  # its code changes and is not stored
 )
 async def accept_transfer(platform: FromPlatform, data: JSONBody[AcceptAsked]) -> TicketView:
     link = platform.messaging.links.read(data.link.rpartition("#")[2])

@@ -119,7 +119,7 @@ async def list_offers(platform: FromPlatform, caller: FromCaller, event_id: From
     "/v1/offers/{offer_id:str}/claim",
     operation_id="claim_offer",
     summary="Claim an offer: its seats are held and paid for like any others",
-    opt={"access": Access.OWNER, "problems": (409, 410)},
+    opt={"access": Access.OWNER, "problems": (409, 410), "idempotency": "own"},  # claimed again it is the same
 )
 async def claim_offer(platform: FromPlatform, caller: FromCaller, offer_id: FromPath[str]) -> ClaimedOffer:
     waiting_offer = await _own_offer(platform, caller, offer_id)

@@ -171,9 +171,9 @@ async def list_keys(platform: FromPlatform, caller: FromCaller) -> KeyList:
 @post(
     "/v1/organiser/keys",
     operation_id="make_api_key",
-    summary="Make an API key; its secret is shown once",
+    summary="Make an API key; its secret is shown once, and again to a retry with the same Idempotency-Key",
     status_code=201,
-    opt={"access": Access.staff("keys:write"), "idempotency": "own"},
+    opt={"access": Access.staff("keys:write"), "idempotency": "sealed"},
 )
 async def make_key(platform: FromPlatform, caller: FromCaller, data: JSONBody[KeyAsked]) -> Response[KeyMade]:
     key, secret = await platform.people.team.make_key(actor(caller), data.name, data.scopes, data.life_s)
