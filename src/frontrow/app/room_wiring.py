@@ -142,7 +142,7 @@ def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) ->
     """The endpoints with their entry, pages and streams."""
     of_events = {event: check for event in settings.events if (check := human_check(settings, keys, event)) is not None}
     checks = of_events | {name: of_events[queue] for name in settings.rooms if (queue := _queue_of(name)) in of_events}
-    rules = DoorRules(settings.per_person, settings.per_ip, settings.per_device)
+    rules = DoorRules(settings.per_person, settings.per_ip, settings.per_device, settings.x_ratelimit_headers)
     entry = DoorLimits(
         checks,
         rules=rules,

@@ -575,7 +575,7 @@ def _make_room(
     store = settings.redis.url or "memory://"
     own = replace(page, store=store, folder=str(folder), audit=audit, by_identity=False)  # each event says by itself
     room = make_room(own, keys, sale_clock=clock, clock=given_clock)
-    rules = DoorRules(server.per_person, server.per_ip, page.per_device)
+    rules = DoorRules(server.per_person, server.per_ip, page.per_device, server.x_ratelimit_headers)
     entry = DoorLimits(
         rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers, store=own.limit_store
     )

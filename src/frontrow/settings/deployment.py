@@ -34,8 +34,11 @@ class ServerSettings:
     folder: str = setting("frontrow-data", doc="keys, and in the embedded mode everything else")
     hot_lane: bool = setting(True)
     trusted_proxies: tuple[str, ...] = setting((), example='["10.0.0.0/8"]')
-    per_person: str = setting("10/second", doc="requests of one person (B17)")
-    per_ip: str = setting("50/second", doc="requests of one address (B17)")
+    per_person: str = setting("10/second", doc="requests of one person")
+    per_ip: str = setting("50/second", doc="requests of one address")
+    x_ratelimit_headers: bool = setting(
+        True, doc="tell what is left by X-RateLimit-Limit, -Remaining and -Reset too, beside RateLimit"
+    )
     max_streams: int = setting(10_000, low=0, high=1_000_000, doc="live connections of this process")
     request_within_s: float = setting(30.0, low=0.1, high=600, doc="a request must have arrived by then")
     read_within_s: float = setting(20.0, low=0.1, high=600, doc="a client that reads none of its answers so long ends")

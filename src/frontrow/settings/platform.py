@@ -49,8 +49,8 @@ LIMITER_ONLY = {
     "identify": "the platform knows ip, user, api_key and organiser",
     "count_preflights": "the platform answers OPTIONS before it counts",
     "max_body_bytes": "the platform's rules do not read bodies",
-    "dialect": "the platform tells limits by draft-11",
-    "reset": "the platform tells limits by draft-11",
+    "dialect": "the platform tells limits by draft-11, and by X-RateLimit-… with server.x_ratelimit_headers",
+    "reset": "the platform tells X-RateLimit-Reset as a time stamp",
     "log_per_second": "the platform logs five refusals per second",
     "record_refusals": "see frontrow_rate_limited_total",
 }
@@ -68,6 +68,7 @@ ROOM_SERVE_ONLY = {
     "codes_csv": "import codes on the event's page or with POST /v1/organiser/events/{event}/codes",
     "per_person": "set server.per_person",
     "per_ip": "set server.per_ip",
+    "x_ratelimit_headers": "set server.x_ratelimit_headers",
     "trusted_proxies": "set server.trusted_proxies",
     "public_url": "set server.public_url",
     "title": "a room is titled by its event's name",

@@ -65,6 +65,9 @@ class RoomSettings:
     per_person: str = setting("10/second", doc="over all servers, with Redis; in memory each worker keeps to its part")
     per_ip: str = setting("50/second", doc="likewise")
     per_device: str = setting("20/minute", doc="likewise")
+    x_ratelimit_headers: bool = setting(
+        True, doc="tell what is left by X-RateLimit-Limit, -Remaining and -Reset too, beside RateLimit"
+    )
     trusted_proxies: tuple[str, ...] = setting((), example='["10.0.0.0/8"]')
     # the page and the streams
     brand: str = setting("Frontrow")

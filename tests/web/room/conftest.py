@@ -11,6 +11,7 @@ from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.lane.protocol import lane
 from frontrow.web.room.app import hot_routes, room_app
 from frontrow.web.room.page import PageSettings, RoomPages
+from frontrow.web.server.told_limits import ToldLimits
 from frontrow.web.streams.positions import Streams
 from tests.web.room.served import serving
 from tests.web.room.simple_room import SimpleRoom
@@ -38,9 +39,9 @@ class Door:
 
 def opened(kind: str, room: SimpleRoom, endpoints: RoomEndpoints) -> Iterator[Door]:
     """`hot`: the lane answers; `behind`: the app behind the lane; `litestar`: the app under uvicorn alone."""
-    app = room_app(endpoints, root_event=room.event)
+    app = ToldLimits(room_app(endpoints, root_event=room.event), endpoints.entry)
     routes = hot_routes(endpoints, root_event=room.event) if kind == "hot" else {}
-    http = "httptools" if kind == "litestar" else lane(routes)
+    http = "httptools" if kind == "litestar" else lane(routes, limits=endpoints.entry)
     with (
         serving(app, http) as port,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as client,

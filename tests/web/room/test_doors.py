@@ -4,6 +4,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import httpx
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -229,6 +230,42 @@ def test_limits_per_ip_and_per_person_hold_and_now_serving_is_not_limited(kind: 
         assert all(door.client.get("/now-serving").status_code == 200 for _ in range(50))
 
 
+CHANGING = ("date", "server", "ratelimit", "x-ratelimit-remaining", "x-ratelimit-reset")
+LIMITS = {"ratelimit", "ratelimit-policy", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"}
+
+
+def told_by(answer: httpx.Response) -> set[str]:
+    return {name for name in answer.headers if "ratelimit" in name}
+
+
+def test_every_counted_answer_tells_what_is_left_and_no_other(kind: str) -> None:
+    """L12. The last one is refused."""
+    room = SimpleRoom()
+    for door in opened(kind, room, endpoints_of(room, rules=DoorRules("30/hour", "20/hour"))):
+        client, place = door.client, joined(door)["place"]
+        answers = [
+            client.post("/join"),
+            client.get("/status", headers=bearer(place)),
+            client.get("/status"),
+            client.post("/claim", headers=bearer(place)),
+            client.get("/pass"),
+            client.post("/join", content=b"{"),
+            client.post("/renew"),
+            client.get("/none"),
+            *(client.post("/join") for _ in range(12)),
+        ]
+        assert [told_by(answer) for answer in answers] == [LIMITS] * 20
+        left = [int(answer.headers["x-ratelimit-remaining"]) for answer in answers]
+        assert left == [*range(18, -1, -1), 0]
+        assert {answer.headers["x-ratelimit-limit"] for answer in answers} == {"20"}
+        assert (answers[-1].status_code, answers[-1].headers["ratelimit"][:13]) == (429, '"address";r=0')
+        for path in ("/now-serving", "/healthz", "/metrics"):
+            assert told_by(client.get(path)) == set(), "these are not counted"
+    quiet = DoorRules("30/hour", "20/hour", x_ratelimit_headers=False)
+    for door in opened(kind, room, endpoints_of(room, rules=quiet)):
+        assert told_by(door.client.post("/join")) == {"ratelimit", "ratelimit-policy"}
+
+
 def test_beyond_the_depth_cap_joins_get_503_and_browsers_the_static_page(kind: str) -> None:
     """W10, F3."""
     room = SimpleRoom(config=RoomConfig(depth_cap=2))
@@ -285,7 +322,7 @@ def test_both_doors_give_the_same_bytes() -> None:
             ]
             for method, path, headers, body in questions:
                 answer = door.client.request(method, path, headers=headers, content=body)
-                told = {k: v for k, v in answer.headers.items() if k not in ("date", "server")}
+                told = {k: v for k, v in answer.headers.items() if k not in CHANGING}
                 answers.append((answer.status_code, told, answer.content))
             recorded.append(answers)
     assert recorded[0] == recorded[1]

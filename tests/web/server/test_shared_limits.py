@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import time
 
 import httpx
 import pytest
@@ -80,4 +81,19 @@ async def test_every_answer_of_the_api_tells_what_is_left(tmp_path, hot_lane):
             await buyer.call("place_hold", event_id=EVENT_ID, json={"seats": ["S-A-1"]}),
         ]
         assert all(TOLD.match(answer.headers["ratelimit"]) for answer in answers)
+        for answer in [first, second, *answers]:
+            left = re.findall(r"r=(\d+)", answer.headers["ratelimit"])
+            assert answer.headers.get_list("x-ratelimit-remaining") == left, answer.request.url
+            assert answer.headers["x-ratelimit-limit"] in ("100", "50")
+            assert 0 < int(answer.headers["x-ratelimit-reset"]) - time.time() <= 2 * 3600 + 1, "a time stamp"
         assert answers[-1].headers["ratelimit"].startswith('"person";r=4'), "the tightest is told"
+        assert answers[-1].headers["x-ratelimit-limit"] == "50"
+
+
+@pytest.mark.parametrize("hot_lane", [True, False], ids=["hot", "framework"])
+async def test_the_older_headers_can_be_switched_off(tmp_path, hot_lane):
+    options = {"hot_lane": hot_lane, "x_ratelimit_headers": False}
+    async with a_server(tmp_path, **options) as (_, url), httpx.AsyncClient(base_url=url) as client:
+        answers = [await client.get("/v1/events"), await client.get("/v1/bookings/bkg_none")]
+        assert all("ratelimit" in answer.headers for answer in answers)
+        assert not [name for answer in answers for name in answer.headers if name.startswith("x-ratelimit")]

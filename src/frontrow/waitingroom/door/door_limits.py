@@ -7,9 +7,11 @@ not limited: they are the same bytes for everybody, and refreshing the page must
 """
 
 import hashlib
-from collections.abc import Awaitable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any
 
 from frontrow.core.clock import US_PER_S, Clock, WallClock
@@ -35,11 +37,14 @@ class TooManyRequests(Overloaded):
 
 @dataclass(frozen=True, slots=True)
 class DoorRules:
-    """How many requests one person and one address may send, and one device before its work gets harder."""
+    """How many requests one person and one address may send, and one device before its work gets harder; and how
+    clients are told."""
 
     per_person: str = "10/second"
     per_ip: str = "50/second"
     per_device: str = "20/minute"
+    x_ratelimit_headers: bool = True
+    """Whether answers carry `X-RateLimit-*` beside the IETF fields."""
 
 
 class DoorLimits:
@@ -74,6 +79,9 @@ class DoorLimits:
         self._policy = f"ratelimit-policy: {shown}\r\n".encode()
         self._lines: dict[tuple[str, int, int, int], bytes] = {}  # many requests are told the same
         self._starts = {name: f'ratelimit: "{name}";r='.encode() for name in quotas}
+        self._tells_x = rules.x_ratelimit_headers
+        self._wall_s: Callable[[], float] = time.time if clock is None else lambda: clock() / US_PER_S
+        self._reset_line = (0, b"")  # of the last second that was told: many requests of one second share it
 
     def set_check(self, event: str, check: HumanCheck | None) -> None:
         """Require this check, or none, for joins to the event's room from now on."""
@@ -123,7 +131,7 @@ class DoorLimits:
             raise _refusal(decision)
 
     def header_lines(self, decision: Decision) -> bytes:
-        """The `RateLimit` and `RateLimit-Policy` lines about a decision."""
+        """The `RateLimit`, `RateLimit-Policy` and `X-RateLimit-…` lines about a decision."""
         _, rule, limit, left, reset_us, retry_us, _, _ = decision
         until_s = -(-(retry_us or reset_us) // US_PER_S)
         lines = self._lines.get((rule, limit, left, until_s))
@@ -131,14 +139,30 @@ class DoorLimits:
             if len(self._lines) >= MAX_LINES:
                 self._lines.clear()
             lines = self._lines[rule, limit, left, until_s] = self._make_lines(rule, limit, left, until_s)
-        return lines
+        if not self._tells_x:
+            return lines
+        reset_s = ceil(self._wall_s() + reset_us / US_PER_S)
+        told_s, line = self._reset_line
+        if reset_s != told_s:
+            line = b"x-ratelimit-reset: %d\r\n" % reset_s
+            self._reset_line = (reset_s, line)
+        return lines + line
 
     def _make_lines(self, rule: str, limit: int, left: int, until_s: int) -> bytes:
         start, policy = self._starts.get(rule), self._policy
         if start is None:  # another rule than those of the door
             start = f'ratelimit: "{rule}";r='.encode()
             policy = f'{policy[:-2].decode()}, "{rule}";q={limit}\r\n'.encode()
-        return b"%b%d;t=%d\r\n%b" % (start, left, until_s, policy)
+        lines = b"%b%d;t=%d\r\n%b" % (start, left, until_s, policy)
+        if self._tells_x:
+            lines += b"x-ratelimit-limit: %d\r\nx-ratelimit-remaining: %d\r\n" % (limit, left)
+        return lines
+
+    def header_fields(self, decisions: Sequence[Decision]) -> list[tuple[bytes, bytes]]:
+        """The same lines as names and values, about the tightest of these decisions."""
+        lines = self.header_lines(min(decisions, key=lambda decision: decision.remaining))
+        pairs = [line.split(b": ", 1) for line in lines.split(b"\r\n") if line]
+        return [(name, value) for name, value in pairs]
 
     def challenge(self, event: str, headers: Sequence[tuple[bytes, bytes]], ip: str) -> dict[str, Any]:
         """What the page needs for its proof; harder work for a device that keeps asking."""

@@ -33,7 +33,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from frontrow.core.errors import FrontrowError, Overloaded
-from frontrow.waitingroom.door.door_limits import DoorLimits
+from frontrow.limits import Decision
+from frontrow.waitingroom.door.door_limits import DoorLimits, counted
 from frontrow.web.endpoints.messages import (
     MAX_BODY_BYTES,
     EndpointRequest,
@@ -143,6 +144,7 @@ class LaneProtocol(HttpToolsProtocol):
         self._peer = ""
         self._id_line = b""
         self._limit_lines = b""
+        self._late: tuple[EndpointRequest, list[Decision]] | None = None  # counted while its answer is being made
         self._began_s: float | None = None  # when the request that is still arriving began
         self._headers_ns = 0  # when its headers were complete
         self._hot_route: HotRoute | None = None
@@ -559,7 +561,7 @@ class LaneProtocol(HttpToolsProtocol):
         elif isinstance(reply, Takeover):
             self._hand_over(reply, keep_alive)
         else:
-            self._wait_for(reply, keep_alive)  # type: ignore[arg-type]  # an exact type was tested above
+            self._wait_for(reply, keep_alive, request)  # type: ignore[arg-type]  # an exact type was tested above
 
     def logged_id(self) -> str:
         """The id of the request in hand, for log lines."""
@@ -577,15 +579,18 @@ class LaneProtocol(HttpToolsProtocol):
         self.cycle = pending  # type: ignore[assignment]
         reply.future.add_done_callback(pending.done)
 
-    def _wait_for(self, reply: "Awaitable[Reply]", keep_alive: bool) -> None:
+    def _wait_for(self, reply: "Awaitable[Reply]", keep_alive: bool, request: EndpointRequest) -> None:
         """Write the reply when it is there; with a watch it counts as in flight and has a deadline."""
-        watch = self.watch
-        if watch is None:
-            future = asyncio.ensure_future(reply, loop=self.loop)
-        else:
-            mark = logged_request_id.set(self.logged_id())  # for the lines that its task logs
-            future = asyncio.ensure_future(reply, loop=self.loop)
-            logged_request_id.reset(mark)
+        watch, limits = self.watch, self.limits
+        noted: list[Decision] | None = None
+        if limits is not None:
+            noted = [] if limits.told is None else [limits.told]
+            self._late = (request, noted)
+        id_mark = logged_request_id.set(self.logged_id())  # for the lines that its task logs
+        mark = counted.set(noted)
+        future = asyncio.ensure_future(reply, loop=self.loop)
+        counted.reset(mark)
+        logged_request_id.reset(id_mark)
         pending = PendingReply(self, keep_alive, future, watch, self._line_of_waiting())
         self.cycle = pending  # type: ignore[assignment]
         future.add_done_callback(pending.done)
@@ -607,6 +612,8 @@ class LaneProtocol(HttpToolsProtocol):
             self._hand_over(reply, keep_alive)
             return
         assert isinstance(reply, EndpointResponse)
+        if self._late is not None:
+            self._tell_late(reply, *self._late)
         self._busy_s = self.loop.time()  # the next request has the whole time to come
         self._write(reply, keep_alive)
         if self.pipeline and not self.transport.is_closing():
@@ -615,6 +622,17 @@ class LaneProtocol(HttpToolsProtocol):
             self._start_asgi_task(cycle, app)
         if self.flow.has_unparsed:
             self._parse_on()
+
+    def _tell_late(self, reply: EndpointResponse, request: EndpointRequest, noted: list[Decision]) -> None:
+        """Say what was counted while the answer was being made."""
+        limits, self._late = self.limits, None
+        assert limits is not None
+        if not noted and 400 <= reply.status < 500:
+            limits.told = None
+            _count_refused(limits, request)
+            noted = [limits.told] if limits.told is not None else []
+        if noted:
+            self._limit_lines = limits.header_lines(min(noted, key=lambda decision: decision.remaining))
 
     def _write(self, response: EndpointResponse, keep_alive: bool) -> None:
         status, body = response.status, response.body

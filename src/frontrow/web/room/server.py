@@ -28,6 +28,7 @@ from frontrow.web.observability.worker_metrics import Board
 from frontrow.web.room.app import Endpoints, hot_routes, room_app, rooms_of
 from frontrow.web.server.address_caps import AddressCaps
 from frontrow.web.server.head_requests import HeadRequests
+from frontrow.web.server.told_limits import ToldLimits
 
 log = logging.getLogger("frontrow.room")
 
@@ -66,10 +67,11 @@ def listen(settings: RoomSettings) -> socket.socket:
 async def serve_rooms(endpoints: Endpoints, settings: RoomSettings, sockets: list[socket.socket]) -> None:
     """Serve in this process until told to stop."""
     board = Board.of_workers(Path(settings.folder), settings.workers)
-    app: Any = HeadRequests(room_app(endpoints, root_event=settings.root_event, board=board))
+    entry = rooms_of(endpoints).entry
+    app: Any = HeadRequests(ToldLimits(room_app(endpoints, root_event=settings.root_event, board=board), entry))
     routes = hot_routes(endpoints, root_event=settings.root_event) if settings.hot_lane else {}
-    is_proxy = rooms_of(endpoints).entry.is_proxy
-    http: Any = lane(routes, caps=AddressCaps(settings.max_connections_per_address, settings.uncapped, is_proxy))
+    caps = AddressCaps(settings.max_connections_per_address, settings.uncapped, entry.is_proxy)
+    http: Any = lane(routes, limits=entry, caps=caps)
     config = uvicorn.Config(
         app,
         http=http,

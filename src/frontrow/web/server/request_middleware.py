@@ -120,18 +120,16 @@ class Front:
             await self._app(scope, receive, tagged.send)
 
     def _limit_headers(self, noted: list[Decision], ip: str, status: int) -> list[tuple[bytes, bytes]]:
-        """`RateLimit` and `RateLimit-Policy` about the tightest of the limits that counted this request.
+        """What clients are told about the tightest of the limits that counted this request."""
+        return limit_fields(self._entry, noted, ip, status)
 
-        A route that counts by itself may have been refused before it did: that is counted here.
-        """
-        if not noted and status >= 400:
-            with contextlib.suppress(FrontrowError):
-                self._entry.count_ip(ip)
-        if not noted:
-            return []
-        lines = self._entry.header_lines(min(noted, key=lambda decision: decision.remaining))
-        pairs = [line.split(b": ", 1) for line in lines.split(b"\r\n") if line]
-        return [(name, value) for name, value in pairs]
+
+def limit_fields(entry: DoorLimits, noted: list[Decision], ip: str, status: int) -> list[tuple[bytes, bytes]]:
+    """The headers of the limits that counted a request. One that was refused before it was counted is counted here."""
+    if not noted and status >= 400:
+        with contextlib.suppress(FrontrowError):
+            entry.count_ip(ip)
+    return entry.header_fields(noted) if noted else []
 
 
 class _Tagged:
