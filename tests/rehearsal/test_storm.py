@@ -2,25 +2,31 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import json
+import os
 import re
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner, Result
 
 from frontrow.app.storm_tokens import make_storm_event, make_storm_token
+from frontrow.boxoffice.model.map_format import Snapshot, write_snapshot
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.cli.storm import storm
 from frontrow.cli.storm_token import storm_token
 from frontrow.core.derived_keys import Secrets
 from frontrow.core.errors import InvalidInput
 from frontrow.rehearsal.http_client import ConnectionPool, Target
+from frontrow.rehearsal.seat_counts import SeatCounts, count_seats
 from frontrow.rehearsal.server_consent import ServerConsent, StormNotAllowed, ask_consent
 from frontrow.rehearsal.storm import Storm, StormResult, check_record
 from frontrow.rehearsal.storm_fans import FanDraw, RequestPacer, RoomWatch, StormFan, StormGround
@@ -42,7 +48,7 @@ QUICK = STORM_PLAN.changed(
     poll_s=1.0,
 )
 HERE = Target("127.0.0.1", 1, "127.0.0.1")
-CONSENT = ServerConsent(HERE, EVENT_ID, "2030-01-01T00:00:00Z", True, "none", True, "50/second", 60, 60)
+CONSENT = ServerConsent(HERE, EVENT_ID, "2030-01-01T00:00:00Z", True, "none", True, "50/second", 60, 60, 0)
 
 
 def token_for(event_id: str = EVENT_ID, until_s: int = 4_000_000_000, secret: str = SECRET) -> str:
@@ -301,20 +307,110 @@ def bought(**changes: object) -> StormRecord:
     return record
 
 
+def seats_after(sold: int) -> SeatCounts:
+    return SeatCounts(60 - sold, 0, sold)
+
+
+def nobody() -> StormRecord:
+    return StormRecord()
+
+
+def cut_off(**changes: object) -> StormRecord:
+    """One of the two was still there at the end."""
+    record = bought(**changes)
+    record.outcomes.clear()
+    record.outcomes.update({FanOutcome.BOUGHT.value: 1, FanOutcome.CUT_OFF.value: 1})
+    return record
+
+
+SEATS, TICKETS = "No seat was sold twice", "Every seat that was paid has its ticket"
+MAP, ENDS = "The seats that fans bought are sold on the map, and no others", "Every fan's journey has one end"
+ANSWERS = "No fan got a wrong answer"
+
+
 @pytest.mark.parametrize(
-    ("record", "free_after", "broken"),
+    ("record", "after", "broken", "unchecked"),
     [
-        (bought(), 58, set()),
-        (bought(tickets={"tkt_1": "A-1", "tkt_2": "A-1"}), 58, {"No seat was sold twice"}),
-        (bought(tickets_twice=1), 58, {"No seat was sold twice"}),
-        (bought(tickets={"tkt_1": "A-1"}), 58, {"Every seat that was paid has its ticket"}),
-        (bought(), 59, {"The seats sold are gone from the sale"}),
-        (bought(), -1, {"The seats sold are gone from the sale"}),
-        (bought(arrived=3), 58, {"Every fan's journey has one end"}),
+        (bought(), seats_after(2), set(), set()),
+        (bought(tickets={"tkt_1": "A-1", "tkt_2": "A-1"}), seats_after(2), {SEATS}, set()),
+        (bought(tickets_twice=1), seats_after(2), {SEATS}, set()),
+        (bought(tickets={"tkt_1": "A-1"}), seats_after(2), {TICKETS}, set()),
+        (bought(tickets={"tkt_1": "A-1"}, seats_awaiting_tickets=1), seats_after(2), {TICKETS}, set()),
+        (cut_off(tickets={"tkt_1": "A-1"}, seats_awaiting_tickets=1), seats_after(2), set(), {TICKETS}),
+        (cut_off(tickets={"tkt_1": "A-1"}), seats_after(2), {TICKETS}, set()),
+        (bought(), seats_after(1), {MAP}, set()),
+        (bought(), seats_after(3), {MAP}, set()),
+        (cut_off(seats_unsure=1), seats_after(3), set(), set()),
+        (cut_off(seats_unsure=1), seats_after(4), {MAP}, set()),
+        (bought(), None, set(), {MAP}),
+        (bought(arrived=3), seats_after(2), {ENDS}, set()),
+        (nobody(), seats_after(0), set(), {SEATS, TICKETS, MAP, ENDS, ANSWERS}),
+        (nobody(), seats_after(1), {MAP}, {SEATS, TICKETS, ENDS, ANSWERS}),
     ],
 )
-def test_d6_the_checks_at_the_end_find_what_is_wrong(record, free_after, broken):
-    assert {check.what for check in check_record(record, CONSENT, free_after) if not check.holds} == broken
+def test_d6_each_check_balances_or_says_that_it_was_not_checked(record, after, broken, unchecked):
+    checks = check_record(record, CONSENT, after)
+    assert {check.what for check in checks if check.holds is False} == broken
+    assert {check.what for check in checks if check.holds is None} == unchecked
+    result = StormResult(StormPlan(HERE, EVENT_ID), CONSENT, record, 1.0, after, tuple(checks))
+    assert result.fine == (not broken)
+    assert write_storm_report(result).count("not checked:") == len(unchecked)
+
+
+@pytest.mark.parametrize(
+    ("fan_counts", "limit", "enters"),
+    [
+        (True, "50/second", True),
+        (False, "50/second", False),
+        (False, "3000/second", True),
+        (False, "6000/minute", False),
+        (False, "100 per hour", False),
+        (False, "of your own", False),
+    ],
+)
+def test_d6_a_crowd_enters_if_each_fan_counts_or_if_one_address_may_send_as_much(fan_counts, limit, enters):
+    consent = dataclasses.replace(CONSENT, counts_each_fan=fan_counts, per_address=limit)
+    assert consent.lets_a_crowd_in(2_000.0) is enters
+
+
+async def test_d6_a_storm_whose_fans_share_one_address_stops_at_once(tmp_path):
+    """Nearly all of its requests would be refused, and yet nothing would be wrong in its report."""
+    async with a_server(tmp_path, one_row(120)) as (platform, url):
+        done = await asyncio.to_thread(run, storm, url, "--token", token_for(), "--people", "2000")
+        assert done.exit_code == 2
+        assert "counts all fans of this machine as one address, which may send 1000/second" in done.output
+        assert "server.trusted_proxies" in done.output
+        rows = await platform.ledger.store.read(Query("bookings_by_state", params=(EVENT_ID,)))
+        assert rows == [], "nothing was sent"
+
+
+def test_d6_storm_md_works_from_the_first_line_to_the_report(tmp_path):
+    """Its own commands: a demo, a token for a made-up event that is open by then, a storm whose fans are let in."""
+    found = re.findall(r"^frontrow (?:serve|storm) .*$", Path("docs/storm.md").read_text(), re.MULTILINE)
+    serve_words, storm_words = found[0].partition("  #")[0].split(), found[1]
+    assert serve_words == ["frontrow", "serve", "--demo"]
+    made = re.search(r'--token "\$\(frontrow (storm-token --seats 2000)\)"', storm_words)
+    assert made is not None, storm_words
+    here = {name: value for name, value in os.environ.items() if not name.startswith("FRONTROW_")}
+    command = [sys.executable, "-m", "frontrow.cli.main"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True, "cwd": tmp_path, "env": here}
+    with subprocess.Popen([*command, *serve_words[1:], "--port", "0"], **pipes) as server:
+        try:
+            url = server.stdout.readline().split()[-1]
+            token = subprocess.check_output([*command, *made[1].split()], cwd=tmp_path, env=here, text=True)
+            rest = storm_words.split('2000)"', 1)[1].replace("2000", "60").split()  # fewer people: it is a test
+            (tmp_path / "quick.toml").write_text("[rehearsal]\nafter_s = 2\nbrowse_s = 0.2\npayment_s = 0.2\n")
+            words = ["storm", url, "--token", token.strip(), *rest, "--json", "seen.json", "-c", "quick.toml"]
+            done = subprocess.run([*command, *words], capture_output=True, text=True, cwd=tmp_path, env=here)
+        finally:
+            server.terminate()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("✓") == 6, done.stdout
+    assert "not checked" not in done.stdout
+    assert "<svg" in (tmp_path / "storm.html").read_text()
+    seen = json.loads((tmp_path / "seen.json").read_text())
+    assert seen["after"]["sold"] - seen["sold_before"] == seen["seats_bought"] > 0
+    assert not [reason for reason in seen["refusals"] if "rate" in reason or "limit" in reason]
 
 
 @pytest.mark.parametrize("change", [{"length_s": 7200}, {"connections": 0}, {"requests_per_s": 1e9}, {"processes": 65}])
@@ -323,6 +419,13 @@ def test_d6_a_storm_is_bounded(change):
         StormPlan(HERE, EVENT_ID, **change)
     with pytest.raises(InvalidInput, match="at most"):
         StormPlan(HERE, EVENT_ID, STORM_PLAN.changed(people=2_000_000))
+
+
+def test_the_seats_of_a_map_are_counted_as_the_server_writes_them():
+    states = bytes([0, 1, 2, 3, 2, 0, 2])
+    assert count_seats(write_snapshot(Snapshot(states, 5, 7))) == SeatCounts(2, 1, 3)
+    for rubbish in (b"", b"<html>", write_snapshot(Snapshot(states, 5, 7))[:-1]):
+        assert count_seats(rubbish) is None
 
 
 def test_the_pacer_lets_no_more_through_than_the_bound():

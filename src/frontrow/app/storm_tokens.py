@@ -1,5 +1,9 @@
 """What `frontrow storm-token` does: the operator's consent to a storm, and a made-up event for it."""
 
+import asyncio
+import http.client
+import json
+import urllib.request
 from pathlib import Path
 
 from frontrow.app.made_up_events import put_on_sale
@@ -9,6 +13,10 @@ from frontrow.core.errors import ConfigError
 from frontrow.core.ids import Ids
 from frontrow.settings.platform import PlatformSettings, read_settings
 from frontrow.web.platform.storm_consent import StormConsent, write_consent
+
+OPEN_WITHIN_S = 60.0
+LOOK_EVERY_S = 0.2
+ANSWER_WITHIN_S = 5.0
 
 
 def read_server_settings(config: str | None, folder: str | None) -> PlatformSettings:
@@ -34,6 +42,26 @@ async def make_storm_event(settings: PlatformSettings, seats: int) -> str:
     event_id = Ids(SystemClock()).new("evt")
     await put_on_sale(settings.ledger_url, event_id, "A storm (made up, no real tickets)", seats)
     return event_id
+
+
+async def wait_until_open(url: str, token: str) -> bool:
+    """Whether the server at `url` consents to a storm within `OPEN_WITHIN_S`: it does once it sells the event."""
+    ends_s = asyncio.get_running_loop().time() + OPEN_WITHIN_S
+    while asyncio.get_running_loop().time() < ends_s:
+        if await asyncio.to_thread(_consents, url, token):
+            return True
+        await asyncio.sleep(LOOK_EVERY_S)
+    return False
+
+
+def _consents(url: str, token: str) -> bool:
+    body = json.dumps({"token": token}).encode()
+    asked = urllib.request.Request(f"{url}/v1/storm", body, {"content-type": "application/json"})  # noqa: S310
+    try:
+        with urllib.request.urlopen(asked, timeout=ANSWER_WITHIN_S):  # noqa: S310 - the operator's own server
+            return True
+    except (OSError, http.client.HTTPException):  # not open yet, or not started yet
+        return False
 
 
 def _key_file(settings: PlatformSettings) -> Path:

@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from frontrow.rehearsal.storm_plan import StormPlan
     from frontrow.rehearsal.storm_record import StormRecord
 
+HUMAN_CHECK = (
+    "the event's waiting room asks for a human check ({check}), so nobody of a storm would get in; set it to none "
+    "until the storm is over"
+)
+ONE_ADDRESS = (
+    "{target} counts all fans of this machine as one address, which may send {limit}. Nearly every request would be "
+    "refused, so there is no storm. Put this machine into server.trusted_proxies there until the storm is over. "
+    "--one-address storms all the same, and shows how the server refuses a shared address"
+)
 SHOWN = ("page", "join", "now-serving", "claim", "hold", "pay", "tickets")
 
 
@@ -38,6 +47,9 @@ def storm(
     connections: Annotated[int, typer.Option(help="Connections at once, at most.")] = 500,
     max_rate: Annotated[float, typer.Option(help="Requests per second, at most.")] = 2_000.0,
     processes: Annotated[int | None, typer.Option(help="Processes that send; one per core, up to 4.")] = None,
+    one_address: Annotated[
+        bool, typer.Option("--one-address", help="Storm also where the server counts all fans as one address.")
+    ] = False,
     seed: Annotated[int | None, typer.Option(help="The same seed is the same crowd.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a report with plots here.")] = None,
     as_json: Annotated[
@@ -59,6 +71,10 @@ def storm(
         sale = _given(people=people, arrivals=arrivals, after_s=come_within_s, seed=seed)
         bounds = _given(length_s=length_s, connections=connections, requests_per_s=max_rate, processes=processes)
         plan = _make_plan(consent, config, sale, bounds)
+        if consent.human_check != "none":
+            raise StormNotAllowed(HUMAN_CHECK.format(check=consent.human_check))
+        if not one_address and not consent.lets_a_crowd_in(plan.requests_per_s):
+            raise StormNotAllowed(ONE_ADDRESS.format(target=consent.target.authority, limit=consent.per_address))
     except (FrontrowError, StormNotAllowed) as error:
         _refuse(str(error))
     result = _run(console, plan, consent)
@@ -96,13 +112,6 @@ def _say_before(console: "Console", consent: "ServerConsent", plan: "StormPlan")
         f"{consent.target.authority} consents to a storm of {consent.event_id} until {consent.until}.",
         f"{plan.sale.people:,} fans, {consent.free:,} of {consent.seats:,} seats free, at most {plan.length_s:.0f} s.",
     ]
-    if consent.human_check != "none":
-        lines.append(f"The room asks for a human check ({consent.human_check}): nobody will get in. Set it to none.")
-    if not consent.counts_each_fan:
-        lines.append(
-            f"The server counts this machine as one address ({consent.per_address}). To count each fan by itself, put "
-            "this machine into server.trusted_proxies there, for the storm."
-        )
     if not consent.simulated_payments:
         lines.append("The server takes real money: fans hold seats and give them back.")
     for line in lines:
@@ -167,7 +176,7 @@ def _show(console: "Console", result: "StormResult") -> None:
         for what, count in counts.most_common(8):
             console.print(f"{title}: {count:,} × {what}", highlight=False)
     for check in result.checks:
-        mark = "[green]✓[/green]" if check.holds else "[red]NOT SO:[/red]"
+        mark = {True: "[green]✓[/green]", False: "[red]NOT SO:[/red]", None: "– not checked:"}[check.holds]
         console.print(f"{mark} {check.what}: {check.detail}", highlight=False, soft_wrap=True)
     for line in list_advice(result):
         console.print(f"• {line}", highlight=False, soft_wrap=True)

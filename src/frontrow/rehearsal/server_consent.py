@@ -12,8 +12,10 @@ from typing import Any
 
 from frontrow.core.errors import InvalidInput
 from frontrow.rehearsal.http_client import LOST, FanConnection, Target
+from frontrow.rehearsal.seat_counts import count_seats
 
 TOKEN = re.compile(r"frt_([A-Za-z0-9_-]{1,64})\.\d{1,12}\.[A-Za-z0-9_-]{10,64}")
+SECONDS = {"second": 1, "minute": 60, "hour": 3_600}
 FAN_ADDRESS = "198.18.0.1"  # of the range for benchmarks (RFC 2544)
 
 
@@ -34,6 +36,14 @@ class ServerConsent:
     per_address: str
     seats: int
     free: int
+    sold: int = -1  # on the map, before the storm; -1: the map did not say
+
+    def lets_a_crowd_in(self, requests_per_s: float) -> bool:
+        """Whether so many requests of this machine are within its limits: each fan's, or the machine's as a whole."""
+        found = re.match(r"(\d+)(?:/| per )(second|minute|hour)", self.per_address)
+        if self.counts_each_fan:
+            return True
+        return found is not None and int(found[1]) / SECONDS[found[2]] >= requests_per_s
 
 
 async def ask_consent(url: str, token: str) -> ServerConsent:
@@ -53,6 +63,7 @@ async def ask_consent(url: str, token: str) -> ServerConsent:
         if answer.get("event") != found[1]:
             raise StormNotAllowed(f"{url} answered, but not as a Frontrow server does; there is no storm")
         shown = (await connection.send("GET", f"/v1/events/{found[1]}")).json()
+        seats = count_seats((await connection.send("GET", f"/v1/events/{found[1]}/seats.bin")).body)
     except (OSError, TimeoutError, *LOST) as error:
         raise StormNotAllowed(f"{url} does not answer ({type(error).__name__}: {error})") from None
     finally:
@@ -67,6 +78,7 @@ async def ask_consent(url: str, token: str) -> ServerConsent:
         str(answer["per_address"]),
         int(shown.get("seats", 0)),
         int(shown.get("free", 0)),
+        seats.sold if seats is not None else -1,
     )
 
 

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import Any
 
 from frontrow.rehearsal.http_client import FanConnection
+from frontrow.rehearsal.seat_counts import SeatCounts, count_seats
 from frontrow.rehearsal.server_consent import FAN_ADDRESS, ServerConsent
 from frontrow.rehearsal.storm_plan import StormPlan
 from frontrow.rehearsal.storm_process import ASK, END, NEWS, READY, START, STOP, run_storm_process
@@ -24,15 +24,15 @@ END_WITHIN_S = 20.0  # after its time, a process that has not ended is ended
 LEAD_S = 0.3
 LOOK_S = 0.25
 SHOW_S = 1.0
-FREE_LOOKS = 20
+SEAT_LOOKS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class StormCheck:
-    """Something that must hold at the end, and whether it did."""
+    """Something that must hold at the end, and whether it did. None: it could not be checked, and `detail` says why."""
 
     what: str
-    holds: bool
+    holds: bool | None
     detail: str
 
 
@@ -42,12 +42,12 @@ class StormResult:
     consent: ServerConsent
     record: StormRecord
     took_s: float
-    free_after: int
+    after: SeatCounts | None  # the seats on the map at the end, if the server said
     checks: tuple[StormCheck, ...]
 
     @property
     def fine(self) -> bool:
-        return all(check.holds for check in self.checks)
+        return all(check.holds is not False for check in self.checks)
 
 
 class Storm:
@@ -88,9 +88,9 @@ class Storm:
                     process.terminate()
                     process.join(END_WITHIN_S / 4)
         record = _join(records)
-        free_after = asyncio.run(_read_free(self.plan, self._consent.seats - record.seats_bought))
-        checks = (_check_processes(self.plan, lost), *check_record(record, self._consent, free_after))
-        return StormResult(self.plan, self._consent, record, took_s, free_after, checks)
+        after = asyncio.run(_read_seats(self.plan, self._consent.sold + record.seats_bought))
+        checks = (_check_processes(self.plan, lost), *check_record(record, self._consent, after))
+        return StormResult(self.plan, self._consent, record, took_s, after, checks)
 
     def _wait_until_ready(self, pipes: list[Connection]) -> None:
         until_s = time.monotonic() + START_WITHIN_S
@@ -138,38 +138,68 @@ def _say(pipes: set[Connection], word: str) -> None:
             pipe.send((word, 0.0))
 
 
-def check_record(record: StormRecord, consent: ServerConsent, free_after: int) -> list[StormCheck]:
-    """What must hold after a storm, whatever the server did."""
-    tickets, seats = len(record.tickets), len(set(record.tickets.values()))
-    outcomes = sum(record.outcomes.values())
-    wrong, cut_off = record.outcomes[FanOutcome.FAILED.value], record.outcomes[FanOutcome.CUT_OFF.value]
+def check_record(record: StormRecord, consent: ServerConsent, after: SeatCounts | None) -> list[StormCheck]:
+    """What must hold after a storm, whatever the server did. `after` are the seats on the map at its end."""
+    outcomes, wrong = sum(record.outcomes.values()), record.outcomes[FanOutcome.FAILED.value]
+    came = record.arrived > 0
     return [
-        StormCheck(
-            "No seat was sold twice",
-            seats == tickets and not record.tickets_twice,
-            f"{tickets:,} tickets for {seats:,} different seats, {record.tickets_twice:,} given out twice",
-        ),
-        StormCheck(
-            "Every seat that was paid has its ticket",
-            tickets == record.seats_bought - record.seats_awaiting_tickets
-            and (not record.seats_awaiting_tickets or cut_off > 0),
-            f"{record.seats_bought:,} seats bought in {record.bookings:,} bookings, {tickets:,} tickets",
-        ),
-        StormCheck(
-            "The seats sold are gone from the sale",
-            0 <= free_after <= consent.seats - record.seats_bought,
-            f"{consent.free:,} of {consent.seats:,} seats were free before, {free_after:,} after; "
-            f"{record.seats_bought:,} were bought, {record.seats_left_held:,} left in unpaid holds",
-        ),
+        _check_seats(record),
+        _check_tickets(record),
+        _check_map(record, consent.sold, after),
         StormCheck(
             "Every fan's journey has one end",
-            outcomes == record.arrived,
+            outcomes == record.arrived if came else None,
             f"{record.arrived:,} fans came, {outcomes:,} ends",
         ),
         StormCheck(
-            "No fan got a wrong answer", not wrong, f"{wrong:,} did" + "".join(f"; {odd}" for odd in record.odd[:3])
+            "No fan got a wrong answer",
+            not wrong if came else None,
+            f"{wrong:,} did" + "".join(f"; {odd}" for odd in record.odd[:3]),
         ),
     ]
+
+
+def _check_seats(record: StormRecord) -> StormCheck:
+    tickets, seats = len(record.tickets), len(set(record.tickets.values()))
+    what = "No seat was sold twice"
+    if not tickets and not record.tickets_twice:
+        return StormCheck(what, None, "no fan got a ticket")
+    told = f"{tickets:,} tickets for {seats:,} different seats, {record.tickets_twice:,} given out twice"
+    return StormCheck(what, seats == tickets and not record.tickets_twice, told)
+
+
+def _check_tickets(record: StormRecord) -> StormCheck:
+    """Every paid seat has a ticket. Fans whom the end or a refusal cut off between the two leave it open."""
+    what, tickets, missing = (
+        "Every seat that was paid has its ticket",
+        len(record.tickets),
+        record.seats_awaiting_tickets,
+    )
+    told = f"{record.seats_bought:,} seats bought in {record.bookings:,} bookings, {tickets:,} tickets"
+    if not record.seats_bought:
+        return StormCheck(what, None, "nobody bought")
+    if tickets + missing != record.seats_bought:
+        return StormCheck(what, False, told)
+    cut_off = record.outcomes[FanOutcome.CUT_OFF.value] + record.outcomes[FanOutcome.TURNED_AWAY.value]
+    if missing and cut_off:
+        return StormCheck(what, None, f"{told}; the fans of {missing:,} seats could not fetch theirs before the end")
+    return StormCheck(what, not missing, told)
+
+
+def _check_map(record: StormRecord, before: int, after: SeatCounts | None) -> StormCheck:
+    """The seats that fans bought are the seats that were sold on the map meanwhile."""
+    what = "The seats that fans bought are sold on the map, and no others"
+    if before < 0 or after is None:
+        return StormCheck(what, None, "the server did not show its map")
+    sold, bought, unsure = after.sold - before, record.seats_bought, record.seats_unsure
+    if not sold and not bought:
+        return StormCheck(what, None, "nobody bought")
+    told = f"{sold:,} sold on the map, {bought:,} bought by fans"
+    if unsure:
+        told += f", {unsure:,} in payments whose end no fan saw"
+    if sold > bought + unsure:
+        told += "; did somebody else buy?"
+    return StormCheck(what, bought <= sold <= bought + unsure, told)
 
 
 def _check_processes(plan: StormPlan, lost: int) -> StormCheck:
@@ -183,19 +213,18 @@ def _join(records: list[StormRecord]) -> StormRecord:
     return total
 
 
-async def _read_free(plan: StormPlan, at_most: int) -> int:
-    """How many seats are free now; -1 if the server does not say. Caches may be a moment behind."""
-    free, connection = -1, FanConnection(plan.target, FAN_ADDRESS)
+async def _read_seats(plan: StormPlan, sold: int) -> SeatCounts | None:
+    """The seats on the map, once as many are sold as fans bought, or as it is at last; None if there is no map."""
+    found, connection = None, FanConnection(plan.target, FAN_ADDRESS)
     try:
-        for _ in range(FREE_LOOKS):
-            reply = await connection.send("GET", f"/v1/events/{plan.event_id}")
-            shown: dict[str, Any] = reply.json() if reply.status == 200 else {}
-            free = int(shown.get("free", -1))
-            if 0 <= free <= at_most:
+        for _ in range(SEAT_LOOKS):
+            reply = await connection.send("GET", f"/v1/events/{plan.event_id}/seats.bin")
+            found = count_seats(reply.body) if reply.status == 200 else None
+            if found is not None and found.sold >= sold:
                 break
-            await asyncio.sleep(max(LOOK_S, reply.retry_after_s))
+            await asyncio.sleep(max(LOOK_S, reply.retry_after_s))  # the map may be a moment behind
     except (OSError, TimeoutError, ValueError, EOFError):
-        return -1
+        return None
     finally:
         await connection.aclose()
-    return free
+    return found

@@ -151,7 +151,7 @@ class StormFan:
         self._clock, self._record = ground.clock, ground.record
         self._calls = FanCalls(ground.event_id, self._send)
         self._meant_s = draw.arrives_s  # when the next request is meant to be sent
-        self._inside = False
+        self._held, self._paying = 0, False  # seats of this fan that are not bought, and whether a payment began
 
     async def run(self) -> None:
         self._record.arrived += 1
@@ -165,6 +165,10 @@ class StormFan:
         except (WrongAnswer, *WRONG) as error:
             self._record.record_odd(f"{type(error).__name__}: {error}")
             outcome = FanOutcome.FAILED
+        if self._paying:
+            self._record.seats_unsure += self._held
+        else:
+            self._record.seats_left_held += self._held
         self._record.outcomes[outcome.value] += 1
 
     async def _journey(self) -> FanOutcome:
@@ -230,35 +234,43 @@ class StormFan:
             await self._think(LOOK_S)
             return FanOutcome.IN_VAIN
         seats = held.json()["seats"]
+        self._held = len(seats)
         await self._think(draw.pay_s)
         if draw.abandons:
-            self._record.seats_left_held += len(seats)
             return FanOutcome.ABANDONED
         if not self._ground.pays:
-            await self._expect(calls.release(), 200, 410)
+            await self._release()
             return FanOutcome.GAVE_BACK
         return await self._pay(seats)
 
+    async def _release(self) -> None:
+        await self._expect(self._calls.release(), 200, 410)
+        self._held = 0
+
     async def _pay(self, seats: list[str]) -> FanOutcome:
-        calls = self._calls
+        calls, self._paying = self._calls, True
         paid = await self._expect(
             calls.pay("pm_card_declined" if self._draw.fails else "pm_card_visa"), 200, 202, 402, 410
         )
         if paid.status == 410:  # it took longer than the hold lasts
+            self._held = 0
             return FanOutcome.ABANDONED
         if paid.status == 402:
-            await calls.release()
+            self._paying = False
+            await self._release()
             return FanOutcome.DECLINED
         booking = paid.json()
         for _ in range(MAX_LOOKS):
             if booking["state"] == "confirmed":
                 break
             if booking["state"] in ("cancelled", "expired"):  # the hold ended while the payment was on its way
+                self._held = 0
                 return FanOutcome.ABANDONED
             await self._think(LOOK_AGAIN_S)
             booking = (await self._expect(calls.read_booking(), 200)).json()
         else:
             raise WrongAnswer(f"the booking is still {booking['state']} after a paid payment")
+        self._held = 0
         self._record.bookings += 1
         self._record.seats_bought += len(seats)
         self._record.seats_awaiting_tickets += len(seats)

@@ -16,6 +16,15 @@ DIGITS = 3
 MAX_ODD = 20
 LATENESS = "sent late"  # how late the storm itself was
 WAIT = "wait"  # from asking for a place (or the opening, if later) to one's turn
+ADDED = (
+    "arrived",
+    "bookings",
+    "seats_bought",
+    "seats_awaiting_tickets",
+    "seats_left_held",
+    "seats_unsure",
+    "held_back",
+)
 PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 
 
@@ -70,6 +79,7 @@ class StormRecord:
     seats_bought: int = 0
     seats_awaiting_tickets: int = 0  # paid, and their tickets not fetched yet
     seats_left_held: int = 0  # in holds that nobody paid
+    seats_unsure: int = 0  # in payments whose end no fan saw
     held_back: int = 0  # requests that waited for the storm's own bound
     odd: list[str] = field(default_factory=list)
     waits: list[tuple[float, float]] = field(default_factory=list)  # (arrival, wait), in seconds
@@ -124,7 +134,7 @@ class StormRecord:
             self.seconds.setdefault(number, StormSecond()).add(second)
         self.tickets_twice += other.tickets_twice + len(self.tickets.keys() & other.tickets.keys())
         self.tickets.update(other.tickets)
-        for name in ("arrived", "bookings", "seats_bought", "seats_awaiting_tickets", "seats_left_held", "held_back"):
+        for name in ADDED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for line in other.odd:
             self.record_odd(line)

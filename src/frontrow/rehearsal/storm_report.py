@@ -12,6 +12,7 @@ NINES = (0.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9)
 PLOTTED = ("now-serving", "hold", "pay")
 LATE_MS = 50.0  # a storm that is later than this measures itself
 ARRIVAL_BINS = 20
+MARKS = {True: "✓", False: "✗ NOT SO:", None: "– not checked:"}
 
 
 def list_results(result: StormResult) -> list[tuple[str, str]]:
@@ -67,6 +68,13 @@ def list_advice(result: StormResult) -> list[str]:
             "The server counts all fans as one address, which may send "
             f"{result.consent.per_address}. Put this machine into server.trusted_proxies to count each fan by itself."
         )
+    answered, refused = _count_requests(record), sum(record.refusals.values())
+    if refused * 2 > answered > 0:
+        most, count = record.refusals.most_common(1)[0]
+        lines.append(
+            f"{refused / answered:.0%} of the requests were refused, most of them with {most!r} ({count:,}): the "
+            "figures say how the server refuses, not how it sells."
+        )
     if not result.plan.pays:
         lines.append("The server takes real money, so nobody paid: fans held seats and gave them back.")
     return lines
@@ -85,7 +93,8 @@ def write_json(result: StormResult) -> dict[str, Any]:
         "seats_bought": record.seats_bought,
         "seats_left_held": record.seats_left_held,
         "free_before": result.consent.free,
-        "free_after": result.free_after,
+        "sold_before": result.consent.sold,
+        "after": result.after._asdict() if result.after else None,
         "requests": _count_requests(record),
         "held_back": record.held_back,
         "wait_median_s": median_wait_s(record),
@@ -106,9 +115,7 @@ def write_storm_report(result: StormResult) -> str:
     """The page as text."""
     record = result.record
     seconds = [record.seconds.get(number, StormSecond()) for number in range(max(record.seconds, default=0) + 1)]
-    checks = [
-        f"{'✓' if check.holds else '✗ NOT SO:'} {check.what}: {check.detail}." for check in result.checks
-    ] + list_advice(result)
+    checks = [f"{MARKS[check.holds]} {check.what}: {check.detail}." for check in result.checks] + list_advice(result)
     head = ("step", "requests", "p50 ms", "p90 ms", "p99 ms", "p99.9 ms", "slowest ms")
     return write_page(
         f"A storm of {result.plan.sale.people:,} fans",

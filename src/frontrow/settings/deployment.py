@@ -33,7 +33,9 @@ class ServerSettings:
     demo: bool = setting(False, doc="made-up money, a secret key made on the spot: never for a real sale")
     folder: str = setting("frontrow-data", doc="keys, and in the embedded mode everything else")
     hot_lane: bool = setting(True)
-    trusted_proxies: tuple[str, ...] = setting((), example='["10.0.0.0/8"]')
+    trusted_proxies: tuple[str, ...] = setting(
+        (), example='["10.0.0.0/8"]', doc="whose X-Forwarded-For is believed; empty: nobody's, in a demo this machine's"
+    )
     per_person: str = setting("10/second", doc="requests of one person")
     per_ip: str = setting("50/second", doc="requests of one address")
     x_ratelimit_headers: bool = setting(

@@ -81,6 +81,7 @@ QUOTAS_OF_PEOPLE = ("account_tries", "ip_tries", "code_tries", "link_asks", "lin
 # what Kubernetes tells every container about a service named frontrow-redis, frontrow-ledger and so on
 OF_KUBERNETES = re.compile(r"(_SERVICE_(HOST|PORT\w*)|_PORT(_\d+_(TCP|UDP)\w*)?)\Z")
 # what commands read besides the settings, and what the suite of tests reads
+LOOPBACK = ("127.0.0.0/8", "::1")
 OTHER_VARIABLES = {
     "FRONTROW_TICKET_KEYS",
     "FRONTROW_CLAIMS_URL",
@@ -317,8 +318,13 @@ def read_settings(
     _check_used(tables.get("room", {}), environment)
     sections = {name: load(kind, name, tables=tables, env=environment) for name, kind in _SECTIONS.items()}
     given = {name: value for name, value in server.items() if value is not None}
-    sections["server"] = replace(sections["server"], **given)
+    sections["server"] = _trust_own_machine(replace(sections["server"], **given))
     return PlatformSettings(**sections, limits=limits)
+
+
+def _trust_own_machine(server: ServerSettings) -> ServerSettings:
+    """A demo believes the addresses that its own machine reports: so the fans of a storm are counted one by one."""
+    return replace(server, trusted_proxies=LOOPBACK) if server.demo and not server.trusted_proxies else server
 
 
 def _read_limits(tables: Mapping[str, Any], path: str | Path, environment: Mapping[str, str]) -> LimitsFile | None:
