@@ -202,6 +202,7 @@ def containers(tmp_path: Path, redis_url: str, postgres_url: str) -> Iterator[Co
             own["FRONTROW_SERVER_FOLDER"] = str(tmp_path / service)
             own["FRONTROW_SERVER_TRUSTED_PROXIES"] = "127.0.0.1"  # where this nginx is
             own["FRONTROW_WORK_HEALTH"] = own["FRONTROW_WORK_HEALTH"].replace(":8001", ":0")
+            own["FRONTROW_SERVER_METRICS"] = own["FRONTROW_SERVER_METRICS"].replace(":8002", ":0")
             env[service] = own | {"PYTHONPATH": str(tmp_path / "image")}
         yield Containers(tmp_path, env, mail, stripe, env["web"]["FRONTROW_LEDGER_URL"])
     mail.stop()
@@ -219,6 +220,7 @@ async def test_the_compose_file_sells_a_ticket_through_its_nginx(containers: Con
     web, work = containers.start("web"), containers.start("work")
     try:
         port = int(web.wait_for(r"frontrow on http://0\.0\.0\.0:\d+").rpartition(":")[2])
+        figures = int(web.wait_for(r"metrics on port \d+").rpartition(" ")[2])
         web.wait_for(r'"serving"')
         health = (
             work.wait_for(r"health: http://0\.0\.0\.0:\d+").removeprefix("health: ").replace("0.0.0.0", "127.0.0.1")
@@ -230,8 +232,9 @@ async def test_the_compose_file_sells_a_ticket_through_its_nginx(containers: Con
             with DeployedNginx("upstream-compose.conf", changes) as nginx:
                 assert "web" in names.asked
                 await _buy_and_look(f"http://127.0.0.1:{nginx.port}", containers)
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as prometheus:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{figures}", trust_env=False) as prometheus:
             assert "frontrow_http_requests_total" in (await prometheus.get("/metrics")).text
+            assert (await prometheus.get(f"http://127.0.0.1:{port}/metrics")).status_code == 404
             assert "frontrow_job_failing" in (await prometheus.get(f"{health}/metrics")).text
         assert list((containers.folder / "web" / "metrics").glob("*/*.bin")), "the workers' numbers are in its folder"
     finally:

@@ -35,44 +35,52 @@ def serve(
 ) -> None:
     """Serve the whole platform: waiting room, box office, API."""
     from frontrow.web.observability.logs import set_up_logs
-    from frontrow.web.server.platform_server import listen
+    from frontrow.web.server.platform_server import listen, listen_for_metrics
     from frontrow.web.server.process_supervisor import Workers
 
     try:
         settings = read_settings(config, host=host, port=port, workers=workers, folder=folder, demo=demo)
         lock = None if settings.shared else lock_folder(settings.deployment.folder)
-        sock = listen(settings.server)
+        sock, metrics = listen(settings.server), listen_for_metrics(settings.server)
     except ConfigError as error:
         _end(error)
     settings = settings.with_port(sock.getsockname()[1])
     if lock is not None:
         write_address(lock, settings.server.address)
     typer.echo(f"frontrow on {settings.server.address}")
+    if metrics is not None:
+        typer.echo(f"metrics on port {metrics.getsockname()[1]}")
     set_up_logs()
     if demo and not settings.shared and (code := _until_done(_offer_example(settings))):
         raise typer.Exit(code)
     if settings.server.workers == 1:
-        raise typer.Exit(run_server(settings, sock))
+        raise typer.Exit(run_server(settings, sock, metrics))
     if code := _until_done(_check_platform(settings, sock)):
         raise typer.Exit(code)
     stop_within_s = settings.server.drain_s + STOP_JOBS_S
-    arguments = (settings, sock)
-    Workers(settings.server.workers, run_worker, arguments, stop_within_s=stop_within_s, before_stop=sock.close).watch()
+    arguments = (settings, sock, metrics)
+
+    def close() -> None:
+        for one in (sock, metrics):
+            if one is not None:
+                one.close()
+
+    Workers(settings.server.workers, run_worker, arguments, stop_within_s=stop_within_s, before_stop=close).watch()
 
 
-def run_worker(settings: PlatformSettings, sock: socket.socket) -> None:
+def run_worker(settings: PlatformSettings, sock: socket.socket, metrics: socket.socket | None = None) -> None:
     """One of several processes."""
     from frontrow.web.observability.logs import set_up_logs
 
     set_up_logs()
-    code = run_server(settings, sock)
+    code = run_server(settings, sock, metrics)
     if code:
         os._exit(code)
 
 
-def run_server(settings: PlatformSettings, sock: socket.socket) -> int:
+def run_server(settings: PlatformSettings, sock: socket.socket, metrics: socket.socket | None = None) -> int:
     """Serve in this process on uvloop until told to stop; the exit code."""
-    return _until_done(_serve(settings, sock))
+    return _until_done(_serve(settings, sock, metrics))
 
 
 def _until_done(serving: Coroutine[Any, Any, None]) -> int:
@@ -100,12 +108,12 @@ async def _offer_example(settings: PlatformSettings) -> None:
         typer.echo(line)
 
 
-async def _serve(settings: PlatformSettings, sock: socket.socket) -> None:
+async def _serve(settings: PlatformSettings, sock: socket.socket, metrics: socket.socket | None) -> None:
     from frontrow.web.server.platform_server import serve_platform
 
     gc_tuning.pause_while_starting()
     async with _opened(settings, sock) as platform:
-        await serve_platform(platform, [sock])
+        await serve_platform(platform, [sock], metrics)
 
 
 @contextlib.asynccontextmanager

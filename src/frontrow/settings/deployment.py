@@ -50,6 +50,9 @@ class ServerSettings:
     drain_s: float = setting(10.0, low=0.1, high=600, doc="how long a stopping server finishes what it has in hand")
     jobs_inside: bool = setting(True, doc="run the background jobs in the server; else `frontrow work` does")
     docs: bool = setting(True, doc="serve the API's document and its page")
+    metrics: str = setting(
+        "", example="127.0.0.1:8002", doc="where /metrics answers, and then nowhere else; empty: on server.port"
+    )
 
     @property
     def address(self) -> str:

@@ -16,6 +16,7 @@ from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres
 from frontrow.boxoffice.model.room_rules import MAX_LANES
 from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.core.errors import ConfigError
+from frontrow.core.listening import read_address
 from frontrow.core.redis_url import mask_password, scheme_of
 from frontrow.core.settings_loader import load, named, read_tables
 from frontrow.limits import Quota
@@ -236,6 +237,8 @@ class PlatformSettings:
                 scheme_of(url)
         if self.work.health:
             health_address(self.work.health)
+        if server.metrics:
+            read_address(server.metrics, "server.metrics", "127.0.0.1:8002")
         if "\0" in server.folder:
             raise ConfigError("server.folder must be the name of a folder", param="server.folder")
 

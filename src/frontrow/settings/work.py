@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from frontrow.core.errors import ConfigError
+from frontrow.core.listening import read_address
 from frontrow.core.settings_loader import setting
 
 
@@ -17,7 +17,4 @@ class WorkSettings:
 
 def health_address(text: str) -> tuple[str, int]:
     """The host and the port of `work.health`. Port 0: any free one."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65_535:
-        raise ConfigError(f"work.health is {text[:80]!r}; write a host and a port: 127.0.0.1:8001", param="work.health")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    return read_address(text, "work.health", "127.0.0.1:8001")

@@ -9,7 +9,8 @@ from frontrow.boxoffice.jobs.background_jobs import Job, JobRunner
 from frontrow.core.errors import ConfigError
 from frontrow.settings.platform import read_settings
 from frontrow.settings.work import health_address
-from frontrow.web.observability.job_health import LONGEST_REQUEST, serve_health
+from frontrow.web.observability.job_health import serve_health
+from frontrow.web.observability.plain_pages import LONGEST_REQUEST
 from tests.web.observability.test_metrics import total
 from tests.web.server.crowd import until_true
 

@@ -44,6 +44,7 @@ env:
   - {name: FRONTROW_SERVER_DRAIN_S, value: {{ .Values.web.drainSeconds | quote }}}
   - {name: FRONTROW_SERVER_WORKERS, value: {{ .Values.web.workers | quote }}}
   - {name: FRONTROW_WORK_HEALTH, value: "0.0.0.0:8001"}
+  - {name: FRONTROW_SERVER_METRICS, value: "0.0.0.0:8002"} # for Prometheus; the port of people has no /metrics
   {{- range $name, $value := .Values.settings }}
   - {name: {{ $name }}, value: {{ $value | quote }}}
   {{- end }}

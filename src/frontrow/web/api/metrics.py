@@ -3,6 +3,7 @@
 from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
 
+from frontrow.core.errors import NotFound
 from frontrow.web.api import FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.observability.metrics import CONTENT_TYPE, metrics_page
@@ -15,6 +16,8 @@ from frontrow.web.observability.metrics import CONTENT_TYPE, metrics_page
     opt={"access": Access.PUBLIC, "answers": {200: "text/plain"}},
 )
 async def metrics(platform: FromPlatform) -> Response[bytes]:
+    if platform.settings.server.metrics:
+        raise NotFound("the metrics of this server are on a port of their own (server.metrics)")
     return Response(metrics_page(platform), media_type=CONTENT_TYPE, headers={"cache-control": "no-store"})
 
 

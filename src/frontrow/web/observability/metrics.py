@@ -11,6 +11,7 @@ from typing import Any, Final
 from frontrow import __version__
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.payments import PaymentState, RefundState
+from frontrow.web.observability.plain_pages import METRICS_TYPE, Answer
 from frontrow.web.observability.room_metrics import room_families
 from frontrow.web.observability.traffic import bounds_s
 from frontrow.web.observability.worker_metrics import Family, Sample, text
@@ -24,6 +25,11 @@ STORES: Final = ("ledger", "claims", "room")
 def metrics_page(platform: Platform) -> bytes:
     """The body of /metrics, of all workers of this server."""
     return text(platform.server.telemetry.board.joined(families(platform)))
+
+
+def metrics_answer(platform: Platform, path: str) -> Answer:
+    """What the port of `server.metrics` answers at this path."""
+    return (200, METRICS_TYPE, metrics_page(platform)) if path == "/metrics" else (404, "text/plain", b"")
 
 
 def families(platform: Platform) -> list[Family]:

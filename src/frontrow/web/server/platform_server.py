@@ -4,6 +4,7 @@ A server that must stop reports it at /readyz first, takes no new connections, f
 time (live streams end properly, so that browsers reconnect elsewhere), then stops its jobs.
 """
 
+import contextlib
 import logging
 import socket
 from types import FrameType
@@ -13,11 +14,13 @@ import uvicorn
 from litestar import Litestar
 
 from frontrow.core import gc_tuning
-from frontrow.core.errors import ConfigError
+from frontrow.core.listening import listen_on, read_address
 from frontrow.core.open_files import allow_connections
 from frontrow.settings.deployment import ServerSettings
 from frontrow.web.app import front_of, platform_app
 from frontrow.web.lane.protocol import LINGER_S, lane
+from frontrow.web.observability.metrics import metrics_answer
+from frontrow.web.observability.plain_pages import serve_pages
 from frontrow.web.observability.traces import traced
 from frontrow.web.platform.platform import Platform
 from frontrow.web.server.address_caps import AddressCaps
@@ -44,16 +47,14 @@ class DrainingServer(uvicorn.Server):
 
 def listen(settings: ServerSettings) -> socket.socket:
     """The listening socket, shared by all worker processes."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    try:
-        sock = socket.create_server((settings.host, settings.port), family=family, backlog=16_384)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ConfigError(
-            f"server.port: cannot listen on {settings.host}:{settings.port}: {reason}", param="server.port"
-        ) from error
-    sock.set_inheritable(True)
-    return sock
+    return listen_on(settings.host, settings.port, "server.port")
+
+
+def listen_for_metrics(settings: ServerSettings) -> socket.socket | None:
+    """The socket of `server.metrics`, shared in the same way; None where /metrics is on the same port as all else."""
+    if not settings.metrics:
+        return None
+    return listen_on(*read_address(settings.metrics, "server.metrics", "127.0.0.1:8002"), "server.metrics")
 
 
 def make_server(platform: Platform, routed: Litestar | None = None) -> DrainingServer:
@@ -89,12 +90,17 @@ def make_server(platform: Platform, routed: Litestar | None = None) -> DrainingS
     return DrainingServer(config, platform)
 
 
-async def serve_platform(platform: Platform, sockets: list[socket.socket]) -> None:
-    """Serve in this process until told to stop."""
+async def serve_platform(
+    platform: Platform, sockets: list[socket.socket], metrics: socket.socket | None = None
+) -> None:
+    """Serve in this process until told to stop. `metrics` is the socket where /metrics answers, if it has its own."""
     settings = platform.settings
     await wait_for_stores(platform, sockets)
     server = make_server(platform)
     allow_connections(settings.overload.max_connections)
     gc_tuning.freeze_after_startup()
     log.info("serving", extra={"hot_lane": settings.server.hot_lane, "shared": settings.shared})
-    await server.serve(sockets=sockets)
+    async with contextlib.AsyncExitStack() as stack:
+        if metrics is not None:
+            await stack.enter_async_context(serve_pages(metrics, lambda path: metrics_answer(platform, path)))
+        await server.serve(sockets=sockets)
