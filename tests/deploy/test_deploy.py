@@ -49,6 +49,7 @@ TESTED = {  # every file of deploy/ and examples/ -> the test that runs or check
     "deploy/nginx/upstream-compose.conf": "tests/deploy/test_compose.py",
     "deploy/nginx/upstream.conf": "test_nginx_accepts_its_configuration",
     "deploy/pin-images.sh": "test_images_are_pinned_by_digest",
+    "deploy/slim.py": "tests/deploy/test_slim.py",
     "deploy/prometheus.yml": "test_prometheus_asks_every_server_and_reads_our_rules",
     "deploy/systemd/example.env": "test_the_units_commands_start_with_their_files",
     "deploy/systemd/frontrow-work.service": "test_the_units_commands_start_with_their_files",
@@ -123,7 +124,7 @@ def variables() -> set[str]:
 
 
 def given_variables() -> set[str]:
-    texts = [file.read_text() for file in DEPLOY.rglob("*") if file.is_file()]
+    texts = [file.read_text() for file in DEPLOY.rglob("*") if file.is_file() and file.suffix != ".pyc"]
     return {found for text in texts for found in re.findall(r"FRONTROW_[A-Z_]+", text)}
 
 
