@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')# tests wait for others a third of their time
 COMPILED := src/frontrow/limits/stores/_kernel.pyx src/frontrow/web/lane/_plain_head.pyx
+UV := 0.13.8
 MERMAID := 12.3.0
 PRETTIER := $(BIN)/node tests/node/node_modules/prettier/bin/prettier.cjs --log-level warn
 SCRIPTS := "src/frontrow/web/static/**/*.{js,css}" "src/frontrow/boxoffice/messaging/texts/*.json" "tests/node/*.{mjs,json}"
@@ -10,7 +11,7 @@ SCRIPTS := "src/frontrow/web/static/**/*.{js,css}" "src/frontrow/boxoffice/messa
 define MAKE_VENV
 $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Frontrow needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
 $(PYTHON) -m venv .venv
-$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV)
 endef
 
 .PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout bench-api bench-sale bench-pages screens soak stripe-schema docs dist sbom audit lock clean
@@ -23,7 +24,7 @@ setup: .venv/.ready  ## create .venv with everything
 .venv/.ready: pyproject.toml requirements/dev.txt tests/node/package-lock.json tests/node/unpack-browser.mjs setup.py $(COMPILED)
 	$(MAKE_VENV)
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip sync --quiet --require-hashes requirements/dev.txt
-	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --no-deps -e . uv
+	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --no-deps -e . uv==$(UV)
 	cd tests/node && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --no-audit --no-fund
 	$(BIN)/node tests/node/unpack-browser.mjs .venv/browser
 	@$(BIN)/python -m tests.support.unpack_pgbouncer .venv/pgbouncer

@@ -21,17 +21,21 @@ SCHEMAS = {
     "github-issue-config": ["config.yml"],
     "dependabot": ["dependabot.yml"],
 }
-# major versions that exist and that we know; a new one is a line here
+# the commit of each action that we know, and its version; Dependabot changes both in the workflows
 ACTIONS = {
-    "actions/checkout@v4",
-    "actions/setup-python@v5",
-    "actions/upload-artifact@v4",
-    "actions/download-artifact@v4",
-    "actions/upload-pages-artifact@v3",
-    "actions/deploy-pages@v4",
-    "actions/attest-build-provenance@v2",
-    "pypa/gh-action-pypi-publish@release/v1",
+    "actions/checkout@11d5960a326750d5838078e36cf38b85af677262": "v4.4.0",
+    "actions/setup-python@a26af69be951a213d495a4c3e4e4022e16d87065": "v5.6.0",
+    "actions/upload-artifact@ea165f8d65b6e75b540449e92b4886f43607fa02": "v4.6.2",
+    "actions/download-artifact@d3f86a106a0bac45b974a628896c90dbdf5c8093": "v4.3.0",
+    "actions/upload-pages-artifact@56afc609e74202658d3ffba0e8f6dda462b719fa": "v3.0.1",
+    "actions/deploy-pages@d6db90164ac5ed86f2b6aed7e0febac5b3c0c03e": "v4.0.5",
+    "actions/attest-build-provenance@e8998f949152b193b063cb0ec769d69d929409be": "v2.4.0",
+    "pypa/gh-action-pypi-publish@ed0c53931b1dc9bd32cbe73a98c7f6766f8a527e": "v1.13.0",
 }
+# programs that are fetched while something is built, and what makes sure that they are the ones that were tested
+PINNED = re.compile(r"==|--require-hashes|--no-index|-e \.|@\d|@\$\(|-r requirements/|'?frontrow\b|'\./|\bci\b")
+INSTALLS = re.compile(r"\b(?:pip|pipx|uv pip) install\b.*|\bnpm (?:install|i|pack|exec)\b.*|\bnpx\b.*|\bgo install\b.*")
+PIPED = re.compile(r"\b(?:curl|wget)\b[^\n]*\|\s*(?:sudo\s+)?(?:ba|z)?sh\b|\b(?:ba)?sh\s+<\(\s*(?:curl|wget)")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
@@ -56,12 +60,54 @@ def test_a_file_for_github_follows_its_published_schema(schema: str, name: str) 
 def test_a_workflow_uses_known_actions_and_targets_and_bounds_itself(path: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for step in steps(path):
-        assert step.get("uses", "actions/checkout@v4") in ACTIONS
+        assert step.get("uses", next(iter(ACTIONS))) in ACTIONS
         for command in re.findall(r"^make (.+)$", step.get("run", ""), re.MULTILINE):
             assert {word for word in command.split() if "=" not in word} <= targets
     workflow = yaml.safe_load(path.read_text())
     assert workflow["permissions"] == {"contents": "read"}, "more is given to single jobs"
     assert all("timeout-minutes" in job for job in workflow["jobs"].values())
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_every_action_is_a_commit_whose_version_stands_beside_it(path: Path) -> None:
+    """A tag can be moved to other code; a commit cannot."""
+    used = re.findall(r"uses:\s*(\S+)(?:\s+#\s*(\S+))?", path.read_text())
+    assert used
+    for action, version in used:
+        assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action), f"{action} is not pinned to a commit"
+        assert ACTIONS[action] == version
+
+
+def unpinned(text: str) -> list[str]:
+    """Commands that fetch a program in whatever version there is today."""
+    joined = text.replace("\\\n", " ")
+    installs = [found[0] for found in INSTALLS.finditer(joined) if not PINNED.search(found[0])]
+    return installs + [found[0] for found in PIPED.finditer(joined)]
+
+
+def test_every_installer_is_pinned() -> None:
+    """In workflows, deploy/, the Makefile, the docs and the scripts of CI."""
+    looked = [ROOT / "Makefile", ROOT / "README.md", ROOT / "CONTRIBUTING.md", *WORKFLOWS]
+    for folder in ("deploy", "docs", ".ci", "examples"):
+        looked += [
+            file for file in (ROOT / folder).rglob("*") if file.suffix in ("", ".md", ".sh", ".yaml", ".yml", ".tpl")
+        ]
+    found = {str(file.relative_to(ROOT)): unpinned(file.read_text()) for file in looked if file.is_file()}
+    assert {name: commands for name, commands in found.items() if commands} == {}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "curl -sSf https://example.org/install | sh",
+        "pip install uv",
+        "npx prettier .",
+        "sh <(curl -s https://x.example)",
+    ],
+)
+def test_an_installer_that_is_not_pinned_is_found(command: str) -> None:
+    """The canary of the test above."""
+    assert unpinned(f"RUN {command}\n")
 
 
 def test_the_tests_run_on_every_python_that_the_package_promises() -> None:
