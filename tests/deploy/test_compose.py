@@ -228,8 +228,8 @@ async def test_the_compose_file_sells_a_ticket_through_its_nginx(containers: Con
         work.wait_for("working: ")
         assert _checked_as_docker_does("work", health) == 0
         with NameServer() as names:
-            changes = {"127.0.0.11": f"127.0.0.1:{names.port}", "web:8000": f"web:{port}"}
-            with DeployedNginx("upstream-compose.conf", changes) as nginx:
+            resolver = f"resolver 127.0.0.1:{names.port} valid=2s ipv6=off;"  # start.sh writes it: test_deploy
+            with DeployedNginx("upstream-compose.conf", {"web:8000": f"web:{port}"}, resolver=resolver) as nginx:
                 assert "web" in names.asked
                 await _buy_and_look(f"http://127.0.0.1:{nginx.port}", containers)
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{figures}", trust_env=False) as prometheus:

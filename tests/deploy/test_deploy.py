@@ -44,6 +44,7 @@ TESTED = {  # every file of deploy/ and examples/ -> the test that runs or check
     "deploy/grafana/provisioning/datasources/prometheus.yaml": "test_grafana_loads_the_dashboard_from_our_prometheus",
     "deploy/helm/prometheus-adapter.yaml": "tests/deploy/test_helm.py",
     "deploy/nginx/frontrow.conf": "tests/deploy/test_compose.py",
+    "deploy/nginx/start.sh": "test_nginx_asks_the_first_name_server_of_its_container",
     "deploy/nginx/tls/http.conf": "test_nginx_accepts_its_configuration",
     "deploy/nginx/tls/server.conf": "tests/browser/test_https.py",
     "deploy/nginx/upstream-compose.conf": "tests/deploy/test_compose.py",
@@ -88,6 +89,37 @@ def test_nginx_refuses_a_broken_one(tmp_path):
     assert _checked_by_nginx(tmp_path, "upstream.conf", {"keepalive 256;": "keepalive;"}).returncode != 0
 
 
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        (
+            "search dns.podman\nnameserver 172.31.240.1\nnameserver 9.9.9.9\n",
+            "resolver 172.31.240.1 valid=2s ipv6=off;",
+        ),
+        ("nameserver 127.0.0.11\noptions ndots:0\n", "resolver 127.0.0.11 valid=2s ipv6=off;"),
+        ("nameserver fe80::1%eth0\nnameserver fd00::53\n", "resolver [fd00::53] valid=2s ipv6=off;"),
+    ],
+)
+def test_nginx_asks_the_first_name_server_of_its_container(tmp_path, given, written):
+    """start.sh as the compose file calls it, with an nginx that only says how it was called."""
+    volumes = dict(volume.split(":")[:2] for volume in COMPOSE["services"]["nginx"]["volumes"])
+    shell, script = COMPOSE["services"]["nginx"]["command"]
+    assert volumes["./nginx/start.sh"] == script
+    (tmp_path / "nginx").write_text('#!/bin/sh\necho nginx "$@"\n')
+    (tmp_path / "nginx").chmod(0o755)
+    (tmp_path / "resolv.conf").write_text(given)
+    words = [shell, str(DEPLOY / "nginx/start.sh"), str(tmp_path / "resolv.conf"), str(tmp_path / "resolver.conf")]
+    done = _run(words, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert (done.returncode, done.stdout) == (0, "nginx -g daemon off;\n"), done.stderr
+    assert (tmp_path / "resolver.conf").read_text() == f"{written}\n"
+    (tmp_path / "resolv.conf").write_text("search example.org\n")
+    done = _run(words, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert done.returncode != 0
+    assert "names no name server" in done.stderr
+    assert "include /tmp/frontrow-nginx-resolver.conf;" in (DEPLOY / "nginx/upstream-compose.conf").read_text()
+    assert "/tmp/frontrow-nginx-resolver.conf" in (DEPLOY / "nginx/start.sh").read_text()
+
+
 def test_compose_and_nginx_agree_about_tls():
     """Ports 80 and 443 lead to what the files of nginx/tls listen on; the certificate and the proofs are mounted."""
     loader = type("Loader", (yaml.SafeLoader,), {})
@@ -104,6 +136,7 @@ def test_compose_and_nginx_agree_about_tls():
 
 def _checked_by_nginx(folder: Path, upstream: str, changes: dict[str, str] | None = None, *, tls: bool = True) -> Any:
     files = [("frontrow.conf", "nginx.conf"), (upstream, "upstream.conf")]
+    (folder / "nginx-resolver.conf").write_text("resolver 127.0.0.1 valid=2s ipv6=off;\n")
     if tls:
         write_own_certificate(folder / "tls")
         files += [(f"tls/{name}", f"tls/{name}") for name in ("http.conf", "server.conf")]

@@ -37,11 +37,13 @@ class DeployedNginx(Server):
 
     name = "nginx"
 
-    def __init__(self, upstream: str, changes: dict[str, str], *, https: bool = False) -> None:
+    def __init__(self, upstream: str, changes: dict[str, str], *, https: bool = False, resolver: str = "") -> None:
+        """`resolver` is what start.sh writes down in a container."""
         super().__init__()
         self.url = f"{'https' if https else 'http'}://127.0.0.1:{self.port}"
         own = {"/tmp/frontrow-nginx": f"{self.folder}/nginx"}
         files = [("frontrow.conf", "nginx.conf"), (upstream, "upstream.conf")]
+        (self.folder / "nginx-resolver.conf").write_text(resolver)
         if https:
             write_own_certificate(self.folder / "tls")
             own |= {"listen 8443": f"listen 127.0.0.1:{self.port}", "    listen 8080 backlog=16384;": ""}
