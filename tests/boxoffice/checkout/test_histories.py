@@ -78,7 +78,7 @@ class History:
                 await refunds.refund(booking_id, fence, some)
                 await refunds.work()
             else:
-                wish = self.random.choice(["begin", "begin", "begin", "pay", "pay", "look", "release", "step_back"])
+                wish = self.random.choice(["begin", "begin", "begin", "pay", "pay", "check", "release", "step_back"])
                 more = [self.random.choice(METHODS)] if wish == "pay" else []
                 answer = await getattr(checkout, wish)(booking_id, fence, *more)
                 if isinstance(answer, CheckoutResult) and answer.client_secret and answer.payment:

@@ -10,7 +10,14 @@ from frontrow.core.errors import FrontrowError
 from frontrow.web.api.problems import PROBLEMS, table
 
 # settings and the limiter's own arguments: raised before anything is served, or by a caller's own code
-NEVER_OVER_HTTP = {"bad_configuration", "cost_too_large", "invalid_cost", "invalid_key", "invalid_quota"}
+NEVER_OVER_HTTP = {
+    "bad_configuration",
+    "cost_too_large",
+    "invalid_cost",
+    "invalid_key",
+    "invalid_quota",
+    "ledger_in_use",
+}
 
 
 def below(kind: type[FrontrowError]) -> Iterator[type[FrontrowError]]:
