@@ -21,7 +21,7 @@ ALLOWED = {
     "down_revision": "Alembic reads it",
     "exec_module": "importlib calls it",
     "tb": "the third argument of __exit__",
-    "apeek": "public API of the limiter",
+    "acharge": "public API of the limiter",
     "renew_pass": "public API of the client",
     "get_room": "public API of the client",
     "make_api_key": "public API of the client",
