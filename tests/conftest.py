@@ -17,6 +17,7 @@ from playwright.sync_api import Browser
 
 from frontrow.core.clock import ManualClock
 from tests.support.chromium import SharedBrowser
+from tests.support.closed_databases import watch_databases
 from tests.support.databases import database
 from tests.support.memory_files import keep_files_in_memory
 from tests.support.servers import (
@@ -36,6 +37,7 @@ pytest_plugins = ["tests.support.worker_groups", "tests.support.not_checked"]
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 keep_files_in_memory()
+watch_databases()
 
 settings.register_profile("suite", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")

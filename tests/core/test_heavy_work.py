@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -52,10 +53,10 @@ def is_running(pid: int) -> bool:
 
 
 async def test_the_most_urgent_goes_first_and_too_many_are_refused():
-    work, done = HeavyWork(max_waiting=3), []
+    work, done, go_on = HeavyWork(max_waiting=3), [], threading.Event()
 
     async def ask(urgency: Urgency, number: int) -> None:
-        await work.run(urgency, 60, time.sleep, 0)
+        await work.run(urgency, 60, go_on.wait, 60)
         done.append(number)
 
     asked = [
@@ -66,6 +67,7 @@ async def test_the_most_urgent_goes_first_and_too_many_are_refused():
     assert work.waiting == 3
     with pytest.raises(Overloaded):
         await work.run(Urgency.SOMEBODY_WAITS, 60, time.sleep, 0)
+    go_on.set()
     await asyncio.gather(*asked)
     assert done == [0, 3, 2, 1]
 

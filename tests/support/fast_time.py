@@ -33,6 +33,14 @@ class FastTimeLoop(asyncio.SelectorEventLoop):
     def _thread_is_done(self, _: Any) -> None:
         self._in_threads -= 1
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """The clock stands still while threads end. Since Python 3.12 a runner gives them five minutes."""
+        self._in_threads += 1
+        try:
+            await super().shutdown_default_executor(*([] if timeout is None else [timeout]))
+        finally:
+            self._in_threads -= 1
+
     def _wait(self, timeout_s: float | None = None) -> Any:
         if timeout_s is not None and timeout_s <= 0:
             return self._select(timeout_s)

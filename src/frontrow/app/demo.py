@@ -149,7 +149,9 @@ def _wait_until_open(url: str, server: "subprocess.Popen[str]") -> None:
         try:
             with urllib.request.urlopen(f"{url}/v1/events/{EVENT_ID}/seats.bin", timeout=5):  # noqa: S310
                 return
-        except (urllib.error.URLError, OSError):
+        except OSError as error:
+            if isinstance(error, urllib.error.HTTPError):
+                error.close()  # it holds the connection
             time.sleep(0.1)
     raise typer.BadParameter("the server did not open the sale in time")
 

@@ -211,7 +211,8 @@ def _fetch(request: urllib.request.Request) -> bytes:
             return content
     except urllib.error.HTTPError as error:
         try:
-            detail = json.loads(error.read(1 << 16)).get("detail", "")
+            with error:  # it holds the connection
+                detail = json.loads(error.read(1 << 16)).get("detail", "")
         except ValueError:
             detail = ""
         sys.exit(f"frontrow room: {error.code} {detail or error.reason}")

@@ -2,7 +2,9 @@
 
 import asyncio
 import threading
+import urllib.error
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import httpx
@@ -19,6 +21,7 @@ from frontrow.waitingroom.credentials.passes import PassSigner
 from frontrow.waitingroom.model.errors import PassExpired, PassForeign, PassInvalid
 from frontrow.waitingroom.protect import Guard, PassKeys, asgi, wsgi
 from frontrow.waitingroom.protect.guard import is_page
+from frontrow.waitingroom.protect.pass_keys import fetch_json
 from frontrow.web.room.page import read_wish
 from tests.waitingroom.protect.passes_for_tests import NOW_S, OTHER_KEY, SIGNER, minted
 
@@ -297,6 +300,25 @@ def test_fifty_threads_that_need_the_keys_fetch_them_once() -> None:
     for thread in threads:
         thread.join()
     assert (len(people), room.asked) == (50, 1)
+
+
+class NoKeys(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_error(503)
+
+    def log_message(self, *told: Any) -> None:
+        pass
+
+
+def test_o1_a_room_that_refuses_its_keys_keeps_no_connection_open() -> None:
+    """Python 3.14 warns of an answer that nobody closes."""
+    with HTTPServer(("127.0.0.1", 0), NoKeys) as server:
+        answering = threading.Thread(target=server.handle_request)
+        answering.start()
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            fetch_json(f"http://127.0.0.1:{server.server_port}/jwks")
+        answering.join()
+    assert refused.value.closed
 
 
 async def test_fetching_keys_does_not_hold_the_event_loop() -> None:

@@ -133,6 +133,7 @@ async def test_w7_a_place_is_claimed_on_a_server_that_has_not_heard_of_the_slide
     assert other.status(joined[0].place_jwt).state is PlaceState.WAITING
     claims = await asyncio.gather(*(other.claim(one.place_jwt) for one in joined), return_exceptions=True)
     assert [type(one) for one in claims] == [ClaimedPass] * 10 + [NotYourTurn] * 2
+    await other.aclose()
 
 
 async def test_w7_the_same_idempotency_key_gets_the_same_pass_again(rig: Rig) -> None:

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import urllib.error
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -157,6 +158,9 @@ def test_the_command_line_steers_the_room(shared: Served) -> None:
     refused = room("pause", *url, key="wrong")
     assert refused.exit_code != 0
     assert str(refused.exception) == "frontrow room: 401 send the organiser key as a bearer token"
+    answer = refused.exception.__context__ if refused.exception else None
+    assert isinstance(answer, urllib.error.HTTPError)
+    assert answer.closed, "its connection is not left to the garbage collector (O1: Python 3.14 warns)"
     gone = room("status", "--url", f"http://127.0.0.1:{free_port()}")
     assert str(gone.exception).startswith("frontrow room: nobody answers at")
 

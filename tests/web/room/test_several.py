@@ -69,15 +69,16 @@ def test_metrics_of_any_worker_show_the_sum(two_workers: Served) -> None:
     wait_for(lambda: counted() == {issued()}, two_workers.log)
 
 
-def test_limits_and_streams_are_divided_among_the_workers(tmp_path: Path) -> None:
+async def test_limits_and_streams_are_divided_among_the_workers(tmp_path: Path) -> None:
     settings = RoomSettings(
         events=("aurora",), store="redis://127.0.0.1:1/0", folder=str(tmp_path), workers=4, max_streams=1000
     )
     from frontrow.waitingroom.credentials.room_keys import RoomKeys
 
     keys = RoomKeys.load(tmp_path)
-    endpoints = make_endpoints(settings, make_room(settings, keys), keys)
-    assert endpoints.streams["aurora"].max_open == 250
+    room = make_room(settings, keys)
+    assert make_endpoints(settings, room, keys).streams["aurora"].max_open == 250
+    await room.aclose()
     entry = DoorLimits(rules=DoorRules("10/second", "50/second", "20/minute"), processes=4, clock=lambda: 1_000_000)
     for _ in range(12):
         entry.count_ip("192.0.2.1")

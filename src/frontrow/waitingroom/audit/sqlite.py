@@ -21,7 +21,11 @@ class SqliteDatabase:
 
     def __init__(self, path: str | Path) -> None:
         self._thread = ThreadPoolExecutor(1, "room-audit")
-        self._connection = self._thread.submit(_connect, str(path)).result()
+        try:
+            self._connection = self._thread.submit(_connect, str(path)).result()
+        except BaseException:
+            self._thread.shutdown()
+            raise
 
     async def write(self, rows_by_statement: RowsByStatement) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, rows_by_statement)
@@ -47,9 +51,13 @@ class SqliteDatabase:
 
 def _connect(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=10, check_same_thread=False)
-    use_wal(connection)
-    connection.execute("PRAGMA synchronous = FULL")
-    with connection:
-        for statement in SCHEMA:
-            connection.execute(statement)
+    try:
+        use_wal(connection)
+        connection.execute("PRAGMA synchronous = FULL")
+        with connection:
+            for statement in SCHEMA:
+                connection.execute(statement)
+    except BaseException:
+        connection.close()
+        raise
     return connection

@@ -8,6 +8,7 @@ working. A pass seen before costs a dictionary lookup; its expiry is checked eve
 import json
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from typing import Any
@@ -25,8 +26,12 @@ MAX_REMEMBERED = 50_000
 
 def fetch_json(url: str) -> Any:
     """The JSON at an http(s) URL, within a timeout and a size."""
-    with urllib.request.urlopen(url, timeout=FETCH_TIMEOUT_S) as response:  # noqa: S310  # the scheme is checked below
-        return json.loads(response.read(MAX_JWKS_BYTES))
+    try:
+        with urllib.request.urlopen(url, timeout=FETCH_TIMEOUT_S) as response:  # noqa: S310  # the scheme is checked below
+            return json.loads(response.read(MAX_JWKS_BYTES))
+    except urllib.error.HTTPError as error:
+        error.close()  # it holds the connection
+        raise
 
 
 class PassKeys:
