@@ -14,7 +14,7 @@ $(PYTHON) -m venv .venv
 $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV)
 endef
 
-.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout bench-api bench-sale bench-pages screens soak stripe-schema docs dist sbom audit lock clean
+.PHONY: help setup demo test test-twice test-pythons check format bench bench-limits bench-room bench-seats bench-checkout bench-api bench-sale bench-pages screens soak stripe-schema docs dist sbom audit lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -42,6 +42,12 @@ demo: $(if $(wildcard .venv/.ready),setup,.venv/.demo)  ## sell out a stadium: s
 
 test: setup      ## set everything up and run all tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+
+test-twice: setup  ## all tests; what fails runs once more, alone (LESS='--ignore=tests/browser' for fewer)
+	$(BIN)/python -m tests.second_run -n $(JOBS) --dist loadgroup $(LESS)
+
+test-pythons:    ## demo and tests on minimal Debians with Python 3.13 and 3.14 (needs root), and on an installed 3.12
+	$(PYTHON) -m tests.pythons $(if $(QUICK),quick) $(if $(ONLY),--only $(ONLY))
 
 check: setup     ## style, types, layers and dead code
 	$(BIN)/ruff check .
@@ -85,7 +91,7 @@ bench-api: setup  ## the platform over HTTP: routes, a sold-out stadium, textboo
 bench-sale: setup  ## small sales by `frontrow storm`: latencies, CPU, and whether rehearsed and stormed waits agree
 	$(BIN)/python -m bench.sale
 
-soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money; the long storms; fault runs; every extra; attacks
+soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money; the long storms; fault runs; every extra; attacks; other Pythons
 	$(BIN)/python -m bench.seats_history
 	$(BIN)/python -m bench.fault_runs
 	FRONTROW_SCHEMATHESIS_EXAMPLES=50 $(BIN)/python -m pytest -o timeout=3600 tests/web/api/test_openapi_document.py
@@ -93,6 +99,7 @@ soak: setup      ## a million recorded operations, checked for exclusivity; 1,50
 	FRONTROW_ISOLATED_WALKS=1 $(BIN)/python -m pytest -o timeout=3600 tests/test_packaging.py
 	FRONTROW_LONG_COMMANDS=1 $(BIN)/python -m pytest -o timeout=3600 tests/docs/test_commands.py
 	$(MAKE) demo FOR=20s
+	$(MAKE) test-pythons
 	FRONTROW_SEEDS=1500 $(BIN)/python -m pytest -n $(JOBS) tests/boxoffice/checkout/test_histories.py tests/simulation/test_money_simulation.py
 	FRONTROW_SEEDS=20000 $(BIN)/python -m pytest -o timeout=3600 tests/security/test_raw_sockets.py
 	FRONTROW_LEDGERS=partitioned $(BIN)/python -m pytest -o timeout=3600 tests/boxoffice/adapters/ledger tests/boxoffice/people/test_people_book.py
