@@ -87,6 +87,11 @@ def test_settings_come_from_the_file_and_the_environment_wins(tmp_path: Path) ->
         ({"name": "A"}, {"FRONTROW_SHOP_SEATS": "many"}, "FRONTROW_SHOP_SEATS must be a whole number, not 'many'"),
         ({"name": "A"}, {"FRONTROW_SHOP_MODE": "test"}, "FRONTROW_SHOP_MODE must be one of demo, live, not 'test'"),
         ({"name": "A"}, {"FRONTROW_SHOP_QUIET": "maybe"}, "FRONTROW_SHOP_QUIET must be true or false"),
+        (
+            {"name": "A"},
+            {"FRONTROW_SHOP_SAETS": "5"},
+            "FRONTROW_SHOP_SAETS is not a setting; [shop] has name, seats",
+        ),
         ({"name": "A", "rate": -1.0}, {}, "shop.rate must be at least 0, not -1.0"),
     ],
 )
@@ -94,6 +99,15 @@ def test_a_bad_setting_is_one_sentence_naming_it(table: dict[str, object], env: 
     with pytest.raises(ConfigError) as caught:
         load(Shop, "shop", tables={"shop": table}, env=env)
     assert caught.value.message.startswith(message)
+
+
+def test_a_misspelt_setting_is_told_the_nearest_one() -> None:
+    with pytest.raises(ConfigError, match=r"did you mean FRONTROW_SHOP_SEATS\?$"):
+        load(Shop, "shop", tables={"shop": {"name": "A"}}, env={"FRONTROW_SHOP_SAETS": "5"})
+    with pytest.raises(ConfigError, match=r"did you mean shop\.seats\?$"):
+        load(Shop, "shop", tables={"shop": {"name": "A", "saets": 5}}, env={})
+    beside = {"FRONTROW_SHOPS_SAETS": "5", "FRONTROW_SHOP_SERVICE_HOST": "10.0.0.1", "FRONTROW_SHOP_PORT": "tcp://x"}
+    load(Shop, "shop", tables={"shop": {"name": "A"}}, env=beside)  # another section, and what Kubernetes says
 
 
 def test_a_secret_shows_nowhere() -> None:

@@ -46,6 +46,16 @@ def config(tmp_path, text=GOOD, **env):
     return load_config(file, env=env)
 
 
+def test_a_misspelt_variable_is_refused_with_the_nearest_setting(tmp_path, monkeypatch):
+    """It was ignored in silence, and the limits did something else than was meant."""
+    with pytest.raises(ConfigError, match=r"^FRONTROW_LIMITS_DIALEKT is not a setting.*mean FRONTROW_LIMITS_DIALECT"):
+        config(tmp_path, FRONTROW_LIMITS_DIALEKT="none")
+    file = tmp_path / "limits.toml"
+    file.write_text(GOOD)
+    monkeypatch.setenv("FRONTROW_LIMITS_FILE", str(file))
+    assert load_config().settings.dialect == "draft-07"
+
+
 def test_l16_a_file_says_everything_about_a_rule(tmp_path):
     made = config(tmp_path)
     holds, everything = made.book.current.rules

@@ -7,8 +7,10 @@ that names the setting, its value and a valid value. Secrets never show in `repr
 
 import contextlib
 import dataclasses
+import difflib
 import math
 import os
+import re
 import tomllib
 import types
 from collections.abc import Iterator, Mapping
@@ -19,6 +21,8 @@ from frontrow.core.errors import ConfigError, FrontrowError
 
 Section = TypeVar("Section")
 DEFAULT_FILE = "frontrow.toml"  # in the folder where a command runs
+# what Kubernetes tells every container about a service named frontrow-redis, frontrow-ledger and so on
+OF_KUBERNETES = re.compile(r"(_SERVICE_(HOST|PORT\w*)|_PORT(_\d+_(TCP|UDP)\w*)?)\Z")
 _KINDS = {
     str: "a text in quotes",
     int: "a whole number",
@@ -77,12 +81,13 @@ def read_tables(path: str | Path | None = None) -> dict[str, Any]:
 def load(
     section: type[Section], name: str, *, tables: Mapping[str, Any] | None = None, env: Mapping[str, str] | None = None
 ) -> Section:
-    """One section from `tables[name]` and the environment, checked."""
+    """One section from `tables[name]` and the environment, checked. A misspelt setting is refused by name."""
     table = (tables or {}).get(name, {})
     if not isinstance(table, Mapping):
         raise ConfigError(f"{name} must be a section, [{name}] with its settings below, not {table!r}", param=name)
     given = dict(table)
     environment = os.environ if env is None else env
+    _refuse_unknown_variables(section, name, environment)
     hints = get_type_hints(section)
     values: dict[str, Any] = {}
     for field in dataclasses.fields(section):  # type: ignore[arg-type]  # Section is a dataclass by contract
@@ -97,10 +102,30 @@ def load(
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise ConfigError(f"{where} is not set; set it in the file or as {variable}{_example(field)}", param=where)
     if given:
-        settings = ", ".join(f.name for f in dataclasses.fields(section))  # type: ignore[arg-type]
-        where = f"{name}.{min(given)}"
-        raise ConfigError(f"{where} is not a setting; [{name}] has {settings}", param=where)
+        raise _unknown(f"{name}.{min(given)}", name, {f"{name}.{one}": one for one in _names(section)})
     return section(**values)
+
+
+def _names(section: type) -> list[str]:
+    return [field.name for field in dataclasses.fields(section)]
+
+
+def _refuse_unknown_variables(section: type, name: str, environment: Mapping[str, str]) -> None:
+    """Refuse a variable of this section that is none of its settings: it would be ignored in silence."""
+    prefix = f"FRONTROW_{name}_".upper().replace(".", "_")
+    known = {prefix + one.upper(): one for one in _names(section)}
+    for variable in sorted(environment):
+        if not variable.startswith(prefix) or variable in known:
+            continue
+        if not OF_KUBERNETES.fullmatch(variable.removeprefix(prefix[:-1])):
+            raise _unknown(variable, name, known)
+
+
+def _unknown(given: str, name: str, known: Mapping[str, str]) -> ConfigError:
+    """`known`: the settings as they could have been written -> their names."""
+    message = f"{given} is not a setting; [{name}] has {', '.join(known.values())}"
+    nearest = difflib.get_close_matches(given, known, n=1, cutoff=0.8)
+    return ConfigError(message + (f"; did you mean {nearest[0]}?" if nearest else ""), param=given)
 
 
 def _example(field: "dataclasses.Field[Any]") -> str:

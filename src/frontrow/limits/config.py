@@ -34,6 +34,7 @@ from frontrow.limits.rules import RequestRule, RuleBook, RuleSet
 from frontrow.limits.tiers import Tiers
 
 RULE_VARIABLE = "FRONTROW_LIMITS_RULE_"
+FILE_VARIABLE = "FRONTROW_LIMITS_FILE"
 _RULE_FIELDS: dict[str, tuple[type, str]] = {  # field -> (type in TOML, a valid value)
     "name": (str, '"holds"'),
     "quota": (str, '"10/minute"'),
@@ -106,7 +107,7 @@ class LimitsConfig:
 def load_config(path: str | Path | None = None, *, env: Mapping[str, str] | None = None) -> LimitsConfig:
     """Settings and rules from the file (or `FRONTROW_LIMITS_FILE`) and the environment. `book.reload()` reads again."""
     environment = os.environ if env is None else env
-    source = path or environment.get("FRONTROW_LIMITS_FILE")
+    source = path or environment.get(FILE_VARIABLE)
     if source is None:
         raise ConfigError("no rules: name a TOML file, or set FRONTROW_LIMITS_FILE=limits.toml", param="file")
     latest = _read(source, environment)
@@ -149,7 +150,7 @@ def read_limits(
         )
     if not isinstance(identify, dict) or not all(_is_source(value) for value in identify.values()):
         raise ConfigError(f'{path}: limits.identify must be like user = "header:x-user-id"', param="identify")
-    plain = {key: value for key, value in env.items() if not key.startswith(RULE_VARIABLE)}
+    plain = {key: value for key, value in env.items() if not key.startswith(RULE_VARIABLE) and key != FILE_VARIABLE}
     settings = load(LimitsSettings, "limits", tables={"limits": table}, env=plain)
     rules = [{**(defaults or {}), **row} if isinstance(row, dict) else row for row in rules]
     rows = enumerate(_overridden(rules, env))

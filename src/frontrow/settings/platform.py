@@ -18,7 +18,7 @@ from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.core.errors import ConfigError
 from frontrow.core.listening import read_address
 from frontrow.core.redis_url import mask_password, scheme_of
-from frontrow.core.settings_loader import load, named, read_tables
+from frontrow.core.settings_loader import OF_KUBERNETES, load, named, read_tables
 from frontrow.limits import Quota
 from frontrow.limits.config import LimitsFile, read_limits
 from frontrow.limits.http.client import ClientAddress, Networks
@@ -79,8 +79,6 @@ ROOM_SERVE_ONLY = {
     "uncapped": "set overload.uncapped",
 }
 QUOTAS_OF_PEOPLE = ("account_tries", "ip_tries", "code_tries", "link_asks", "link_asks_per_ip")
-# what Kubernetes tells every container about a service named frontrow-redis, frontrow-ledger and so on
-OF_KUBERNETES = re.compile(r"(_SERVICE_(HOST|PORT\w*)|_PORT(_\d+_(TCP|UDP)\w*)?)\Z")
 # what commands read besides the settings, and what the suite of tests reads
 LOOPBACK = ("127.0.0.0/8", "::1")
 OTHER_VARIABLES = {
@@ -381,7 +379,8 @@ def _check_words(environment: Mapping[str, str]) -> None:
 
 
 def _check_names(environment: Mapping[str, str]) -> None:
-    """A variable that is nearly a setting, or of a section that does not exist, is a mistake, not nothing."""
+    """A variable that is nearly a setting, or of a section that does not exist, is a mistake, not nothing. Those of a
+    section that exists are checked when it is loaded."""
     _check_words(environment)
     for variable, value in sorted(environment.items()):
         found = re.match(r"FRONTROW_([A-Z0-9]+)_", variable)
@@ -392,11 +391,3 @@ def _check_names(environment: Mapping[str, str]) -> None:
         if variable not in OTHER_VARIABLES and not is_address:
             known = ", ".join(_SECTIONS)
             raise ConfigError(f"{variable} is not a setting; the sections are {known}", param=variable)
-    for section, kind in _SECTIONS.items():
-        prefix = f"FRONTROW_{section}_".upper()
-        names = [field.name for field in fields(kind)]
-        for variable in sorted(environment):
-            if not variable.startswith(prefix) or variable.removeprefix(prefix).lower() in names:
-                continue
-            if not OF_KUBERNETES.fullmatch(variable.removeprefix(prefix[:-1])):
-                raise ConfigError(f"{variable} is not a setting; [{section}] has {', '.join(names)}", param=variable)

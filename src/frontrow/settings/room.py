@@ -38,7 +38,18 @@ class RoomSettings:
     interval_s: float = setting(1.0, low=0.001, high=3_600)
     rate_per_s: int = setting(100_000, low=0)
     burst: int = setting(100_000, low=1)
-    active_windows: int = setting(0, low=0, high=64)
+    catch_up_s: float = setting(
+        1.0,
+        low=0,
+        high=3_600,
+        doc="after a time without a leading server, the windows due in the last so many seconds are made up for",
+    )
+    min_slide: int = setting(
+        1, low=1, doc="nobody is admitted while fewer people wait; the same as window_size: whole windows only"
+    )
+    active_windows: int = setting(
+        0, low=0, high=64, doc="so many windows stay active; at least 2 are recommended; 0: by time, see grace_s"
+    )
     grace_s: float = setting(300.0, low=1, high=86_400)
     pass_ttl_s: int = setting(900, low=1, high=86_400)
     pass_algorithm: str = setting(
@@ -97,6 +108,11 @@ class RoomSettings:
             raise ConfigError('room.events must name at least one room, for example ["aurora"]', param="room.events")
         if self.embedded and self.workers > 1:
             raise ConfigError("room.workers above 1 needs a Redis store", param="room.store")
+        if self.min_slide > self.window_size:
+            raise ConfigError(
+                f"room.min_slide ({self.min_slide}) must not be above room.window_size ({self.window_size})",
+                param="room.min_slide",
+            )
 
     @property
     def secure(self) -> bool:
@@ -137,6 +153,8 @@ class RoomSettings:
             interval_us=round(self.interval_s * 1e6),
             rate_per_s=self.rate_per_s,
             burst=self.burst,
+            catch_up_us=round(self.catch_up_s * 1e6),
+            min_slide=self.min_slide,
             active_windows=self.active_windows,
             grace_us=round(self.grace_s * 1e6),
             pass_ttl_s=self.pass_ttl_s,

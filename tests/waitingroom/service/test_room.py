@@ -128,6 +128,7 @@ async def test_w7_a_place_is_claimed_on_a_server_that_has_not_heard_of_the_slide
     joined = await rig.joins(12)
     other = WaitingRoom(rig.room.store, open_sqlite_audit(":memory:"), room_keys, clock=rig.clock)
     await other.create(EVENT, SMALL)
+    await rig.tick()
     await rig.tick(1)
     assert rig.room.status(joined[0].place_jwt).state is PlaceState.ACTIVE
     assert other.status(joined[0].place_jwt).state is PlaceState.WAITING
@@ -293,6 +294,7 @@ async def test_w12_codes_pick_the_lane_once_and_lanes_are_served_by_weight(rig: 
         await rig.room.join(EVENT, code=codes[0])
     with pytest.raises(CodeInvalid):
         await rig.room.join(EVENT, code="VF-NONSENSE")
+    await rig.tick()
     for _ in range(5):
         await rig.tick(1)
     general, fan_lane = rig.room.view(EVENT).state.lanes

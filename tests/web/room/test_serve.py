@@ -262,6 +262,42 @@ def test_a_port_in_use_is_said_so(tmp_path: Path) -> None:
     assert "cannot listen on 127.0.0.1" in str(told.exception)
 
 
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("FRONTROW_ROOM_CAPACTIY", "FRONTROW_ROOM_CAPACITY"),
+        ("FRONTROW_ROOM_MIN_SLIDES", "FRONTROW_ROOM_MIN_SLIDE"),
+        ("FRONTROW_ROM_CAPACITY", "FRONTROW_ROOM_CAPACITY"),
+        ("FRONTROW_CAPACITY", "FRONTROW_ROOM_CAPACITY"),
+    ],
+)
+def test_a_misspelt_variable_is_refused_with_the_nearest_setting(variable: str, meant: str, tmp_path: Path) -> None:
+    """It was ignored in silence, and the room had another capacity than was meant."""
+    told = CliRunner().invoke(app, ["serve", "--folder", str(tmp_path)], env={variable: "5"})
+    assert told.exit_code != 0
+    assert str(told.exception).startswith(f"frontrow room: {variable} is not a setting")
+    assert str(told.exception).endswith(f"did you mean {meant}?")
+
+
+def test_variables_of_the_platform_may_stand_beside_those_of_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FRONTROW_SERVER_PORT", "9000")
+    monkeypatch.setenv("FRONTROW_PORT", "tcp://10.0.0.1:8000")  # what Kubernetes says of a service named frontrow
+    monkeypatch.setenv("FRONTROW_ROOM_CAPACITY", "7")
+    assert read_settings(None).capacity == 7
+
+
+def test_whole_windows_only_can_be_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FRONTROW_ROOM_MIN_SLIDE", "100")
+    assert read_settings(None).config().min_slide == 100
+    path = tmp_path / "frontrow.toml"
+    path.write_text("[room]\nmin_slide = 20\nwindow_size = 20\ncatch_up_s = 3600\n")
+    monkeypatch.delenv("FRONTROW_ROOM_MIN_SLIDE")
+    made = read_settings(str(path)).config()
+    assert (made.min_slide, made.window_size, made.most_windows) == (20, 20, 3600)
+    with pytest.raises(ConfigError, match=r"room.min_slide \(101\) must not be above room.window_size \(100\)"):
+        RoomSettings(min_slide=101)
+
+
 def test_a_file_sets_everything_and_the_command_line_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "frontrow.toml"
     path.write_text('[room]\nevents = ["aurora"]\ncapacity = 7\nlanes = ["general:1", "fans:3"]\n')

@@ -1,6 +1,7 @@
 """Pure: how many people to admit now, and the whole plan of the next slide.
 
     n = min(due windows × size, permits in the bucket, room for them, people waiting)
+    due windows = intervals since the last slide; at most one, or those of the last second where an interval is shorter
     room for them = capacity + margin − active − knocking − expected claims + expected departures until those claims
 
 An admitted person may come at once, late or never. The leader measures how likely an unclaimed place still is to be
@@ -263,8 +264,9 @@ def admits_everybody(state: RoomState, measured: Measured, waiting: int) -> bool
 
 
 def plan_slide(state: RoomState) -> SlidePlan | None:
-    """The next slide, if one is due. With nobody to admit it still stores the measurements and uses up its intervals,
-    except the last one while nobody waits: who comes next is admitted by that, at once."""
+    """The next slide, if one is due. It uses up all intervals that have passed, however few windows it admits
+    (`most_windows`). With nobody to admit it still stores the measurements and uses up its intervals, except the last
+    one while nobody waits: who comes next is admitted by that, at once."""
     config = state.config
     due = (state.now_us - state.slid_at_us) // config.interval_us
     if not any(lane.waiting for lane in state.lanes):
@@ -273,7 +275,7 @@ def plan_slide(state: RoomState) -> SlidePlan | None:
         return None
     measured = observe(state, read_note(state.note))
     credits = measured.credits if len(measured.credits) == len(state.lanes) else (0,) * len(state.lanes)
-    total = slide_bounds(state, measured, due).admit
+    total = slide_bounds(state, measured, min(due, config.most_windows)).admit
     given, credits = share(total, [x.waiting for x in state.lanes], [x.weight for x in config.lanes], credits)
     his = tuple(lane.hi + n for lane, n in zip(state.lanes, given, strict=True))
     los = tuple(lane.lo for lane in state.lanes)

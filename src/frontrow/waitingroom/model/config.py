@@ -38,9 +38,10 @@ class LaneRule:
 class RoomConfig:
     """The organiser's settings of one room.
 
-    A slide happens every `interval_us` and admits at most `window_size` people for each interval that is due, at most
-    what the bucket (`rate_per_s`, `burst`) permits and what fits `capacity`. With `active_windows` set, the last that
-    many slides are active; otherwise each slide stays active for `grace_us`.
+    A slide happens every `interval_us` and admits at most `window_size` people, at most what the bucket (`rate_per_s`,
+    `burst`) permits and what fits `capacity`. If nobody led the room for some time, windows that fell due are made up
+    for as far as `catch_up_us` reaches back; one window always is. With `active_windows` set, the last that many slides
+    are active; otherwise each slide stays active for `grace_us`.
     """
 
     capacity: int = 1_000
@@ -51,6 +52,7 @@ class RoomConfig:
     burst: int = 100_000
     active_windows: int = 0
     grace_us: int = 300_000_000
+    catch_up_us: int = 1_000_000
     min_slide: int = 1  # slides are skipped while fewer people wait; equal to window_size: whole windows only
     lanes: tuple[LaneRule, ...] = (LaneRule("general"),)
     pass_ttl_s: int = 900
@@ -76,6 +78,11 @@ class RoomConfig:
             raise InvalidInput(f"message has at most {MAX_MESSAGE_CHARS} characters", param="message")
         if self.max_stay_s < self.pass_ttl_s:
             raise InvalidInput("max_stay_s must not be below pass_ttl_s", param="max_stay_s")
+
+    @property
+    def most_windows(self) -> int:
+        """How many windows one slide may admit, however many intervals have passed since the last."""
+        return max(1, self.catch_up_us // self.interval_us)
 
     def lane_index(self, name: str) -> int:
         """Which lane has this name."""
@@ -103,7 +110,13 @@ class RoomConfig:
 
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(RoomConfig))
-_ADDED: dict[str, Any] = {"codes_until_us": 0, "one_place_per_person": False, "idle_s": 0, "leave_s": 10}
+_ADDED: dict[str, Any] = {
+    "codes_until_us": 0,
+    "one_place_per_person": False,
+    "idle_s": 0,
+    "leave_s": 10,
+    "catch_up_us": 1_000_000,
+}
 
 _BOUNDS = (
     ("capacity", 0, MAX_NUMBER),
@@ -114,6 +127,7 @@ _BOUNDS = (
     ("burst", 1, MAX_NUMBER),
     ("active_windows", 0, 64),
     ("grace_us", 1_000_000, 86_400_000_000),
+    ("catch_up_us", 0, 3_600_000_000),
     ("min_slide", 1, MAX_NUMBER),
     ("pass_ttl_s", 1, 86_400),
     ("max_stay_s", 1, 604_800),

@@ -3,7 +3,7 @@
 The lease names its owner by UUID. A slide is written to the audit before it is made in the store, so no loss of the
 store can take a window back. The store checks owner, slide number, due time and lengths again in one plan: a paused
 ex-leader, a second leader or a wrong clock can move nothing. After a crash a room is without a leader for at most
-TTL + interval, and the windows due meanwhile are made up for.
+TTL + interval; of the windows due meanwhile one is made up for (`RoomConfig.catch_up_us`).
 """
 
 import uuid

@@ -49,6 +49,7 @@ def room_body(view: RoomView) -> dict[str, Any]:
         "rate_per_s": config.rate_per_s,
         "burst": config.burst,
         "window_size": config.window_size,
+        "min_slide": config.min_slide,
         "interval_us": config.interval_us,
         "depth_cap": config.depth_cap,
         "message": config.message,

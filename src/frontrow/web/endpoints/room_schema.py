@@ -61,6 +61,7 @@ ROOM: dict[str, Any] = {
     "rate_per_s": 100,
     "burst": 100,
     "window_size": 100,
+    "min_slide": 1,
     "interval_us": 1_000_000,
     "depth_cap": 0,
     "message": "",

@@ -5,10 +5,12 @@
 
 import asyncio
 import contextlib
+import difflib
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -44,8 +46,23 @@ class RoomServer(uvicorn.Server):
 def read_settings(path: str | None, changes: dict[str, Any] | None = None) -> RoomSettings:
     """`[room]` of the file (or of the frontrow.toml here, if any), the environment, then what the command line says."""
     tables = settings_files.read_tables(path)
+    _check_sections(os.environ)
     given = dict(tables.get("room", {})) | {k: v for k, v in (changes or {}).items() if v is not None}
     return settings_files.load(RoomSettings, "room", tables={"room": given}, env=_without(changes or {}))
+
+
+def _check_sections(environment: Mapping[str, str]) -> None:
+    """Refuse `FRONTROW_CAPACITY` and `FRONTROW_ROM_CAPACITY`: a setting of the room without its section, or with one
+    that is nearly `room`. Variables of the platform's sections may stand beside."""
+    names = [one.name for one in fields(RoomSettings)]
+    for variable in sorted(name for name in environment if name.startswith("FRONTROW_")):
+        word = variable.removeprefix("FRONTROW_").lower()
+        section, _, name = word.partition("_")
+        is_nearly = section != "room" and bool(difflib.get_close_matches(section, ["room"], cutoff=0.7))
+        meant = word if word in names else name if is_nearly and name in names else ""
+        if meant and not ("://" in environment[variable] and settings_files.OF_KUBERNETES.search(variable)):
+            message = f"{variable} is not a setting; did you mean FRONTROW_ROOM_{meant.upper()}?"
+            raise ConfigError(message, param=variable)
 
 
 def _without(changes: dict[str, Any]) -> dict[str, str]:

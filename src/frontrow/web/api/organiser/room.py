@@ -54,6 +54,7 @@ class OwnRoomView(msgspec.Struct):
     rate_per_s: int
     burst: int
     window_size: int
+    min_slide: int
     depth_cap: int
     message: str
     admitted_per_1000_s: list[int]
