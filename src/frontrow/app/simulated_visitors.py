@@ -1,4 +1,4 @@
-"""Visitors of a room who are not there: they join, wait for their turn, look at the shop and leave; others follow.
+"""Simulated visitors who join, wait, browse and leave, and are then replaced.
 
 So a room that is served alone shows a queue that moves. They use the room's own service, as people's requests do.
 """
@@ -9,6 +9,8 @@ import random
 from typing import Final
 
 from frontrow.core.errors import FrontrowError
+from frontrow.waitingroom.model.errors import RoomFull
+from frontrow.waitingroom.model.results import ClaimedPass
 from frontrow.waitingroom.model.window import PlaceState
 from frontrow.waitingroom.service.room import WaitingRoom
 
@@ -37,6 +39,16 @@ async def _visit(room: WaitingRoom, event: str, rng: random.Random) -> None:
         if room.status(place, event).state is not PlaceState.WAITING:
             break
         await asyncio.sleep(LOOK_EVERY_S * (1 + rng.random()))
-    claimed = await room.claim(place, event)
+    claimed = await _claim(room, event, place)
     await asyncio.sleep(STAY_S * (0.5 + rng.random()))
     await room.give_back(claimed.pass_jwt, event)
+
+
+async def _claim(room: WaitingRoom, event: str, place: str) -> ClaimedPass:
+    """As a page does: who finds the shop full asks again, because the room keeps a place for everybody who knocks."""
+    for _ in range(MAX_LOOKS):
+        try:
+            return await room.claim(place, event)
+        except RoomFull:
+            await asyncio.sleep(LOOK_EVERY_S)
+    return await room.claim(place, event)

@@ -7,6 +7,8 @@ die.
 import asyncio
 import socket
 import sys
+import tempfile
+from dataclasses import replace
 
 from frontrow.app.room_wiring import open_rooms
 from frontrow.app.simulated_visitors import simulate_visitors
@@ -19,9 +21,22 @@ from frontrow.web.server.process_supervisor import Workers
 
 
 def serve(settings: RoomSettings, simulate: int = 0) -> None:
-    """Listen and serve; prints where. `simulate`: so many made-up visitors are in the queue of the first room."""
-    if simulate and (not settings.embedded or settings.shards):
+    """Listen and serve; prints where. `simulate`: so many made-up visitors are in the queue of the first room.
+
+    A simulated room has keys and an audit of its own and keeps nothing: made-up visitors of an earlier run would hold
+    their places in the line and in the shop, and nobody would move.
+    """
+    if not simulate:
+        _serve(settings)
+        return
+    if not settings.embedded or settings.shards:
         raise ConfigError("--simulate is for a room in memory, without --store and --shard", param="simulate")
+    with tempfile.TemporaryDirectory(prefix="frontrow-simulated-") as folder:
+        print(f"{simulate} made-up visitors; nothing of this room is kept", flush=True)
+        _serve(replace(settings, folder=folder, audit="", workers=1), simulate)
+
+
+def _serve(settings: RoomSettings, simulate: int = 0) -> None:
     settings.config()  # refuses wrong settings before anything is opened
     sock = listen(settings)
     host, port = sock.getsockname()[:2]

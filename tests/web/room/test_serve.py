@@ -328,6 +328,25 @@ def test_simulated_visitors_make_a_queue_that_moves(tmp_path: Path) -> None:
     assert "--simulate is for a room in memory" in str(told.exception)
 
 
+def test_simulated_visitors_of_an_earlier_run_hold_nobody_up(tmp_path: Path) -> None:
+    """They kept their places in the line and in the shop, so a second run in one folder stood still. A person who waits
+    with a place of the first run must not bring them back either."""
+    served = Served(tmp_path / "room", "--simulate", "60", "--capacity", "10")
+    organiser = {"Authorization": f"Bearer {KEY}"}
+    try:
+        wait_for(lambda: served.client.get("/room", headers=organiser).json()["active"] >= 10)
+        old_place = served.join()
+        served.stop(signal.SIGKILL)
+        served.start()
+        assert served.client.get("/status", headers={"Authorization": f"Bearer {old_place}"}).status_code == 401
+        wait_for(lambda: served.client.get("/room", headers=organiser).json()["waiting"] >= 40)
+        place = served.join()
+        before = served.status(place)["ahead"]
+        wait_for(lambda: served.status(place)["ahead"] <= before - 12, served.log)
+    finally:
+        served.close()
+
+
 def test_the_example_shop_asks_a_running_room(shared: Served) -> None:
     """W7: `examples/protected_shop.py` as it stands, with the room's own keys."""
     program = [sys.executable, "-m", "uvicorn", "examples.protected_shop:app", "--lifespan", "off"]
