@@ -4,20 +4,25 @@ The commands themselves run elsewhere: the upgrade in tests/app/test_rolling_upg
 tests/journeys/test_restore_drill.py, the containers' commands in test_compose.py, the chart in test_helm.py.
 """
 
+import http.server
 import importlib
 import re
 import shlex
+import threading
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import typer
 import yaml
 
+from frontrow.boxoffice.adapters.ledger.schema import MIGRATIONS, newest_version
 from frontrow.cli import main
 from tests.deploy.test_dashboards import EXPRESSIONS, IN_WORDS, RULES, selectors
 from tests.deploy.test_helm import CHART, rendered
 from tests.support.compose import COMPOSE
+from tests.support.nginx import DeployedNginx
 
 GUIDES = sorted(Path("docs/guides").glob("*.md"))
 TEXTS = {guide.name: guide.read_text() for guide in GUIDES}
@@ -131,3 +136,76 @@ def test_alerts_metrics_and_values_named_in_guides_exist() -> None:
     for path in re.findall(r"`((?:autoscaling|networkPolicy|ingress|web|image)\.\w+)`", text):
         part, _, key = path.partition(".")
         assert key in values[part], path
+
+
+def test_the_upgrade_guide_says_the_schema_of_today_and_every_version_that_needs_a_stop() -> None:
+    text = TEXTS["upgrade.md"]
+    (today,) = re.findall(r"schema is version (\d+) today", text)
+    assert int(today) == int(newest_version()), "the ledger has a new version: say so in docs/guides/upgrade.md"
+    sources = {path: path.read_text() for path in (MIGRATIONS / "versions").glob("v*.py")}
+    contracting = {int(path.stem[1:5]) for path, source in sources.items() if "\ncontracts = True" in source}
+    _, _, table = text.partition("## Versions that need a stop")
+    assert {int(number) for number in re.findall(r"^\| (\d+) \|", table, re.M)} == contracting
+
+
+def test_the_runbook_loads_one_and_a_half_times_the_crowd_that_is_rehearsed() -> None:
+    people = {
+        words[1]: int(words[words.index("--people") + 1])
+        for guide, words in own_commands()
+        if guide == "on-sale.md" and "--people" in words
+    }
+    assert people["storm"] == 1.5 * people["rehearse"]
+    assert "1.5 times" in TEXTS["on-sale.md"]
+
+
+def test_pods_on_spot_machines_end_before_the_machine_does() -> None:
+    """The values of the guide, with the shortest notice that it names."""
+    (words,) = [
+        words for guide, words in COMMANDS if guide == "kubernetes.md" and "nodeSelector.capacity=spot" in words
+    ]
+    options = [word for at, word in enumerate(words) if "--set" in (word, words[at - 1])]
+    pods = {
+        one["metadata"]["name"]: one["spec"]["template"]["spec"]
+        for one in rendered(*options)
+        if "template" in one["spec"]
+    }
+    for pod in pods.values():
+        assert pod["nodeSelector"] == {"capacity": "spot"}
+        assert pod["tolerations"] == [{"key": "spot", "operator": "Exists", "effect": "NoSchedule"}]
+    text = TEXTS["kubernetes.md"].replace("\n", " ")
+    (notice_s,) = [int(number) for number in re.findall(r"Where the notice is (\d+) seconds", text)]
+    assert pods["frontrow-web"]["terminationGracePeriodSeconds"] <= notice_s
+    assert "/readyz" in TEXTS["regions.md"], "what the health checks of two regions ask; see tests/faults for its 503"
+
+
+def test_behind_a_cdn_nginx_passes_on_the_address_of_the_visitor() -> None:
+    """The directives of the production guide, in the nginx that we ship: the CDN is believed, nobody else."""
+    directives = re.findall(
+        r"`((?:set_real_ip_from|real_ip_header|real_ip_recursive)[^`;]*);?`", TEXTS["production.md"]
+    )
+    assert {line.split()[0] for line in directives} == {"set_real_ip_from", "real_ip_header", "real_ip_recursive"}
+    lines = ["set_real_ip_from 127.0.0.1", *(line for line in directives if " " in line)]
+    seen: list[str | None] = []
+
+    class Upstream(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.headers["X-Forwarded-For"])
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Upstream) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        changes = {"127.0.0.1:8000": f"127.0.0.1:{server.server_port}"}
+        told = changes | {"server_tokens off;": "server_tokens off;" + "".join(f"{line};" for line in lines)}
+        try:
+            for given, wanted in ((told, "203.0.113.9"), (changes, "127.0.0.1")):
+                with DeployedNginx("upstream.conf", given) as nginx:
+                    httpx.get(f"{nginx.url}/v1/x", headers={"X-Forwarded-For": "203.0.113.9"}, trust_env=False)
+                assert seen[-1] == wanted
+        finally:
+            server.shutdown()
+            thread.join(10)
