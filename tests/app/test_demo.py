@@ -101,8 +101,10 @@ def test_b18_ctrl_c_in_the_terminal_ends_the_demo_with_its_summary(tmp_path):
 
 
 def test_b18_the_server_of_a_demo_that_was_killed_ends_too(tmp_path):
-    with demo._start(tmp_path, 0) as server:
-        assert "http://" in demo._address(server)
+    with demo._start(tmp_path, 0, 20) as server:
+        url, banner = demo._read_banner(server)
+        assert url.startswith("http://")
+        assert banner[-1].startswith("  mails")
         server.stdin.close()  # the system does this when the demo's process is gone
         assert server.wait(60) in (0, -signal.SIGTERM)
 

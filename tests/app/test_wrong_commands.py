@@ -9,16 +9,18 @@ from typer.testing import CliRunner
 
 from frontrow.app.command_services import open_people
 from frontrow.app.ledger_tools import opened_ledger
-from frontrow.app.made_up_events import OWNER, offer_example
+from frontrow.app.made_up_events import BUSY_ID, DAY_US, EXAMPLE_ID, OWNER, offer_example
 from frontrow.boxoffice.model.people import DEFAULT_ORGANISER
 from frontrow.boxoffice.tickets.ticket_sheets import local_time
 from frontrow.cli import organiser
 from frontrow.cli.backups import restore
 from frontrow.cli.folder_lock import lock_folder
 from frontrow.cli.serve import serve
+from frontrow.core.clock import SystemClock
 from frontrow.core.errors import ConfigError
 from frontrow.core.settings_loader import read_toml
 from frontrow.settings.deployment import read_deployment
+from tests.web.api.support import put_into
 
 
 def test_a_second_embedded_server_does_not_start_in_the_same_folder(tmp_path: Path) -> None:
@@ -68,15 +70,44 @@ def test_a_port_that_does_not_exist_is_refused() -> None:
     assert "65535" in told.output
 
 
+def ways(lines: list[str]) -> dict[str, str]:
+    """What a banner says to open, by name."""
+    return {line[2:23].strip(): line[23:] for line in lines}
+
+
 async def test_every_start_of_the_demo_says_how_to_look_at_it(tmp_path: Path) -> None:
     deployment = read_deployment(None, {}, folder=str(tmp_path))
-    first, second = [await offer_example(deployment) for _ in range(2)]
-    assert "become the organiser" in first[1]
-    assert "become the organiser" in second[1], "until somebody used the link"
-    assert second[0] == first[0]
+    first, second = [ways(await offer_example(deployment)) for _ in range(2)]
+    assert "/invitation#" in first["become the organiser"]
+    assert "/invitation#" in second["become the organiser"], "until somebody used the link"
+    assert second["a fan's page"] == first["a fan's page"]
+    assert f"/events/{BUSY_ID} " in second["a waiting room"]
+    assert second["mails"] == str(tmp_path / "outbox")
     async with open_people(deployment) as people:
         await people.team.add_owner(DEFAULT_ORGANISER, OWNER, "Ada", "correct horse battery staple")
-    assert (await offer_example(deployment))[1].endswith(f"/organiser/sign-in as {OWNER}"), "or nobody knows who to be"
+    third = ways(await offer_example(deployment))
+    assert third["become the organiser"].endswith(f"/organiser/sign-in as {OWNER}"), "or nobody knows who to be"
     async with opened_ledger(deployment.ledger_url, auto_migrate=None) as ledger:
         show = (await ledger.catalogue.events(limit=1))[0]
+    assert show.id == EXAMPLE_ID, "the one without a queue comes first in every list"
     assert f"{local_time(show.starts_at_us, 'Europe/Vienna'):%H:%M:%S}" == "20:00:00", "an evening at the venue"
+
+
+async def test_a_demo_that_starts_again_says_what_one_organiser_has(tmp_path: Path) -> None:
+    """The event that it names and the organiser that it invites belong together, whoever else sells here."""
+    deployment = read_deployment(None, {}, folder=str(tmp_path / "both"))
+    await offer_example(deployment)
+    earlier = {"id": "evt_earlier", "organiser_id": "org_other", "starts_at_us": SystemClock()() + DAY_US}
+    async with opened_ledger(deployment.ledger_url, auto_migrate=None) as ledger:
+        await put_into(ledger, SystemClock()(), **earlier)
+    told = ways(await offer_example(deployment))
+    assert told["a fan's page"].endswith(f"/events/{EXAMPLE_ID}")
+    assert told["its live sale"].endswith(f"/{EXAMPLE_ID}/live")
+
+    theirs = read_deployment(None, {}, folder=str(tmp_path / "theirs"))
+    async with opened_ledger(theirs.ledger_url, auto_migrate=None) as ledger:
+        await put_into(ledger, SystemClock()(), **earlier)
+    told = ways(await offer_example(theirs))
+    assert told["a fan's page"].endswith("/events/evt_earlier")
+    assert told["its organiser"].endswith("/organiser/sign-in")
+    assert {"become the organiser", "its live sale", "a waiting room"} & told.keys() == set()

@@ -1,5 +1,6 @@
 """`frontrow demo`: a whole sale on this machine. A server (embedded, nothing to install), a 50,000-seat event on sale,
 and a crowd of simulated fans who queue, hold, pay and sometimes change their mind, while the API and pages are live.
+The shop lets a part of the crowd in at a time; the others wait in the waiting room.
 
 `--for 60s` ends by itself with a summary and exit code 0, or 1 when a fan got an answer nobody should get or the ledger
 disagrees with itself.
@@ -29,17 +30,19 @@ if TYPE_CHECKING:
 
     from frontrow.rehearsal.crowd import CrowdStats
 
+WAIT = "wait"  # what the crowd counts waits under
 EVENT_ID = "evt_demo"
 START_WITHIN_S = 90.0
 LOOK_EVERY_S = 0.5
-NOWHERE = "http://nowhere.invalid"  # the server's port is not known yet
+BANNER_ENDS = "mails"  # the last line that the server says before it begins
+SHARE_INSIDE = 4  # one of so many fans is in the shop at a time, the others wait
 STEPS = ("join", "status", "claim", "hold", "pay")
 
 
 def demo(
     run_for: Annotated[str, typer.Option("--for", help="For example 60s or 2m; without it until Ctrl-C.")] = "",
     seats: Annotated[int, typer.Option(help="Seats on sale.")] = 50_000,
-    people: Annotated[int, typer.Option(help="Fans at a time.")] = 150,
+    people: Annotated[int, typer.Option(help="Fans at a time, most of them waiting.")] = 400,
     port: Annotated[int, typer.Option(help="0: any free port.")] = 0,
     folder: Annotated[str, typer.Option(help="Keep everything here; without it a folder that is removed.")] = "",
 ) -> None:
@@ -67,21 +70,14 @@ def _seconds(text: str) -> float | None:
 def _demo(home: Path, seats: int, people: int, port: int, seconds: float | None) -> int:
     from rich.console import Console
 
-    from frontrow.app.made_up_events import ways_in
-
     console = Console()
     console.print(f"A stadium of {seats:,} seats goes on sale …", highlight=False)
-    invitation = asyncio.run(put_on_sale(home, seats))
-    server = _start(home, port)
+    asyncio.run(put_on_sale(home, seats))
+    server = _start(home, port, people)
     try:
-        url = _address(server)
+        url, banner = _read_banner(server)
         _wait_until_open(url, server)
-        lines = [
-            f"live at {url}",
-            *ways_in(url, EVENT_ID, url + invitation),
-            f"  mails                {home / 'outbox'}",
-        ]
-        for line in lines:
+        for line in (f"live at {url}", *banner):
             console.print(line, highlight=False, soft_wrap=True)
         tally, took_s, interrupted = asyncio.run(_crowd(console, url, people, seconds, server))
         stays = seconds is None and not interrupted and server.poll() is None
@@ -101,24 +97,25 @@ def _demo(home: Path, seats: int, people: int, port: int, seconds: float | None)
     return 1 if tally.odd or totals.wrong or code else 0
 
 
-async def put_on_sale(home: Path, seats: int) -> str:
-    """Put a stadium on sale in the demo's ledger. Returns the path of a one-time link that makes an organiser."""
+async def put_on_sale(home: Path, seats: int) -> None:
+    """Put a stadium on sale in the demo's ledger."""
     from frontrow.app import made_up_events
     from frontrow.settings.deployment import Deployment, ServerSettings
 
-    deployment = Deployment(ServerSettings(folder=str(home), public_url=NOWHERE))
+    deployment = Deployment(ServerSettings(folder=str(home)))
     await made_up_events.put_on_sale(deployment.ledger_url, EVENT_ID, made_up_events.NAME, seats)
-    return (await made_up_events.invite_organiser(deployment)).removeprefix(NOWHERE)
 
 
-def _start(home: Path, port: int) -> "subprocess.Popen[str]":
+def _start(home: Path, port: int, people: int) -> "subprocess.Popen[str]":
     """The server in a process of its own; the crowd pretends to come through a proxy, each fan with an address."""
+    inside = str(max(1, people // SHARE_INSIDE))
     env = {name: value for name, value in os.environ.items() if not name.startswith("FRONTROW_")}
     env |= {
         "FRONTROW_SERVER_TRUSTED_PROXIES": "127.0.0.1",
-        "FRONTROW_ROOM_CAPACITY": "5000",
-        "FRONTROW_ROOM_WINDOW_SIZE": "200",
+        "FRONTROW_ROOM_CAPACITY": inside,
+        "FRONTROW_ROOM_WINDOW_SIZE": inside,
         "FRONTROW_ROOM_INTERVAL_S": "0.25",
+        "FRONTROW_ROOM_LEAVE_S": "1",  # these fans do not come back: who is next comes in soon
     }
     words = ["serve", "--demo", "--folder", str(home), "--port", str(port)]
     command = [sys.executable, "-m", "frontrow.cli.with_parent", *words]
@@ -135,12 +132,18 @@ def _start(home: Path, port: int) -> "subprocess.Popen[str]":
         )
 
 
-def _address(server: "subprocess.Popen[str]") -> str:
+def _read_banner(server: "subprocess.Popen[str]") -> tuple[str, list[str]]:
+    """The server's address, and its lines about what to open: with the only invitation that is valid."""
     assert server.stdout is not None
-    line = server.stdout.readline()
-    if "http://" not in line:
+    first = server.stdout.readline()
+    if "http://" not in first:
         raise typer.BadParameter("the server did not start; try again with --folder to see its log")
-    return line.split()[-1]
+    lines = []
+    for line in server.stdout:
+        lines.append(line.rstrip("\n"))
+        if line.strip().startswith(BANNER_ENDS):
+            return first.split()[-1], lines
+    raise typer.BadParameter("the server ended while it started; try again with --folder to see its log")
 
 
 def _wait_until_open(url: str, server: "subprocess.Popen[str]") -> None:
@@ -211,6 +214,9 @@ def picture(tally: "CrowdStats", took_s: float, seats: int, free: int) -> "Table
     table.add_row("seats", f"{seats - free:,} of {seats:,}")
     fans = f"{counts['joined']:,} joined, {counts['admitted']:,} admitted, {counts['bookings']:,} bought"
     table.add_row("fans", fans)
+    waited = f"median wait {tally.percentile(WAIT, 0.5) / 1000:.1f} s"
+    now = f"{counts['waiting']:,} waiting, {counts['inside']:,} in the shop, "
+    table.add_row("waiting room", now + waited if counts["waiting"] or counts["inside"] else waited)
     table.add_row("money", f"{counts['declined']:,} cards declined, {counts['given back']:,} seats given back")
     passed_s = max(took_s, 0.1)
     table.add_row("pace", f"{counts['sold'] / passed_s:,.0f} seats/s, {counts['requests'] / passed_s:,.0f} requests/s")
@@ -266,6 +272,13 @@ async def _read_ledger(home: Path) -> LedgerTotals:
 def _summary(console: Any, tally: "CrowdStats", took_s: float, seats: int, totals: LedgerTotals) -> None:
     counts = tally.counts
     console.print(picture(tally, took_s, seats, seats - totals.taken))
+    median_s, most_s = (tally.percentile(WAIT, share) / 1000 for share in (0.5, 0.99))
+    console.print(
+        f"{len(tally.took_ms.get(WAIT, ())):,} of {counts['joined']:,} fans had to wait: half of them up to "
+        f"{median_s:.1f} s, 99 of 100 up to {most_s:.1f} s",
+        highlight=False,
+        soft_wrap=True,
+    )
     steps = ", ".join(f"{s} {tally.percentile(s, 0.5):.0f}/{tally.percentile(s, 0.99):.0f}" for s in STEPS)
     console.print(f"milliseconds per step, p50/p99: {steps}", highlight=False)
     console.print(

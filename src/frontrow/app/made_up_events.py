@@ -1,6 +1,8 @@
-"""Made-up events that are on sale now: a stadium for the demo and for storms, a theatre for `frontrow serve --demo`."""
+"""Made-up events that are on sale now: a stadium for the demo and for storms, two evenings in a theatre for
+`frontrow serve --demo`. One of the two is quick to buy; for the other simulated people queue (`app/busy_event.py`)."""
 
 from datetime import datetime
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from frontrow.app.command_services import open_people
@@ -16,24 +18,35 @@ from frontrow.core.money import Money
 from frontrow.settings.deployment import Deployment
 
 DAY_US = 86_400 * US_PER_S
-SHOW_IN_US = 60 * DAY_US
+SHOW_IN_DAYS = 60
 CITY, COUNTRY, ZONE = "Vienna", "AT", "Europe/Vienna"
 SHOW_HOUR = 20  # at the venue
 HOLD_S = 120
-NAME = "Aurora: the one night"
-EXAMPLE_ID = "evt_example"
+NAME, BUSY_NAME = "Aurora: the one night", "Aurora: the last night"
+EXAMPLE_ID, BUSY_ID = "evt_example", "evt_busy"
 EXAMPLE_SEATS = 1_200
 OWNER = "owner@demo.example"
 
 
 async def offer_example(deployment: Deployment) -> list[str]:
-    """Put a theatre on sale if the ledger has no event. Returns the lines that say how to look at the sale."""
+    """Put two evenings in a theatre on sale if the ledger has no event. Returns the lines that say what to open.
+
+    They are about one organiser: the demo's own, or whose events there are.
+    """
     async with opened_ledger(deployment.ledger_url, auto_migrate=None) as ledger:
-        known = await ledger.catalogue.live_events((-1, ""), 1) or await ledger.catalogue.events(limit=1)
-    if not known:
+        ours = await ledger.catalogue.events_of_organiser(DEFAULT_ORGANISER)
+        others = await ledger.catalogue.live_events((-1, ""), 1) or await ledger.catalogue.events(limit=1)
+    if not ours and not others:
         await put_on_sale(deployment.ledger_url, EXAMPLE_ID, NAME, EXAMPLE_SEATS, "theatre")
-    event_id = known[0].id if known else EXAMPLE_ID
-    return ways_in(deployment.public_url, event_id, await invite_organiser(deployment))
+        await put_on_sale(
+            deployment.ledger_url, BUSY_ID, BUSY_NAME, EXAMPLE_SEATS, "theatre", show_in_days=SHOW_IN_DAYS + 1
+        )
+        return ways_in(deployment, EXAMPLE_ID, await invite_organiser(deployment), busy=True)
+    if not ours:
+        return ways_in(deployment, others[0].id, "")
+    shown = min(ours, key=lambda event: (event.id != EXAMPLE_ID, event.status is not EventStatus.ON_SALE))
+    busy = any(event.id == BUSY_ID and event.status is EventStatus.ON_SALE for event in ours)
+    return ways_in(deployment, shown.id, await invite_organiser(deployment), busy=busy)
 
 
 async def invite_organiser(deployment: Deployment) -> str:
@@ -45,14 +58,20 @@ async def invite_organiser(deployment: Deployment) -> str:
     return link
 
 
-def ways_in(url: str, event_id: str, invitation: str) -> list[str]:
-    """What to open to watch the sale."""
-    return [
-        f"  a fan's page         {url}/events/{event_id}",
-        f"  become the organiser {invitation}",
-        f"  its live sale        {url}/organiser/events/{event_id}/live",
-        f"  the API's document   {url}/docs",
-    ]
+def ways_in(deployment: Deployment, event_id: str, invitation: str, *, busy: bool = False) -> list[str]:
+    """What to open to watch the sale. Without an `invitation` the event is another organiser's, who signs in."""
+    url = deployment.public_url
+    lines = [f"  a fan's page         {url}/events/{event_id}"]
+    if busy:
+        lines.append(f"  a waiting room       {url}/events/{BUSY_ID} (simulated people are before you)")
+    if invitation:
+        lines.append(f"  become the organiser {invitation}")
+        lines.append(f"  its live sale        {url}/organiser/events/{event_id}/live")
+    else:
+        lines.append(f"  its organiser        {url}/organiser/sign-in")
+    lines.append(f"  the API's document   {url}/docs")
+    mails = "sent, as mail.url says" if "://" in deployment.mail_url else str(Path(deployment.mail_url).resolve())
+    return [*lines, f"  mails                {mails}"]
 
 
 def evening_us(at_us: int) -> int:
@@ -61,7 +80,15 @@ def evening_us(at_us: int) -> int:
     return int(day.replace(hour=SHOW_HOUR, minute=0, second=0, microsecond=0).timestamp()) * US_PER_S
 
 
-async def put_on_sale(ledger_url: str, event_id: str, name: str, seats: int, kind: str = "stadium") -> None:
+async def put_on_sale(
+    ledger_url: str,
+    event_id: str,
+    name: str,
+    seats: int,
+    kind: str = "stadium",
+    *,
+    show_in_days: int = SHOW_IN_DAYS,
+) -> None:
     """Write venue, plan and event into the ledger. Servers that run open the sale by themselves."""
     plan = generate(kind, seats)
     body, now_us = plan_bytes(plan), SystemClock()()
@@ -77,10 +104,10 @@ async def put_on_sale(ledger_url: str, event_id: str, name: str, seats: int, kin
             "ven_demo",
             digest(body),
             "EUR",
-            evening_us(now_us + SHOW_IN_US),
+            evening_us(now_us + show_in_days * DAY_US),
             now_us - US_PER_S,
-            now_us + SHOW_IN_US - DAY_US,
-            tuple(PriceTier(key, Money(price, "EUR")) for key, price in prices.items()),
+            now_us + (show_in_days - 1) * DAY_US,
+            tuple(PriceTier(key, Money(price, "EUR"), key.capitalize()) for key, price in prices.items()),
             EventStatus.ON_SALE,
             lonely_rule_until_percent=0,
             hold_ttl_s=HOLD_S,

@@ -40,8 +40,10 @@ async def _visit(room: WaitingRoom, event: str, rng: random.Random) -> None:
             break
         await asyncio.sleep(LOOK_EVERY_S * (1 + rng.random()))
     claimed = await _claim(room, event, place)
-    await asyncio.sleep(STAY_S * (0.5 + rng.random()))
-    await room.give_back(claimed.pass_jwt, event)
+    try:
+        await asyncio.sleep(STAY_S * (0.5 + rng.random()))
+    finally:  # also when the server stops: a visit that nobody ends would keep others out after its restart
+        await room.give_back(claimed.pass_jwt, event)
 
 
 async def _claim(room: WaitingRoom, event: str, place: str) -> ClaimedPass:

@@ -112,7 +112,11 @@ async def _serve(settings: PlatformSettings, sock: socket.socket, metrics: socke
     from frontrow.web.server.platform_server import serve_platform
 
     gc_tuning.pause_while_starting()
-    async with _opened(settings, sock) as platform:
+    async with _opened(settings, sock) as platform, contextlib.AsyncExitStack() as stack:
+        if settings.server.demo and not settings.shared:
+            from frontrow.app.busy_event import keep_busy
+
+            await stack.enter_async_context(keep_busy(platform))
         await serve_platform(platform, [sock], metrics)
 
 

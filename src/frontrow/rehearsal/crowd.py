@@ -1,5 +1,5 @@
 """A crowd of simulated fans against a running platform. Each joins, waits, claims, holds and pays; some change their
-mind.
+mind. How long each waited in the waiting room is counted too.
 
 Every fan has its own connection and address. The crowd counts what they did and how long each step took. It uses only
 the server's API.
@@ -19,7 +19,9 @@ from frontrow.rehearsal.http_client import FanConnection, Reply, Target
 
 KEPT_TIMES = 200_000
 POLL_S = 0.25
+LOOK_S = 0.5  # how often a fan who waits looks
 MAX_POLLS = 2_400
+WAIT = "wait"  # from joining to one's turn, of those who had to wait
 MAX_TRIES = 20
 SHARE_DECLINED, SHARE_BANK, SHARE_LEAVING, SHARE_REFUNDING = 0.03, 0.05, 0.04, 0.01
 
@@ -32,7 +34,7 @@ class FanFailed(Exception):
 class CrowdStats:
     """What the crowd has seen so far."""
 
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)  # "waiting" and "inside" are how many are so now
     took_ms: dict[str, list[float]] = field(default_factory=dict)
     odd: list[str] = field(default_factory=list)
     sold_out: bool = False
@@ -105,9 +107,11 @@ class Crowd:
     async def _one_fan(self, calls: FanCalls, rng: random.Random) -> None:
         if not await self._enter(calls):
             return
+        self.tally.counts["inside"] += 1
         try:
             await self._shop(calls, rng)
         finally:
+            self.tally.counts["inside"] -= 1
             await calls.leave_shop()
 
     async def _shop(self, calls: FanCalls, rng: random.Random) -> None:
@@ -125,18 +129,28 @@ class Crowd:
     async def _enter(self, calls: FanCalls) -> bool:
         joined = await _expect("join", calls.join(), 201)
         self.tally.counts["joined"] += 1
-        state = joined.json()["state"]
-        for _ in range(MAX_POLLS):
-            if state == "active":
-                claimed = await _expect("claim", calls.claim(), 201, 409, 503)
-                if claimed.status == 201:
-                    self.tally.counts["admitted"] += 1
+        state, began_s = joined.json()["state"], time.perf_counter()
+        if state == "active" and await self._claim(calls):
+            return True
+        self.tally.counts["waiting"] += 1
+        try:
+            for _ in range(MAX_POLLS):
+                if self._stopping.is_set() or self.tally.sold_out:
+                    return False
+                await asyncio.sleep(LOOK_S)
+                state = (await _expect("status", calls.read_status(), 200)).json()["state"]
+                if state == "active" and await self._claim(calls):
+                    self.tally.record_time(WAIT, time.perf_counter() - began_s)
                     return True
-            if self._stopping.is_set() or self.tally.sold_out:
-                return False
-            await asyncio.sleep(POLL_S)
-            state = (await _expect("status", calls.read_status(), 200)).json()["state"]
+        finally:
+            self.tally.counts["waiting"] -= 1
         raise FanFailed("waited too long")
+
+    async def _claim(self, calls: FanCalls) -> bool:
+        """Whether there was room in the shop."""
+        claimed = await _expect("claim", calls.claim(), 201, 409, 503)
+        self.tally.counts["admitted"] += claimed.status == 201
+        return claimed.status == 201
 
     async def _try_single_seats(self, calls: FanCalls) -> None:
         """Nothing fits the wish: try single seats, seated and standing. If there are none, the event is sold out."""

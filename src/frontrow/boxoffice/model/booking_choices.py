@@ -255,7 +255,7 @@ def _priced_by_type(event: Event, types: Sequence[TicketType | None], tiers: Seq
         assert one is not None
         absolute = dict(one.prices).get(tier.key)
         price = tier.price.percent(one.basis_points) if absolute is None else Money(absolute, event.currency)
-        name = tier.name or tier.key[:1].upper() + tier.key[1:]
+        name = tier.shown_name
         priced.append(PriceTier(key, price, f"{name} · {one.name}", tier.colour))
     return replace_in_event(event, tiers=tuple(priced))
 

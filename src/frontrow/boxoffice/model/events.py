@@ -85,6 +85,11 @@ class PriceTier:
     name: str = ""
     colour: str = ""
 
+    @property
+    def shown_name(self) -> str:
+        """Its name; its key, capitalised, if it has none."""
+        return self.name or self.key[:1].upper() + self.key[1:]
+
 
 @dataclass(frozen=True, slots=True)
 class Fee:

@@ -218,7 +218,7 @@ def _tier_price(tier: PriceTier, fees: Sequence[Fee], shown: FeesShown) -> TierP
     included = shown is FeesShown.INCLUDED
     return TierPrice(
         tier.key,
-        tier.name or tier.key[:1].upper() + tier.key[1:],
+        tier.shown_name,
         face,
         parts,
         each,

@@ -113,7 +113,7 @@ def _audience(value: str) -> Audience:
 
 def audience_name(audience: Audience, event: Event) -> str:
     """The section, the price tier or the booking by its name; empty for all."""
-    names = {tier.key: tier.name or tier.key for tier in event.tiers}
+    names = {tier.key: tier.shown_name for tier in event.tiers}
     return names.get(audience.key, audience.key) if audience.kind is AudienceKind.TIER else audience.key
 
 

@@ -57,7 +57,7 @@ async def live_sale(
         "history": platform.organiser.history.of(event.id),
         "room": room,
         "zone": one.zone,
-        "tiers": {tier.key: tier.name for tier in event.tiers},
+        "tiers": {tier.key: tier.shown_name for tier in event.tiers},
     }
     changes = []
     if "audit:read" in caller.permissions:

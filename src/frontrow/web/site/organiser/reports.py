@@ -59,7 +59,7 @@ async def reports(
         days=report.days[-SHOWN_DAYS:],
         day_bars=_bars([one.sold_minor for one in report.days[-SHOWN_DAYS:]]),
         check_in_line=_line(report),
-        tier_names={tier.key: tier.name for tier in event.tiers},
+        tier_names={tier.key: tier.shown_name for tier in event.tiers},
         channel_names=CHANNEL_NAMES,
         frequencies=FREQUENCIES,
         chosen=chosen.frequency.value if chosen else "",
@@ -106,7 +106,7 @@ async def report_file(
     tables = {
         table.name: table
         for table in report_tables(
-            await platform.organiser.reports.of(event, zone), {tier.key: tier.name for tier in event.tiers}
+            await platform.organiser.reports.of(event, zone), {tier.key: tier.shown_name for tier in event.tiers}
         )
     }
     name, _, kind = file.partition(".")

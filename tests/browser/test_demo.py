@@ -1,0 +1,95 @@
+"""What the two demos print can be followed: the organiser's link, the live sale, a purchase without a wait, a wait."""
+
+import contextlib
+import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyotp
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.steps import choose, get_tickets, pay, until
+from tests.web.api.support import room_keys
+
+PASSWORD = "a sentence nobody guesses either"
+
+
+@contextlib.contextmanager
+def running(folder: Path, *words: str) -> Iterator[tuple["subprocess.Popen[str]", dict[str, str]]]:
+    """A demo of its own, and what it says to open, by name; ended as Ctrl-C does."""
+    (folder / "frontrow-data" / "room").mkdir(parents=True, exist_ok=True)
+    room_keys().save(folder / "frontrow-data" / "room")  # an RSA key takes a second
+    command = [sys.executable, "-m", "frontrow.cli.main", *words]
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("FRONTROW_")}
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen(command, cwd=folder, env=plain, start_new_session=True, **pipes) as process:
+        try:
+            assert process.stdout is not None
+            shown = list(itertools.takewhile(lambda line: not line.startswith("  mails"), process.stdout))
+            ways = dict(re.findall(r"^  (.+?) +(https?://\S+)(?: .*)?$", "".join(shown), re.MULTILINE))
+            assert ways, shown
+            yield process, ways
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGINT)
+            process.communicate(timeout=60)
+
+
+def become_organiser(page: Page, link: str) -> None:
+    """Follow the link: name, password, second factor."""
+    page.goto(link)
+    page.locator("form[action='/invitation'] input[name=name]").fill("Olga")
+    page.locator("form[action='/invitation'] input[type=password]").first.fill(PASSWORD)
+    page.locator("form[action='/invitation'] button").click()
+    page.wait_for_url("**/second-factor")
+    page.locator("summary").first.click()
+    secret = page.locator(".secret").inner_text().replace(" ", "")
+    page.locator("input[name=code]").fill(pyotp.TOTP(secret).now())
+    page.get_by_role("main").locator("form button").first.click()
+
+
+def test_the_link_of_the_demo_makes_an_organiser_who_sees_the_crowd_wait(fan: Page, tmp_path: Path) -> None:
+    with running(tmp_path, "demo", "--seats", "2000", "--people", "60") as (process, ways):
+        become_organiser(fan, ways["become the organiser"])
+        fan.goto(ways["its live sale"])
+        expect(fan.locator("[data-tier] th").first).to_have_text(re.compile("[A-Z]"))
+        names = fan.locator("[data-tier] th").all_inner_texts()
+        assert all(names), "every price tier has a name"
+        expect(fan.locator("[data-tile=waiting]")).to_contain_text(re.compile("[1-9]"))
+        os.killpg(process.pid, signal.SIGINT)
+        told, _ = process.communicate(timeout=60)
+    waited = re.search(r"([\d,]+) of ([\d,]+) fans had to wait", told)
+    assert waited is not None, told
+    assert int(waited[1].replace(",", "")) > 0
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    with running(tmp_path_factory.mktemp("demo"), "serve", "--demo", "--port", "0") as (_, ways):
+        yield ways
+
+
+def test_a_fan_of_the_example_event_buys_without_a_wait(fan: Page, served: dict[str, str]) -> None:
+    fan.goto(served["a fan's page"])
+    get_tickets(fan)
+    until(fan, "window.frontrow")
+    choose(fan)
+    fan.locator("#go").click()
+    pay(fan)
+    fan.wait_for_url("**/bookings/**")
+
+
+def test_a_fan_of_the_busy_event_waits_behind_others_and_gets_in(fan: Page, served: dict[str, str]) -> None:
+    fan.goto(served["a waiting room"])
+    fan.get_by_role("button", name="Get tickets").click()
+    fan.wait_for_selector("#wait:not([hidden])")
+    expect(fan.locator("#ahead")).to_have_text(re.compile(r"^[1-9]"))
+    expect(fan.get_by_role("progressbar")).to_be_visible()
+    fan.wait_for_url("**/seats", timeout=180_000)
