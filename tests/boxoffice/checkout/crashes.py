@@ -81,6 +81,13 @@ STEPS = {
         "commit lapsed",
         "commit cancel lapsed",
     ],
+    "given back before the capture": [
+        "commit refund asked",
+        "call capture",
+        "commit captured",
+        "call refund",
+        "commit refund done",
+    ],
     "refunded": ["commit refund asked", "call refund", "commit refund done"],
     "partly refunded": ["commit refund asked", "call refund", "commit refund done"],
 }
@@ -110,12 +117,14 @@ ENDS = {
     "late": {BookingState.EXPIRED},
     "after an outage": {BookingState.CONFIRMED},
     "lapsed": {BookingState.CANCELLED},
+    "given back before the capture": {BookingState.REFUNDED},
     "refunded": {BookingState.REFUNDED},
     "partly refunded": {BookingState.CONFIRMED},
 }
 UNTOUCHED = {
     "sold": BookingState.HELD,
     "paid in the browser": BookingState.CONFIRMED,  # the worker finds it without us
+    "given back before the capture": BookingState.CONFIRMED,
     "refunded": BookingState.CONFIRMED,
     "partly refunded": BookingState.CONFIRMED,
 }
@@ -201,6 +210,10 @@ async def play(
     """What the fan does, and what the worker does then; `late` makes the hold end while the bank thinks."""
     if scenario == "refunded":
         await refunds.refund(booking_id, fence)
+        await refunds.work()
+    elif scenario == "given back before the capture":
+        await refunds.refund(booking_id, fence)
+        await checkout.work()
         await refunds.work()
     elif scenario == "partly refunded":
         booking = await checkout.records.load_booking(booking_id)

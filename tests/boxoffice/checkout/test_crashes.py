@@ -7,6 +7,7 @@ import pytest
 
 from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.model.bookings import BookingState
+from frontrow.boxoffice.model.events import RefundPolicy
 from frontrow.boxoffice.refunds.refunds import Refunds
 from tests.boxoffice.checkout.crashes import (
     CARD,
@@ -23,6 +24,8 @@ from tests.boxoffice.checkout.crashes import (
 from tests.boxoffice.checkout.till import EVENT, ISSUER, Till, assert_money, open_till
 from tests.boxoffice.shop import shop_event
 
+WITH_FEE = RefundPolicy(fee_per_seat_minor=1000)
+
 
 async def begun(till: Till, scenario: str) -> tuple[str, int]:
     """A hold; with its payment page open, or sold, where the scenario begins there."""
@@ -30,6 +33,9 @@ async def begun(till: Till, scenario: str) -> tuple[str, int]:
     if scenario == "sold in two calls":  # a provider that authorises no card with the creation
         create = till.provider.create
         till.provider.create = lambda new: create(msgspec.structs.replace(new, method=""))  # type: ignore[method-assign]
+    if scenario == "given back before the capture":  # the organiser keeps a fee, so the money is taken
+        await till.ledger.catalogue.put_event(shop_event(id=EVENT, refunds=WITH_FEE), till.clock())
+        await till.checkout.pay(hold.booking_id, hold.fence, CARD)
     if "refunded" in scenario:
         await till.ledger.catalogue.put_event(shop_event(id=EVENT), till.clock())
         await till.pay(hold.booking_id, hold.fence, CARD)

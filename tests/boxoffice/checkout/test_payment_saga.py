@@ -68,6 +68,9 @@ def test_what_the_provider_may_have_is_voided_and_a_declined_object_is_dropped()
     assert next_step(over, replace(creating, method="pm_card_visa"), NOW_US) is PaymentStep.VOID
     declined = replace(creating, state=PaymentState.DECLINED, ref="pi_1", retry_at_us=NOW_US)
     assert next_step(over, declined, NOW_US) is PaymentStep.DROP
+    refunded, capturing = booking(BookingState.REFUNDED, NOW_US), replace(creating, state=PaymentState.CAPTURING)
+    assert next_step(refunded, capturing, NOW_US) is PaymentStep.VOID
+    assert next_step(refunded, capturing, NOW_US, kept_minor=1) is PaymentStep.CAPTURE
     lapsed = replace(creating, state=PaymentState.LAPSED, attempt=3)
     assert next_step(booking(BookingState.CONFIRMED, NOW_US), lapsed, NOW_US) is PaymentStep.CANCEL
 

@@ -113,7 +113,8 @@ class PaymentDriver:
             updated = await self._read_back(booking, payment)
             if updated is not None:
                 return booking, updated
-        step = next_step(booking, payment, self._clock())
+        kept_minor = await self._kept_minor(booking, payment)
+        step = next_step(booking, payment, self._clock(), kept_minor=kept_minor)
         match step:
             case PaymentStep.REST:
                 return booking, await self._rest(booking, payment, fresh=fresh)
@@ -140,6 +141,13 @@ class PaymentDriver:
                 return booking, await self._refund_late(booking, payment)
             case PaymentStep.DROP:
                 return booking, await self._calls.drop(payment)
+
+    async def _kept_minor(self, booking: Booking, payment: Payment) -> int:
+        """What the organiser keeps of a booking that was refunded before its money was taken."""
+        if payment.state is not PaymentState.CAPTURING or booking.state is not BookingState.REFUNDED:
+            return 0
+        refunds = await self._ledger.payments.refunds_of(booking.id)
+        return sum(refund.fee_minor for refund in refunds if refund.payment_id == payment.id)
 
     async def _read_back(self, booking: Booking, payment: Payment) -> Payment | None:
         """Read the provider's object and save what changed.

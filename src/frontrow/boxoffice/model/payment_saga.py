@@ -40,10 +40,16 @@ class PaymentStep(StrEnum):
     DROP = "drop"  # declined for good: void the object, so that no browser can use a card on it
 
 
-def next_step(booking: Booking, payment: Payment, now_us: int) -> PaymentStep:
-    """The one decision of the saga."""
+def next_step(booking: Booking, payment: Payment, now_us: int, *, kept_minor: int = 0) -> PaymentStep:
+    """The one decision of the saga.
+
+    `kept_minor` is what the organiser keeps of a booking that was refunded: its fees. For them the money is taken after
+    the refund, too.
+    """
     paying = booking.state in HOLD_STATES and now_us < booking.hold_expires_at_us
     sold = booking.state is BookingState.CONFIRMED
+    if payment.state is PaymentState.CAPTURING and booking.state is BookingState.REFUNDED and kept_minor > 0:
+        return PaymentStep.CAPTURE
     return _TABLE[payment.state](paying, sold, booking, payment)
 
 
