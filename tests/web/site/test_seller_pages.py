@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.roles import Role
 from frontrow.web.api.access import booking_token
 from tests.boxoffice.organising.http import EVENTS, a_venue_body, an_event_body
@@ -164,3 +165,35 @@ async def test_an_events_own_tax_rate_is_a_field_of_its_wizard_and_shown_on_the_
         await site.post(f"{here}/prices", **typed, tax="")
         assert (await site.desk.get(f"{EVENTS}/{site.desk.event}"))["tax_basis_points"] is None
         assert "13 % tax: the seller&#39;s rate" in await site.get(f"{here}/preview")
+
+
+async def test_an_invoice_says_that_the_money_is_taken_so_it_waits_for_that(tmp_path):
+    """Of five bookings that were never charged, four had an invoice: for a number that cannot be taken back."""
+    async with a_site(tmp_path) as site:
+        platform, client = site.desk.platform, site.desk.client
+        visit = ShopPass(site.desk.event, "fan_eve", platform.clock() + 900_000_000)
+        for seat, charged in (("S-A-1", True), ("S-A-2", False)):
+            hold = await platform.box_office.holds.place(site.desk.event, visit, [seat])
+            sold = await platform.box_office.checkout.pay(hold.booking_id, hold.fence, "pm_card_visa")
+            assert sold.state == "confirmed"
+            token = booking_token(platform.secrets, hold.booking_id)
+            own, address = {"frontrow-booking": token}, f"/v1/bookings/{hold.booking_id}/invoices"
+            client.cookies.set("frontrow_bookings", token)
+            early = await client.post(address, json={}, headers=own)
+            assert (early.status_code, early.json()["code"]) == (409, "payment_not_taken")
+            page = await client.post(f"/bookings/{hold.booking_id}/invoice", data={"billed_to": ""}, headers=FORM)
+            assert page.status_code == 422
+            assert "still being completed" in page.text
+            desk = f"/organiser/events/{site.desk.event}/bookings/{hold.booking_id}"
+            assert "still being completed" in (await site.post(f"{desk}/invoice", 409)).text
+            if not charged:
+                await platform.box_office.refunds.refund(hold.booking_id, hold.fence)
+            await platform.box_office.checkout.work()
+            late = await client.post(address, json={}, headers=own)
+            if charged:
+                assert (late.status_code, len(late.json()["invoices"])) == (200, 1)
+            else:
+                assert (late.status_code, late.json()["code"]) == (409, "nothing_to_invoice")
+                assert "/receipt" not in (await client.get(f"/bookings/{hold.booking_id}", headers=BROWSER)).text
+            client.cookies.delete("frontrow_bookings")
+        assert [one["number"] for one in (await site.desk.get("/v1/organiser/invoices"))["invoices"]] == [1]

@@ -9,16 +9,17 @@ from typing import Final, Protocol
 
 from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.messaging.locale_formats import language_of
-from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.invoices import (
     Invoice,
     InvoiceNotFound,
     NothingToInvoice,
+    PaymentNotTaken,
     checked_billed_to,
     credit_document,
     invoice_document,
 )
-from frontrow.boxoffice.model.payments import RefundState
+from frontrow.boxoffice.model.payments import ENDED, PaymentState, RefundState
 from frontrow.boxoffice.ports.invoices import InvoiceBook
 from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.payments import PaymentBook
@@ -61,6 +62,7 @@ class Invoices:
         `billed_to` is a name and address for an invoice that is not issued yet.
         """
         billed = checked_billed_to(billed_to)
+        await self._check_taken(booking)
         receipt = await self._receipts.of(booking.id)
         if receipt is None or not receipt.total:
             raise NothingToInvoice("nothing was paid for this booking, so it has no invoice", booking=booking.id)
@@ -78,6 +80,15 @@ class Invoices:
                 document = credit_document(invoice, seats, amount, refund.changed_at_us)
                 await book.issue(organiser_id, booking.id, refund.id, document, self._clock())
         return await book.invoices_of(booking.id)
+
+    async def _check_taken(self, booking: Booking) -> None:
+        """Raise unless the money of the sale is taken."""
+        payments = await self._ledger.payments.payments_of(booking.id)
+        if any(one.state is PaymentState.CAPTURED for one in payments) or not payments:
+            return
+        if payments[-1].state in ENDED or booking.state is not BookingState.CONFIRMED:
+            raise NothingToInvoice("nothing was paid for this booking, so it has no invoice", booking=booking.id)
+        raise PaymentNotTaken("the payment is not finished yet; ask for the invoice again soon", booking=booking.id)
 
     async def of_booking(self, booking_id: str) -> list[Invoice]:
         """What was issued for a booking so far."""

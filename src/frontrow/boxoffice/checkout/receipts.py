@@ -58,7 +58,10 @@ class Receipts:
             return None
         booking, event, venue = sold.booking, sold.event, sold.venue
         sold_at_us = sold.booking.confirmed_at_us
-        payments = [one for one in await self._ledger.payments.payments_of(booking_id) if one.state in PAID]
+        all_payments = await self._ledger.payments.payments_of(booking_id)
+        payments = [one for one in all_payments if one.state in PAID]
+        if all_payments and not payments:  # voided or lapsed: nothing was taken
+            return None
         paid = payments[-1].amount_minor if payments else booking.amount_minor
         seller, rate = await self._seller_then(event, sold_at_us)
         return Receipt(

@@ -1,6 +1,7 @@
 """Invoices and credit notes: numbered documents of a seller. Pure values.
 
-A document is a copy of everything it shows, made when it gets its number, and never changes. Numbers count up by one
+A document is a copy of everything it shows, made when it gets its number, and never changes. It is made once the money
+is taken, because a sale may still fail before that, and a number cannot be given back. Numbers count up by one
 per organiser, over invoices and credit notes together, without a gap. A booking has at most one invoice, and each
 refund that was paid at most one credit note, which names the invoice it corrects.
 """
@@ -24,6 +25,12 @@ class NothingToInvoice(Refused):
     """Nothing was paid for this booking, so it gets no invoice."""
 
     code = "nothing_to_invoice"
+
+
+class PaymentNotTaken(Refused):
+    """The booking is sold, but its money is not taken yet. An invoice says that it is."""
+
+    code = "payment_not_taken"
 
 
 class InvoiceNotFound(NotFound):

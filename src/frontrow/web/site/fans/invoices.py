@@ -9,7 +9,7 @@ from litestar.params import FromPath
 from frontrow.boxoffice.messaging.locale_formats import formats_of
 from frontrow.boxoffice.messaging.message_texts import words_of
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound
-from frontrow.boxoffice.model.invoices import NothingToInvoice
+from frontrow.boxoffice.model.invoices import NothingToInvoice, PaymentNotTaken
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_booking, seen_booking
@@ -23,6 +23,7 @@ from frontrow.web.site.routes import FromForm, action, go_to, page
 Asked = Request[Any, Any, Any]
 BAD_ADDRESS: Final = N_("This address cannot be printed.")
 NOTHING_PAID: Final = N_("Nothing was paid for this booking, so there is nothing to invoice.")
+NOT_TAKEN: Final = N_("The payment is still being completed. Please ask for the invoice again in a minute.")
 
 
 @page("/bookings/{booking_id:str}/receipt", "receipt", Access.OWNER)
@@ -68,9 +69,12 @@ async def issue_invoice(
     billed_to = form.one("billed_to", 600)
     try:
         await platform.box_office.invoices.issue(booking, billed_to)
-    except (InvalidInput, NothingToInvoice) as error:
-        problem = BAD_ADDRESS if isinstance(error, InvalidInput) else NOTHING_PAID
-        return await _receipt(request, platform, booking, problem, billed_to)
+    except InvalidInput:
+        return await _receipt(request, platform, booking, BAD_ADDRESS, billed_to)
+    except NothingToInvoice:
+        return await _receipt(request, platform, booking, NOTHING_PAID, billed_to)
+    except PaymentNotTaken:
+        return await _receipt(request, platform, booking, NOT_TAKEN, billed_to)
     return go_to(f"/bookings/{booking.id}/receipt#invoice")
 
 

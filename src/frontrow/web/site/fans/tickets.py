@@ -7,6 +7,7 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
+from frontrow.boxoffice.checkout.receipts import PAID
 from frontrow.boxoffice.messaging.locale_formats import Moment
 from frontrow.boxoffice.messaging.mail_links import LinkPurpose
 from frontrow.boxoffice.messaging.message_texts import MessageWriter
@@ -81,6 +82,7 @@ async def tickets_page(
         one for one in await platform.ledger.payments.refunds_of(booking.id) if one.state is not RefundState.MOOT
     ]
     returns = await platform.ledger.returns.returns_of(booking.id)
+    payments = await platform.ledger.payments.payments_of(booking.id)
     ends_us = event.starts_at_us - event.refunds.window_s * US_PER_S
     contact = await platform.ledger.messages.contact(booking.fan) if own else None
     now_us = platform.clock()
@@ -102,6 +104,7 @@ async def tickets_page(
         state=STATES[booking.state],
         refunds=refunds,
         returns=returns,
+        is_paid=not payments or any(one.state in PAID for one in payments),
         refundable=event.refunds.allowed and now_us < ends_us,
         refund_ends_us=ends_us,
         sheets=[(sheet, *sheet.parts) for sheet in sheets],

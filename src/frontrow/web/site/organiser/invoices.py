@@ -7,7 +7,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 from litestar.response import Stream
 
-from frontrow.boxoffice.model.invoices import NothingToInvoice
+from frontrow.boxoffice.model.invoices import NothingToInvoice, PaymentNotTaken
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access
@@ -23,6 +23,7 @@ INVOICES: Final = "/organiser/invoices"
 PAGE: Final = 50
 BAD_ADDRESS: Final = N_("This address cannot be printed.")
 NOTHING_PAID: Final = N_("Nothing was paid for this booking, so there is nothing to invoice.")
+NOT_TAKEN: Final = N_("The payment is still being completed. Please ask for the invoice again in a minute.")
 
 
 @page(INVOICES, "invoices", Access.staff("bookings:read"))
@@ -64,6 +65,8 @@ async def issue_invoice(of: FromBooking, form: FromForm) -> Response[bytes]:
         return await of.refuse(BAD_ADDRESS)
     except NothingToInvoice:
         return await of.refuse(NOTHING_PAID)
+    except PaymentNotTaken:
+        return await of.refuse(NOT_TAKEN)
     return of.back("#invoice")
 
 
