@@ -2,11 +2,15 @@
 
 import asyncio
 
+import pytest
+
 from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.desk_sales import PaidBy
+from frontrow.boxoffice.model.desk_sales import DeskWish, PaidAtBoxOffice, PaidBy
 from frontrow.boxoffice.model.event_changes import Editor
+from frontrow.boxoffice.model.holds import IdempotencyMismatch
 from frontrow.boxoffice.model.payments import PaymentState, RefundState
 from frontrow.boxoffice.model.roles import Role
+from frontrow.web.api.access import booking_token
 from tests.boxoffice.organising.http import EVENTS, a_desk
 from tests.boxoffice.people.support import mails
 
@@ -155,3 +159,96 @@ async def test_a_limit_holds_at_the_desk_and_a_refused_sale_frees_its_seats_at_o
             assert refused.json()["param"] == param
         coded = await desk.ask("POST", path, json=guest | {"seats": ["S-C-1"], "code": "TEN"})
         assert coded.json()["param"] == "code", "free tickets do not become cheaper"
+
+
+async def test_a_sale_and_the_note_of_who_sold_are_written_together(tmp_path, monkeypatch):
+    """A process that died between the two writes left a sale that the audit log did not have."""
+    async with a_desk(tmp_path, Role.OWNER) as desk:
+        service, ledger = desk.platform.organiser.desk, desk.platform.ledger
+        event = await ledger.catalogue.event(desk.event)
+        editor = Editor(desk.person.id, event.organiser_id)
+        for paid_by, seat, act in ((PaidBy.CASH, "S-A-1", "desk_sale"), (PaidBy.FREE, "S-A-2", "give_tickets")):
+            submit, number = ledger.line.submit, service.new_booking_id()
+
+            async def dies(operation, submit=submit, number=number):
+                answer = await submit(operation)
+                booking = await ledger.booking(number)
+                if booking is not None and booking.state is BookingState.CONFIRMED:
+                    raise SystemExit  # with the write that sold
+                return answer
+
+            buyer = {"name": "Ada", "email": "ada@example.org"}
+            monkeypatch.setattr(ledger.line, "submit", dies)
+            with pytest.raises(SystemExit):
+                await service.sell(editor, event, [seat], paid_by, booking_id=number, **buyer)
+            monkeypatch.setattr(ledger.line, "submit", submit)
+            for _ in range(2):  # sent again: the same sale, and noted once
+                noted = await ledger.organiser.changes(event.organiser_id, event.id, 0, 50, booking_id=number)
+                assert [(one.act, one.actor) for one in noted] == [(act, desk.person.id)]
+                again = await service.sell(editor, event, [seat], paid_by, booking_id=number, **buyer)
+                assert again.id == number
+
+
+async def test_a_repeated_sale_with_something_else_to_sell_is_refused(tmp_path):
+    """It was answered with the sale that had been made: staff took money for seats that nobody got."""
+    async with a_desk(tmp_path, Role.OWNER) as desk:
+        options = {"add_ons": [{"key": "parking", "name": "Parking", "price_minor": 800, "stock": 2}]}
+        assert (await desk.ask("PATCH", f"{EVENTS}/{desk.event}", json=options)).status_code == 200
+        service, ledger = desk.platform.organiser.desk, desk.platform.ledger
+        event = await ledger.catalogue.event(desk.event)
+        editor, buyer = Editor(desk.person.id, event.organiser_id), {"name": "Ada", "email": "ada@example.org"}
+        number, gift = service.new_booking_id(), service.new_booking_id()
+        wish = DeskWish(add_ons={"parking": 1})
+        await service.sell(editor, event, ["S-A-1"], PaidBy.CASH, booking_id=number, wish=wish)
+        await service.sell(editor, event, ["S-A-2"], PaidBy.FREE, booking_id=gift, **buyer)
+        for seats, paid_by, asked, booking_id in (
+            (["S-A-3"], PaidBy.CASH, wish, number),
+            (["S-A-1", "S-A-3"], PaidBy.CASH, wish, number),
+            (["S-A-1"], PaidBy.CARD_READER, wish, number),
+            (["S-A-1"], PaidBy.FREE, wish, number),
+            (["S-A-1"], PaidBy.CASH, DeskWish(), number),
+            (["S-A-1"], PaidBy.CASH, DeskWish(add_ons={"parking": 2}), number),
+            (["S-A-2"], PaidBy.CASH, DeskWish(), gift),
+        ):
+            with pytest.raises(IdempotencyMismatch):
+                await service.sell(editor, event, seats, paid_by, booking_id=booking_id, wish=asked, **buyer)
+        same = await service.sell(editor, event, ["S-A-1"], PaidBy.CASH, booking_id=number, wish=wish)
+        assert (same.id, same.seats) == (number, (0,))
+        assert (await service.sell(editor, event, ["S-A-2"], PaidBy.FREE, booking_id=gift, **buyer)).id == gift
+
+
+async def test_what_was_paid_at_the_box_office_is_not_refunded_by_the_buyers_click(tmp_path):
+    """It was "refunded" at once, and nobody handed out any cash. Staff still can, and hands it out."""
+    async with a_desk(tmp_path, Role.OWNER) as desk:
+        path, platform = f"{EVENTS}/{desk.event}/desk-sales", desk.platform
+        for seat, paid_by in (("S-A-1", "cash"), ("S-A-2", "card_reader")):
+            made = await desk.post(path, 201, json={"seats": [seat], "paid_by": paid_by, "email": "ada@example.org"})
+            own = {"frontrow-booking": booking_token(platform.secrets, made["booking"])}
+            address = f"/v1/bookings/{made['booking']}"
+            for ask in (
+                desk.client.post(f"{address}/cancel", headers=own),
+                desk.client.post(f"{address}/refunds", json={"seats": [seat]}, headers=own),
+                desk.client.post(f"{address}/returns", json={"seats": [seat]}, headers=own),
+                desk.client.get(f"{address}/refund-quote", headers=own),
+            ):
+                answer = await ask
+                assert (answer.status_code, answer.json()["code"]) == (409, "paid_at_box_office")
+            desk.client.cookies.set("frontrow_bookings", own["frontrow-booking"])
+            page = await desk.client.get(f"/bookings/{made['booking']}", headers={"accept": "text/html"})
+            assert "paid at the box office" in page.text
+            assert "Which tickets?" not in page.text
+            desk.client.cookies.delete("frontrow_bookings")
+            booking = await platform.ledger.booking(made["booking"])
+            assert booking.state is BookingState.CONFIRMED
+            with pytest.raises(PaidAtBoxOffice):
+                await platform.box_office.refunds.refund(booking.id, booking.fence)
+            refund = await desk.post(f"{EVENTS}/{desk.event}/bookings/{booking.id}/refunds", 201, json={})
+            await platform.box_office.refunds.work()
+            (done,) = await platform.ledger.payments.refunds_of(booking.id)
+            assert (done.id, done.state) == (refund["refund"], RefundState.DONE)
+        guest = await desk.post(
+            path, 201, json={"seats": ["S-A-3"], "paid_by": "free", "name": "Bob", "email": "bob@example.org"}
+        )
+        own = {"frontrow-booking": booking_token(platform.secrets, guest["booking"])}
+        freed = await desk.client.post(f"/v1/bookings/{guest['booking']}/cancel", headers=own)
+        assert freed.status_code in (200, 201), "free tickets can be given back: there is no money in it"

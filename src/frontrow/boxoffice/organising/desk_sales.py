@@ -3,8 +3,8 @@
 Ticket types, add-ons, codes and shared limits are those of the checkout, counted together with the fans' bookings. Only
 what protects a sale from single fans does not apply: the cap per person and the bounds per booking.
 
-The claim store reserves the seats, the ledger decides, and one transaction confirms the booking with its payment and
-its tickets. A sale that dies on the way leaves a hold that ends by itself.
+The claim store reserves the seats, the ledger decides, and one transaction confirms the booking with its payment, its
+tickets and the note of who sold it. A sale that dies on the way leaves a hold that ends by itself.
 """
 
 import contextlib
@@ -16,21 +16,23 @@ from frontrow.boxoffice.model.booking_choices import (
     ChosenPrice,
     Reprice,
     Use,
+    choice_of,
     free_of_charge,
     price_choice,
 )
-from frontrow.boxoffice.model.bookings import Booking, BookingState, Move
+from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.claims import ClaimRefused, SeatClaim
 from frontrow.boxoffice.model.desk_sales import DESK_HOLD_S, EXTERNAL, MAX_DESK_SEATS, DeskTotal, DeskWish, PaidBy
 from frontrow.boxoffice.model.email_addresses import checked_email, is_email
 from frontrow.boxoffice.model.event_changes import Change, Editor
 from frontrow.boxoffice.model.events import Event, EventStatus, NotOnSale
-from frontrow.boxoffice.model.holds import NewHold, SeatsTaken
+from frontrow.boxoffice.model.holds import IdempotencyMismatch, NewHold, SeatsTaken
 from frontrow.boxoffice.model.messages import Contact
 from frontrow.boxoffice.model.payments import Payment, PaymentState
 from frontrow.boxoffice.model.person_names import clean_name
-from frontrow.boxoffice.model.prices import encode_lines
+from frontrow.boxoffice.model.prices import decode_lines, encode_lines
 from frontrow.boxoffice.model.sale_options import fold_code
+from frontrow.boxoffice.model.tickets import NewTicket
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.organising.bookings import seat_indexes
 from frontrow.boxoffice.ports.ledger import Ledger, TicketIssuer
@@ -49,7 +51,16 @@ NOTHING_ELSE = DeskWish()
 class DeskSaleBook(Protocol):
     async def desk_totals(self, event_id: str, from_us: int, before_us: int) -> list[DeskTotal]: ...
 
-    async def note(self, change: Change) -> None: ...
+    async def sell_noted(
+        self,
+        booking_id: str,
+        fence: int,
+        payment: Payment | None,
+        tickets: Sequence[NewTicket],
+        *,
+        now_us: int,
+        change: Change,
+    ) -> Booking: ...
 
 
 class DeskSaleLedger(Ledger, Protocol):
@@ -97,10 +108,14 @@ class DeskSales:
         booking_id: str = "",
         wish: DeskWish = NOTHING_ELSE,
     ) -> Booking:
-        """Sell these seats, also withheld ones. Free tickets need a name and an address; they are mailed."""
+        """Sell these seats, also withheld ones. Free tickets need a name and an address; they are mailed.
+
+        The same `booking_id` again is the same sale. With something else to sell it raises `IdempotencyMismatch`.
+        """
         booking_id = check_id(booking_id, "bkg") if booking_id else self.new_booking_id()
         earlier = await self._ledger.booking(booking_id)
         if earlier is not None and earlier.state is BookingState.CONFIRMED and earlier.session == editor.id:
+            await self._check_repeated(earlier, event, seat_ids, paid_by, wish)
             return earlier  # sent twice
         buyer = _buyer(f"desk:{event.id}:{booking_id.removeprefix('bkg_')}", name, email, paid_by)
         if event.status not in SELLS:
@@ -108,11 +123,27 @@ class DeskSales:
         if not 1 <= len(seat_ids) <= MAX_DESK_SEATS:
             raise InvalidInput(f"sell 1 to {MAX_DESK_SEATS} seats at once, not {len(seat_ids)}", param="seats")
         seats, price = await self.price(event, seat_ids, wish, paid_by)
-        sold = await self._sell(editor, event, buyer, seats, price, paid_by, booking_id)
-        detail = {"booking": sold.id, "paid_by": paid_by.value, "amount_minor": sold.amount_minor, "seats": len(seats)}
-        act = "give_tickets" if paid_by is PaidBy.FREE else "desk_sale"
-        await self._ledger.organiser.note(Change(editor, act, event.id, self._clock(), detail))
-        return sold
+        return await self._sell(editor, event, buyer, seats, price, paid_by, booking_id)
+
+    async def _check_repeated(
+        self, earlier: Booking, event: Event, seat_ids: Sequence[str], paid_by: PaidBy, wish: DeskWish
+    ) -> None:
+        """Raise `IdempotencyMismatch` unless this sale is the one that was made under the same booking id."""
+        payments = await self._ledger.payments.payments_of(earlier.id)
+        if earlier.event_id != event.id or (payments and payments[0].method != paid_by.value):
+            raise IdempotencyMismatch(earlier.id)
+        plan = await self._plan_of(event.plan_hash)
+        seats = tuple(sorted(seat_indexes(plan, list(dict.fromkeys(seat_ids)), "seats")))
+        made = choice_of(event, decode_lines(earlier.price_lines))
+        names = {plan.seat_id(seat): seat for seat in seats}
+        same_types = all(made.types.get(names.get(seat, -1), key) == key for seat, key in wish.types.items())
+        add_ons = {key: count for key, count in wish.add_ons.items() if count}
+        if seats != earlier.seats or not same_types or add_ons != dict(made.add_ons):
+            raise IdempotencyMismatch(earlier.id)
+        if not payments and paid_by is not PaidBy.FREE:  # these tickets were given away, unless they cost nothing
+            _, price = await self.price(event, seat_ids, wish, paid_by)
+            if price.quote.total_minor:
+                raise IdempotencyMismatch(earlier.id)
 
     async def price(
         self, event: Event, seat_ids: Sequence[str], wish: DeskWish, paid_by: PaidBy
@@ -166,7 +197,7 @@ class DeskSales:
                 await self._count(hold, placed.fence, price.uses)
             if buyer.email or buyer.name:
                 await self._ledger.messages.keep_buyer(buyer, event.id, now_us)
-            sold = await self._confirm(event, placed.booking_id, placed.fence, paid_by)
+            sold = await self._confirm(editor, event, placed.booking_id, placed.fence, paid_by)
         except Refused:
             with contextlib.suppress(FrontrowError):  # otherwise the claim expires
                 await self._claims.release(event.id, seats, booking_id)
@@ -185,29 +216,39 @@ class DeskSales:
             await self._ledger.release_hold(hold.booking_id, fence, now_us)
             raise
 
-    async def _confirm(self, event: Event, booking_id: str, fence: int, paid_by: PaidBy) -> Booking:
+    async def _confirm(self, editor: Editor, event: Event, booking_id: str, fence: int, paid_by: PaidBy) -> Booking:
+        """Sell the held seats and note who did it, in one transaction."""
         now_us = self._clock()
         booking = await self._ledger.begin_payment(booking_id, fence, now_us)
         tickets = self._issuer.issue(booking, rotating=event.rotating_codes)
-        if booking.amount_minor == 0:
-            return await self._ledger.confirm(booking_id, fence, now_us, tickets)
+        amount_minor = booking.amount_minor
         payment = Payment(
             f"pay_{booking_id.removeprefix('bkg_')}_1",
             booking_id,
             1,
             EXTERNAL,
-            booking.amount_minor,
+            amount_minor,
             booking.currency,
             PaymentState.CAPTURED,
             method=paid_by.value,
             created_at_us=now_us,
             changed_at_us=now_us,
         )
-        sold = await self._ledger.payments.save_payment(
-            payment, now_us=now_us, move=Move.CONFIRM, fence=fence, tickets=tickets
+        detail = {
+            "booking": booking_id,
+            "paid_by": paid_by.value,
+            "amount_minor": amount_minor,
+            "seats": len(booking.seats),
+        }
+        act = "give_tickets" if paid_by is PaidBy.FREE else "desk_sale"
+        return await self._ledger.organiser.sell_noted(
+            booking_id,
+            fence,
+            payment if amount_minor else None,
+            tickets,
+            now_us=now_us,
+            change=Change(editor, act, event.id, now_us, detail),
         )
-        assert sold is not None, booking_id
-        return sold
 
     async def _claim(self, claim: SeatClaim, now_us: int) -> None:
         try:

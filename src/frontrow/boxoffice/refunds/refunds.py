@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from frontrow.boxoffice.checkout.payment_records import PaymentRecords, SaleLedger
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, MoveRefused, StaleFence
+from frontrow.boxoffice.model.desk_sales import check_paid_online
 from frontrow.boxoffice.model.event_changes import Change
 from frontrow.boxoffice.model.events import Event, EventMove, EventStatus
 from frontrow.boxoffice.model.payments import BY_FAN, UNFINISHED_REFUNDS, PaymentChanged, Refund, RefundState
@@ -90,12 +91,14 @@ class Refunds:
             raise StaleFence(booking_id, fence)
         event = await self._ledger.catalogue.event(booking.event_id)
         check_window(event, self._clock())
+        check_paid_online(await self._ledger.payments.payments_of(booking_id))
         return await self._request(event, booking, seats, free_of_fee=False, reason=BY_FAN)
 
     async def quote(self, booking: Booking, seats: Sequence[int] | None = None) -> tuple[int, int]:
         """What `refund` would pay now for these seats (None: all), and what the organiser would keep."""
         event = await self._ledger.catalogue.event(booking.event_id)
         check_window(event, self._clock())
+        check_paid_online(await self._ledger.payments.payments_of(booking.id))
         prices = await self._ledger.payments.seat_prices(booking.id)
         return refund_amount(event, booking, prices, tuple(seats or booking.seats), free_of_fee=False)
 

@@ -15,9 +15,11 @@ from typing import Final, Protocol
 import msgspec
 
 from frontrow.boxoffice.holds.events_on_sale import Sales
+from frontrow.boxoffice.model.desk_sales import check_paid_online
 from frontrow.boxoffice.model.facts import BookingConfirmed, Fact
 from frontrow.boxoffice.model.ticket_returns import NotReturnable, Return, ReturnState
 from frontrow.boxoffice.ports.ledger import Catalogue, Ledger
+from frontrow.boxoffice.ports.payments import PaymentBook
 from frontrow.boxoffice.ports.returns import ReturnsBook
 from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.boxoffice.waitlist.waitlist_service import HAS_WAITLIST
@@ -58,6 +60,9 @@ class TicketReturnLedger(Ledger, Protocol):
     @property
     def catalogue(self) -> Catalogue: ...
 
+    @property
+    def payments(self) -> PaymentBook: ...
+
 
 class ReturnStats(msgspec.Struct):
     listed: int = 0
@@ -96,6 +101,7 @@ class TicketReturns:
             if event.status not in HAS_WAITLIST or now_us >= event.sale_ends_at_us:
                 raise NotReturnable(f"{event.name} cannot be resold any more", booking=booking_id)
             seats = seats or booking.seats
+            check_paid_online(await self._ledger.payments.payments_of(booking_id))
         given = await self._ledger.returns.begin_return(booking_id, fan, fence, seats, now_us)
         await self._revoke_and_list(given, now_us)
         return [r for r in await self._ledger.returns.returns_of(booking_id) if r.seat_index in set(seats)]

@@ -100,6 +100,7 @@ PROBLEMS: Final[dict[str, Advice]] = {
     "notice_refused": Advice(409, "Join the queue; `reason` says why there is no opening to wait for."),
     "other_browser": Advice(409, "Open the link in the browser that requested it, or request a new one."),
     "pass_ended": Advice(409, "Join again; the visit was ended."),
+    "paid_at_box_office": Advice(409, "Return the tickets at the box office, where they were paid."),
     "payment_not_taken": Advice(409, "Ask again in a moment; an invoice is issued once the money is taken."),
     "payment_changed": Advice(409, "Load the booking again."),
     "presale_fixed": Advice(409, "Keep the order and the lane: people registered under them, and a draw is final."),

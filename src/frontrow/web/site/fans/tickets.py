@@ -12,6 +12,7 @@ from frontrow.boxoffice.messaging.locale_formats import Moment
 from frontrow.boxoffice.messaging.mail_links import LinkPurpose
 from frontrow.boxoffice.messaging.message_texts import MessageWriter
 from frontrow.boxoffice.model.bookings import Booking, BookingState
+from frontrow.boxoffice.model.desk_sales import EXTERNAL, PaidAtBoxOffice
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.payments import RefundState
 from frontrow.boxoffice.model.ticket_transfers import Transfer, TransferState
@@ -41,6 +42,7 @@ MAX_LISTED: Final = 100
 INSIDE: Final = N_("A ticket that was admitted cannot be returned.")
 NOT_CHOSEN: Final = N_("Select the tickets that you want to return.")
 TOO_LATE: Final = N_("These tickets can no longer be returned.")
+AT_BOX_OFFICE: Final = N_("These tickets were paid at the box office. Please return them there.")
 AMOUNT_CHANGED: Final = N_("The amount has changed. Please look at it again.")
 STATES: Final = {
     BookingState.HELD: ("warn", N_("Not paid yet")),
@@ -104,6 +106,7 @@ async def tickets_page(
         state=STATES[booking.state],
         refunds=refunds,
         returns=returns,
+        at_box_office=AT_BOX_OFFICE if any(one.provider == EXTERNAL for one in payments) else "",
         is_paid=not payments or any(one.state in PAID for one in payments),
         refundable=event.refunds.allowed and now_us < ends_us,
         refund_ends_us=ends_us,
@@ -221,6 +224,8 @@ async def return_page(
         return await _return_page(request, platform, booking, wanted, resale)
     except Unavailable:
         raise
+    except PaidAtBoxOffice:
+        return await tickets_page(request, platform, caller, booking_id, AT_BOX_OFFICE)
     except FrontrowError:
         return await tickets_page(request, platform, caller, booking_id, TOO_LATE)
 
@@ -277,6 +282,8 @@ async def give_back(
         raise
     except TicketScanned:
         return await tickets_page(request, platform, caller, booking_id, INSIDE)
+    except PaidAtBoxOffice:
+        return await tickets_page(request, platform, caller, booking_id, AT_BOX_OFFICE)
     except FrontrowError:
         return await tickets_page(request, platform, caller, booking_id, TOO_LATE)
     return go_to(f"/bookings/{booking.id}")

@@ -37,6 +37,7 @@ REFUSALS: Final = {
     "seats_taken": N_("Someone was faster: these seats are taken."),
     "not_on_sale": N_("This event is not on sale."),
     "unknown_seats": N_("This venue has no such seat."),
+    "idempotency_mismatch": N_("This sale was made already, with other seats. Nothing was sold now."),
 }
 PARAMS: Final = {
     "seats": N_("Choose at least one seat."),

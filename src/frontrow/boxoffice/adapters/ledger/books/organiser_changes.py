@@ -16,32 +16,34 @@ from frontrow.boxoffice.adapters.ledger.books.tickets import scan_of, scan_row
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
 from frontrow.boxoffice.adapters.ledger.engine.due_work import CANCELLATIONS, DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerReader, RunProgram, RunStatements
-from frontrow.boxoffice.adapters.ledger.programs.bookings import Program, booking_of
+from frontrow.boxoffice.adapters.ledger.programs.bookings import MakeMove, Program, booking_of, make_moves
 from frontrow.boxoffice.adapters.ledger.programs.contacts import change_email
 from frontrow.boxoffice.adapters.ledger.programs.event_index import index_events, index_venue
 from frontrow.boxoffice.adapters.ledger.programs.payments import (
     RequestRefund,
+    SavePayment,
     SaveRefund,
     refund_of,
     request_refunds,
+    save_payments,
     save_refunds,
 )
 from frontrow.boxoffice.adapters.ledger.programs.reseating import reseat
 from frontrow.boxoffice.adapters.ledger.programs.waitlist import entry_of
 from frontrow.boxoffice.model.booking_search import MAX_SCANNED, BookingSearch, like_part
-from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.bookings import Booking, Move
 from frontrow.boxoffice.model.desk_sales import DeskTotal, PaidBy
 from frontrow.boxoffice.model.event_changes import Cancellation, Change, NotedChange, OwnVenue
 from frontrow.boxoffice.model.events import Event, Fee
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.messages import Buyer, Endpoint
-from frontrow.boxoffice.model.payments import PaymentChanged, Refund
+from frontrow.boxoffice.model.payments import Payment, PaymentChanged, Refund
 from frontrow.boxoffice.model.person_names import LAST
 from frontrow.boxoffice.model.receipts import Seller
 from frontrow.boxoffice.model.reseating import Reseat
 from frontrow.boxoffice.model.show_dates import MAX_DATES
 from frontrow.boxoffice.model.taxes import SELLERS_TAX, TaxRates
-from frontrow.boxoffice.model.tickets import Scan, TicketRevoked, Way, later_than
+from frontrow.boxoffice.model.tickets import NewTicket, Scan, TicketRevoked, Way, later_than
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.model.waitlist import WaitlistEntry
 from frontrow.boxoffice.ports.queries import Query, Row
@@ -273,6 +275,22 @@ class OrganiserBook:
         ran = RunProgram(lambda facts: reseat(ask, noted(change), facts), ask.now_us)
         return cast(Booking, await self._line.submit(ran))
 
+    async def sell_noted(
+        self,
+        booking_id: str,
+        fence: int,
+        payment: Payment | None,
+        tickets: Sequence[NewTicket],
+        *,
+        now_us: int,
+        change: Change,
+    ) -> Booking:
+        """Confirm a sale by staff with its payment (None: free), its tickets and the note of who sold, in one
+        transaction. A repeated sale is not noted again."""
+        move = MakeMove(booking_id, Move.CONFIRM, fence, now_us, tickets=tuple(tickets))
+        ran = RunProgram(lambda facts: _sold(move, payment, noted(change), facts), now_us, note=organiser_note(change))
+        return cast(Booking, await self._line.submit(ran))
+
     async def refund_noted(self, refund: Refund, *, fence: int, now_us: int, change: Change) -> Refund:
         """Write a refund with the note of who gave it, in one transaction. A repeated refund is not noted again."""
         ask = RequestRefund(refund, fence, now_us)
@@ -420,6 +438,20 @@ def _add_dates(
     for one in fresh:
         yield noted(replace_struct(change, act="create_event", event_id=one.id, detail={"like": event.id}))
     return (len(fresh),)
+
+
+def _sold(move: MakeMove, payment: Payment | None, note: Query, facts: list[Fact]) -> Program[Booking | BaseException]:
+    before = len(facts)
+    answer: Booking | BaseException | None
+    if payment is None:
+        (answer,) = yield from make_moves([move], facts)
+    else:
+        (saved,) = yield from save_payments([SavePayment(payment, move, (), move.now_us)], facts)
+        answer = saved if isinstance(saved, BaseException) else saved[0]
+    assert answer is not None, move.booking_id
+    if len(facts) > before:  # it was confirmed now, not before
+        yield note
+    return answer
 
 
 def _refunded(ask: RequestRefund, note: Query, facts: list[Fact]) -> Program[Refund | BaseException]:
