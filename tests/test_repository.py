@@ -100,3 +100,38 @@ def test_every_page_of_the_docs_is_in_the_navigation_of_the_site() -> None:
     pages = {str(path.relative_to(ROOT / "docs")) for path in sources("docs/*.md") if "docs/adr/0" not in str(path)}
     lines = "\n".join(f"      - A title: {path}" for path in sorted(pages - nav))
     assert not lines, f"add these lines where they belong under `nav` of mkdocs.yml:\n{lines}"
+
+
+# Who starts tasks by asyncio itself, and who hears of their errors. All others use `core.background_tasks`.
+OWN_TASKS = {
+    "app/demo.py": "awaited",
+    "boxoffice/adapters/bus/redis.py": "awaited when the reader closes",
+    "boxoffice/adapters/claims/memory.py": "the result goes to the caller's slot",
+    "boxoffice/adapters/claims/redis.py": "the result goes to the caller's slot",
+    "boxoffice/holds/hold_service.py": "the caller's future",
+    "boxoffice/jobs/background_jobs.py": "awaited; each runs `keep_running`",
+    "boxoffice/tickets/ticket_drawings.py": "awaited by who wants the file",
+    "cli/work.py": "awaited",
+    "core/background_tasks.py": "the one way",
+    "core/coalescer.py": "errors go to the callers' slots",
+    "limits/stores/redis_asyncio.py": "errors go to the callers' futures",
+    "waitingroom/service/loops.py": "awaited by who asked for a refresh",
+    "web/api/idempotency.py": "awaited by the request, or logged",
+    "web/app.py": "awaited; runs the jobs",
+    "web/endpoints/event_details.py": "awaited by the requests",
+    "web/endpoints/event_list.py": "awaited by the requests",
+    "web/lane/protocol.py": "the connection reads its result",
+    "web/room/app.py": "of one connection",
+    "web/server/head_requests.py": "awaited",
+}
+
+
+def test_o3_tasks_that_nobody_waits_for_are_started_in_one_way() -> None:
+    starts = re.compile(r"(create_task|ensure_future|TaskGroup)\(")
+    folder = ROOT / "src" / "frontrow"
+    found = {
+        str(path.relative_to(folder))
+        for path in sources("src/frontrow")
+        if path.suffix in (".py", ".pyx") and starts.search(path.read_text()) and "rehearsal" not in path.parts
+    }
+    assert found == set(OWN_TASKS), "start it by core.background_tasks, or say here who hears of its error"

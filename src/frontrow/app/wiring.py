@@ -72,6 +72,7 @@ from frontrow.boxoffice.tickets.ticket_transfers import TicketTransfers
 from frontrow.boxoffice.tickets.wallet_passes import WalletPasses, WalletVault
 from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
+from frontrow.core.background_tasks import hear_event_loop
 from frontrow.core.clock import Clock, SystemClock
 from frontrow.core.cookies import is_https
 from frontrow.core.derived_keys import Secrets
@@ -167,6 +168,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
     if settings.room.idle_s < 0:
         settings = replace(settings, room=replace(settings.room, idle_s=PLATFORM_IDLE_S))
     async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(hear_event_loop())
         ledger = await _open_ledger(settings)
         stack.push_async_callback(ledger.aclose)
         now = clock or await LedgerClock.measure(ledger, SystemClock())
@@ -335,6 +337,7 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
             yield platform.jobs
         return
     async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(hear_event_loop())
         ledger = await open_ledger(work.ledger)
         stack.push_async_callback(ledger.aclose)
         clock = await LedgerClock.measure(ledger, SystemClock())

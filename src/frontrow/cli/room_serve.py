@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from frontrow.app.room_wiring import open_rooms
 from frontrow.app.simulated_visitors import simulate_visitors
+from frontrow.core.background_tasks import hear_event_loop, start_task
 from frontrow.core.errors import ConfigError, FrontrowError
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
@@ -67,10 +68,11 @@ def run(settings: RoomSettings, sock: socket.socket, simulate: int = 0) -> None:
 
 async def serve_async(settings: RoomSettings, sockets: list[socket.socket], simulate: int = 0) -> None:
     """Open the rooms and serve them in this process until told to stop."""
-    endpoints = await open_rooms(settings)
-    visitors = asyncio.create_task(simulate_visitors(endpoints.room, settings.events[0], simulate))
-    try:
-        await serve_rooms(endpoints, settings, sockets)
-    finally:
-        visitors.cancel()
-        await asyncio.gather(visitors, return_exceptions=True)
+    with hear_event_loop():
+        endpoints = await open_rooms(settings)
+        visitors = start_task(simulate_visitors(endpoints.room, settings.events[0], simulate), "simulated visitors")
+        try:
+            await serve_rooms(endpoints, settings, sockets)
+        finally:
+            visitors.cancel()
+            await asyncio.gather(visitors, return_exceptions=True)

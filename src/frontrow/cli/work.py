@@ -21,6 +21,7 @@ from frontrow.core.errors import ConfigError, FrontrowError
 from frontrow.core.settings_loader import DEFAULT_FILE
 from frontrow.settings.work import health_address
 from frontrow.web.observability.job_health import serve_health
+from frontrow.web.observability.logs import set_up_logs
 
 PLATFORM_ONLY = "account mails, report mails, messages to buyers, sign-up mails and presale draws"
 EMBEDDED = "redis.url is not set: an embedded server has its jobs inside"
@@ -108,6 +109,7 @@ async def run_jobs(settings: PlatformSettings | WorkUrls, health: str = "") -> b
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
+    set_up_logs()
     async with open_jobs(settings) as jobs, contextlib.AsyncExitStack() as stack:
         workers = JobRunner(jobs)
         if health:
@@ -119,7 +121,7 @@ async def run_jobs(settings: PlatformSettings | WorkUrls, health: str = "") -> b
         await stopping.wait()
         workers.stop()
         clean = await running
-    for name, count in workers.failures.items():
-        typer.echo(f"{name} failed {count} times, last: {workers.last_error[name]}", err=True)
+    for name, count in workers.book.failed().items():
+        typer.echo(f"{name} failed {count} times, last: {workers.book.last_errors[name]}", err=True)
     typer.echo("stopped" if clean else "stopped; some work was cut off and will be done again")
     return clean

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
+from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import US_PER_S, Clock, SystemClock, steady
 from frontrow.limits.limiter import DEFAULT_DEADLINE_S, Limiter
 from frontrow.limits.quota import MAX_PERIOD_US, Decision, Quota, Rule
@@ -132,7 +133,7 @@ class LeasedLimiter:
             return  # whoever charges it now looks again afterwards
         busy.charging = True
         if self._charging is None:
-            self._charging = asyncio.get_running_loop().create_task(self._charge_all())
+            self._charging = start_task(self._charge_all(), "limit charges")
 
     async def _charge_all(self) -> None:
         """Charge what is owed until nothing is. Keys of the same moment share a round trip."""

@@ -24,6 +24,7 @@ from litestar.openapi import OpenAPIConfig
 
 from frontrow import __version__
 from frontrow.boxoffice.jobs.background_jobs import JobRunner
+from frontrow.core.background_tasks import start_loop
 from frontrow.core.errors import ConfigError, FrontrowError
 from frontrow.settings.colours import theme_css
 from frontrow.web import api, site
@@ -181,7 +182,7 @@ async def run_platform(platform: Platform, *, rooms: bool = True) -> AsyncIterat
     """Open the sales and run the jobs until the end; without `rooms`, no waiting room is started."""
     async with open_sales(platform, rooms=rooms):
         workers = JobRunner(platform.jobs)
-        working = asyncio.create_task(workers.run(), name="jobs")
+        working = asyncio.create_task(workers.run(), name="jobs")  # awaited below
         try:
             yield
         finally:
@@ -196,7 +197,7 @@ async def open_sales(platform: Platform, *, rooms: bool = True) -> AsyncIterator
         await platform.room.service.start()
     await platform.box_office.openings.refresh()
     await platform.box_office.recovery.start()
-    measuring = asyncio.create_task(platform.server.telemetry.run(platform), name="telemetry")
+    measuring = start_loop(partial(platform.server.telemetry.run, platform), "telemetry")
     try:
         yield
     finally:

@@ -73,4 +73,4 @@ async def test_a_freed_seat_is_offered_through_outbox_relay_and_bus(waiting: Wai
         workers.stop()
         await running
     assert await waiting.offered("ada") == {"ada": (0,)}
-    assert workers.failures == {}
+    assert workers.book.failed() == {}

@@ -26,19 +26,20 @@ async def test_probes_and_prometheus_see_the_jobs():
     running = asyncio.create_task(runner.run())
     async with serve_health(runner, "127.0.0.1", 0) as url, httpx.AsyncClient(base_url=url, trust_env=False) as client:
         assert (await client.get("/healthz")).json() == {"ok": True, "jobs": 2}
-        assert (await client.get("/readyz")).json() == {"ok": True, "failing": []}
+        assert (await client.get("/readyz")).json() == {"ok": True, "failing": [], "failures": {}}
         assert (await client.head("/readyz")).content == b""
         assert (await client.get("/")).status_code == 404
         assert (await client.post("/healthz")).status_code == 405
         broken.set()
-        assert await until_true(lambda: runner.failures.get("relay", 0) > 1)
+        assert await until_true(lambda: runner.book.counts.get("relay", 0) > 1)
         answer = await client.get("/readyz?why")
-        assert (answer.status_code, answer.json()) == (503, {"ok": False, "failing": ["relay"]})
+        assert (answer.status_code, answer.json()["failing"]) == (503, ["relay"])
+        assert answer.json()["failures"]["relay"] > 1
         assert (await client.get("/healthz")).status_code == 200, "a restart does not bring the bus back"
         page = (await client.get("/metrics")).text
-        assert total(page, "frontrow_job_failures_total", job_name="relay") >= 2
-        assert total(page, "frontrow_job_failures_total", job_name="sweeper") == 0
-        assert total(page, "frontrow_job_failing", job_name="relay") == 1
+        assert total(page, "frontrow_job_failures_total", job="relay") >= 2
+        assert total(page, "frontrow_job_failures_total", job="sweeper") == 0
+        assert total(page, "frontrow_job_failing", job="relay") == 1
         reader, writer = await asyncio.open_connection("127.0.0.1", client.base_url.port)
         writer.write(b"GET /" + b"x" * (LONGEST_REQUEST + 1))
         assert await reader.read() == b"", "rubbish is hung up on"

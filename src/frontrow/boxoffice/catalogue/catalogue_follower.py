@@ -14,6 +14,7 @@ from typing import Final
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.core.errors import FrontrowError, Overloaded, Unavailable
+from frontrow.core.failures import note_failure, note_success
 
 log = logging.getLogger("frontrow.catalogue")
 
@@ -21,6 +22,7 @@ POLL_EVERY_S: Final = 0.4
 PAGE: Final = 500
 AT_ONCE: Final = 32  # events that are opened at the same time at the start
 FIRST_PAGE: Final = (-1, "")
+MAX_ERROR_CHARS: Final = 300
 BEGIN: Final = (0, "")  # changes have numbers from 1 on
 
 OnOpened = Callable[[Event], Awaitable[None]]
@@ -110,13 +112,20 @@ class CatalogueFollower:
             self.failures += 1
             self.last_error = error.message
             log.warning("event could not be opened or closed", extra={"event_id": event_id, "problem": error.code})
+        except Exception as error:  # ours: one event that cannot be opened must not stop those after it
+            self._failed[event_id] = event
+            self.failures += 1
+            self.last_error = repr(error)[:MAX_ERROR_CHARS]
+            note_failure(error, event_id=event_id)
 
     async def run(self, sync: Callable[[], Awaitable[None]] | None = None) -> None:
         """Sync repeatedly until cancelled. Pass `sync` if there is more to do each time."""
         while True:
             try:
                 await (sync or self.sync)()
+                note_success()
             except FrontrowError as error:  # the ledger is unavailable: nothing changes until it is back
                 self.failures += 1
                 self.last_error = error.message
+                note_failure(error)
             await asyncio.sleep(self._every_s)

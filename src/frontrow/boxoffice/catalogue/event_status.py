@@ -14,6 +14,7 @@ from frontrow.boxoffice.model import facts
 from frontrow.boxoffice.model.event_status import EventStatusChange
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
+from frontrow.core.failures import note_failure, note_success
 
 EVERY_S: Final = 1.0  # between two updates of the events named by facts
 SWEEP_EVERY_S: Final = 5.0
@@ -100,8 +101,10 @@ class EventStatusKeeper:
                     await self.sweep()
                     swept_at_us = self._clock()
                 pause_s = self._every_s
-            except FrontrowError:  # the ledger is unavailable: longer pauses, up to a bound
+                note_success()
+            except FrontrowError as error:  # the ledger is unavailable: longer pauses, up to a bound
                 self.failures += 1
+                note_failure(error)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
             await asyncio.sleep(pause_s)  # several facts of one event need one update
             self._woken.clear()

@@ -19,11 +19,13 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from frontrow.boxoffice.checkout.outage_watch import OutageWatch
 from frontrow.boxoffice.checkout.payment_driver import AFTER_SALE, PaymentDriver
 from frontrow.boxoffice.checkout.payment_records import PaymentRecords, SaleLedger
 from frontrow.boxoffice.checkout.provider_calls import ProviderCalls
+from frontrow.boxoffice.checkout.resting_payments import PAYMENT_JOB, RestingPayments, about_payment
 from frontrow.boxoffice.model.booking_choices import (
     BookingChoice,
     Reprice,
@@ -45,8 +47,10 @@ from frontrow.boxoffice.ports.payments import PaymentProvider
 from frontrow.boxoffice.ports.quiet_time import QuietTime
 from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.boxoffice.refunds.payouts import RefundPayouts
+from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError, InvalidInput, Overloaded
+from frontrow.core.failures import note_failure, note_success
 
 MAX_METHOD_CHARS: Final = 200
 WORK_BATCH: Final = 500
@@ -128,6 +132,7 @@ class Checkout:
         self.driver = PaymentDriver(ledger, clock, self.records, self._calls, seats=seats, issuer=issuer)
         self._payouts = RefundPayouts(ledger, provider, clock)
         self._outage = OutageWatch(ledger.payments, provider, clock)
+        self._resting = RestingPayments()
         self.failures = 0
 
     async def begin(self, booking_id: str, fence: int, *, loaded: Booking | None = None) -> CheckoutResult:
@@ -352,7 +357,7 @@ class Checkout:
             now_us = self._clock()
             due = await self._ledger.payments.lease_payments(now_us, now_us + LEASE_S * US_PER_S, batch)
             for payment in due:
-                task = asyncio.create_task(self._drive_due(payment))
+                task = start_task(self._drive_due(payment), PAYMENT_JOB, **about_payment(payment))
                 self._driving.add(task)
                 task.add_done_callback(self._driving.discard)
             count += len(due)
@@ -361,6 +366,9 @@ class Checkout:
         return count
 
     async def _drive_due(self, payment: Payment) -> None:
+        """Continue one payment. An error that nobody foresaw is noted, and the payment rests longer each time."""
+        if self._resting.rests(payment.id, self._clock()):
+            return
         try:
             latest = payment
             if payment.state is not PaymentState.CAPTURING:  # no other attempt begins while one is captured
@@ -368,8 +376,23 @@ class Checkout:
             if latest.id != payment.id:  # a later attempt replaced it
                 await self.records.save(self.records.reschedule(payment))
             await self.driver.drive(await self.records.load_booking(payment.booking_id), latest)
-        except FrontrowError:  # the ledger is away, or another worker has it: due again when the lease ends
+            self._resting.forget(payment.id)
+        except FrontrowError as error:  # the ledger is away, or another worker has it: due again when the lease ends
             self.failures += 1
+            if not isinstance(error, PaymentChanged):
+                note_failure(error, **about_payment(payment))
+        except Exception as error:
+            self.failures += 1
+            note_failure(error, **about_payment(payment))
+            await self._rest_longer(payment)
+
+    async def _rest_longer(self, payment: Payment) -> None:
+        """Try this payment again later than the last time. This process remembers it, too: saving may be what fails."""
+        pause_s = self._resting.rest(payment, self._clock())
+        latest = await self.records.reload_payment(payment)
+        if latest.id == payment.id:
+            retry_at_us = self._clock() + pause_s * US_PER_S
+            await self.records.save(replace(self.records.reschedule(latest, retry_at_us), tries=latest.tries + 1))
 
     async def run(self, quiet: QuietTime | None = None) -> None:
         """Work until cancelled. While the ledger is unavailable the pauses get longer, up to a bound."""
@@ -378,9 +401,11 @@ class Checkout:
             while True:  # until cancelled
                 try:
                     await self._start_due()
+                    note_success()
                     pause_s = EVERY_S
-                except FrontrowError:
+                except FrontrowError as error:
                     self.failures += 1
+                    note_failure(error)
                     pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
                 await asyncio.sleep(pause_s)
                 if quiet is not None and not self._outage.is_on:

@@ -10,7 +10,8 @@ its age has doubled: at 16 days, 32, 64 and so on. Webhooks tell at once what ha
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
 import msgspec
@@ -31,6 +32,7 @@ from frontrow.boxoffice.ports.payments import PaymentProvider
 from frontrow.boxoffice.refunds.payouts import RefundPayouts
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
+from frontrow.core.failures import note_failure, note_success
 
 PAGE: Final = 100
 EVERY_S: Final = 300.0
@@ -93,23 +95,39 @@ class Reconciler:
         intents: dict[str, Intent] = {}
         async for intent in self._objects(since_us):
             if intent.booking_id:
-                intents[intent.ref] = await self._compare(intent, report)
+                intents[intent.ref] = intent
+                with self._note_bugs(report, intent.ref, intent.booking_id):
+                    intents[intent.ref] = await self._compare(intent, report)
                 report.objects += 1
         async for payment in payments:
             if payment.provider == self._provider.name:
                 report.payments += 1
-                await self._check(payment, intents, report)
+                with self._note_bugs(report, f"payment {payment.id}", payment.booking_id):
+                    await self._check(payment, intents, report)
         for intent in intents.values():
             _add(report.provider_minor, intent.currency, intent.captured_minor - intent.refunded_minor)
         return report
+
+    @contextlib.contextmanager
+    def _note_bugs(self, report: ReconciliationReport, what: str, booking_id: str) -> Iterator[None]:
+        """One object that cannot be compared must not keep the others from it."""
+        try:
+            yield
+        except FrontrowError:  # the provider or the ledger is unavailable: the pass ends
+            raise
+        except Exception as error:
+            note_failure(error, booking_id=booking_id)
+            _add_problem(report, f"{what}: could not be compared ({type(error).__name__}); see the log")
 
     async def keep(self, every_s: float = EVERY_S) -> None:
         """Run repeatedly until cancelled. `last` is the newest report."""
         while True:  # until cancelled
             try:
                 self.last = await self.run_due()
-            except FrontrowError:  # the provider or the ledger is unavailable: the next turn tries again
+                note_success()
+            except FrontrowError as error:  # the provider or the ledger is unavailable: the next turn tries again
                 self.failures += 1
+                note_failure(error)
             await asyncio.sleep(every_s)
 
     async def _objects(self, since_us: int) -> AsyncIterator[Intent]:

@@ -7,7 +7,6 @@ visitor may continue choosing.
 """
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, Protocol
@@ -17,6 +16,7 @@ from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.holds import VisitHold
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
+from frontrow.core.failures import note_failure
 
 EVERY_S: Final = 1.0
 IDLE_FACTOR: Final = 10  # at most a tenth of the time is spent comparing, unless that would be too seldom
@@ -81,8 +81,10 @@ class VisitKeeper:
             began_s = time.monotonic()
             for event_id in list(self._events()):
                 if self._visits.is_mine(event_id):
-                    with contextlib.suppress(FrontrowError):  # ledger or store unavailable: the next turn tries again
+                    try:
                         await self.turn(event_id)
+                    except FrontrowError as error:  # ledger or store unavailable: the next turn tries again
+                        note_failure(error, event_id=event_id)
             await asyncio.sleep(pause_after(time.monotonic() - began_s))
 
 

@@ -18,9 +18,11 @@ from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.claims import SOLD_UNTIL_US, ClaimKind, TakenSeat
 from frontrow.boxoffice.ports.ledger import Ledger
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.core.background_tasks import start_loop
 from frontrow.core.clock import Clock
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import FrontrowError
+from frontrow.core.failures import note_failure, note_success
 
 WRITE_GRACE_US = 10_000_000  # a claim younger than this may still be on its way to the ledger
 MANY = 20  # events; with more, those without sales get less attention
@@ -119,7 +121,7 @@ class Recovery:
         for event_id in await self._claims.lost_among(list(self._sales)):
             await self.check(event_id)
         self._stopping = False
-        self._task = asyncio.create_task(self._watch())
+        self._task = start_loop(self._watch, "claim recovery")
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -153,10 +155,12 @@ class Recovery:
             lost = await self._claims.lost_among(asked) if asked else set()
             if lost and len(asked) < len(events):  # whoever lost one event may have lost them all
                 lost = await self._claims.lost_among(events)
-        except FrontrowError:  # the store is unavailable: the next turn tries again
+        except FrontrowError as error:  # the store is unavailable: the next turn tries again
             self.stats.failures += 1
             self._doubts |= doubts
+            note_failure(error)
             return
+        note_success()
         for event_id in sorted(lost):
             await self._attempt(self.check, event_id)
         due = set[str]().union(*(self._due_for_reconciling(events) for _ in range(turns)))
@@ -177,8 +181,9 @@ class Recovery:
     async def _attempt(self, action: Callable[[str], Awaitable[object]], event_id: str) -> None:
         try:
             await action(event_id)
-        except FrontrowError:  # the store or the ledger is unavailable: a later turn tries again
+        except Exception as error:  # the store or the ledger is unavailable, or a bug: a later turn tries again
             self.stats.failures += 1
+            note_failure(error, event_id=event_id)
 
 
 def _next_of(events: list[str], start: int, count: int) -> list[str]:

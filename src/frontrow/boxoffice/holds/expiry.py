@@ -18,6 +18,7 @@ from frontrow.boxoffice.model.holds import ExpiredHold
 from frontrow.boxoffice.ports.quiet_time import QuietTime
 from frontrow.core.clock import US_PER_S, Clock, WallClock
 from frontrow.core.errors import Overloaded, Unavailable
+from frontrow.core.failures import note_failure, note_success
 
 SAMPLES: Final = 5
 BATCH: Final = 500
@@ -123,9 +124,11 @@ class Sweeper:
         while True:  # until cancelled
             try:
                 await self.sweep()
+                note_success()
                 pause_s = self._every_s
-            except (Unavailable, Overloaded):
+            except (Unavailable, Overloaded) as error:
                 self.failures += 1
+                note_failure(error)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
             self._hint.clear()
             with contextlib.suppress(TimeoutError):

@@ -1,14 +1,12 @@
 """The background jobs of one process: end expired holds, relay facts, send messages and webhooks, reconcile payments.
 
 The same set runs inside `frontrow serve` (embedded) and as `frontrow work`; any number of processes may run it. A job
-that fails is started again after a pause that grows up to a bound, while the others go on. `stop` lets every job finish
-its present work within a bounded time.
+that fails is started again after a pause that grows up to a bound, while the others go on; each failure is logged and
+counted (`core.failures`). `stop` lets every job finish its present work within a bounded time.
 """
 
 import asyncio
-import contextlib
 import functools
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
@@ -27,12 +25,12 @@ from frontrow.boxoffice.ports.payments import PaymentProvider
 from frontrow.boxoffice.ports.quiet_time import QuietTime
 from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.boxoffice.refunds.refunds import Refunds
+from frontrow.core.background_tasks import FIRST_PAUSE_S, keep_running
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
+from frontrow.core.failures import failures_here, note_failure, note_success
 
 GRACE_S: Final = 20.0
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
-FAILING_S: Final = 2 * LONGEST_PAUSE_S  # a job that keeps failing fails more often than that
 REFUNDS_EVERY_S: Final = 1.0
 KEEP_FACTS_S: Final = 7 * 24 * 3600
 KEEP_KEYS_S: Final = 7 * 24 * 3600  # idempotency keys of requests; those of payment calls are kept with the payment
@@ -56,15 +54,9 @@ class JobRunner:
         self.jobs = tuple(jobs)
         self._grace_s, self._first_pause_s = grace_s, first_pause_s
         self._stopping = asyncio.Event()
-        self.failures: dict[str, int] = {}
-        self.last_error: dict[str, str] = {}
-        self._failed_at_s: dict[str, float] = {}
-
-    def failing(self) -> list[str]:
-        """The jobs that failed more than once, the last time just now."""
-        now_s = time.monotonic()
-        recent = [name for name, at_s in self._failed_at_s.items() if now_s - at_s < FAILING_S]
-        return [name for name in recent if self.failures[name] > 1]
+        self.book = failures_here()
+        for job in self.jobs:
+            self.book.expect(job.name)
 
     async def run(self) -> bool:
         """Run until `stop`. Returns whether every job ended within the grace period."""
@@ -89,21 +81,7 @@ class JobRunner:
 
     async def _keep_running(self, job: Job) -> None:
         """Run a job and start it again when it fails."""
-        pause_s = self._first_pause_s
-        while not self._stopping.is_set():
-            began_s = asyncio.get_running_loop().time()
-            try:
-                await job.run()
-            except Exception as error:
-                self.failures[job.name] = self.failures.get(job.name, 0) + 1
-                self.last_error[job.name] = repr(error)[:300]
-                self._failed_at_s[job.name] = time.monotonic()
-            if asyncio.get_running_loop().time() - began_s > LONGEST_PAUSE_S:
-                pause_s = self._first_pause_s
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause_s):
-                    await self._stopping.wait()
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        await keep_running(job.run, job.name, first_pause_s=self._first_pause_s, until=self._stopping)
 
 
 def every(name: str, act: Callable[[], Awaitable[Any]], every_s: float, quiet: QuietTime | None = None) -> Job:
@@ -112,8 +90,11 @@ def every(name: str, act: Callable[[], Awaitable[Any]], every_s: float, quiet: Q
 
     async def run() -> None:
         while True:  # until cancelled
-            with contextlib.suppress(Unavailable, Overloaded):
+            try:
                 await act()
+                note_success()
+            except (Unavailable, Overloaded) as error:
+                note_failure(error)
             await asyncio.sleep(every_s)
             if quiet is not None:
                 await quiet.wait_while_quiet()

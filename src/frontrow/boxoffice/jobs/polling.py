@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from frontrow.boxoffice.ports.quiet_time import QuietTime
 from frontrow.core.errors import Overloaded, Unavailable
+from frontrow.core.failures import note_failure, note_success
 
 
 class PollLoop:
@@ -34,8 +35,10 @@ class PollLoop:
         while not self._stopping.is_set():
             try:
                 pause_s = await work()
-            except (Unavailable, Overloaded):
+                note_success()
+            except (Unavailable, Overloaded) as error:
                 self.failures += 1
+                note_failure(error)
                 pause_s = min(2 * max(pause_s, self._every_s), self._longest_s)
             try:
                 async with asyncio.timeout(pause_s):

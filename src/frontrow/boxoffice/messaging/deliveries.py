@@ -16,8 +16,10 @@ from frontrow.boxoffice.jobs.polling import PollLoop
 from frontrow.boxoffice.messaging.delivery_retries import apply_outcome
 from frontrow.boxoffice.model.messages import Delivery, Message, Outcome, not_tried
 from frontrow.boxoffice.ports.messages import Channel, MessageBook
+from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
+from frontrow.core.failures import job_name, note_failure
 
 PER_LANE: Final = 50
 LIMIT: Final = 500
@@ -83,9 +85,9 @@ class DeliveryWorker:
             return 0
         due = await self._lease()
         for lane, of_lane in groupby(sorted(due, key=lambda one: (one.lane, one.number)), key=lambda one: one.lane):
-            self._lanes[lane] = asyncio.create_task(self._work(lane, list(of_lane)))
+            self._lanes[lane] = start_task(self._work(lane, list(of_lane)), job_name.get())
         if due and self._renewing is None:
-            self._renewing = asyncio.create_task(self._renew())
+            self._renewing = start_task(self._renew(), job_name.get())
         return len(due)
 
     async def _lease(self) -> list[Delivery]:
@@ -126,14 +128,16 @@ class DeliveryWorker:
             except (Unavailable, Overloaded) as error:
                 outcomes = [known.get(one.number) or not_tried(error) for one in deliveries]
             except Exception as error:  # whatever it is, it must not affect other lanes
+                note_failure(error, delivery=deliveries[0].number)
                 failed = Outcome(False, final=False, reason=repr(error))
                 outcomes = [known.get(one.number) or failed for one in deliveries]
             pairs = zip(deliveries, outcomes, strict=True)
             await self._record([(one, out) for one, out in pairs if one.number not in recorded])
             self.sent += sum(out.sent for out in outcomes)
             self.failed += sum(not out.sent for out in outcomes)
-        except (Unavailable, Overloaded):
+        except (Unavailable, Overloaded) as error:
             self.failed += len(deliveries)  # not recorded, so they are sent again when the lease ends
+            note_failure(error, delivery=deliveries[0].number)
         finally:
             self._lanes.pop(lane, None)
             self._leased.difference_update(one.number for one in deliveries)

@@ -19,6 +19,7 @@ from frontrow.boxoffice.ports.messages import Bus, BusReader, MessageBook
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.clock import Clock
 from frontrow.core.errors import Overloaded, Unavailable
+from frontrow.core.failures import note_failure, note_success
 
 BATCH: Final = 200
 WAIT_S: Final = 5.0  # facts that come meanwhile end the wait, and so does `stop`
@@ -147,11 +148,13 @@ class FactConsumer:
                         await self.catch_up()
                     while not self._stopping.is_set():
                         await self.work(reader)
+                        note_success()
                         pause_s = FIRST_PAUSE_S
                 finally:
                     self._reader = None
                     await reader.aclose()
-            except (Unavailable, Overloaded):
+            except (Unavailable, Overloaded) as error:
+                note_failure(error)
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 

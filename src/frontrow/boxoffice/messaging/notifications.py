@@ -61,6 +61,7 @@ from frontrow.boxoffice.tickets.ticket_desk import BrandReader, LogoReader, Tick
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import NotFound, Overloaded, Unavailable
+from frontrow.core.failures import note_failure
 from frontrow.core.money import Money
 
 KIND: Final = "notification"
@@ -306,6 +307,7 @@ class Notifier:
         except (Unavailable, Overloaded) as error:
             return not_tried(error)
         except Exception as error:
+            note_failure(error)
             return Outcome(False, final=False, reason=repr(error))
 
     async def _render(self, body: _NotificationBody, drawing: asyncio.Lock) -> Message | None:

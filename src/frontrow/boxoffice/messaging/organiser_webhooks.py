@@ -23,6 +23,7 @@ from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import Overloaded, Unavailable
+from frontrow.core.failures import note_failure
 from frontrow.core.ids import made_at_us
 from frontrow.core.vault import SealBroken
 
@@ -131,6 +132,7 @@ class OrganiserWebhooks:
                 try:
                     return await self._send(delivery)
                 except Exception as error:  # whatever it is, it must not affect other deliveries
+                    note_failure(error, delivery=delivery.number)
                     return Outcome(False, final=False, reason=repr(error))
 
         return await asyncio.gather(*(one(delivery) for delivery in deliveries))

@@ -30,6 +30,7 @@ from frontrow.boxoffice.ports.messages import Channel, MessageBook
 from frontrow.boxoffice.ports.transfers import TransferBook
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
+from frontrow.core.failures import note_failure
 
 KIND: Final = "buyer_message"  # of its deliveries, and of its texts (messaging/texts/*.json)
 LANES: Final = 8  # per message: one organiser's mails do not wait for another's
@@ -153,6 +154,7 @@ class BuyerMessageMail:
         except (Unavailable, Overloaded) as error:
             return not_tried(error)
         except Exception as error:
+            note_failure(error)
             return Outcome(False, final=False, reason=repr(error))
 
     async def _has_valid_ticket(self, holder: TicketHolder) -> bool:

@@ -33,7 +33,7 @@ from frontrow.boxoffice.model.provider_intents import (
 )
 from frontrow.boxoffice.ports.payments import PaymentProvider
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.errors import FrontrowError
+from frontrow.core.failures import note_failure
 
 log = logging.getLogger("frontrow.money")
 
@@ -75,8 +75,10 @@ class RefundPayouts:
         async with gate:
             try:
                 await self.pay_out(refund)
-            except FrontrowError:  # the ledger is away, or another worker has it: due again when the lease ends
+            except Exception as error:  # the ledger is away, another worker has it, or a bug: due again after the lease
                 self.failures += 1
+                if not isinstance(error, PaymentChanged):
+                    note_failure(error, refund_id=refund.id, booking_id=refund.booking_id)
 
     async def _request(self, refund: Refund, payment: Payment) -> None:
         now_us = self._clock()

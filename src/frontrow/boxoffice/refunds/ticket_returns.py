@@ -25,6 +25,7 @@ from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.boxoffice.waitlist.waitlist_service import HAS_WAITLIST
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
+from frontrow.core.failures import note_failure, note_success
 
 BATCH: Final = 200
 BATCHES_PER_SWEEP: Final = 50
@@ -140,8 +141,10 @@ class TicketReturns:
             try:
                 await self.sweep()
                 pause_s = self._every_s
-            except FrontrowError:
+                note_success()
+            except FrontrowError as error:
                 self.stats.failures += 1
+                note_failure(error)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
             self._woken.clear()
             with contextlib.suppress(TimeoutError):
@@ -166,8 +169,9 @@ class TicketReturns:
         now_us = self._clock()
         try:
             await self._money.refund_return(owed, now_us)
-        except FrontrowError:  # tried again in the next sweep, after the others
+        except FrontrowError as error:  # tried again in the next sweep, after the others
             self.stats.failures += 1
+            note_failure(error, return_id=owed.id, booking_id=owed.booking_id)
             await self._ledger.returns.turn_return(owed.id, ReturnState.RESOLD, ReturnState.RESOLD, now_us)
             return False
         paid = await self._ledger.returns.turn_return(owed.id, ReturnState.RESOLD, ReturnState.REFUNDED, now_us)

@@ -20,7 +20,9 @@ from typing import Protocol
 from frontrow.boxoffice.model.map_format import Frame, encode_changes
 from frontrow.boxoffice.seatmap.frame_log import Exchange, FrameLog
 from frontrow.boxoffice.seatmap.map_ring import HEARTBEAT, MapRing, OnChanges
+from frontrow.core.background_tasks import start_loop
 from frontrow.core.errors import FrontrowError, Overloaded
+from frontrow.core.failures import note_failure
 
 MAX_STOP_TRIES = 50
 MAX_OWNER_LOOKUPS = 2_000  # per tick; the rest waits for the next ticks
@@ -115,7 +117,7 @@ class MapFeed:
         It listens before it loads: then no frame is missed between the two, and nothing has to be read again.
         """
         self._stopping = False
-        self._tasks = [asyncio.create_task(self._listen_forever())]
+        self._tasks = [start_loop(self._listen_forever, "seat map")]
         try:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.settings.listening_within_s):
@@ -125,7 +127,7 @@ class MapFeed:
         except BaseException:
             await self.stop()
             raise
-        self._tasks.append(asyncio.create_task(self._tick_forever()))
+        self._tasks.append(start_loop(self._tick_forever, "seat map"))
 
     async def stop(self) -> None:
         """End the background work. The streams of viewers end."""
@@ -241,8 +243,9 @@ class MapFeed:
                 self._changed.update(range(self._seats))
             try:
                 await self.tick()
-            except FrontrowError:
+            except FrontrowError as error:
                 self.failures += 1
+                note_failure(error)
                 await asyncio.sleep(self.settings.retry_s)
 
     def _may_rest(self) -> bool:
@@ -256,6 +259,7 @@ class MapFeed:
         while not self._stopping:  # reconnect after a pause
             try:
                 await self._log.listen(self._on_frame, self._on_ready)
-            except FrontrowError:
+            except FrontrowError as error:
                 self.failures += 1
+                note_failure(error)
             await asyncio.sleep(self.settings.retry_s)

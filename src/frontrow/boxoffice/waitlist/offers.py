@@ -29,6 +29,7 @@ from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.boxoffice.waitlist.waitlist_service import HAS_WAITLIST, WaitlistLedger, free_seats
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
+from frontrow.core.failures import note_failure, note_success
 
 PAGE: Final = 200  # entries read, and offers made, at once
 PAGES_PER_ROUND: Final = 50  # the next call continues from there
@@ -124,8 +125,10 @@ class OfferWorker:
                     await self.sweep()
                 await self.serve_noted()
                 pause_s = self._every_s
-            except FrontrowError:  # ledger or claim store unavailable: longer pauses, up to a bound
+                note_success()
+            except FrontrowError as error:  # ledger or claim store unavailable: longer pauses, up to a bound
                 self.stats.failures += 1
+                note_failure(error)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
                 await asyncio.sleep(min(pause_s, 1.0))
             self._woken.clear()

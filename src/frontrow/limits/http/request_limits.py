@@ -16,6 +16,7 @@ from itertools import cycle
 from time import perf_counter_ns
 from typing import Any, NamedTuple, TypedDict
 
+from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import Clock, SystemClock, steady
 from frontrow.core.errors import ConfigError, InvalidInput
 from frontrow.limits.http.body_parts import DEFAULT_MAX_BODY_BYTES
@@ -253,9 +254,10 @@ class RequestLimits:
             old = self._retired.pop(0)
             old.close()
             try:
-                closing = asyncio.get_running_loop().create_task(old.aclose())
+                asyncio.get_running_loop()
             except RuntimeError:  # no event loop runs here, so there is nothing to close on it
                 continue
+            closing = start_task(old.aclose(), "limit stores")
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
 

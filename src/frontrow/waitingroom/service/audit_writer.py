@@ -9,6 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 
+from frontrow.core.background_tasks import start_task
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.ports import Audit, AuditRow
 
@@ -38,7 +39,7 @@ class AuditWriter:
         """Write these rows soon, without making the caller wait."""
         self._gathered.setdefault(event, []).extend(rows)
         if not self._tasks:
-            task = asyncio.create_task(self._run())
+            task = start_task(self._run(), "room audit")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 

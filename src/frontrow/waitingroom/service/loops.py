@@ -9,13 +9,15 @@ those that have. So a server can offer hundreds of quiet events.
 
 import asyncio
 import contextlib
-import logging
+import functools
 from collections import Counter
 from dataclasses import replace
 from zlib import crc32
 
+from frontrow.core.background_tasks import start_loop
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
+from frontrow.core.failures import note_failure, note_success
 from frontrow.waitingroom.model.room_state import LaneState, RoomState
 from frontrow.waitingroom.ports import ClaimRow, RoomStore, SlideResult, VisitCommand, VisitOp
 from frontrow.waitingroom.service.audit_writer import AuditWriter
@@ -24,12 +26,11 @@ from frontrow.waitingroom.service.recovery import RoomRecovery, is_behind, raise
 from frontrow.waitingroom.service.room_cache import REST_AFTER_TURNS, CachedRoom, RoomCache
 from frontrow.waitingroom.service.store_clock import StoreClock
 
-log = logging.getLogger("frontrow.room")
-
 ENDED_PER_CALL = 10_000
 HEARD_PER_CALL = 1_000
 HEARD_EVERY_US = 1_000_000  # how often the store is told who was heard; well below any `leave_s`
 REST_S = 30  # how often a resting room is read
+ROOM_JOB = "room"  # the job of every room's loop, where failures are counted
 HURRIED_PAUSE_S = 0.05  # the pause when somebody could be admitted at once
 
 
@@ -155,27 +156,32 @@ class RoomLoops:
         """Start the loop of every cached room, and of those created later."""
         self._started = True
         if self._watching is None:
-            self._watching = asyncio.create_task(self._watch(), name="resting rooms")
+            self._watching = start_loop(self._watch, "resting rooms")
         for event in self._cache.events():
             if event not in self._loops:
                 self._start_loop(event)
 
     def _start_loop(self, event: str) -> None:
-        self._loops[event] = asyncio.create_task(self._loop(event), name=f"room {event}")
+        self._loops[event] = start_loop(functools.partial(self._loop, event), ROOM_JOB, event_id=event)
 
     async def _loop(self, event: str) -> None:
         room = self._cache.rooms.get(event)
         if room is not None and self._may_rest(room):  # it was read a moment ago, and nobody is there
             await self._rest(room)
         # A library that was just timing out may swallow a cancellation; it cannot swallow these two conditions.
+        has_failed = False
         while self._started and event in self._cache.rooms:
             try:
                 await self.tick(event)
                 if self._writer.has_failed_rows:
                     await self._writer.flush()
-            except FrontrowError as error:
+                if has_failed:  # other rooms share the job's name and may still fail
+                    has_failed = False
+                    note_success()
+            except Exception as error:  # whatever it is, people wait here: the next turn tries again
+                has_failed = True
                 self._counts["tick_errors"] += 1
-                log.warning("room not refreshed", extra={"event": event, "problem": str(error)})
+                note_failure(error, event_id=event)
             await self._pause(event)
 
     async def _pause(self, event: str) -> None:
@@ -206,6 +212,7 @@ class RoomLoops:
             room = self._cache.rooms.get(event)
             if isinstance(changed, BaseException):
                 self._counts["tick_errors"] += 1  # the store is away: the next half minute asks again
+                note_failure(changed, event_id=event)
             elif changed and room is not None:
                 room.woken.set()
 

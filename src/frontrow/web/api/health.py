@@ -10,6 +10,7 @@ from litestar.handlers import HTTPRouteHandler
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.web.api import FromPlatform
 from frontrow.web.api.access import Access
+from frontrow.web.observability.job_health import failed_jobs
 from frontrow.web.platform.platform import Platform
 
 READY_WITHIN_S = 2.0
@@ -22,6 +23,13 @@ class HealthView(msgspec.Struct, omit_defaults=True):
     replica: Annotated[
         str | None, msgspec.Meta(examples=["used"], description="used, or why lists and figures read the primary")
     ] = None
+    failing: Annotated[
+        list[str], msgspec.Meta(examples=[["relay"]], description="background jobs that fail again and again")
+    ] = []
+    failures: Annotated[
+        dict[str, int],
+        msgspec.Meta(examples=[{"relay": 3}], description="failures of background jobs since this server began"),
+    ] = {}
 
 
 class JwksView(msgspec.Struct):
@@ -46,7 +54,7 @@ async def healthz(platform: FromPlatform) -> HealthView:
 @get(
     "/readyz",
     operation_id="readyz",
-    summary="Whether this process can sell: its stores answer",
+    summary="Whether this process can sell: its stores answer; which background jobs fail",
     opt={"access": Access.PUBLIC, "problems": (503,)},
 )
 async def readyz(platform: FromPlatform) -> HealthView:
@@ -64,7 +72,9 @@ async def readyz(platform: FromPlatform) -> HealthView:
         raise NotReady(f"this server's clock is off by {abs(ahead_s):.0f} s; set it by NTP", retry_after_s=10.0)
     if platform.server.draining.is_set():
         raise NotReady("this server is stopping", retry_after_s=1.0)
-    return _health(platform)
+    health, telemetry = _health(platform), platform.server.telemetry
+    health.failing, health.failures = failed_jobs(telemetry.board, telemetry.failures)
+    return health
 
 
 @get(

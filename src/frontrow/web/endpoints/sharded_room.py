@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
+from frontrow.core.failures import note_failure
 from frontrow.waitingroom.credentials.places import unb64
 from frontrow.waitingroom.service.sharding import ShardedRoom, slices
 from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, json_answer, problem_answer
@@ -225,4 +226,4 @@ async def keep_balanced(queues: Mapping[str, ShardedRoom]) -> None:
                 if queue.views()[0].is_leader:
                     await queue.rebalance()
             except FrontrowError as error:
-                log.warning("queue not rebalanced", extra={"event": queue.event, "problem": str(error)})
+                note_failure(error, event_id=queue.event)

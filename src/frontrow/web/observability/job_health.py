@@ -1,19 +1,26 @@
-"""The three pages of `frontrow work`: /healthz, /readyz and /metrics, for probes and Prometheus.
+"""How background jobs fare, for every process that has some, and the three pages of `frontrow work`.
 
-The event loop that runs the jobs answers them, so a process that is stuck does not answer. It is alive as long as it
-answers, because a restart repairs no store. It is ready unless a job fails again and again.
+`job_families` are on every /metrics page, and `failed_jobs` on every /readyz. The event loop that runs the jobs answers
+the pages of `frontrow work`, so a process that is stuck does not answer. It is alive as long as it answers, because a
+restart repairs no store. It is ready unless a job fails again and again. A server that sells is ready all the same: one
+broken job that runs everywhere must not take every server out of the sale.
 """
 
 import contextlib
 import json
 import time
 from collections.abc import AsyncIterator
+from typing import Final
 
 from frontrow import __version__
 from frontrow.boxoffice.jobs.background_jobs import JobRunner
+from frontrow.core.failures import FailureBook
 from frontrow.core.listening import listen_on
 from frontrow.web.observability.plain_pages import METRICS_TYPE, Answer, serve_pages
-from frontrow.web.observability.worker_metrics import Family, Sample, text
+from frontrow.web.observability.worker_metrics import Board, Family, Sample, text
+
+FAILURES: Final = "frontrow_job_failures_total"
+FAILING: Final = "frontrow_job_failing"
 
 
 @contextlib.asynccontextmanager
@@ -27,29 +34,44 @@ async def serve_health(runner: JobRunner, host: str, port: int) -> AsyncIterator
 
 def health_answer(runner: JobRunner, path: str) -> Answer:
     """The page at this path."""
-    failing = runner.failing()
+    failing = runner.book.failing()
     if path == "/healthz":
         return 200, "application/json", _json({"ok": True, "jobs": len(runner.jobs)})
     if path == "/readyz":
-        return 503 if failing else 200, "application/json", _json({"ok": not failing, "failing": failing})
+        told = {"ok": not failing, "failing": failing, "failures": runner.book.failed()}
+        return 503 if failing else 200, "application/json", _json(told)
     if path == "/metrics":
-        return 200, METRICS_TYPE, text(job_families(runner))
+        return 200, METRICS_TYPE, text([*job_families(runner.book), *work_families()])
     return 404, "text/plain", b""
 
 
-def job_families(runner: JobRunner) -> list[Family]:
-    """How often each job failed, and which ones fail now."""
-    failing = set(runner.failing())
+def job_families(book: FailureBook) -> list[Family]:
+    """How often each job failed, and which ones fail now. Prometheus calls the label `exported_job`."""
+    failing = set(book.failing())
     failures, states = [], []
-    for name in [job.name for job in runner.jobs]:
-        labels = (("job_name", name),)  # `job` is a label of Prometheus itself
-        failures.append(Sample("frontrow_job_failures_total", labels, runner.failures.get(name, 0)))
-        states.append(Sample("frontrow_job_failing", labels, float(name in failing)))
+    for name, count in list(book.counts.items()):
+        labels = (("job", name),)
+        failures.append(Sample(FAILURES, labels, count))
+        states.append(Sample(FAILING, labels, float(name in failing)))
+    return [
+        Family(FAILURES, "counter", "Failures of background jobs", "sum", failures),
+        Family(FAILING, "gauge", "1 while a job fails again and again", "max", states),
+    ]
+
+
+def failed_jobs(board: Board, book: FailureBook) -> tuple[list[str], dict[str, int]]:
+    """The jobs that fail now, and the failures of each since the start, in all workers of this server."""
+    families = {family.name: family for family in board.joined(job_families(book))}
+    failing = [sample.labels[0][1] for sample in families[FAILING].samples if sample.value]
+    failures = {sample.labels[0][1]: int(sample.value) for sample in families[FAILURES].samples if sample.value}
+    return failing, failures
+
+
+def work_families() -> list[Family]:
+    """What only `frontrow work` tells."""
     cpu = Sample("frontrow_work_cpu_seconds_total", (), time.process_time())
     version = Sample("frontrow_work_info", (("version", __version__),), 1.0)
     return [
-        Family("frontrow_job_failures_total", "counter", "Failures of background jobs", "sum", failures),
-        Family("frontrow_job_failing", "gauge", "1 while a job fails again and again", "max", states),
         Family("frontrow_work_cpu_seconds_total", "counter", "CPU of this process", "sum", [cpu]),
         Family("frontrow_work_info", "gauge", "The version that works", "max", [version]),
     ]

@@ -11,6 +11,7 @@ from typing import Any, Final
 from frontrow import __version__
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.payments import PaymentState, RefundState
+from frontrow.web.observability.job_health import job_families
 from frontrow.web.observability.plain_pages import METRICS_TYPE, Answer
 from frontrow.web.observability.room_metrics import room_families
 from frontrow.web.observability.traffic import bounds_s
@@ -36,7 +37,7 @@ def families(platform: Platform) -> list[Family]:
     """Every family of this process."""
     parts = (_http, _gate, _seats, _money, _messages, _stores, _streams, _process)
     found = [family for part in parts for family in part(platform)]
-    return found + room_families(platform.room.endpoints)
+    return [*found, *job_families(platform.server.telemetry.failures), *room_families(platform.room.endpoints)]
 
 
 def _family(name: str, kind: str, about: str, values: Mapping[Any, float], *labels: str, add: str = "sum") -> Family:

@@ -13,7 +13,9 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
+from frontrow.core.failures import failures_here
 from frontrow.waitingroom.service.metrics import CountedEndpoints, RoomCollector
+from frontrow.web.observability.job_health import job_families
 from frontrow.web.observability.worker_metrics import Board, Family, Sample
 
 PER_PROCESS: Final = ("frontrow_room_streams",)
@@ -35,14 +37,15 @@ def room_families(counted: CountedEndpoints) -> list[Family]:
 def room_metrics_page(counted: CountedEndpoints, board: Board) -> tuple[str, bytes]:
     """The content type and body of /metrics of `room serve`."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Families(board.joined(room_families(counted))))
+    registry.register(_Families(board.joined([*room_families(counted), *job_families(failures_here())])))
     return CONTENT_TYPE_LATEST, generate_latest(registry)
 
 
 async def write_room_counts(counted: CountedEndpoints, board: Board) -> None:
     """Until cancelled: show the other workers what is added up."""
     while True:
-        board.write([family for family in room_families(counted) if family.add == "sum"])
+        shown = [family for family in room_families(counted) if family.add == "sum"]
+        board.write([*shown, *job_families(failures_here())])
         await asyncio.sleep(WRITE_EVERY_S)
 
 

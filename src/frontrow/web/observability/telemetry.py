@@ -13,6 +13,7 @@ from typing import Any, Final
 from frontrow.boxoffice.model.sales_figures import Percentiles, percentiles_of_buckets
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.errors import FrontrowError
+from frontrow.core.failures import failures_here
 from frontrow.settings.overload import OverloadSettings
 from frontrow.web.lane.overload_watch import Watch
 from frontrow.web.observability.traffic import Traffic, bounds_s, together
@@ -49,6 +50,7 @@ class Telemetry:
         self.read_at_s = 0.0
         self.bus_lag: dict[tuple[str, str], int] = {}  # facts not finished, by group and partition
         self.store_errors: Counter[str] = Counter()
+        self.failures = failures_here()
         self._before: deque[dict[str, list[int]]] = deque(maxlen=RECENT_LOOKS)
 
     def watch(self, is_proxy: Callable[[str], bool], for_people: ForPeople | None = None) -> Watch:

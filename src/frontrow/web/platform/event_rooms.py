@@ -6,15 +6,16 @@ the store lets it happen once.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from typing import Any
 
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.room_rules import RoomRules
+from frontrow.core.background_tasks import start_loop
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError, InvalidInput
+from frontrow.core.failures import note_failure, note_success
 from frontrow.waitingroom.door.human_check import HumanCheck
 from frontrow.waitingroom.model.config import LaneRule, Phase, RoomConfig
 from frontrow.web.endpoints.room import RoomEndpoints
@@ -80,7 +81,7 @@ class Rooms:
         streams = self._make_streams()
         streams.show(room.cache.find(event.id).document.body)
         self._stops[event.id] = room.subscribe(event.id, lambda document: streams.show(document.body))
-        self._tasks[event.id] = asyncio.create_task(streams.run(), name=f"streams {event.id}")
+        self._tasks[event.id] = start_loop(streams.run, "streams", event_id=event.id)
         endpoints.streams[event.id] = streams
 
     async def _agree(self, event_id: str, changes: dict[str, Any]) -> None:
@@ -108,8 +109,11 @@ class Rooms:
         """Look for pre-queues to open until cancelled. Sleep while there is none."""
         while True:
             await self._has_starts.wait()
-            with contextlib.suppress(FrontrowError):  # the room's store is away: tried again
+            try:
                 await self.open_due()
+                note_success()
+            except FrontrowError as error:  # the room's store is away: tried again
+                note_failure(error)
             if not self._starts_at_us:
                 self._has_starts.clear()
             await asyncio.sleep(EVERY_S)

@@ -22,7 +22,9 @@ from litestar.openapi.spec import Components
 from litestar.params import FromPath
 from litestar.types import ASGIApp, Receive, Scope, Send
 
+from frontrow.core.background_tasks import start_loop
 from frontrow.core.errors import FrontrowError
+from frontrow.core.failures import failures_here
 from frontrow.web.endpoints.messages import (
     JSON,
     NO_STORE,
@@ -38,6 +40,7 @@ from frontrow.web.endpoints.room_schema import operation_of, security_schemes
 from frontrow.web.endpoints.sharded_room import ShardedEndpoints
 from frontrow.web.lane.pending_replies import TAKE_OVER, Handler, Routes, Takeover
 from frontrow.web.lane.place_status import hot_status
+from frontrow.web.observability.job_health import failed_jobs
 from frontrow.web.observability.room_metrics import room_metrics_page
 from frontrow.web.observability.worker_metrics import Board
 from frontrow.web.room.page import INSIDE_PATH
@@ -220,11 +223,16 @@ def _shared_handlers(endpoints: Endpoints, board: Board) -> list[HTTPRouteHandle
         rooms = {event: endpoints.room.view(event).state.phase for event in endpoints.streams}
         return AnswerApp(json_answer(200, {"ok": True, "rooms": rooms}))
 
+    @get("/readyz", operation_id="readyz", summary="Is this process serving its rooms, and which of its jobs fail?")
+    async def readyz() -> ASGIApp:
+        failing, failures = failed_jobs(board, failures_here())
+        return AnswerApp(json_answer(200, {"ok": True, "failing": failing, "failures": failures}))
+
     @get(INSIDE_PATH, operation_id="inside", summary="Where a pass leads while no shop is set")
     async def inside() -> ASGIApp:
         return AnswerApp(rooms.pages.inside())
 
-    return [jwks, metrics, healthz, inside]
+    return [jwks, metrics, healthz, readyz, inside]
 
 
 def room_app(
@@ -260,7 +268,7 @@ def _lifespan(endpoints: Endpoints) -> Any:
         for event, streams in endpoints.streams.items():
             streams.show(endpoints.room.now_serving(event).body)
             stops.append(endpoints.room.subscribe(event, lambda doc, streams=streams: streams.show(doc.body)))  # type: ignore[misc]
-            tasks.append(asyncio.create_task(streams.run(), name=f"streams {event}"))
+            tasks.append(start_loop(streams.run, "streams", event_id=event))
         try:
             yield
         finally:

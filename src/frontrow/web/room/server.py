@@ -6,6 +6,7 @@
 import asyncio
 import contextlib
 import difflib
+import functools
 import logging
 import os
 import socket
@@ -19,6 +20,7 @@ import uvicorn
 
 from frontrow.core import gc_tuning
 from frontrow.core import settings_loader as settings_files
+from frontrow.core.background_tasks import start_loop
 from frontrow.core.errors import ConfigError
 from frontrow.core.open_files import allow_connections
 from frontrow.settings.room import RoomSettings
@@ -113,7 +115,7 @@ async def _balancing(endpoints: Endpoints) -> AsyncIterator[None]:
     if not isinstance(endpoints, ShardedEndpoints):
         yield
         return
-    task = asyncio.create_task(keep_balanced(endpoints.queues), name="shards")
+    task = start_loop(functools.partial(keep_balanced, endpoints.queues), "shards")
     try:
         yield
     finally:
@@ -127,7 +129,7 @@ async def _counting(settings: RoomSettings, endpoints: RoomEndpoints, board: Boa
     if settings.workers == 1:
         yield
         return
-    task = asyncio.create_task(write_room_counts(endpoints, board), name="shared counts")
+    task = start_loop(functools.partial(write_room_counts, endpoints, board), "shared counts")
     try:
         yield
     finally:

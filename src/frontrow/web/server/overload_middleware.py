@@ -12,6 +12,7 @@ from typing import Any, Final
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
+from frontrow.core.background_tasks import start_loop
 from frontrow.web.lane.overload_watch import SLOW_NS, Watch
 from frontrow.web.observability.traffic import OTHER
 from frontrow.web.server.overload import OverloadGate, Rank, rank_of
@@ -51,7 +52,7 @@ class GuardedApp:
 
     async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The app's lifespan, with the watch running beside it."""
-        watching = asyncio.create_task(self._watch.run(), name="watch")
+        watching = start_loop(self._watch.run, "overload watch")
         try:
             await self._app(scope, receive, send)
         finally:

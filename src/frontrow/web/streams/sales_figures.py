@@ -6,7 +6,7 @@ Beyond `max_open` viewers, others get 503 with Retry-After and poll the same fra
 """
 
 import asyncio
-import contextlib
+import functools
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
 
@@ -15,8 +15,10 @@ import msgspec
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.sales_figures import EventFigures, LiveFigures
 from frontrow.boxoffice.organising.sales_figures import SalesFigures, SpeedsOf
+from frontrow.core.background_tasks import start_loop
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Overloaded
+from frontrow.core.failures import note_failure
 from frontrow.web.room.app import StreamApp
 
 EVERY_S: Final = 1.0
@@ -104,7 +106,9 @@ class LiveFiguresStreams:
         channel = self._channels.setdefault(event_id, _Channel())
         channel.viewers += 1
         if channel.task is None:
-            channel.task = asyncio.create_task(self._publish_frames(event_id, channel), name=f"figures {event_id}")
+            channel.task = start_loop(
+                functools.partial(self._publish_frames, event_id, channel), "live figures", event_id=event_id
+            )
         try:
             while True:  # until the viewer leaves or is dropped
                 yield channel.frame
@@ -119,13 +123,15 @@ class LiveFiguresStreams:
 
     async def _publish_frames(self, event_id: str, channel: _Channel) -> None:
         while True:  # until the last viewer has left
-            with contextlib.suppress(FrontrowError):  # the ledger is away: tried again with the next frame
+            try:
                 event = await self._event_of(event_id)
                 channel.figures = await self._next_frame(event, channel.figures)
                 channel.frame = b"event: figures\ndata: " + msgspec.json.encode(channel.figures) + b"\n\n"
                 self.frames += 1
                 if channel.waiting is not None and not channel.waiting.done():
                     channel.waiting.set_result(None)
+            except FrontrowError as error:  # the ledger is away: tried again with the next frame
+                note_failure(error, event_id=event_id)
             await asyncio.sleep(self._every_s)
 
     def app(self, event_id: str, slow_s: float = SLOW_S) -> StreamApp:

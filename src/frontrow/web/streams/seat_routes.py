@@ -6,6 +6,7 @@ from collections.abc import Callable
 from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
+from frontrow.core.background_tasks import start_loop
 from frontrow.web.endpoints.event_details import EventViews
 from frontrow.web.endpoints.passes import Passes
 from frontrow.web.endpoints.room import RoomEndpoints
@@ -47,7 +48,7 @@ class LiveSeats:
                 task.cancel()
             return
         streams = self._streams[event_id] = SeatStreams(feed, self._max_streams, self._caps)
-        self._tasks[event_id] = asyncio.create_task(streams.run(), name=f"seats {event_id}")
+        self._tasks[event_id] = start_loop(streams.run, "seat streams", event_id=event_id)
         self.table.add(event_id)
 
     async def aclose(self) -> None:

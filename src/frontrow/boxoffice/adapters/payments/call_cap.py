@@ -8,6 +8,7 @@ When Redis does not answer, each process keeps to the cap by itself.
 import asyncio
 from typing import Final
 
+from frontrow.core.background_tasks import start_task
 from frontrow.limits import ConcurrencyLimiter, Permit
 
 BLOCKS: Final = 50
@@ -79,7 +80,7 @@ class CallCap:
                 self._release(permit)
 
     def _release(self, permit: Permit) -> None:
-        task = asyncio.get_running_loop().create_task(permit.arelease())
+        task = start_task(permit.arelease(), "payment permits")
         self._releasing.add(task)
         task.add_done_callback(self._releasing.discard)
 

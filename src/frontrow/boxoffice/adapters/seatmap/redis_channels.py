@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+from frontrow.core.background_tasks import start_task
 from frontrow.core.errors import Unavailable
 
 PING_AFTER = 4  # times the timeout, without a message
@@ -60,7 +61,7 @@ class RedisChannels:
                 self._fail(error)
                 raise _unavailable(error) from error
             if self._reader is None:
-                self._reader = asyncio.create_task(self._read(self._pubsub), name="redis channels")
+                self._reader = start_task(self._read(self._pubsub), "redis channels")
 
     async def _drop(self, channel: str, listener: _Listener) -> None:
         others = self._listeners.get(channel, [])

@@ -14,6 +14,7 @@ from typing import Final
 
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import LedgerStore
 from frontrow.boxoffice.ports.queries import Query
+from frontrow.core.background_tasks import start_loop
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 
@@ -71,7 +72,7 @@ class DueWork:
         if not self._is_quiet():
             return
         if self._watching is None or self._watching.done():
-            self._watching = asyncio.create_task(self._watch(), name="due work")
+            self._watching = start_loop(self._watch, "due work")
         self._resting += 1
         try:
             await self._bell.wait()

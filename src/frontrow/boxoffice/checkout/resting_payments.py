@@ -1,0 +1,50 @@
+"""Payments whose worker met an error that nobody foresaw: each rests, twice as long each time, up to an hour.
+
+The money may be reserved or owed, so no payment is dropped. It is tried for as long as it is not finished, at most once
+per hour, and every failure is counted, logged and shown (`frontrow_payments_stuck`). The next version of the software
+that mends the error finds it due.
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+from frontrow.boxoffice.model.payments import LEASE_S, Payment
+from frontrow.core.clock import US_PER_S
+
+PAYMENT_JOB: Final = "payment"  # the job of every payment that a worker continues
+LONGEST_REST_S: Final = 3600
+MAX_REMEMBERED: Final = 10_000
+
+
+def about_payment(payment: Payment) -> dict[str, object]:
+    """What a log line says of a payment."""
+    return {"payment_id": payment.id, "booking_id": payment.booking_id, "payment_state": payment.state.value}
+
+
+def rest_s(tries: int) -> int:
+    """How long a payment rests after this many tries failed before."""
+    return min(LEASE_S << min(tries, 20), LONGEST_REST_S)
+
+
+class RestingPayments:
+    """Remembers until when payments rest, the newest ones."""
+
+    def __init__(self) -> None:
+        self._until_us: OrderedDict[str, tuple[int, int]] = OrderedDict()  # payment -> until when, and failures so far
+
+    def rest(self, payment: Payment, now_us: int) -> int:
+        """Let this payment rest, and return for how many seconds."""
+        failures = self._until_us.pop(payment.id, (0, 0))[1]
+        pause_s = rest_s(max(failures, payment.tries))
+        self._until_us[payment.id] = (now_us + pause_s * US_PER_S, failures + 1)
+        if len(self._until_us) > MAX_REMEMBERED:
+            self._until_us.popitem(last=False)
+        return pause_s
+
+    def rests(self, payment_id: str, now_us: int) -> bool:
+        """Whether this payment rests now."""
+        return now_us < self._until_us.get(payment_id, (0, 0))[0]
+
+    def forget(self, payment_id: str) -> None:
+        """This payment goes on."""
+        self._until_us.pop(payment_id, None)
