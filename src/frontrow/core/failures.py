@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from typing import Final
 
 from frontrow.core.errors import FrontrowError
+from frontrow.core.log_lines import JOB_FAILED
 
 log = logging.getLogger("frontrow.jobs")
 
@@ -98,7 +99,7 @@ def _cause_of(error: BaseException) -> tuple[str, str]:
 
 
 def _log_failure(job: str, error: BaseException, times: int, ids: dict[str, object]) -> None:
-    about = {"action": "job_failed", "job": job, "times": times, **ids}
+    about = {"action": JOB_FAILED.action, "job": job, "times": times, **ids}
     if isinstance(error, FrontrowError):
         log.warning("a background job failed", extra=about | {"problem": error.message})
     else:

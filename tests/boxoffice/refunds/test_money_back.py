@@ -307,8 +307,9 @@ async def test_a_refund_that_fails_at_once_is_logged_listed_and_tried_again(
     refund = await office.refunds.refund(hold.booking_id, hold.fence)
     with caplog.at_level(logging.ERROR, "frontrow.money"):
         await office.till.settle()
-    assert [one.getMessage() for one in caplog.records] == [
-        f"refund {refund.id} of booking {hold.booking_id} failed: lost_or_stolen_card"
+    told = [one.__dict__ for one in caplog.records]
+    assert [(one["action"], one["refund_id"], one["booking_id"], one["reason"]) for one in told] == [
+        ("refund_failed", refund.id, hold.booking_id, "lost_or_stolen_card")
     ]
     assert await office.refund_states(hold.booking_id) == [RefundState.FAILED]
     assert [one.id for _, one in await office.ledger.organiser.failed_refunds("org_hall", "", 10)] == [refund.id]

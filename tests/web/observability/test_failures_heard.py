@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import io
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -26,30 +24,13 @@ from frontrow.boxoffice.messaging.fact_consumers import FactConsumer
 from frontrow.boxoffice.model.payments import LEASE_S, Payment, PaymentState
 from frontrow.core.clock import US_PER_S, ManualClock
 from frontrow.core.failures import FailureBook
-from frontrow.web.observability import logs
 from frontrow.web.observability.job_health import job_families
 from frontrow.web.observability.worker_metrics import Board
+from tests.support.log_lines import log_lines
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_server
 from tests.web.observability.test_metrics import total
 from tests.web.server.crowd import until_true
-
-
-@contextlib.contextmanager
-def log_lines() -> Iterator[Callable[[], list[dict[str, Any]]]]:
-    """Reads the lines that the service wrote meanwhile, as its own handler writes them."""
-    stream = io.StringIO()
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(logs.formatter())
-    logger = logging.getLogger("frontrow")
-    before = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(before)
 
 
 def failing(message: str) -> Callable[..., Awaitable[Any]]:

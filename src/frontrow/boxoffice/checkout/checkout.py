@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from frontrow.boxoffice.checkout.outage_watch import OutageWatch
 from frontrow.boxoffice.checkout.payment_driver import AFTER_SALE, PaymentDriver
+from frontrow.boxoffice.checkout.payment_log import log_sale, log_step
 from frontrow.boxoffice.checkout.payment_records import PaymentRecords, SaleLedger
 from frontrow.boxoffice.checkout.provider_calls import ProviderCalls
 from frontrow.boxoffice.checkout.resting_payments import PAYMENT_JOB, RestingPayments, about_payment
@@ -195,6 +196,7 @@ class Checkout:
             return await self._result(booking, payment)
         if updated is None:
             return await self._waiting_result(booking, payment, intent)
+        log_step(booking, payment, booking, updated)
         return await self._result(*await self.driver.drive(booking, updated, fresh=True))
 
     async def release(self, booking_id: str, fence: int) -> Booking:
@@ -309,6 +311,7 @@ class Checkout:
         """Confirm seats that cost nothing, without a provider."""
         now_us = self._clock()
         sold = await self._ledger.confirm_free(booking.id, booking.fence, now_us, await self.driver.tickets(booking))
+        log_sale(sold)
         if self._seats is not None:
             with contextlib.suppress(FrontrowError):
                 await self._seats.sold(sold)

@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from frontrow.boxoffice.checkout.payment_log import log_retry, log_step
 from frontrow.boxoffice.checkout.payment_records import PaymentRecords, SaleLedger
 from frontrow.boxoffice.checkout.provider_calls import ProviderCalls
 from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, BookingState, HoldEnded, Move, MoveRefused
@@ -67,10 +68,11 @@ class PaymentDriver:
         if payment.state in AFTER_SALE and booking.state in HOLD_STATES:  # read before it was sold
             booking = await self._records.load_booking(booking.id)
         for _ in range(MAX_STEPS):
-            before, was_sold = payment, booking.state is BookingState.CONFIRMED
+            before, was_sold, was_booking = payment, booking.state is BookingState.CONFIRMED, booking
             try:
                 booking, payment = await self._step(booking, payment, fresh=fresh)
                 fresh = True
+                log_step(was_booking, before, booking, payment)
             except PaymentChanged:
                 payment, fresh = await self._records.reload_payment(payment), False
                 booking = await self._records.load_booking(booking.id)  # last: it is at least as new as its payment
@@ -104,6 +106,7 @@ class PaymentDriver:
             await self._records.save(later)
         except PaymentChanged:  # another driver continues it
             return await self._records.reload_payment(payment)
+        log_retry(booking, later, now_us)
         return later
 
     async def _step(self, booking: Booking, payment: Payment, *, fresh: bool) -> tuple[Booking, Payment]:
@@ -243,6 +246,7 @@ class PaymentDriver:
             moved = self._end_at_provider(payment, reason)
         changed = await self._records.save(moved, move, booking, reason=reason)
         assert changed is not None
+        log_step(booking, payment, changed, moved)
         if changed.state not in HOLD_STATES:
             await self._free(changed)
         return await self.drive(changed, moved, fresh=True)

@@ -33,6 +33,7 @@ from frontrow.boxoffice.refunds.payouts import RefundPayouts
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import note_failure, note_success
+from frontrow.core.log_lines import RECONCILIATION_DIFFERENCE, RECONCILIATION_PROBLEM
 
 PAGE: Final = 100
 EVERY_S: Final = 300.0
@@ -72,6 +73,7 @@ class Reconciler:
         self._payouts = RefundPayouts(ledger, provider, clock)
         self._passed_us = 0  # when the last pass of `keep` began
         self.last: ReconciliationReport | None = None
+        self._told: dict[str, int] = {}  # currency -> the difference that was logged last
         self.failures = 0
 
     async def run(self, window_s: int = WINDOW_S) -> ReconciliationReport:
@@ -123,12 +125,24 @@ class Reconciler:
         """Run repeatedly until cancelled. `last` is the newest report."""
         while True:  # until cancelled
             try:
-                self.last = await self.run_due()
+                before, self.last = self.last, await self.run_due()
+                self._tell(before, self.last)
                 note_success()
             except FrontrowError as error:  # the provider or the ledger is unavailable: the next turn tries again
                 self.failures += 1
                 note_failure(error)
             await asyncio.sleep(every_s)
+
+    def _tell(self, before: ReconciliationReport | None, report: ReconciliationReport) -> None:
+        """Log new problems, and a difference that two passes saw: one alone may be a payment on its way."""
+        known = before or ReconciliationReport()
+        for problem in sorted(set(report.problems) - set(known.problems)):
+            RECONCILIATION_PROBLEM(problem=problem)
+        for currency, minor in report.difference_minor.items():
+            if known.difference_minor.get(currency) == minor and self._told.get(currency) != minor:
+                sums = report.ledger_minor.get(currency, 0), report.provider_minor.get(currency, 0)
+                RECONCILIATION_DIFFERENCE(currency=currency, ledger_minor=sums[0], provider_minor=sums[1])
+                self._told[currency] = minor
 
     async def _objects(self, since_us: int) -> AsyncIterator[Intent]:
         after = ""

@@ -23,6 +23,7 @@ from frontrow.core.clock import Clock
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import note_failure, note_success
+from frontrow.core.log_lines import CLAIMS_REBUILT
 
 WRITE_GRACE_US = 10_000_000  # a claim younger than this may still be on its way to the ledger
 MANY = 20  # events; with more, those without sales get less attention
@@ -79,6 +80,7 @@ class Recovery:
             return True
         if await self._claims.rebuild(event_id, lambda: self._ledger_seats(event_id), self._clock()):
             self.stats.rebuilds += 1
+            CLAIMS_REBUILT(event_id=event_id)
             await self.reconcile(event_id)  # the ledger may have changed while the store was being filled
             return True
         return not await self._claims.lost(event_id)

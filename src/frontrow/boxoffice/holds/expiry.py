@@ -14,11 +14,13 @@ import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 
+from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.holds import ExpiredHold
 from frontrow.boxoffice.ports.quiet_time import QuietTime
 from frontrow.core.clock import US_PER_S, Clock, WallClock
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import note_failure, note_success
+from frontrow.core.log_lines import HOLD_EXPIRED_WHILE_PAYING
 
 SAMPLES: Final = 5
 BATCH: Final = 500
@@ -104,6 +106,9 @@ class Sweeper:
         count = 0
         for _ in range(BATCHES_PER_SWEEP):
             ended = await self._ledger.expire_due(now_us, self._batch)
+            for hold in ended:
+                if hold.was is BookingState.PAYING:
+                    HOLD_EXPIRED_WHILE_PAYING(booking_id=hold.booking_id, event_id=hold.event_id, seats=len(hold.seats))
             if ended:
                 await self._on_expired(ended)
             count += len(ended)

@@ -14,12 +14,13 @@ from typing import Final
 
 from frontrow.boxoffice.jobs.polling import PollLoop
 from frontrow.boxoffice.messaging.delivery_retries import apply_outcome
-from frontrow.boxoffice.model.messages import Delivery, Message, Outcome, not_tried
+from frontrow.boxoffice.model.messages import Delivery, DeliveryState, Message, Outcome, not_tried
 from frontrow.boxoffice.ports.messages import Channel, MessageBook
 from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import job_name, note_failure
+from frontrow.core.log_lines import DELIVERY_GIVEN_UP, DELIVERY_SENT
 
 PER_LANE: Final = 50
 LIMIT: Final = 500
@@ -33,6 +34,8 @@ LONGEST_PAUSE_S: Final = 2.0
 SAVE_AGAIN_S: Final = 0.5
 BUSY_PAUSE_S: Final = 0.01  # there may be more
 MAX_ROUNDS: Final = 10_000
+
+_LINES: Final = {DeliveryState.SENT: DELIVERY_SENT, DeliveryState.GIVEN_UP: DELIVERY_GIVEN_UP}
 
 NoteDelivery = Callable[[Delivery, Outcome], Awaitable[None]]
 Send = Callable[[Sequence[Delivery], NoteDelivery], Awaitable[Sequence[Outcome]]]
@@ -146,6 +149,10 @@ class DeliveryWorker:
         now_us = self._clock()
         results = [apply_outcome(one, out, now_us, self._give_up_after_s) for one, out in pairs]
         await self._book.save_delivery_results(results, now_us)
+        for (delivery, _), result in zip(pairs, results, strict=True):
+            line = _LINES.get(result.state)
+            if line is not None:
+                line(delivery=delivery.number, kind=self.kind, about=delivery.dedupe, attempts=result.attempts)
 
     async def _record(self, pairs: Sequence[tuple[Delivery, Outcome]]) -> None:
         """Record these outcomes. While the ledger is away, try again for as long as the work may take."""

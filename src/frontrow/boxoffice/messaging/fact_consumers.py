@@ -20,6 +20,7 @@ from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.clock import Clock
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import note_failure, note_success
+from frontrow.core.log_lines import DEAD_LETTER
 
 BATCH: Final = 200
 WAIT_S: Final = 5.0  # facts that come meanwhile end the wait, and so does `stop`
@@ -121,6 +122,8 @@ class FactConsumer:
             except Exception as error:
                 if attempt == TRIES:
                     self.poisoned += 1
+                    note_failure(error, fact=carried.number)
+                    DEAD_LETTER(consumer=self.name, fact=carried.number, error=type(error).__name__)
                     queries = self._dead_letter(carried, error)
         return str(carried.number), queries
 

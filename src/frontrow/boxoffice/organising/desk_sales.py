@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+from frontrow.boxoffice.checkout.payment_log import log_sale
 from frontrow.boxoffice.model.booking_choices import (
     BookingChoice,
     ChosenPrice,
@@ -198,6 +199,7 @@ class DeskSales:
             if buyer.email or buyer.name:
                 await self._ledger.messages.keep_buyer(buyer, event.id, now_us)
             sold = await self._confirm(editor, event, placed.booking_id, placed.fence, paid_by)
+            log_sale(sold)
         except Refused:
             with contextlib.suppress(FrontrowError):  # otherwise the claim expires
                 await self._claims.release(event.id, seats, booking_id)

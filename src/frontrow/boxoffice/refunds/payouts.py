@@ -7,7 +7,6 @@ to the organiser, and tried again under a new key when a person asks for it.
 
 import asyncio
 import contextlib
-import logging
 from typing import Final
 
 from msgspec.structs import replace
@@ -34,8 +33,7 @@ from frontrow.boxoffice.model.provider_intents import (
 from frontrow.boxoffice.ports.payments import PaymentProvider
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.failures import note_failure
-
-log = logging.getLogger("frontrow.money")
+from frontrow.core.log_lines import REFUND_FAILED, REFUND_MOOT, REFUND_PAID, REFUND_PENDING, LogLine
 
 WORK_BATCH: Final = 500
 BATCHES_PER_TURN: Final = 100
@@ -84,6 +82,7 @@ class RefundPayouts:
         now_us = self._clock()
         if payment.state in ENDED:  # nothing was captured, so nothing is owed
             await self._ledger.payments.save_refund(refund.moved(RefundState.MOOT, now_us), now_us=now_us)
+            REFUND_MOOT(refund_id=refund.id, booking_id=refund.booking_id)
             return
         if payment.state is not PaymentState.CAPTURED:  # the capture is not finished
             later_us = now_us + CAPTURE_RETRY_S * US_PER_S
@@ -92,6 +91,7 @@ class RefundPayouts:
             return
         if payment.provider == EXTERNAL:  # staff gives it back by hand: in cash, or on the card reader
             await self._ledger.payments.save_refund(refund.moved(RefundState.DONE, now_us), now_us=now_us)
+            _log_answer(REFUND_PAID, refund)
             return
         try:
             if refund.state is RefundState.PENDING:
@@ -156,6 +156,7 @@ class RefundPayouts:
             later_us = now_us + PENDING_CHECK_S * US_PER_S
             pending = refund.moved(RefundState.PENDING, now_us, retry_at_us=later_us, ref=given.ref)
             await self._ledger.payments.save_refund(pending, now_us=now_us)
+            _log_answer(REFUND_PENDING, refund)
         else:
             await self._save_done(refund, given)
 
@@ -176,6 +177,7 @@ class RefundPayouts:
         )
         done = refund.moved(RefundState.DONE, now_us, ref=given.ref, failure="")
         await self._ledger.payments.save_refund(done, now_us=now_us, facts=[fact])
+        _log_answer(REFUND_PAID, refund)
 
     async def _handle_refusal(self, refund: Refund, payment: Payment, reason: str) -> None:
         """The provider refused. Unless the money has gone back already, the refund has failed."""
@@ -198,11 +200,16 @@ class RefundPayouts:
         failed = refund.moved(RefundState.FAILED, now_us, failure=reason[:200], ref=ref or refund.ref)
         fact = RefundFailed(*common, refund_id=refund.id, reason=reason)
         await self._ledger.payments.save_refund(failed, now_us=now_us, facts=[fact])
-        log.error("refund %s of booking %s failed: %s", refund.id, booking.id, reason)
+        _log_answer(REFUND_FAILED, refund, reason=reason[:200])
 
     async def _retry_later(self, refund: Refund, *, answered: bool) -> None:
         now_us = self._clock()
         await self._ledger.payments.save_refund(refund.retry_later(now_us, answered=answered), now_us=now_us)
+
+
+def _log_answer(line: LogLine, refund: Refund, **more: str) -> None:
+    ids = {"refund_id": refund.id, "booking_id": refund.booking_id}
+    line(**ids, amount_minor=refund.amount_minor, currency=refund.currency, **more)
 
 
 def _state_of(given: ProviderRefund) -> RefundState:

@@ -29,6 +29,7 @@ from frontrow.boxoffice.refunds.payouts import RefundPayouts
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError, Refused
+from frontrow.core.log_lines import REFUND_ASKED, REFUND_REFUSED
 
 PAGE: Final = 500
 MAX_TRIES: Final = 20  # when refunds of one booking race, the loser counts its refunds again
@@ -90,8 +91,12 @@ class Refunds:
         if booking.fence != fence:
             raise StaleFence(booking_id, fence)
         event = await self._ledger.catalogue.event(booking.event_id)
-        check_window(event, self._clock())
-        check_paid_online(await self._ledger.payments.payments_of(booking_id))
+        try:
+            check_window(event, self._clock())
+            check_paid_online(await self._ledger.payments.payments_of(booking_id))
+        except RefundRefused as error:
+            REFUND_REFUSED(booking_id=booking.id, event_id=event.id, reason=error.code)
+            raise
         return await self._request(event, booking, seats, free_of_fee=False, reason=BY_FAN)
 
     async def quote(self, booking: Booking, seats: Sequence[int] | None = None) -> tuple[int, int]:
@@ -153,6 +158,15 @@ class Refunds:
             new = await self._new_refund(event, booking, chosen, refunds, free_of_fee, reason)
             with contextlib.suppress(PaymentChanged):
                 refund = await self._save(new, booking.fence, note)
+                REFUND_ASKED(
+                    refund_id=refund.id,
+                    booking_id=booking.id,
+                    event_id=booking.event_id,
+                    seats=len(refund.seats),
+                    amount_minor=refund.amount_minor,
+                    currency=refund.currency,
+                    reason=reason,
+                )
                 await self._free(booking, refund.seats)
                 return refund
             booking = await self._records.load_booking(booking.id)

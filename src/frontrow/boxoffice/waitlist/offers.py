@@ -30,6 +30,7 @@ from frontrow.boxoffice.waitlist.waitlist_service import HAS_WAITLIST, WaitlistL
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import note_failure, note_success
+from frontrow.core.log_lines import OFFER_ENDED, OFFER_MADE
 
 PAGE: Final = 200  # entries read, and offers made, at once
 PAGES_PER_ROUND: Final = 50  # the next call continues from there
@@ -142,6 +143,8 @@ class OfferWorker:
         for _ in range(END_BATCHES_PER_SWEEP):
             ended = await self._ledger.waitlist.end_finished_offers(self._clock(), END_BATCH)
             for offer in ended:
+                ids = {"offer_id": offer.id, "booking_id": offer.booking_id, "event_id": offer.event_id}
+                OFFER_ENDED(**ids, offer_state=offer.state.value, seats=len(offer.seats))
                 self._dirty.add(offer.event_id)
                 if offer.state is not OfferState.CLAIMED and offer.event_id in set(self._sales):
                     await self._seats.freed(offer.event_id, offer.seats, offer.booking_id)
@@ -230,6 +233,8 @@ class OfferWorker:
             answer = answers.get(new.id)
             if isinstance(answer, Offer):
                 won += 1
+                ids = {"offer_id": answer.id, "booking_id": answer.booking_id, "event_id": answer.event_id}
+                OFFER_MADE(**ids, seats=len(answer.seats))
                 await self._follow_ledger(sale, new, answer)
                 continue
             taken: set[int] = set()

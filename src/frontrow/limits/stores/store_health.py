@@ -3,15 +3,14 @@
 Calls are counted, not their callers: a call that carried 200 requests and failed is one failure.
 """
 
-import logging
 import threading
 import time
 from collections.abc import Callable
 
 from frontrow.core.breaker import Breaker
+from frontrow.core.log_lines import LIMITS_SHARED_AGAIN, LIMITS_WITHOUT_STORE
 from frontrow.limits.stats import Stats
 
-log = logging.getLogger("frontrow.limits")
 REPEAT_AFTER_S = 60.0  # the same reason is logged again after this long at the earliest
 
 
@@ -35,7 +34,7 @@ class StoreHealth:
         self._breaker.succeeded()
         if self._stats.store_error:
             self._stats.store_error = ""
-            log.info("limit store %s answers again", self._shown)
+            LIMITS_SHARED_AGAIN(store=self._shown)
 
     def record_failure(self, reason: str) -> None:
         """Count a call, or an attempt to connect, that failed."""
@@ -48,4 +47,4 @@ class StoreHealth:
             if logged is not None and logged[0] == reason and now_s < logged[1] + REPEAT_AFTER_S:
                 return
             self._logged = (reason, now_s)
-        log.warning("limit store %s is down: %s. Each rule's on_store_down decides meanwhile", self._shown, reason)
+        LIMITS_WITHOUT_STORE(store=self._shown, problem=reason)

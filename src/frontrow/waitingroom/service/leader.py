@@ -9,6 +9,7 @@ TTL + interval; of the windows due meanwhile one is made up for (`RoomConfig.cat
 import uuid
 from dataclasses import dataclass
 
+from frontrow.core.log_lines import LEAD_LOST, LEAD_WON
 from frontrow.waitingroom.model.admission import apply_plan, plan_slide
 from frontrow.waitingroom.model.room_state import RoomState
 from frontrow.waitingroom.ports import Audit, RoomRow, RoomStore, SlideResult
@@ -33,6 +34,7 @@ class Leader:
         self._audit = audit
         self.owner = owner or uuid.uuid4().hex
         self.lease_ttl_us = lease_ttl_us
+        self._led: set[str] = set()  # the rooms that this process leads, as far as it knows
 
     def may_lead(self, state: RoomState) -> bool:
         """Whether to ask for the lease: nobody else holds a running one."""
@@ -40,7 +42,9 @@ class Leader:
 
     async def take_turn(self, event: str, state: RoomState) -> LeaderTurn:
         """Take or keep the lead if possible; slide if it is due."""
-        if not self.may_lead(state) or not await self._store.lease(event, self.owner, self.lease_ttl_us):
+        leads = self.may_lead(state) and await self._store.lease(event, self.owner, self.lease_ttl_us)
+        self._log_change(event, leads)
+        if not leads:
             return LeaderTurn(False)
         plan = plan_slide(state)
         if plan is None:
@@ -53,3 +57,12 @@ class Leader:
     async def resign(self, event: str) -> None:
         """Give up the lead, so that another process can take it at once."""
         await self._store.resign(event, self.owner)
+        self._log_change(event, leads=False)
+
+    def _log_change(self, event: str, leads: bool) -> None:
+        if leads and event not in self._led:
+            self._led.add(event)
+            LEAD_WON(event_id=event)
+        elif not leads and event in self._led:
+            self._led.discard(event)
+            LEAD_LOST(event_id=event)

@@ -6,20 +6,18 @@ issued twice by such a loss differ in their epoch, so both places stay good, and
 """
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from frontrow.core.clock import Clock
+from frontrow.core.log_lines import ROOM_REBUILT
 from frontrow.waitingroom.model.errors import RoomRecovering
 from frontrow.waitingroom.model.room_state import LaneState, RoomState
 from frontrow.waitingroom.ports import Audit, Recovered, RoomRow, RoomStore
 from frontrow.waitingroom.service.audit_writer import AuditWriter
 from frontrow.waitingroom.service.room_cache import RoomCache
-
-log = logging.getLogger("frontrow.room")
 
 MAX_TRIES = 3
 
@@ -62,7 +60,7 @@ class RoomRecovery:
                 now_s = self._clock() // 1_000_000
                 state = await rebuild_room(self._store, self._audit, event, seen, issued, now_s)
                 self._counts["recoveries"] += 1
-                log.warning("room rebuilt", extra={"event": event, "epoch": state.epoch if state else 0})
+                ROOM_REBUILT(event_id=event, epoch=state.epoch if state else 0)
             if state is None:
                 raise RoomRecovering(f"room {event!r} is being rebuilt", retry_after_s=1)
             room.restart(state)

@@ -23,9 +23,9 @@ _PASSWORD: Final = re.compile(r"(\w+://[^:/@\s\"]*):[^@/\s\"]+@")
 
 def scrubbed(line: str) -> str:
     """The line without personal data."""
-    line = _PASSWORD.sub(r"\1:…@", line)
+    if "@" in line:  # both begin anywhere, so looking for them takes half the time of a line
+        line = _EMAIL.sub("[email]", _PASSWORD.sub(r"\1:…@", line))
     line = _TOKENS.sub("[token]", line)
-    line = _EMAIL.sub("[email]", line)
     line = _DIGITS.sub(_card, line)
     line = _IPV4.sub("[ip]", line)
     return _IPV6.sub(_address, line)
