@@ -124,6 +124,7 @@ from frontrow.web.streams.positions import Streams
 from frontrow.web.streams.seat_routes import LiveSeats
 
 if TYPE_CHECKING:
+    from frontrow.boxoffice.adapters.claims.redis_memory import RedisMemory
     from frontrow.boxoffice.adapters.ledger.recent_changes import RedisRecentChanges
 
 __all__ = ["Platform", "PlatformSettings", "Secrets", "WorkUrls", "open_jobs", "open_platform", "read_settings"]
@@ -286,6 +287,10 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         room_visits = RoomVisits(room)
         visits = VisitKeeper(ledger, room_visits, now, room_visits.visited)
         jobs = [Job("openings", openings.run), Job("rooms", rooms.run), Job("visits", visits.run)]
+        if settings.redis.url:
+            memory = _open_redis_memory(settings)
+            stack.push_async_callback(memory.aclose)
+            jobs.append(every("redis memory", functools.partial(_measure_memory, memory, telemetry), LAG_EVERY_S))
         jobs += [every("bus lag", functools.partial(_measure_lag, bus, telemetry), LAG_EVERY_S), brands.job()]
         if ledger.replica is not None:
             await ledger.replica.look()
@@ -415,6 +420,10 @@ async def _measure_lag(bus: Bus, telemetry: Telemetry) -> None:
     telemetry.bus_lag = await bus.measure_lag(ALL_GROUPS)
 
 
+async def _measure_memory(memory: "RedisMemory", telemetry: Telemetry) -> None:
+    telemetry.redis_memory = await memory.read()
+
+
 async def _purge_answers(requests: IdempotencyStore, clock: Clock) -> None:
     await requests.purge(clock() - KEPT_US)
 
@@ -533,6 +542,12 @@ def _open_recent_changes(settings: PlatformSettings) -> "RedisRecentChanges":
     from frontrow.boxoffice.adapters.ledger.recent_changes import RedisRecentChanges
 
     return RedisRecentChanges(settings.redis.url, settings.ledger.read_max_lag_s)
+
+
+def _open_redis_memory(settings: PlatformSettings) -> "RedisMemory":
+    from frontrow.boxoffice.adapters.claims.redis_memory import RedisMemory
+
+    return RedisMemory(settings.redis.url)
 
 
 def _open_frame_logs(settings: PlatformSettings, clock: Clock) -> FrameLogs:

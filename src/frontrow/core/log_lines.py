@@ -168,8 +168,7 @@ CLAIMS_REBUILT = LogLine(
     "claims_rebuilt",
     "seats",
     "event_id",
-    "The claim store had lost an event. It was filled from the ledger.",
-    level=logging.WARNING,
+    "The claim store did not have an event: it is new here, or the store lost it. It was filled from the ledger.",
 )
 OFFER_MADE = LogLine(
     "offer_made", "seats", "offer_id booking_id event_id seats", "Free seats were offered to the next on the waitlist."

@@ -7,12 +7,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import msgspec
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from frontrow.boxoffice.adapters.bus.memory import MemoryBus
+from frontrow.boxoffice.adapters.claims.redis_memory import RedisMemory
+from frontrow.boxoffice.checkout.payment_records import PaymentRecords
+from frontrow.boxoffice.messaging.fact_consumers import FactConsumer
+from frontrow.boxoffice.messaging.outbox_relay import OutboxRelay
+from frontrow.core.errors import Unavailable
 from frontrow.web.observability.metrics import families
 from frontrow.web.observability.traffic import bounds_s
 from frontrow.web.observability.worker_metrics import KEPT_S, Board, Family, Sample, merged, text
@@ -236,3 +244,57 @@ async def test_a_workers_numbers_reach_the_board(tmp_path):
         other = Board(tmp_path)
         names = {family.name for family in other.joined([])}
         assert names == {family.name for family in families(platform)}
+
+
+async def test_b19_what_waits_for_a_worker_is_on_the_page(tmp_path):
+    """B19: a server without jobs sold a seat. Its money, its mail and an unfinished payment are seen to wait."""
+    server = a_server(tmp_path, jobs_inside=False)
+    async with server as (platform, address), httpx.AsyncClient(base_url=address) as client:
+        ledger, telemetry = platform.ledger, platform.server.telemetry
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        booking = (await buyer.hold(EVENT_ID, seats=["S-B-3"]))["booking"]
+        body = {"method": "pm_card_visa", "email": "a@example.org"}
+        await buyer.call("pay", booking_id=booking, json=body)
+        await telemetry.read(ledger)
+        page = (await client.get("/metrics")).text
+        assert total(page, "frontrow_captures_waiting") == 1
+        assert total(page, "frontrow_capture_wait_seconds") > 0
+        assert total(page, "frontrow_events_selling") == 1
+        assert total(page, "frontrow_payments_stuck") == 0
+        (payment,) = await ledger.payments.payments_of(booking)
+        records = PaymentRecords(ledger, platform.clock)
+        await records.save(msgspec.structs.replace(records.reschedule(payment, platform.clock()), tries=5))
+        bus = MemoryBus(["notify"])
+        await OutboxRelay(ledger, bus, platform.clock).relay_pending()
+        consumer = FactConsumer("notify", bus, ledger.messages, platform.clock, platform.messaging.notifier.plan)
+        await consumer.work(await bus.reader("notify"))
+        await telemetry.read(ledger)
+        page = (await client.get("/metrics")).text
+        assert total(page, "frontrow_payments_stuck") == 1
+        assert total(page, "frontrow_mails_waiting") >= 1
+        assert total(page, "frontrow_mail_wait_seconds") > 0
+        event = platform.box_office.openings.events[EVENT_ID]
+        platform.box_office.openings.events[EVENT_ID] = replace(event, paused=True)
+        assert total((await client.get("/metrics")).text, "frontrow_events_selling") == 0
+
+
+async def test_b19_the_memory_of_redis_is_on_the_page(tmp_path, own_valkey, redis_cluster, postgres_ledger_url):
+    server = a_server(tmp_path, redis_url=own_valkey.url, postgres_url=postgres_ledger_url)
+    async with server as (platform, address), httpx.AsyncClient(base_url=address) as client:
+        assert await until_true(lambda: platform.server.telemetry.redis_memory[0] > 0)
+        page = (await client.get("/metrics")).text
+        used, most = (total(page, f"frontrow_redis_memory_{kind}_bytes") for kind in ("used", "max"))
+        assert 0 < used < most, "without a maxmemory the machine's memory is the limit"
+    own_valkey.command("CONFIG", "SET", "maxmemory", "100mb")
+    memory, whole = RedisMemory(own_valkey.url), RedisMemory(redis_cluster.url)
+    try:
+        assert (await memory.read())[1] == 100 * 1024 * 1024
+        used, most = await whole.read()
+        assert 0 < used < most
+        own_valkey.kill()
+        with pytest.raises(Unavailable):
+            await memory.read()
+    finally:
+        await memory.aclose()
+        await whole.aclose()

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from frontrow import __version__
 from frontrow.boxoffice.model.bookings import BookingState
+from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.payments import PaymentState, RefundState
 from frontrow.web.observability.job_health import job_families
 from frontrow.web.observability.plain_pages import METRICS_TYPE, Answer
@@ -35,7 +36,7 @@ def metrics_answer(platform: Platform, path: str) -> Answer:
 
 def families(platform: Platform) -> list[Family]:
     """Every family of this process."""
-    parts = (_http, _gate, _seats, _money, _messages, _stores, _streams, _process)
+    parts = (_http, _gate, _seats, _money, _messages, _mails, _stores, _streams, _process)
     found = [family for part in parts for family in part(platform)]
     return [*found, *job_families(platform.server.telemetry.failures), *room_families(platform.room.endpoints)]
 
@@ -116,6 +117,17 @@ def _money(platform: Platform) -> Iterator[Family]:
     by_state = platform.server.telemetry.figures.get("refunds", {})
     refunds = {state.value: by_state.get(state.value, 0) for state in RefundState}
     yield _family("frontrow_refunds", "gauge", "Refunds in the ledger, by state", refunds, "state", add="max")
+    captures = platform.server.telemetry.figures.get("captures", {})
+    waiting = {(): captures.get("waiting", 0)}
+    yield _family(
+        "frontrow_captures_waiting", "gauge", "Sold bookings whose money is not taken yet", waiting, add="max"
+    )
+    about = "How long the oldest sold booking has waited for its money to be taken"
+    wait_s = {(): _age_s(platform, captures.get("oldest_us", 0))}
+    yield _family("frontrow_capture_wait_seconds", "gauge", about, wait_s, add="max")
+    about = "Payments that were tried five times or more and are not finished"
+    stuck = {(): platform.server.telemetry.figures.get("payments_stuck", {}).get("all", 0)}
+    yield _family("frontrow_payments_stuck", "gauge", about, stuck, add="max")
     provider: Any = platform.box_office.provider
     breaker = {(): float(provider.breaker.is_open)}
     yield _family("frontrow_breaker_open", "gauge", "1 while the payment provider is spared", breaker, add="max")
@@ -127,8 +139,7 @@ def _money(platform: Platform) -> Iterator[Family]:
 
 def _messages(platform: Platform) -> Iterator[Family]:
     outbox = platform.server.telemetry.figures.get("outbox", {})
-    oldest_us = outbox.get("oldest_us", 0)
-    lag_s = max(0.0, (platform.clock() - oldest_us) / 1e6) if oldest_us else 0.0
+    lag_s = _age_s(platform, outbox.get("oldest_us", 0))
     yield _family("frontrow_outbox_lag_seconds", "gauge", "Age of the oldest unpublished fact", {(): lag_s}, add="max")
     count = {(): outbox.get("unpublished", 0)}
     yield _family("frontrow_outbox_facts", "gauge", "Facts not yet published", count, add="max")
@@ -137,6 +148,19 @@ def _messages(platform: Platform) -> Iterator[Family]:
     yield _family("frontrow_bus_lag_facts", "gauge", about, behind, "group", "partition", add="max")
     deliveries = platform.server.telemetry.figures.get("deliveries", {}) or {"waiting": 0}
     yield _family("frontrow_deliveries", "gauge", "Messages and webhooks, by state", deliveries, "state", add="max")
+
+
+def _mails(platform: Platform) -> Iterator[Family]:
+    mails = platform.server.telemetry.figures.get("mails", {})
+    waiting = {(): mails.get("waiting", 0)}
+    yield _family("frontrow_mails_waiting", "gauge", "Mails and messages to people, not sent yet", waiting, add="max")
+    wait_s = {(): _age_s(platform, mails.get("oldest_us", 0))}
+    yield _family("frontrow_mail_wait_seconds", "gauge", "How long the oldest of them has waited", wait_s, add="max")
+
+
+def _age_s(platform: Platform, since_us: int) -> float:
+    """How long ago that was; 0 if there is nothing."""
+    return max(0.0, (platform.clock() - since_us) / 1e6) if since_us else 0.0
 
 
 def _stores(platform: Platform) -> Iterator[Family]:
@@ -150,6 +174,11 @@ def _stores(platform: Platform) -> Iterator[Family]:
     lined_up = {(): len(platform.ledger.line)}
     yield _family("frontrow_ledger_line", "gauge", "Writes waiting for the next group commit", lined_up)
     yield from _replica(platform)
+    used, most = platform.server.telemetry.redis_memory
+    about = "Memory that the fullest Redis server uses"
+    yield _family("frontrow_redis_memory_used_bytes", "gauge", about, {(): used}, add="max")
+    about = "Memory that it may use: its maxmemory, or the memory of its machine"
+    yield _family("frontrow_redis_memory_max_bytes", "gauge", about, {(): most}, add="max")
     ahead_s = {(): abs(platform.wall_ahead_s)}
     help_text = "How far this machine's clock is from the ledger's; above 30 the server is not ready"
     yield _family("frontrow_clock_error_seconds", "gauge", help_text, ahead_s, add="max")
@@ -185,3 +214,12 @@ def _process(platform: Platform) -> Iterator[Family]:
     yield _family(
         "frontrow_events_on_sale", "gauge", "Events on sale", {(): len(platform.box_office.openings.events)}, add="max"
     )
+    now_us = platform.clock()
+    selling = {(): sum(_sells(event, now_us) for event in platform.box_office.openings.events.values())}
+    about = "Events that sell seats now: not sold out, not paused, within their time of sale"
+    yield _family("frontrow_events_selling", "gauge", about, selling, add="max")
+
+
+def _sells(event: Event, now_us: int) -> bool:
+    in_time = event.sale_starts_at_us <= now_us < event.sale_ends_at_us
+    return event.status is EventStatus.ON_SALE and not event.paused and in_time

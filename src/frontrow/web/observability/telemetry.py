@@ -49,6 +49,7 @@ class Telemetry:
         self.figures: Figures = {}
         self.read_at_s = 0.0
         self.bus_lag: dict[tuple[str, str], int] = {}  # facts not finished, by group and partition
+        self.redis_memory = (0, 0)  # bytes used and allowed, of the fullest server
         self.store_errors: Counter[str] = Counter()
         self.failures = failures_here()
         self._before: deque[dict[str, list[int]]] = deque(maxlen=RECENT_LOOKS)

@@ -9,3 +9,11 @@ UNION ALL SELECT 'deliveries', delivery_state, count(*) FROM deliveries GROUP BY
 UNION ALL SELECT 'seats', 'active', count(*) FROM booking_seats WHERE active = 1
 UNION ALL SELECT 'outbox', 'unpublished', count(*) FROM outbox WHERE published_at_us IS NULL
 UNION ALL SELECT 'outbox', 'oldest_us', COALESCE(min(at_us), 0) FROM outbox WHERE published_at_us IS NULL
+UNION ALL SELECT 'captures', 'waiting', count(*) FROM payments WHERE retry_at_us > 0 AND payment_state = 'capturing'
+UNION ALL SELECT 'captures', 'oldest_us', COALESCE(min(b.changed_at_us), 0) FROM payments AS p
+  JOIN bookings AS b ON b.id = p.booking_id WHERE p.retry_at_us > 0 AND p.payment_state = 'capturing'
+UNION ALL SELECT 'payments_stuck', 'all', count(*) FROM payments WHERE retry_at_us > 0 AND tries >= 5
+UNION ALL SELECT 'mails', 'waiting', count(*) FROM deliveries
+  WHERE delivery_state = 'waiting' AND kind NOT IN ('webhook', 'poison')
+UNION ALL SELECT 'mails', 'oldest_us', COALESCE(min(created_at_us), 0) FROM deliveries
+  WHERE delivery_state = 'waiting' AND kind NOT IN ('webhook', 'poison')
