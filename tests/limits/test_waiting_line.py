@@ -141,41 +141,39 @@ async def test_l7_a_wait_behind_others_ends_at_its_own_timeout() -> None:
 
 
 def test_l7_threads_are_served_in_the_order_they_came() -> None:
-    limiter = Limiter(Quota.parse("1/20ms sliding_log"))
+    """On a clock that stands still until all are in the line: a slow machine must not serve the first one at once."""
+    clock = HeldClock()
+    limiter = Limiter(Quota.parse("1/20ms sliding_log"), clock=clock)
     limiter.check("fan")
-    served: list[int] = []
-
-    def work(number: int) -> None:
-        limiter.acquire("fan")
-        served.append(number)
 
     def waiting() -> int:
         return sum(len(line.turns) for line in limiter._lines._lines.values())
 
-    threads = []
-    hold = threading.Event()
-    limiter._raw_clock = HeldClock(hold)  # type: ignore[assignment]
-    for number in range(20):
-        thread = threading.Thread(target=work, args=(number,))
+    threads = [threading.Thread(target=limiter.acquire, args=("fan",), name=str(number)) for number in range(20)]
+    for number, thread in enumerate(threads):
         thread.start()
-        threads.append(thread)
-        while waiting() < number + 1:
-            hold.wait(0.001)
-    hold.set()
+        while waiting() < number + 1 and thread.is_alive():
+            clock.hold.wait(0.001)
+        assert waiting() == number + 1
+    clock.hold.set()
     for thread in threads:
-        thread.join(30)
-    assert served == list(range(20))
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+    assert clock.slept == [str(number) for number in range(20)], "each waited once, as the head of the line"
 
 
-class HeldClock:
-    """Sleepers sleep at least until the test lets them go."""
+class HeldClock(ManualClock):
+    """Sleepers sleep until the test lets them go. Then their time passes at once."""
 
-    def __init__(self, hold: threading.Event) -> None:
-        self._hold = hold
+    def __init__(self) -> None:
+        super().__init__()
+        self.hold = threading.Event()
+        self.slept: list[str] = []
 
     def sleep(self, seconds: float) -> None:
-        self._hold.wait()
-        threading.Event().wait(seconds)
+        self.slept.append(threading.current_thread().name)
+        self.hold.wait()
+        super().sleep(seconds)
 
 
 async def test_l7_a_line_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
