@@ -15,7 +15,7 @@ from frontrow.settings.room import RoomSettings
 from tests.docs.test_docs import ROOT, blocks
 
 TOML = [(f"{page.relative_to(ROOT)}:{line}", code) for page, line, _, code in blocks("toml")]
-ROOM_ALONE = "docs/waitingroom.md"  # the settings of `frontrow room serve`
+ROOM_ALONE = "docs/waitingroom"  # the settings of `frontrow room serve`
 DEMO = {"FRONTROW_SERVER_DEMO": "1"}
 
 

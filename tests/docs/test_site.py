@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -20,7 +20,7 @@ from docsite import reference
 from docsite.repository_links import PAGES, local_links, site_path, source_page, with_site_links
 from frontrow.cli.main import COMMANDS, GROUPS
 from frontrow.settings.platform import _SECTIONS
-from frontrow.web.app import routes
+from frontrow.web.app import platform_app, routes
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
@@ -143,3 +143,39 @@ def test_the_lock_has_every_group() -> None:
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
     wanted = {re.match(r"[\w-]+", one)[0] for group in groups.values() for one in group}  # type: ignore[index]
     assert wanted - locked == set()
+
+
+@pytest.mark.parametrize("page", [page for page in KEPT if (ROOT / page).suffix == ".md"])
+def test_a_page_has_one_title(page: str) -> None:
+    """A second one takes everything above it out of the table of contents."""
+    text = FENCE.sub("", (ROOT / page).read_text("utf-8"))
+    assert len(re.findall(r"^# ", text, re.MULTILINE)) == 1, page
+
+
+REQUIREMENT = re.compile(r"\((?:SPEC )?[BDFJLNOPQW]\d{1,2}(?:,? (?:and )?[BDFJLNOPQW]\d{1,2})*\)")
+READ_BY_PEOPLE = (
+    "README.md",
+    "examples/**/*.md",
+    "docs/**/*.md",
+    "deploy/**/*.*",
+    "src/frontrow/web/templates/**/*.*",
+    "src/frontrow/web/translations/**/*.*",
+    "src/frontrow/web/static/**/*.js",
+    "src/frontrow/boxoffice/messaging/texts/*.json",
+)
+
+
+def texts_for_people() -> Iterator[tuple[str, str]]:
+    """What users read: pages, mails, documentation, help of commands and settings, metrics and the API's document."""
+    for pattern in READ_BY_PEOPLE:
+        for path in ROOT.glob(pattern):
+            if path.is_file() and not re.search(r"docs/(adr/|history\.md)", path.as_posix()):
+                yield path.relative_to(ROOT).as_posix(), path.read_text("utf-8", errors="replace")
+    yield from reference.pages().items()
+    yield "openapi.json", platform_app(cast(Any, None), own_loops=False).state.make_document().decode()
+
+
+def test_no_code_of_a_requirement_stands_in_what_users_read() -> None:
+    """"(B19)" says nothing to a stranger. Tests, ADRs, docstrings and the history may say which requirement they are about."""
+    found = [f"{where}: {code}" for where, text in texts_for_people() for code in REQUIREMENT.findall(text)]
+    assert found == []

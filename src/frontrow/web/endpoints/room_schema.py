@@ -131,7 +131,7 @@ class PassView(msgspec.Struct):
 
 
 class NowServingView(msgspec.Struct):
-    """The signed document, the same for everybody; see docs/waitingroom.md."""
+    """The signed document, the same for everybody; see docs/waitingroom-internals.md."""
 
     e: str
     n: int

@@ -67,13 +67,13 @@ def _http(platform: Platform) -> Iterator[Family]:
     yield _family("frontrow_http_requests_total", "counter", about, done, "route", "door", "status")
     yield Family(name, "histogram", "Time from the headers to the answer", "sum", samples)
     refused = {(): platform.server.limiter.refused}
-    yield _family("frontrow_rate_limited_total", "counter", "Requests refused by the limits (B17)", refused)
+    yield _family("frontrow_rate_limited_total", "counter", "Requests refused by the limits", refused)
 
 
 def _gate(platform: Platform) -> Iterator[Family]:
     gate = platform.server.telemetry.gate
     shed = {rank.name.lower(): gate.shed[rank] for rank in Rank if rank is not Rank.EXEMPT}
-    yield _family("frontrow_shed_requests_total", "counter", "Requests shed by class (F3)", shed, "class")
+    yield _family("frontrow_shed_requests_total", "counter", "Requests shed by class", shed, "class")
     gauges = {
         "frontrow_overload_pressure": ("0: nobody is shed; 4: everything but paying", gate.pressure, "max"),
         "frontrow_loop_lag_seconds": ("Shortest delay of the event loop in the last interval", gate.lag.last_s, "max"),
@@ -170,7 +170,7 @@ def _stores(platform: Platform) -> Iterator[Family]:
     errors["claims"] += platform.box_office.holds.stats.unavailable
     yield _family("frontrow_store_errors_total", "counter", "Failures of a store, as seen here", errors, "store")
     rebuilds = {(): platform.box_office.recovery.stats.rebuilds}
-    yield _family("frontrow_claims_rebuilds_total", "counter", "Times the claim store was filled anew (F1)", rebuilds)
+    yield _family("frontrow_claims_rebuilds_total", "counter", "Times the claim store was filled anew", rebuilds)
     lined_up = {(): len(platform.ledger.line)}
     yield _family("frontrow_ledger_line", "gauge", "Writes waiting for the next group commit", lined_up)
     yield from _replica(platform)

@@ -177,7 +177,7 @@ async def return_tickets(
 @post(
     "/v1/bookings/{booking_id:str}/priority",
     operation_id="priority_pass",
-    summary="A pass for a fan who lost seats because the payment provider was away (B8)",
+    summary="A pass for a fan who lost seats because the payment provider was away",
     opt={"access": Access.OWNER, "problems": (409,), "idempotency": "own"},  # asked for again it is the same
 )
 async def priority_pass(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> PassView:
