@@ -63,3 +63,17 @@ def test_a_wrong_path_would_be_caught():
     text = "`core/clock.py`, `core/clocks.py`, `boxoffice/nothing/`, `HoldPlaced`, `make test`"
     assert missing(mentioned_paths(text)) == ["core/clocks.py", "boxoffice/nothing/"]
     assert missing(tree_paths("```text\ncore/  x\nweb/  x\n  lame/  x\n```\n")) == ["web/lame"]
+
+
+def test_every_method_on_the_page_is_in_the_file_that_its_step_names():
+    """`Class.method` in a step is defined in one of the files of that step."""
+    steps = re.split(r"^\d+\. ", PAGES[0].read_text("utf-8"), flags=re.MULTILINE)
+    found = 0
+    for step in steps[1:]:
+        files = [path for path in mentioned_paths(step) if path.endswith(".py")]
+        text = "".join((SOURCE / path).read_text("utf-8") for path in files if (SOURCE / path).exists())
+        for owner, method in re.findall(r"`([A-Z]\w+)\.(\w+)`", step):
+            found += 1
+            assert re.search(rf"^class {owner}\b", text, re.MULTILINE), (owner, files)
+            assert re.search(rf"^    (?:async )?def {method}\b", text, re.MULTILINE), (owner, method, files)
+    assert found >= 2

@@ -15,6 +15,8 @@ from types import ModuleType
 
 import pytest
 
+from frontrow.boxoffice.refunds import event_cancellation
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"(?P<before>[^\n]*\n)?^```(?P<kind>\w+)[^\n]*\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
@@ -90,3 +92,28 @@ def test_local_links_of_the_docs_lead_somewhere():
             if not (page.parent / target).exists():
                 broken.append(f"{page.relative_to(ROOT)} -> {target}")
     assert not broken
+
+
+STATUS_OF_CODE = re.compile(r"^\| (\d{3}) \| `(\w+)` \|", re.MULTILINE)
+STATUS_AND_CODE = re.compile(r"\b(\d{3})(?:,| with| \()?(?: code)? ?`([a-z_]+)`")
+
+
+def test_a_status_beside_a_code_is_the_one_that_the_api_answers():
+    """docs/errors.md is written from the table of the API; other pages said 422 where it says 409."""
+    errors = (ROOT / "docs" / "errors.md").read_text("utf-8")
+    known = {}
+    for status, code in STATUS_OF_CODE.findall(errors):
+        known.setdefault(code, set()).add(status)
+    said = [
+        (page.name, status, code)
+        for page in PAGES
+        for status, code in STATUS_AND_CODE.findall(page.read_text("utf-8"))
+        if code in known
+    ]
+    assert len(said) >= 8
+    assert [one for one in said if one[1] not in known[one[2]]] == []
+
+
+def test_the_page_about_payments_names_the_pages_of_a_cancellation():
+    text = " ".join((ROOT / "docs" / "payments.md").read_text("utf-8").split())
+    assert f"in pages of {event_cancellation.PAGE} bookings" in text

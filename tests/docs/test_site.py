@@ -176,6 +176,6 @@ def texts_for_people() -> Iterator[tuple[str, str]]:
 
 
 def test_no_code_of_a_requirement_stands_in_what_users_read() -> None:
-    """"(B19)" says nothing to a stranger. Tests, ADRs, docstrings and the history may say which requirement they are about."""
+    """`(B19)` says nothing to a stranger. Tests, ADRs, docstrings and the history may name the requirement."""
     found = [f"{where}: {code}" for where, text in texts_for_people() for code in REQUIREMENT.findall(text)]
     assert found == []
