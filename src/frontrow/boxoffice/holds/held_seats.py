@@ -17,7 +17,7 @@ from frontrow.boxoffice.model.prices import encode_lines
 from frontrow.boxoffice.ports.ledger import Ledger
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.core.clock import Clock
-from frontrow.core.errors import FrontrowError, Unavailable
+from frontrow.core.errors import FrontrowError, NotFound, Unavailable
 
 
 class SeatChangeListener(Protocol):
@@ -124,14 +124,24 @@ class HeldSeats:
         self.notify_change(booking.event_id, booking.seats)
 
     async def freed(self, event_id: str, seats: Sequence[int], booking_id: str) -> None:
-        """The ledger ended this booking (released, expired, declined, cancelled, refunded): its seats are on sale."""
-        await self._claims.release(event_id, seats, booking_id)
-        self._sales.get(event_id).seats.mark_free(seats)
+        """The ledger ended this booking (released, expired, declined, cancelled, refunded): its seats are on sale.
+
+        An event that this server has closed has no claims and no map here.
+        """
+        try:
+            await self._claims.release(event_id, seats, booking_id)
+            sale = self._sales.get(event_id)
+        except NotFound:
+            return
+        sale.seats.mark_free(seats)
         self.notify_change(event_id, seats)
 
     async def expired(self, holds: Sequence[ExpiredHold]) -> None:
-        """The sweeper ended these holds."""
-        await asyncio.gather(*(self.freed(hold.event_id, hold.seats, hold.booking_id) for hold in holds))
+        """The sweeper ended these holds. One whose claim cannot be released keeps no other from it."""
+        freed = (self.freed(hold.event_id, hold.seats, hold.booking_id) for hold in holds)
+        for failure in await asyncio.gather(*freed, return_exceptions=True):
+            if isinstance(failure, BaseException):
+                raise failure
 
     def notify_change(self, event_id: str, seats: Sequence[int]) -> None:
         """Tell the map that these seats may have changed."""
