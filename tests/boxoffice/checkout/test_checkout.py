@@ -1,12 +1,13 @@
 """The checkout saga end to end with the simulated provider (B6, B7, B8, B9, F2, F4)."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from frontrow.boxoffice.adapters.payments.simulated import LAPSES, Fault
+from frontrow.boxoffice.adapters.payments.simulated import CARDS, LAPSES, NEEDS_ACTION, Fault
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutState
 from frontrow.boxoffice.model.bookings import BookingState, HoldEnded, StaleFence
 from frontrow.boxoffice.model.facts import (
@@ -18,6 +19,7 @@ from frontrow.boxoffice.model.facts import (
 from frontrow.boxoffice.model.payments import PaymentState
 from frontrow.boxoffice.model.provider_intents import Intent, NewIntent
 from frontrow.core.errors import InvalidInput
+from frontrow.web.site.fans.demo_cards import NUMBERS
 from tests.boxoffice.checkout.till import ISSUER, Till, assert_money, open_till
 from tests.faults.selling import eventually
 
@@ -303,3 +305,30 @@ async def test_the_workers_run_by_themselves(till: Till) -> None:
         await asyncio.gather(*loops, return_exceptions=True)
     await till.settle()
     await assert_money(till, at_rest=True)
+
+
+@pytest.mark.parametrize("name", ["banana", "none", "pm_card_vis", "4242424242424242"])
+async def test_a_card_that_the_simulated_bank_does_not_know_is_refused_and_the_seats_are_kept(
+    till: Till, name: str
+) -> None:
+    """Issue 24: "banana" paid. With the first call and with a second one, also as another card on an open payment."""
+    hold = await till.hold()
+    for _ in range(2):
+        refused = await till.checkout.pay(hold.booking_id, hold.fence, name)
+        assert (refused.state, refused.problem) == (CheckoutState.OPEN, "incorrect_number")
+    assert refused.payment is not None
+    assert refused.payment.declines == 0, "a mistyped card is no try"
+    assert (await till.pay(hold.booking_id, hold.fence, CARD)).state is CheckoutState.CONFIRMED
+    await assert_money(till, at_rest=True)
+
+
+def test_the_documentation_has_every_simulated_card() -> None:
+    """The table of docs/payments.md: names, the demo's numbers, and nothing else."""
+    page = (Path(__file__).parents[3] / "docs" / "payments.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(pm_card_\w+)` \| ([\d ]*?) ?\| (.+) \|$", page, re.MULTILINE)
+    names = {name for name, _, _ in rows}
+    assert names == CARDS.keys() | NEEDS_ACTION
+    assert {number.replace(" ", ""): name for name, number, _ in rows if number} == NUMBERS
+    for name, _, what in rows:
+        if CARDS.get(name):
+            assert f"`{CARDS[name]}`" in what

@@ -2,7 +2,8 @@
 
 A `Fault` makes a call fail: the request is lost before it arrives, the answer is lost after it was carried out, a 500
 comes before or after it was carried out (stored under the key and replayed, as Stripe does), or it is answered 429. A
-call can also be slow. The name of a card decides whether it is accepted (`CARDS`) and how its refunds end. Webhooks
+call can also be slow. The name of a card decides whether it is accepted (`CARDS`) and how its refunds end. A name that
+it does not know is refused like a mistyped number. Webhooks
 collect in `notices` (bounded) as signed bodies, and a test delivers them once, twice or in another order. Time comes
 from the caller's clock, and waiting uses the given `sleep`.
 """
@@ -33,17 +34,22 @@ from frontrow.boxoffice.model.provider_intents import (
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.coalescer import Coalescer
 
-# card -> what the bank says; every other card is accepted
+LAPSES: Final = "pm_card_lapses"  # authorised, but the capture is refused for good
+REFUND_FAILS: Final = "pm_card_refund_fails"  # the first refund of each payment fails, later ones succeed
+REFUND_PENDS: Final = "pm_card_refund_pends"  # refunds wait until `finish_refund`
+# card -> what the bank says; docs/payments.md has the table
 CARDS: Final = {
+    "pm_card_visa": "",
+    LAPSES: "",
+    REFUND_FAILS: "",
+    REFUND_PENDS: "",
     "pm_card_declined": "card_declined",
     "pm_card_insufficient_funds": "insufficient_funds",
     "pm_card_expired": "expired_card",
     "pm_card_incorrect_cvc": "incorrect_cvc",
 }
 NEEDS_ACTION: Final = frozenset({"pm_card_3ds", "pm_card_3ds_declined"})
-LAPSES: Final = "pm_card_lapses"  # authorised, but the capture is refused for good
-REFUND_FAILS: Final = "pm_card_refund_fails"  # the first refund of each payment fails, later ones succeed
-REFUND_PENDS: Final = "pm_card_refund_pends"  # refunds wait until `finish_refund`
+UNKNOWN_CARD: Final = "incorrect_number"  # what the bank says about every other name
 MAX_NOTICES: Final = 10_000  # webhooks that nobody fetched; the oldest are dropped
 AUTHORISATION_LIFETIME_US: Final = 7 * 86_400 * US_PER_S
 _UNLOCKED: Final = nullcontext()
@@ -245,7 +251,7 @@ class SimulatedProvider:
             }
             self._send_webhook("payment_intent.requires_action", found)
         else:
-            self._decide(found, CARDS.get(method, ""))
+            self._decide(found, CARDS.get(method, UNKNOWN_CARD))
         return self._intent(ref)
 
     def confirm_in_browser(self, ref: str, method: str) -> Intent:
