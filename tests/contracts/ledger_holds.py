@@ -2,7 +2,7 @@
 
 from frontrow.boxoffice.model.bookings import BookingNotFound, BookingState, HoldEnded, MoveRefused, StaleFence
 from frontrow.boxoffice.model.facts import HoldChanged, HoldExpired, HoldPlaced
-from frontrow.boxoffice.model.holds import CapExceeded, IdempotencyMismatch, SeatsTaken
+from frontrow.boxoffice.model.holds import CapExceeded, IdempotencyMismatch, SeatsTaken, VisitEnded
 from frontrow.core.errors import InvalidInput
 from tests.contracts.ledger_contract import CALLERS, TEN_MINUTES_US, Bench, check, outcomes, refusal
 
@@ -44,6 +44,24 @@ async def several_seats_are_held_all_or_none_in_any_race(bench: Bench) -> None:
     for error in refused:
         assert isinstance(error, SeatsTaken)
         assert set(error.seats) <= set(seats), "refused for a seat that nobody has"
+
+
+@check
+async def a_visit_that_has_bought_tickets_holds_no_more_seats(bench: Bench) -> None:
+    """Its second hold was accepted until the servers knew that the visit had ended, and could then not be paid."""
+    visit = {"fan": "ada", "session": "visit-1", "cap": 10, "ends_with_sale": True}
+    first = await bench.paid(1, **visit)
+    await bench.hold(2, **visit)  # nothing is bought yet
+    await bench.one.confirm(first.booking_id, first.fence, bench.now_us)
+    calls = [bench.either(n).place_hold(bench.wish(10 + n, **visit)) for n in range(CALLERS)]
+    won, refused = await outcomes(calls)
+    assert won == []
+    assert {type(error) for error in refused} == {VisitEnded}
+    assert sorted(await bench.seats()) == [1, 2], "and no seat is taken by it"
+    wish = bench.wish(1, booking=first.booking_id, **visit)
+    assert (await bench.two.place_hold(wish)).repeated, "the request that was answered before gets its answer"
+    for other in ({"session": "visit-2"}, {"session": ""}, {"ends_with_sale": False}, {"fan": "bob"}):
+        await bench.two.place_hold(bench.wish(20 + len(await bench.seats()), **(visit | other)))
 
 
 @check

@@ -76,6 +76,36 @@ async def test_b18_from_the_line_to_the_door_and_back_knowing_only_the_document(
         assert sum(one["amount"]["amount_minor"] for one in refunds) == 10000
 
 
+async def test_b17_a_second_hold_of_a_visit_that_has_bought_is_refused_at_once(tmp_path, stores):
+    """It was accepted for up to two seconds, until the servers knew that the visit had ended, and could then be neither
+    paid nor extended. No job runs here: nobody has ended the visit yet."""
+    async with a_platform(tmp_path, **stores) as platform, a_client(platform) as client:
+        buyer = await a_buyer(client)
+        text = await buyer.enter(EVENT_ID)
+        held = await buyer.hold(EVENT_ID, seats=["S-B-3"])
+        key = {"Idempotency-Key": "mine"}
+        assert (await buyer.call("place_hold", event_id=EVENT_ID, json={"seats": ["S-B-4"]}, headers=key)).is_success
+        assert (await buyer.pay(held["booking"]))["state"] == "confirmed"
+        for wish in ({"seats": ["S-A-1"]}, {"best": {"count": 2}}):
+            again = await buyer.call("place_hold", event_id=EVENT_ID, json=wish)
+            assert (again.status_code, again.json()["code"]) == (409, "visit_ended"), wish
+            assert "join the waiting room again" in again.json()["detail"]
+        repeated = await buyer.call("place_hold", event_id=EVENT_ID, json={"seats": ["S-B-4"]}, headers=key)
+        assert repeated.headers["idempotent-replayed"] == "true", (
+            "a hold from before the purchase is still the answer to its request"
+        )
+        other = repeated.json()
+        await platform.box_office.checkout.release(other["booking"], other["fence"])
+        form = {"content-type": "application/x-www-form-urlencoded", "accept": "text/html", "origin": "http://test"}
+        client.cookies.set("frontrow_pass", text)
+        page = await client.post(f"/events/{EVENT_ID}/hold", content="seat=S-A-1", headers=form)
+        assert page.status_code == 409, page.text
+        assert "Your visit ended with your purchase" in page.text
+        client.cookies.delete("frontrow_pass")
+        await buyer.enter(EVENT_ID)
+        await buyer.hold(EVENT_ID, seats=["S-A-1"])
+
+
 async def test_b9_a_declined_card_frees_the_seats_at_once(tmp_path):
     async with a_platform(tmp_path) as platform, a_client(platform) as client:
         buyer = await a_buyer(client)

@@ -290,6 +290,7 @@ class _Attempt:
             self.key,
             self.request,
             encode_lines(quote.lines),
+            self.shop_pass.ends_with_sale,
         )
         try:
             self.runner.ledger.place_hold_into(new, self)

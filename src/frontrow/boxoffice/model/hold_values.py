@@ -7,12 +7,17 @@ from frontrow.core.errors import Refused
 
 
 class ShopPass(msgspec.Struct, frozen=True, gc=False):
-    """A pass that the caller has verified: its event, its fan, its end and its id."""
+    """A pass that the caller has verified: its event, its fan, its end and its id.
+
+    `ends_with_sale`: it is the pass of a visit to the shop, which ends when it has bought tickets. A pass for an offer
+    or a priority pass is not.
+    """
 
     event_id: str
     fan: str
     expires_at_us: int
     id: str = ""
+    ends_with_sale: bool = False
 
 
 class Hold(msgspec.Struct, frozen=True):

@@ -34,6 +34,7 @@ class NewHold(msgspec.Struct, frozen=True, gc=False):
     idempotency_key: str | None = None  # scoped to the fan
     request_hash: str = ""  # of the first request with this key; another one raises IdempotencyMismatch
     price_lines: str = ""  # what the amount consists of, from model.prices.encode_lines
+    ends_with_sale: bool = False  # refuse it if this session has bought tickets already: the visit is over
 
     def check(self) -> None:
         """Raise InvalidInput for a request that can never succeed."""
@@ -134,6 +135,15 @@ class CapExceeded(CapReached):
             active=active,
         )
         self.event_id, self.fan, self.cap, self.active, self.asked = event_id, fan, cap, active, asked
+
+
+class VisitEnded(Refused):
+    """The visit of this pass ended when it bought tickets. A hold of it could be neither paid nor extended."""
+
+    code = "visit_ended"
+
+    def __init__(self, event_id: str) -> None:
+        super().__init__("your visit ended with your purchase; join the waiting room again to buy more", event=event_id)
 
 
 class IdempotencyMismatch(InvalidInput):

@@ -220,7 +220,7 @@ def read_pass(platform: Platform, text: str) -> ShopPass | None:
         visit = platform.room.service.read_pass(text)
     except FrontrowError:  # not ours, or its visit ended
         return None
-    return ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id)
+    return ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id, bool(visit.place.epoch))
 
 
 def need_pass(platform: Platform, caller: Caller, event_id: str) -> ShopPass:

@@ -127,6 +127,7 @@ PROBLEMS: Final[dict[str, Advice]] = {
     "transfer_refused": Advice(409, "Ask the sender, or the organiser; `reason` says why."),
     "too_many_endpoints": Advice(409, "Remove a webhook of this event first."),
     "too_many_messages": Advice(409, "Try again tomorrow, or put what is left into one message."),
+    "visit_ended": Advice(409, "Join the waiting room again; a visit ends when it has bought tickets."),
     "hold_ended": Advice(410, "Choose seats again; any amount reserved on the card is released."),
     "offer_over": Advice(410, "Stay on the waitlist for the next offer."),
     "place_expired": Advice(410, "Join again."),

@@ -34,7 +34,7 @@ class Passes:
             raise Unauthorised("a pass for this event is needed; join its waiting room", event=event_id)
         visit = self._room.check_pass(text, event_id)
         self._room.hear(visit.id)
-        return ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id)
+        return ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id, bool(visit.place.epoch))
 
     def beside_the_line(self, event_id: str, person: str, why: str, since_us: int = 0) -> tuple[str, int]:
         """A pass for somebody who needs no place (an offer, priority) and when it ends; the same again is the same.

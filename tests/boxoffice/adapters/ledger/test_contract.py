@@ -52,6 +52,11 @@ CANARIES = {
         ("b.fan >= r.fan", "1 = 2"),
         "a_cap_counts_sold_and_live_seats_only",
     ),
+    "visits that never end": (
+        "visits_with_tickets",
+        ("b.session = r.session", "1 = 2"),
+        "a_visit_that_has_bought_tickets_holds_no_more_seats",
+    ),
     "a sweep that is early": ("due_holds", ("hold_expires_at_us <= ", "hold_expires_at_us - 1 <= "), "SWEEP"),
     "seats that stay taken": ("free_seats", ("SET active = 0", "SET active = 1"), "a_released_seat_is_free_at_once"),
     "facts without a lease": (

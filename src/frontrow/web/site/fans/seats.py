@@ -38,6 +38,7 @@ REFUSALS: Final = {
     "cap_reached": N_("That would be more tickets than one person may have."),
     "lonely_seat": N_("This choice would leave a single seat alone. Please move by one seat."),
     "not_on_sale": N_("The sale is paused or over at the moment."),
+    "visit_ended": N_("Your visit ended with your purchase. Enter the waiting room again to buy more."),
     "claims_rebuilding": N_("The seats are being recounted. Please try again in a few seconds."),
 }
 MAX_KNOWN: Final = 64

@@ -18,7 +18,8 @@ const REFUSALS = {
   no_such_seats: () => t("No matching seats are free. Try another price, fewer seats, or seats apart."),
   cap_reached: () => t("That would be more tickets than one person may have."),
   lonely_seat: () => t("This choice would leave a single seat alone. Please move by one seat."),
-  not_on_sale: () => t("The sale is paused or over at the moment.")
+  not_on_sale: () => t("The sale is paused or over at the moment."),
+  visit_ended: () => t("Your visit ended with your purchase. Enter the waiting room again to buy more.")
 };
 const map = /** @type {import("./seatmap/element.js").FrSeatmap} */ (document.querySelector("fr-seatmap"));
 const [doc, states] = await Promise.all([
@@ -292,6 +293,14 @@ async function hold(body, wanted) {
 /** @param {any} problem @param {number[]} wanted */
 function refused(problem, wanted) {
   const text = REFUSALS[problem.code]?.() ?? t("That did not work. Please try again.");
+  if (problem.code === "visit_ended") {
+    note(
+      text,
+      "warn",
+      h("p", {}, h("a", { class: "btn quiet sm", href: `${page.base}/room/` }, t("Enter the waiting room")))
+    );
+    return;
+  }
   if (problem.code !== "seats_taken") {
     note(text);
     return;

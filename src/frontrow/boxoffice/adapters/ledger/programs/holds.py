@@ -2,7 +2,7 @@
 
 A batch is decided in rounds. Each round
 1. reads who has the seats, and ends dead holds,
-2. refuses requests for taken seats and requests over the cap,
+2. refuses requests for taken seats, requests over the cap, and those of a visit that has bought its tickets,
 3. lets the other requests take their seats under the unique index, as far as no two of them want the same seat,
 4. gives each request that got all of its seats a booking and a fence.
 Requests that lost a seat to another writer, or that waited behind a rival in this batch, go into the next round.
@@ -25,7 +25,7 @@ from frontrow.boxoffice.adapters.ledger.programs.optimistic_insert import Confli
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.events import EventCancelled
 from frontrow.boxoffice.model.facts import Fact, HoldPlaced
-from frontrow.boxoffice.model.holds import CapExceeded, ExpiredHold, NewHold, PlacedHold, SeatsTaken
+from frontrow.boxoffice.model.holds import CapExceeded, ExpiredHold, NewHold, PlacedHold, SeatsTaken, VisitEnded
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.errors import Overloaded
 
@@ -44,6 +44,7 @@ def place_holds(
     if any(wish.idempotency_key is not None for wish in wishes):
         batch.wait_for((yield from keys.take()))
     yield from batch.count_active()
+    yield from batch.refuse_ended_visits()
     if history is not None and batch.pending:
         if history.careful_batches:
             history.careful_batches -= 1
@@ -91,6 +92,22 @@ class _Batch:
         if rows:
             asked = [(event_id, fan, now_us) for (event_id, fan), now_us in rows.items()]
             self.active.update({(row[0], row[1]): int(row[2]) for row in (yield Query("active_counts", asked))})
+
+    def refuse_ended_visits(self) -> Program[None]:
+        """Refuse requests of visits that have bought tickets. Only fans who have seats are asked about."""
+        wishes = [self.wishes[at] for at in self.pending] if self.active else []
+        asked = [
+            (w.booking_id, w.event_id, w.fan, w.session)
+            for w in wishes
+            if w.ends_with_sale and w.session and self.active.get((w.event_id, w.fan))
+        ]
+        if not asked:
+            return
+        over = {row[0] for row in (yield Query("visits_with_tickets", asked))}
+        for at in self.pending:
+            if self.wishes[at].booking_id in over:
+                self.answers[at] = VisitEnded(self.wishes[at].event_id)
+        self._drop_answered()
 
     def round(self) -> Program[None]:
         """Decide as many requests as possible."""

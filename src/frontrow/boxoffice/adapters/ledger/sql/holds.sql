@@ -17,6 +17,14 @@ SELECT c.event_id, c.fan, c.active FROM (SELECT r.event_id, r.fan, (SELECT coale
   ORDER BY b.fan) AS a) AS active
 FROM :rows) AS c WHERE c.active > 0
 
+-- name: visits_with_tickets(booking_id text, event_id text, fan text, session text) row by row
+-- The requests whose visit has bought tickets with another booking. The bounds and the order choose the index, as above.
+SELECT c.booking_id FROM (SELECT r.booking_id, (SELECT b.id FROM bookings AS b
+  WHERE b.event_id = r.event_id AND b.fan >= r.fan AND b.fan <= r.fan AND b.state IN ('confirmed', 'refunded')
+    AND b.session = r.session AND b.id <> r.booking_id
+  ORDER BY b.fan LIMIT 1) AS bought
+FROM :rows) AS c WHERE c.bought IS NOT NULL
+
 -- name: take_free_seats(event_id text, seat_index int, booking_id text, price_minor int) row by row
 -- The optimistic insert, when all seats seem free: half the cost of `take_seats`, and all or nothing for the whole
 -- batch. The rows come in seat order, so two writers cannot deadlock.
