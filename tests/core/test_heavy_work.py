@@ -11,8 +11,8 @@ import pytest
 
 from frontrow.boxoffice.plans.plan_reader import BadPlan
 from frontrow.core.errors import Overloaded, Unavailable
-from frontrow.core.heavy_work import HeavyWork, Urgency
-from tests.support.heavy_functions import refuse, work_for_ever
+from frontrow.core.heavy_work import HeavyWork, TooLarge, Urgency
+from tests.support.heavy_functions import refuse, take_memory, work_for_ever
 
 
 async def test_work_that_is_late_or_unwanted_is_killed_and_the_next_is_done(tmp_path):
@@ -33,6 +33,20 @@ async def test_work_that_is_late_or_unwanted_is_killed_and_the_next_is_done(tmp_
             await asyncio.sleep(0.01)
         left.cancel()
         assert await is_gone(int(told.read_text()))
+    finally:
+        await work.aclose()
+
+
+async def test_work_that_needs_too_much_memory_is_refused_and_the_next_is_done():
+    work = HeavyWork(1, memory_mb=400)
+    try:
+        assert await work.run(Urgency.IMPORT, 60, take_memory, 100) == 100 * 1_048_576
+        first = await work.run(Urgency.IMPORT, 60, os.getpid)
+        with pytest.raises(TooLarge, match="more than 400 MB"):
+            await work.run(Urgency.IMPORT, 60, take_memory, 500)
+        assert await work.run(Urgency.IMPORT, 60, take_memory, 100) == 100 * 1_048_576
+        assert await work.run(Urgency.IMPORT, 60, os.getpid) != first, "a process that ran out of memory is replaced"
+        assert await is_gone(first)
     finally:
         await work.aclose()
 

@@ -13,5 +13,10 @@ def work_for_ever(path: str) -> None:
         pass
 
 
+def take_memory(megabytes: int) -> int:
+    """Fill that much memory, and give it back."""
+    return len(b"x" * (megabytes * 1_048_576))
+
+
 def refuse() -> None:
     raise BadPlan("no", param="row")

@@ -185,7 +185,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         with named("bus.url"):
             bus = open_bus(settings.bus_url, ALL_GROUPS, settings.bus.access)
         stack.push_async_callback(bus.aclose)
-        work = HeavyWork(settings.server.heavy_processes)
+        work = HeavyWork(settings.server.heavy_processes, memory_mb=settings.server.heavy_memory_mb)
         stack.push_async_callback(work.aclose)
         adapters = _Adapters(
             ledger=ledger, clock=now, claims=claims, provider=provider, outgoing=outgoing, bus=bus, work=work

@@ -2,7 +2,8 @@
 
 A thread is not enough: such work holds the interpreter's lock, so every request waits for it. A server therefore has
 `processes` of its own for it. They are started when first needed, and killed when a piece of work is not done by its
-deadline or nobody waits for it any more. Without processes (commands) a thread does the work, one piece at a time.
+deadline or nobody waits for it any more. Each may use `memory_mb` of memory: work that needs more is refused, and the
+server stays as it is. Without processes (commands) a thread does the work, one piece at a time.
 Whoever is more urgent goes first, and at most `max_waiting` wait.
 """
 
@@ -15,6 +16,7 @@ import logging
 import multiprocessing
 import multiprocessing.connection
 import os
+import resource
 import signal
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -23,13 +25,20 @@ from concurrent.futures.process import BrokenProcessPool
 from enum import IntEnum
 from typing import Any, Final, TypeVar
 
-from frontrow.core.errors import Overloaded, Unavailable
+from frontrow.core.errors import InvalidInput, Overloaded, Unavailable
 
 Result = TypeVar("Result")
 MAX_WAITING: Final = 64
 RETRY_AFTER_S: Final = 3.0
+DEFAULT_MEMORY_MB: Final = 2_048  # a plan of a million seats takes 650 MB from CSV, a gigabyte from pretix
 
 log = logging.getLogger("frontrow.heavy_work")
+
+
+class TooLarge(InvalidInput):
+    """The work needs more memory than its process may use."""
+
+    code = "too_large"
 
 
 class Urgency(IntEnum):
@@ -43,8 +52,10 @@ class Urgency(IntEnum):
 class HeavyWork:
     """Runs functions of modules (they are sent to another process by name) one at a time per process."""
 
-    def __init__(self, processes: int = 0, *, max_waiting: int = MAX_WAITING) -> None:
-        self._processes, self._max_waiting = processes, max_waiting
+    def __init__(
+        self, processes: int = 0, *, max_waiting: int = MAX_WAITING, memory_mb: int = DEFAULT_MEMORY_MB
+    ) -> None:
+        self._processes, self._max_waiting, self._memory_mb = processes, max_waiting, memory_mb
         self._idle: list[Executor | None] = [None] * max(1, processes)  # None: not started yet
         self._waiting: list[tuple[Urgency, int, asyncio.Future[Executor | None]]] = []
         self._numbers = itertools.count()
@@ -54,7 +65,8 @@ class HeavyWork:
         return len(self._waiting)
 
     async def run(self, urgency: Urgency, within_s: float, function: Callable[..., Result], *arguments: Any) -> Result:
-        """The function's result. Raises `Overloaded` when too many wait, `Unavailable` when it takes too long."""
+        """The function's result. Raises `Overloaded` when too many wait, `Unavailable` when it takes too long, and
+        `TooLarge` when it needs more memory than a process may use."""
         async with self._worker(urgency) as place:
             executor = place[0] = place[0] or self._start()  # None: the loop's own threads
             work = asyncio.get_running_loop().run_in_executor(executor, functools.partial(function, *arguments))
@@ -64,6 +76,11 @@ class HeavyWork:
             except BrokenProcessPool:
                 place[0] = None
                 raise Unavailable("the work was interrupted; try again", retry_after_s=RETRY_AFTER_S) from None
+            except MemoryError:
+                place[0] = None
+                self._end(executor)
+                log.warning("%s needed more than %d MB", function.__name__, self._memory_mb)
+                raise TooLarge(f"this needs more than {self._memory_mb:,} MB of memory; give less") from None
             except (TimeoutError, asyncio.CancelledError) as error:
                 place[0] = None
                 self._end_late(executor)
@@ -110,11 +127,16 @@ class HeavyWork:
         if not self._processes:
             return None
         spawn = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(1, mp_context=spawn, initializer=_begin_process, initargs=(os.getpid(),))
+        return ProcessPoolExecutor(
+            1, mp_context=spawn, initializer=_begin_process, initargs=(os.getpid(), self._memory_mb)
+        )
 
     def _end_late(self, executor: Executor | None) -> None:
         """Kill the process of work that is late. A thread cannot be killed; it ends by itself."""
         log.warning("heavy work was given up")
+        self._end(executor)
+
+    def _end(self, executor: Executor | None) -> None:
         if executor is not None:
             for process in list((getattr(executor, "_processes", None) or {}).values()):
                 process.kill()
@@ -128,13 +150,21 @@ class HeavyWork:
                 await asyncio.to_thread(executor.shutdown)
 
 
-def _begin_process(parent: int) -> None:
-    """In the new process: leave Ctrl-C to the parent, give way to requests, end with the parent."""
+def _begin_process(parent: int, memory_mb: int) -> None:
+    """In the new process: leave Ctrl-C to the parent, give way to requests, bound the memory, end with the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(5)
+    _limit_memory(memory_mb * 1_048_576)
     if os.getppid() != parent:
         os._exit(1)
     threading.Thread(target=_end_with_the_parent, daemon=True, name="parent").start()
+
+
+def _limit_memory(most_bytes: int) -> None:
+    """From here on the process gets a `MemoryError` instead of more. Counted is what it writes to, not what it maps."""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if hard == resource.RLIM_INFINITY or most_bytes < hard:
+        resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))
 
 
 def _end_with_the_parent() -> None:

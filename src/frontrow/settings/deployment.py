@@ -47,6 +47,9 @@ class ServerSettings:
     heavy_processes: int = setting(
         1, low=0, high=16, doc="processes of each worker that draw PDFs and read plans; 0: a thread of its own"
     )
+    heavy_memory_mb: int = setting(
+        2_048, low=256, high=1_048_576, doc="memory of each such process; work that needs more is refused"
+    )
     drain_s: float = setting(10.0, low=0.1, high=600, doc="how long a stopping server finishes what it has in hand")
     jobs_inside: bool = setting(True, doc="run the background jobs in the server; else `frontrow work` does")
     docs: bool = setting(True, doc="serve the API's document and its page")

@@ -233,15 +233,21 @@ def area(
     """A general-admission section of `capacity` places numbered from 1."""
     if capacity < 1:
         raise InvalidInput(f"area {section_id} needs a capacity of 1 or more, not {capacity}", param="capacity")
+    check_size(capacity)
     shape = shape or AreaShape(0.0, 0.0, 100.0, 100.0)
     middle_x, middle_y = round(shape.x + shape.width / 2, 2), round(shape.y + shape.height / 2, 2)
     seats = tuple(Seat(str(number), middle_x, middle_y, tier) for number in range(1, capacity + 1))
     return Section(section_id, (Row(AREA_ROW, seats),), more.get("name", ""), SectionKind.AREA, 0, shape)
 
 
+def check_size(seats: int) -> None:
+    """Refuse a number of seats that no plan has. Whoever makes a plan sums up and asks here before making any seat."""
+    if not 1 <= seats <= MAX_SEATS:
+        raise InvalidInput(f"a plan has 1 to {MAX_SEATS:,} seats, not {seats:,}", param="seats")
+
+
 def _check_plan(plan: Plan) -> None:
-    if not 1 <= plan.size <= MAX_SEATS:
-        raise InvalidInput(f"a plan has 1 to {MAX_SEATS:,} seats, not {plan.size:,}", param="seats")
+    check_size(plan.size)
     if len(plan.tiers) > MAX_TIERS:
         raise InvalidInput(f"a plan has at most {MAX_TIERS} price tiers, not {len(plan.tiers)}", param="tiers")
     if not all(-MAX_COORDINATE <= seat.x <= MAX_COORDINATE >= abs(seat.y) for seat in plan.seats):

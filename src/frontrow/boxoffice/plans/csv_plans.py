@@ -10,6 +10,7 @@ import io
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from frontrow.boxoffice.model.plan_shapes import AreaShape
 from frontrow.boxoffice.model.seat_labels import check_label
@@ -35,12 +36,21 @@ class BadTable(BadPlan):
     code = "bad_table"
 
 
+class _AreaLine(NamedTuple):
+    """An area as its line has it. Its places are made when all lines are read and few enough."""
+
+    capacity: int
+    tier: str
+    shape: AreaShape
+
+
 @dataclass(slots=True)
 class _Draft:
     """What has been read so far. The insertion order of the dicts is the order of the plan."""
 
     sections: dict[str, dict[str, list[Seat]]] = field(default_factory=dict)
-    areas: dict[str, Section] = field(default_factory=dict)
+    areas: dict[str, _AreaLine] = field(default_factory=dict)
+    places: int = 0  # in areas
     seen: dict[tuple[str, str, str], int] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
     placed: set[bool] = field(default_factory=set)  # whether lines have positions: all or none
@@ -83,7 +93,7 @@ def _read_lines(draft: _Draft, header: list[str], lines: Iterable[list[str]]) ->
             _read_line(draft, number, {column: cell.strip() for column, cell in zip(header, cells, strict=True)})
         if len(draft.errors) >= MAX_ERRORS:
             return
-        if len(draft.seen) > MAX_SEATS:
+        if len(draft.seen) + draft.places > MAX_SEATS:
             raise BadTable(f"line {number}: more than {MAX_SEATS:,} seats", param="csv")
 
 
@@ -130,11 +140,12 @@ def _add_area(draft: _Draft, line: int, cells: Cells, tier: str, x: float | None
         draft.add_error(line, "capacity", "an area has neither row nor seat; leave those empty")
     elif section in draft.areas or section in draft.sections:
         draft.add_error(line, "section", f"{section} occurs twice")
-    elif not (capacity.isascii() and capacity.isdigit() and 0 < int(capacity[:9]) <= MAX_SEATS):
+    elif not (capacity.isascii() and capacity.isdigit() and 0 < int(capacity[:9]) <= MAX_SEATS and len(capacity) < 10):
         draft.add_error(line, "capacity", f"{capacity!r} must be a whole number from 1 to {MAX_SEATS:,}")
     else:
         shape = AreaShape(x or 0.0, y or 0.0, 100.0, 100.0)
-        draft.areas[section] = area(section, int(capacity), tier=tier, shape=shape)
+        draft.areas[section] = _AreaLine(int(capacity), tier, shape)
+        draft.places += int(capacity)
 
 
 def _read_number(draft: _Draft, line: int, column: str, text: str) -> float | None:
@@ -163,7 +174,7 @@ def _build_plan(draft: _Draft, name: str) -> Plan:
     ]
     if draft.placed == {False}:
         sections = _lay_out(sections)
-    sections += draft.areas.values()
+    sections += [area(label, one.capacity, tier=one.tier, shape=one.shape) for label, one in draft.areas.items()]
     ranked = tuple(Section(s.id, s.rows, s.name, s.kind, rank, s.shape) for rank, s in enumerate(sections))
     seats = [seat for section in ranked for row in section.rows for seat in row.seats]
     if not seats:

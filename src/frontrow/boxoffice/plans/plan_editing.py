@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from frontrow.boxoffice.model.plan_shapes import ArcShape, AreaShape, GridShape, row_points
-from frontrow.boxoffice.model.venues import Plan, Row, Seat, SeatFlag, Section, SectionKind, area
+from frontrow.boxoffice.model.venues import Plan, Row, Seat, SeatFlag, Section, SectionKind, area, check_size
 from frontrow.boxoffice.plans.plan_document import row_label
 from frontrow.core.errors import InvalidInput
 
@@ -27,6 +27,7 @@ def add_rows(plan: Plan, section_id: str, name: str, rows: int, in_row: int, tie
     """Add a section of `rows` rows with `in_row` seats each."""
     if not (1 <= rows <= MAX_ROWS and 1 <= in_row <= MAX_IN_ROW):
         raise InvalidInput(f"1 to {MAX_ROWS} rows of 1 to {MAX_IN_ROW} seats", param="rows")
+    check_size(plan.size + rows * in_row)
     shape = GridShape(MARGIN, _y_below(plan), PITCH, ROW_STEP)
     new_rows = tuple(_make_row(shape, at, in_row, tier) for at in range(rows))
     return _add_section(plan, Section(section_id, new_rows, name, rank=last_rank(plan) + 1, shape=shape))
@@ -36,6 +37,7 @@ def add_area(plan: Plan, section_id: str, name: str, capacity: int, tier: str) -
     """Add a general-admission area for `capacity` people."""
     if not 1 <= capacity <= MAX_CAPACITY:
         raise InvalidInput(f"an area holds 1 to {MAX_CAPACITY:,} people", param="capacity")
+    check_size(plan.size + capacity)
     side = round(max(60.0, min(400.0, (capacity * 20.0) ** 0.5)), 1)
     box = AreaShape(MARGIN, _y_below(plan), side * 1.6, side)
     section = area(section_id, capacity, tier=tier, shape=box, name=name)

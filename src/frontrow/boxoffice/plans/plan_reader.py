@@ -37,6 +37,7 @@ def plan_from_document(document: Any) -> Plan:
         tiers = [str(tier["key"]) for tier in document["tiers"]]
         details: Sequence[Mapping[str, Any]] = document["detail"]
         width, height = float(document["w"]), float(document["h"])
+        _check_counts(document["sections"])
         sections = tuple(
             _read_section(entry, detail, position, tiers, width, height)
             for position, (entry, detail) in enumerate(zip(document["sections"], details, strict=True))
@@ -52,12 +53,22 @@ def plan_from_document(document: Any) -> Plan:
     return plan
 
 
+def _check_counts(sections: Sequence[Sequence[Any]]) -> None:
+    """Sum up the seats and rows of all sections before any of them is made."""
+    seats = rows = 0
+    for entry in sections:
+        counts: list[int] = entry[-1]
+        if not counts or any(type(count) is not int or count < 0 for count in counts):
+            raise BadPlan(f"section {str(entry[0])[:40]}: rows have 0 seats or more", param="sections")
+        seats, rows = seats + sum(counts), rows + len(counts)
+    if seats > MAX_SEATS or rows > MAX_SEATS:
+        raise BadPlan(f"a plan has at most {MAX_SEATS:,} seats, not {max(seats, rows):,}", param="seats")
+
+
 def _read_section(
     entry: Sequence[Any], detail: Mapping[str, Any], position: int, tiers: Sequence[str], width: float, height: float
 ) -> Section:
     counts: list[int] = entry[-1]
-    if min(counts) < 0 or sum(counts) > MAX_SEATS:
-        raise BadPlan(f"section {entry[0]}: {sum(counts)} seats", param="sections")
     shape = _read_shape(entry)
     kind = SectionKind.AREA if isinstance(shape, AreaShape) else SectionKind.SEATED
     ids = detail.get("rows") or default_rows(kind, len(counts))
@@ -124,6 +135,6 @@ def _read_shape(entry: Sequence[Any]) -> Shape | None:
 
 def _expand_runs(runs: Sequence[Sequence[int]], total: int) -> list[int]:
     """Run lengths expanded to one value per seat."""
-    if sum(length for length, _ in runs) != total:
+    if any(type(length) is not int or length < 0 for length, _ in runs) or sum(length for length, _ in runs) != total:
         raise BadPlan(f"run lengths do not add up to {total}", param="detail")
     return list(chain.from_iterable(repeat(value, length) for length, value in runs))

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from frontrow.boxoffice.model.plan_shapes import AreaShape
 from frontrow.boxoffice.model.seat_labels import AREA_ROW, label_from
-from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, SectionKind
+from frontrow.boxoffice.model.venues import MAX_SEATS, Plan, Row, Seat, Section, SectionKind
 from frontrow.boxoffice.plans.plan_reader import BadPlan
 from frontrow.boxoffice.plans.pretix_drawings import box_of_zone, enlarge_point, read_drawings, write_drawing
 from frontrow.boxoffice.plans.pretix_scale import OUR_SCALE, PRETIX_RADIUS, PretixScale, add_positions, measure
@@ -34,6 +34,8 @@ Json = Mapping[str, Any]
 
 def check_pretix(document: Any) -> None:
     """Raise BadPlan, with the place of the mistake, if `document` is not a pretix seating plan."""
+    if _count_seats(document) > MAX_SEATS:
+        raise BadPlan(f"a plan has at most {MAX_SEATS:,} seats", param="seats")
     if not matches_types(document):
         _check_schema(document)
     guids = Counter(seat["seat_guid"] for seat in _seats(document))
@@ -96,6 +98,16 @@ def _validator() -> Any:
 
     text = resources.files("frontrow.boxoffice.plans").joinpath("pretix_schema.json").read_text("utf-8")
     return Draft7Validator(json.loads(text))
+
+
+def _count_seats(document: Any) -> int:
+    """How many seats the document lists, whatever else is wrong with it."""
+
+    def lists(inside: Any, name: str) -> list[Any]:
+        found = inside.get(name) if isinstance(inside, dict) else None
+        return found if isinstance(found, list) else []
+
+    return sum(len(lists(row, "seats")) for zone in lists(document, "zones") for row in lists(zone, "rows"))
 
 
 def _seats(document: Json) -> list[Json]:

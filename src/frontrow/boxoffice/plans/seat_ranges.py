@@ -11,6 +11,7 @@ from frontrow.boxoffice.model.venues import Plan, Row, Section
 from frontrow.core.errors import InvalidInput
 
 MAX_LINES: Final = 5_000
+MAX_TIMES_OVER: Final = 3  # that the lines together may name all seats
 _RANGE: Final = re.compile(r"(.+?)(?:…|\.\.\.?)(.+)")
 
 
@@ -21,9 +22,16 @@ def parse_seat_ranges(plan: Plan, text: str) -> list[str]:
         raise InvalidInput(f"at most {MAX_LINES:,} lines", param="withheld")
     sections = {section.id: section for section in plan.sections}
     found: set[str] = set()
+    read = 0
     for number, line in enumerate(lines, 1):
         if line:
-            found.update(_parse_line(sections, number, line))
+            named = _parse_line(sections, number, line)
+            found.update(named)
+            read += len(named)
+        if read > MAX_TIMES_OVER * plan.size:
+            raise InvalidInput(
+                f"line {number}: the lines before name every seat {MAX_TIMES_OVER} times", param="withheld"
+            )
     return [seat_id for seat_id in plan.seat_ids if seat_id in found]
 
 

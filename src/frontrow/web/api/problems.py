@@ -133,6 +133,7 @@ PROBLEMS: Final[dict[str, Advice]] = {
     "place_expired": Advice(410, "Join again."),
     "changed_meanwhile": Advice(412, "Read it again, then make your change with the new ETag."),
     "body_too_large": Advice(413, "Send a smaller body."),
+    "too_large": Advice(422, "Give less at once: fewer seats, or a smaller file."),
     "picture_too_large": Advice(413, "Send a file of at most 10 MB and 50 megapixels."),
     "unsupported_media_type": Advice(415, "Send the body as application/json."),
     "bad_plan": Advice(422, "Correct the plan; the detail names the place."),
