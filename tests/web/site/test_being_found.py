@@ -6,8 +6,10 @@ import io
 import json
 import re
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
+import pytest
 from PIL import Image
 
 from frontrow.app.wiring import Platform
@@ -15,6 +17,7 @@ from frontrow.boxoffice.model.events import EventStatus, Fee, FeesShown, PriceTi
 from frontrow.core.clock import US_PER_S, ManualClock
 from frontrow.core.money import Money
 from frontrow.web.platform.sitemaps import Sitemaps
+from frontrow.web.site import event_markup
 from frontrow.web.site.event_markup import plain_text
 from frontrow.web.site.posters import poster_of, poster_svg
 from tests.web.api.support import EVENT_ID, a_client, a_platform, one_row, put_event
@@ -131,3 +134,40 @@ def test_posters_differ_per_event_and_stay() -> None:
 def test_a_description_is_cut_at_a_word() -> None:
     assert plain_text("word " * 100) == "word " * 39 + "word …"
     assert plain_text("- one\n- *two*\n\n> three `four`") == "one two three four"
+
+
+def test_marks_are_taken_off_the_beginning_of_a_description() -> None:
+    for markdown, plain in (
+        ("A [link](https://example.org/a_(b)) here", "A link here"),
+        ("![poster](p.png) # not a heading", "poster # not a heading"),
+        ("## Heading\n\n* one\n+ two", "Heading one two"),
+        ("[[nested](a)](b)", "[nested](b)"),
+        ("\n" * 10_000 + "late", "…"),
+    ):
+        assert plain_text(markdown) == plain, markdown[:40]
+
+
+def test_a_long_description_is_read_as_far_as_its_beginning_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """10,000 brackets or empty lines stopped the loop for two seconds: each was searched to the end of the text."""
+    read: list[str] = []
+
+    class Counting:
+        def sub(self, replace: Any, text: str) -> str:
+            read.append(text)
+            return marks.sub(replace, text)
+
+    marks = event_markup._MARKS
+    monkeypatch.setattr(event_markup, "_MARKS", Counting())
+    for unit in ("[", "![", "[a](", "\n", " \n", "\t", "[a](b(", "*"):
+        text = (unit * 10_000)[:10_000]
+        plain_text(text)
+        (seen,) = read
+        read.clear()
+        assert len(seen) <= event_markup.MAX_READ_CHARS
+        # From each character the pattern looks at most to the next one that could begin a match: summed up, a few
+        # times the length of the text, where it was the square of it.
+        looked = sum(len(found[0]) for at in range(len(seen)) for found in [AHEAD.match(seen, at)] if found)
+        assert looked <= 4 * len(seen), unit
+
+
+AHEAD = re.compile(r"!?\[[^\[\]\n]*(?:\]\([^()\n]*)?|^[ \t]*", re.MULTILINE)

@@ -21,7 +21,12 @@ MAX_DESCRIPTION_CHARS: Final = 200
 MAX_CACHED: Final = 2_048  # events
 SCHEMA: Final = "https://schema.org"
 GONE: Final = frozenset({"over", "completed", "cancelled", "sold_out"})
-_MARKS: Final = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|^#{1,6}\s+|^\s*[-*+>]\s+|[*_`]{1,3}", re.MULTILINE)
+MAX_READ_CHARS: Final = 20 * MAX_DESCRIPTION_CHARS  # of a description, for its beginning
+# Each part stops at a mark that could begin the next match, or at the end of the line: no text is read again and again.
+_MARKS: Final = re.compile(
+    r"!?\[([^\[\]\n]*)\]\([^()\n]*(?:\([^()\n]*\)[^()\n]*)?\)|^#{1,6}[ \t]+|^[ \t]*[-*+>][ \t]+|[*_`]{1,3}",
+    re.MULTILINE,
+)
 
 
 class EventMarkup(NamedTuple):
@@ -112,7 +117,7 @@ def _availability(state: str, free: int | None) -> str:
 
 def plain_text(markdown: str) -> str:
     """The beginning of a description without its marks, on one line, cut at a word."""
-    text = " ".join(_MARKS.sub(lambda mark: mark[1] or "", markdown).split())
+    text = " ".join(_MARKS.sub(lambda mark: mark[1] or "", markdown[:MAX_READ_CHARS]).split())
     if len(text) <= MAX_DESCRIPTION_CHARS:
-        return text
+        return text if len(markdown) <= MAX_READ_CHARS else f"{text} …".lstrip()
     return text[:MAX_DESCRIPTION_CHARS].rpartition(" ")[0] + " …"
