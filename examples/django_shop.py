@@ -1,7 +1,7 @@
 """A Django shop behind the waiting room: nobody sees a page of it without a pass, except /static/ and /health.
 
-Start the room with `FRONTROW_ROOM_SHOP_URL=http://127.0.0.1:8000/ frontrow room serve --event aurora`, then the shop
-with `python examples/django_shop.py runserver 8000 --noreload`, and open http://127.0.0.1:8000/seats.
+Start the room with `frontrow room serve --event aurora --shop http://127.0.0.1:8000/`, then the shop with
+`python examples/django_shop.py runserver 8000 --noreload`, and open http://127.0.0.1:8000/.
 """
 
 import os
@@ -12,6 +12,7 @@ from django.core.management import execute_from_command_line
 from django.core.wsgi import get_wsgi_application
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
+from django.utils.html import escape
 
 from frontrow.waitingroom.protect import Guard, PassKeys
 from frontrow.waitingroom.protect.wsgi import PassMiddleware
@@ -33,10 +34,10 @@ def health(request: HttpRequest) -> HttpResponse:
 
 def seats(request: HttpRequest) -> HttpResponse:
     visit = request.META["frontrow.pass"]  # whose pass it is, and until when
-    return HttpResponse(f"Welcome, {visit.person or 'guest'}! Choose your seats.")
+    return HttpResponse(f"<h1>Welcome, {escape(visit.person or 'guest')}! Choose your seats.</h1>")
 
 
-urlpatterns = [path("health", health), path("seats", seats)]
+urlpatterns = [path("health", health), path("", seats), path("seats", seats)]
 keys = PassKeys(f"{ROOM}/.well-known/jwks.json", "aurora")
 guard = Guard(keys, room_url=f"{ROOM}/", open_paths=["/static/", "/health"])
 app = PassMiddleware(get_wsgi_application(), guard)

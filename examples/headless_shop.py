@@ -1,6 +1,6 @@
 """A shop without our pages: everything a fan does, over the API, with the Python client.
 
-Start a server with `frontrow demo`, then `python examples/headless_shop.py http://127.0.0.1:8000`.
+Start a server with `frontrow serve --demo`, then `python examples/headless_shop.py http://127.0.0.1:8000`.
 """
 
 import argparse

@@ -46,7 +46,9 @@ class BankPage(BaseHTTPRequestHandler):
         return query.get("ref", [""])[0], query.get("back", ["/"])[0]
 
 
-def serve(port: int = 9000) -> ThreadingHTTPServer:
+def serve() -> ThreadingHTTPServer:
+    """The bank at OUR_BANK_URL, where `provider.py` sends fans to."""
+    port = urlsplit(os.environ.get("OUR_BANK_URL", "")).port or 9000
     return ThreadingHTTPServer(("127.0.0.1", port), BankPage)
 
 
