@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -127,10 +128,8 @@ async def test_a_ledger_file_that_was_replaced_by_hand_is_not_written_to(tmp_pat
     ledger = await open_ledger(f"sqlite:///{path}")
     try:
         await put_into(ledger, SystemClock()())
-        with sqlite3.connect(tmp_path / "copy.db") as copy, sqlite3.connect(path) as source:
+        with closing(sqlite3.connect(tmp_path / "copy.db")) as copy, closing(sqlite3.connect(path)) as source:
             source.backup(copy)
-        copy.close()
-        source.close()
         os.replace(tmp_path / "copy.db", path)
         with pytest.raises(Unavailable, match="moved or replaced"):
             await put_into(ledger, SystemClock()(), id="evt_late")
