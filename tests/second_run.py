@@ -38,7 +38,8 @@ def closing_lines(closing: str, told: Sequence[str], flaky: Sequence[str], broke
 def run_pytest(arguments: Sequence[str], failed_path: Path) -> tuple[int, str]:
     """pytest's exit code and output, which is printed meanwhile."""
     command = [sys.executable, "-m", "pytest", "-p", "tests.support.failed_tests", *arguments]
-    env = os.environ | {"FRONTROW_FAILED_TESTS": str(failed_path)}
+    env = os.environ | {"FAILED_TESTS_FILE": str(failed_path)}
+    env.pop("CLOSING_LINES_FILE", None)  # it is ours
     output = bytearray()
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=env) as running:
         assert running.stdout is not None
@@ -67,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
     closing = (CLOSING.findall(output) or [f"pytest ended with {code} and without a closing line"])[-1]
     lines = closing_lines(closing, TOLD_AT_THE_END.findall(output), flaky, broken)
     print("", *lines, sep="\n", flush=True)
-    if told := os.environ.get("FRONTROW_CLOSING_LINES"):
+    if told := os.environ.get("CLOSING_LINES_FILE"):
         with Path(told).open("a") as file:
             file.writelines(f"{line}\n" for line in lines)
     return 0 if code == TESTS_FAILED and flaky and not broken else code

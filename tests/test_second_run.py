@@ -52,7 +52,7 @@ def test_a_run_ends_with_pytests_own_line_and_with_what_was_flaky(tmp_path: Path
     test_file.write_text(SOMETIMES.format(tried=str(tmp_path / "tried"), always=always))
     (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\naddopts = -q\n")
     command = [sys.executable, "-m", "tests.second_run", "-n", "2"]
-    env = {"FRONTROW_CLOSING_LINES": str(tmp_path / "closing"), "PYTHONPATH": str(ROOT), "PATH": os.defpath}
+    env = {"CLOSING_LINES_FILE": str(tmp_path / "closing"), "PYTHONPATH": str(ROOT), "PATH": os.defpath}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=170, check=False)
     assert done.returncode == code, done.stdout + done.stderr
     lines = (tmp_path / "closing").read_text().splitlines()

@@ -60,13 +60,13 @@ def archive_of(sources: str) -> str | None:
 
 def debian_archive(environ: Mapping[str, str] = os.environ, folder: Path = SOURCES) -> str:
     """The archive to make roots from: named in the environment, else in this machine's own sources."""
-    if named := environ.get("FRONTROW_DEBIAN_ARCHIVE"):
+    if named := environ.get("DEBIAN_ARCHIVE"):
         return named
     files = [folder / "sources.list", *sorted(folder.glob("sources.list.d/*.list"))]
     files += sorted(folder.glob("sources.list.d/*.sources"))
     found = archive_of("\n".join(file.read_text() for file in files if file.is_file()))
     if found is None:
-        raise NotMade("apt's sources name no Debian archive; set FRONTROW_DEBIAN_ARCHIVE to one")
+        raise NotMade("apt's sources name no Debian archive; set DEBIAN_ARCHIVE to one")
     return found
 
 

@@ -175,7 +175,7 @@ def run_all(worlds: Sequence[World], project: Path, *, quick: bool) -> int:
         print(outcome.line(), flush=True)
     lines = closing_lines(outcomes)
     print("", *lines, sep="\n", flush=True)
-    if told := os.environ.get("FRONTROW_CLOSING_LINES"):
+    if told := os.environ.get("CLOSING_LINES_FILE"):
         with Path(told).open("a") as file:
             file.writelines(f"{line}\n" for line in lines)
     return exit_code(outcomes, quick=quick)

@@ -54,11 +54,11 @@ def test_the_archive_is_the_one_that_this_machines_sources_name(sources: str, ar
 def test_both_forms_of_sources_are_read_and_the_environment_comes_first(tmp_path: Path) -> None:
     (tmp_path / "sources.list.d").mkdir()
     (tmp_path / "sources.list.d" / "a.list").write_text("deb https://tools.example.org/apt stable main\n")
-    with pytest.raises(NotMade, match="set FRONTROW_DEBIAN_ARCHIVE"):
+    with pytest.raises(NotMade, match="set DEBIAN_ARCHIVE"):
         debian_archive({}, tmp_path)
     (tmp_path / "sources.list.d" / "debian.sources").write_text(STANZA)
     assert debian_archive({}, tmp_path) == "http://mirror.example.org/debian"
-    assert debian_archive({"FRONTROW_DEBIAN_ARCHIVE": "http://mine"}, tmp_path) == "http://mine"
+    assert debian_archive({"DEBIAN_ARCHIVE": "http://mine"}, tmp_path) == "http://mine"
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_an_archive_that_answers_nothing_leaves_nothing_behind(tmp_path: Path, m
     (programs / "debootstrap").chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("FRONTROW_DEBIAN_ARCHIVE", "http://127.0.0.1:1/debian")
+    monkeypatch.setenv("DEBIAN_ARCHIVE", "http://127.0.0.1:1/debian")
     monkeypatch.setattr(debian_roots.tempfile, "tempdir", str(kept))
     monkeypatch.setattr(debian_roots, "PAUSE_S", 0)
     monkeypatch.setattr(os, "geteuid", lambda: 0)

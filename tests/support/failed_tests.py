@@ -1,4 +1,4 @@
-"""A pytest plugin: the ids of failed tests go into the file that `FRONTROW_FAILED_TESTS` names, one per line."""
+"""A pytest plugin: the ids of failed tests go into the file that `FAILED_TESTS_FILE` names, one per line."""
 
 import os
 from pathlib import Path
@@ -15,4 +15,4 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if not hasattr(session.config, "workerinput"):  # a worker's reports come to the one that started it
-        Path(os.environ["FRONTROW_FAILED_TESTS"]).write_text("".join(f"{one}\n" for one in _failed))
+        Path(os.environ["FAILED_TESTS_FILE"]).write_text("".join(f"{one}\n" for one in _failed))
