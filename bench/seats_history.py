@@ -53,7 +53,8 @@ class Recorder:
             if hold is not None:
                 await self._end(office, hold)
             elif turn % 2 == 0:
-                await asyncio.sleep(0)  # refused locally: let the others have a turn
+                # refused locally: let the others have a turn, and in the end let abandoned holds run out
+                await asyncio.sleep(0 if self.done < self.operations else 0.01)
 
     async def _hold(self, office: Office, fan: str) -> Hold | None:
         seat = self._random.randrange(self.seats)
