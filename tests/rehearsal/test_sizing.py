@@ -91,7 +91,10 @@ def test_d6_the_command_prints_a_table_or_json(tmp_path):
     assert shown.exit_code == 0, shown.output
     assert "PostgreSQL" in shown.output
     assert "CHF" in shown.output
+    assert "room.capacity 60" in shown.output, "what the size assumes"
+    assert "60 people are in the shop at once" in shown.output
     figures = json.loads(CliRunner().invoke(app, [*given, "--cdn", "--json"]).output)
     assert (figures["people"], figures["seats"], figures["cdn"]) == (2_000, 200, True)
+    assert (figures["capacity"], figures["window_size"]) == (60, 40)
     assert figures["server"]["cores"] >= 1
     assert CliRunner().invoke(app, ["--people", "0"]).exit_code == 2

@@ -1,6 +1,8 @@
 """`frontrow rehearse`: a sale of millions, simulated before it happens."""
 
 import json
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,7 +39,8 @@ def rehearse(
 
     from frontrow.rehearsal.cost_model import read_costs
     from frontrow.rehearsal.figures import read_figures
-    from frontrow.rehearsal.report import list_figures, write_report
+    from frontrow.rehearsal.outcomes import list_outcomes
+    from frontrow.rehearsal.report import list_figures, title_of, write_report
     from frontrow.rehearsal.simulation import Simulation
 
     console = Console(stderr=as_json is not None and str(as_json) == "-")
@@ -52,17 +55,29 @@ def rehearse(
         progress.update(task, description="the sale …")
         simulation.run(lambda share: progress.update(task, completed=share))
         figures = read_figures(simulation, read_costs())
-    summary = Table(title=f"A sale of {plan.seats:,} seats, rehearsed", show_header=False, title_justify="left")
+    made_at = datetime.now(UTC)
+    summary = Table(title=f"{title_of(plan)} (seed {plan.seed})", show_header=False, title_justify="left")
     for name, value in list_figures(figures):
         summary.add_row(name, value)
     console.print(summary)
+    everybody = Table(title="What became of everybody", show_header=False, title_justify="left")
+    everybody.add_column()
+    for _ in ("people", "share"):
+        everybody.add_column(justify="right")
+    *rows, total = list_outcomes(figures.outcomes)
+    for row in rows:
+        everybody.add_row(*row)
+    everybody.add_section()
+    everybody.add_row(*total)
+    console.print(everybody)
     for line in figures.advice:
         console.print(f"• {line}", highlight=False)
     if html is not None:
-        html.write_text(write_report(figures, f"A sale of {plan.seats:,} seats, rehearsed"))
+        html.write_text(write_report(figures, plan, made_at))
         console.print(f"The report: {html}", highlight=False)
     if as_json is not None:
-        text = json.dumps(figures.to_dict(), indent=2)
+        about = {"made_at": made_at.isoformat(timespec="seconds"), "settings": asdict(plan)}
+        text = json.dumps(about | figures.to_dict(), indent=2)
         if str(as_json) == "-":
             print(text)
         else:

@@ -58,7 +58,12 @@ def size(
     for row in list_size(sized):
         table.add_row(*row)
     console.print(table)
-    lines = [f"A person who comes and joins costs the servers {server_us_per_arrival(costs) / 1000:.1f} ms of CPU."]
+    lines = [
+        f"This assumes that {sized.capacity:,} people are in the shop at once (room.capacity) and that "
+        f"{sized.window_size:,} are admitted every {sized.interval_s:g} s (room.window_size). Set your own by "
+        "--capacity and --window-size, or with --config."
+    ]
+    lines += [f"A person who comes and joins costs the servers {server_us_per_arrival(costs) / 1000:.1f} ms of CPU."]
     if not cdn:
         other = size_sale(simulation, costs, prices, cdn=True)
         lines.append(

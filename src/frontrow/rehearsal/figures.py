@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frontrow.rehearsal.cost_model import Costs, Load, price_load
+from frontrow.rehearsal.outcomes import Outcomes, count_outcomes
 from frontrow.rehearsal.simulation import Simulation
 
 ARRIVAL_BINS = 24
@@ -33,7 +34,7 @@ class ArrivalGroup:
 class SaleFigures:
     """One rehearsed sale in figures."""
 
-    people: int
+    people: int  # the whole crowd; `outcomes` says what became of each
     seats: int
     seats_sold: int
     all_taken_s: float | None  # when every seat was sold or held for the first time
@@ -59,6 +60,7 @@ class SaleFigures:
     cpu_s: float
     redis_cpu_s: float
     postgres_cpu_s: float
+    outcomes: Outcomes
     arrivals: tuple[ArrivalGroup, ...]
     series: dict[str, list[float]]
     advice: tuple[str, ...]
@@ -74,18 +76,18 @@ def read_figures(simulation: Simulation, costs: Costs) -> SaleFigures:
     human = ~crowd.is_bot[admitted_people]
     own = waits_s[human & was_here]
     load = _load(simulation, costs)
+    outcomes = count_outcomes(simulation)
     bound_share = _bound_share(simulation)
     sold = history.sold[-1]
     figures = SaleFigures(
-        people=int(crowd.arrives_s.size),
+        people=plan.people,
         seats=plan.seats,
         seats_sold=sold,
         all_taken_s=history.all_taken_s,
         sold_out_s=history.sold_out_s,
         bookings=history.bookings,
         admitted=history.admitted[-1],
-        gave_up=int(np.count_nonzero(~was_here))
-        + max(0, history.joined[-1] - history.admitted[-1] - history.waiting[-1]),
+        gave_up=outcomes.gave_up,
         most_waiting=max(history.waiting),
         in_vain=history.refused_holds,
         payments_failed=history.payments_failed,
@@ -104,6 +106,7 @@ def read_figures(simulation: Simulation, costs: Costs) -> SaleFigures:
         cpu_s=load.cpu_s("server"),
         redis_cpu_s=load.cpu_s("redis"),
         postgres_cpu_s=load.cpu_s("postgres"),
+        outcomes=outcomes,
         arrivals=_arrival_groups(simulation, admitted_people, waits_s, was_here),
         series=_series(simulation, load),
         advice=(),

@@ -1,11 +1,28 @@
 """The report of a rehearsed sale: figures, advice and plots on one page."""
 
+from dataclasses import asdict
+from datetime import datetime
+
+from frontrow import __version__
 from frontrow.rehearsal.figures import SaleFigures, say_duration
-from frontrow.rehearsal.report_page import PlotCurve, draw_bars, draw_plot, draw_plots, write_list, write_page
+from frontrow.rehearsal.outcomes import list_outcomes
+from frontrow.rehearsal.report_page import (
+    PlotCurve,
+    draw_bars,
+    draw_plot,
+    draw_plots,
+    write_list,
+    write_page,
+    write_table,
+)
+from frontrow.rehearsal.sale_plan import SalePlan
+
+# of the room: what a rehearsal does not use
+LEFT_OUT = ("lanes", "message", "draw_salt", "shared_capacity", "codes_until_us", "one_place_per_person", "depth_cap")
 
 
-def write_report(figures: SaleFigures, title: str) -> str:
-    """The page as text."""
+def write_report(figures: SaleFigures, plan: SalePlan, made_at: datetime) -> str:
+    """The page as text. It says which sale this was, so that it can be rehearsed again."""
     series = figures.series
     minutes = [at_s / 60 for at_s in series["time_s"]]
     groups = [group for group in figures.arrivals if group.median_s is not None]
@@ -45,19 +62,51 @@ def write_report(figures: SaleFigures, title: str) -> str:
             "Cost: cores of the servers", "minutes after the opening", PlotCurve("cores", minutes, series["cores"])
         ),
     )
+    settings = list_settings(plan)
     return write_page(
-        title,
-        "A rehearsal: simulated people, the server's own admission code.",
+        title_of(plan),
+        "A rehearsal: simulated people, the server's own admission code. "
+        f"Made {made_at:%Y-%m-%d %H:%M} UTC with seed {plan.seed} by Frontrow {__version__}.",
         list_figures(figures),
         write_list("Advice", figures.advice),
+        write_table("What became of everybody", ("", "people", "share"), list_outcomes(figures.outcomes)),
         draw_plots(*plots),
+        draw_plots(
+            *(write_table(f"Settings: [{name}]", ("setting", "value"), rows) for name, rows in settings.items())
+        ),
     )
+
+
+def title_of(plan: SalePlan) -> str:
+    return f"A sale of {plan.seats:,} seats, rehearsed"
+
+
+def list_settings(plan: SalePlan) -> dict[str, list[tuple[str, str]]]:
+    """Every setting of the rehearsal and of its room, by the section of frontrow.toml that it is written in."""
+    sale = [(name, _say_setting(value)) for name, value in asdict(plan).items() if name != "room"]
+    room = []
+    for name, value in asdict(plan.room).items():
+        if name.endswith("_us") and name not in LEFT_OUT:
+            room.append((name.removesuffix("_us") + "_s", _say_setting(value / 1e6)))
+        elif name not in LEFT_OUT:
+            room.append((name, _say_setting(value)))
+    return {"rehearsal": sale, "room": room}
+
+
+def _say_setting(value: object) -> str:
+    if isinstance(value, dict):  # an outage
+        return f"from {value['start_s']:g} s for {value['length_s']:g} s" if value["length_s"] else "none"
+    if isinstance(value, tuple):
+        return ", ".join(f"{one:g}" for one in value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,g}"
 
 
 def list_figures(figures: SaleFigures) -> list[tuple[str, str]]:
     """What the summary says, in the terminal and on the page."""
     return [
-        ("people came", f"{figures.people:,}"),
+        ("people", f"{figures.people:,}"),
         ("seats sold", f"{figures.seats_sold:,} of {figures.seats:,}"),
         ("every seat taken after", say_duration(figures.all_taken_s) if figures.all_taken_s is not None else "never"),
         ("sold out after", say_duration(figures.sold_out_s) if figures.sold_out_s is not None else "not sold out"),

@@ -84,7 +84,7 @@ class SimulatedRoom:
         plan = plan_slide(state)
         if plan is None:
             return 0
-        self.bound = _name_bound(state, plan.due)
+        self.bound = _name_bound(state, min(plan.due, state.config.most_windows))
         self._state = replace(
             state,
             lanes=(replace(state.lanes[0], hi=plan.his[0], lo=plan.los[0]),),

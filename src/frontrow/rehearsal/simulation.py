@@ -57,6 +57,9 @@ class SaleHistory:
     bot_seats: int = 0
     payments_failed: int = 0
     holds_expired: int = 0
+    looked_and_left: int = 0
+    places_expired: int = 0  # of people who came too late
+    gone_before_turn: int = 0  # admitted, but they had given up
     all_taken_s: float | None = None  # when every seat was sold or held for the first time
     sold_out_s: float | None = None
 
@@ -159,6 +162,17 @@ class Simulation:
             progress(1.0)
         return self.history
 
+    @property
+    def choosing(self) -> int:
+        """People in the shop who have not chosen seats yet."""
+        return sum(len(rows) for some in self._choices.values() for rows in some)
+
+    @property
+    def coming(self) -> int:
+        """People who were admitted and are not in the shop yet, those before a full shop included."""
+        turns = [places for some in self._turns.values() for places in some]
+        return sum(int(places.size) for places in [*turns, *self._knockers])
+
     def _run_step(self, step: int) -> None:
         now_s = step * self.step_s
         self.room.leave(self._ended.pop(step, 0))
@@ -195,7 +209,9 @@ class Simulation:
         people = self.crowd.line[before:after]
         gives_up = np.ceil(self.crowd.leaves_line_s[people] / np.float32(self.step_s))
         here = gives_up > step
-        self._gone_in_line -= int(np.count_nonzero(~here))
+        gone = int(np.count_nonzero(~here))
+        self._gone_in_line -= gone
+        self.history.gone_before_turn += gone
         later = gives_up[here]
         later = later[later < self._gone_at.size].astype(np.int64)
         np.subtract.at(self._gone_at, later, 1)  # they are not in the line any more when they would give up
@@ -209,7 +225,9 @@ class Simulation:
         """People whose turn it is come in, as far as the shop has room."""
         due = [self._turns.pop(at) for at in sorted(at for at in self._turns if at <= step)]
         arrived = np.concatenate([places for some in due for places in some]) if due else np.empty(0, dtype=np.int64)
-        arrived = arrived[self.room.still_active(arrived + 1)]
+        still_active = self.room.still_active(arrived + 1)
+        self.history.places_expired += int(np.count_nonzero(~still_active))
+        arrived = arrived[still_active]
         knockers = np.concatenate(self._knockers) if self._knockers else np.empty(0, dtype=np.int64)
         entered = self.room.claim(arrived + 1, int(knockers.size))
         everybody = np.concatenate([knockers, arrived])
@@ -229,6 +247,7 @@ class Simulation:
         steps = self._later(step, drawn.browse_s)
         self.history.visit_s += float(drawn.browse_s.sum())
         self._end_visits(steps[leaves], self.plan.room.leave_s)
+        self.history.looked_and_left += int(np.count_nonzero(leaves))
         rows = np.stack([drawn.groups, bots.astype(np.int64)], axis=1)[~leaves]
         steps = steps[~leaves]
         for at in np.unique(steps).tolist():

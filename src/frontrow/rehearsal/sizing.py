@@ -51,6 +51,9 @@ class SaleSize:
 
     people: int
     seats: int
+    capacity: int  # of the shop: people in it at once, as rehearsed
+    window_size: int
+    interval_s: float
     cdn: bool
     most_waiting: int
     joins_per_s: float  # the peaks
@@ -89,6 +92,9 @@ def size_sale(simulation: Simulation, costs: Costs, prices: Prices | None = None
     return SaleSize(
         people=simulation.plan.people,
         seats=simulation.plan.seats,
+        capacity=simulation.plan.room.capacity,
+        window_size=simulation.plan.room.window_size,
+        interval_s=simulation.plan.room.interval_us / 1e6,
         cdn=cdn,
         most_waiting=most_waiting,
         joins_per_s=float(joins.max()),
@@ -150,7 +156,11 @@ def list_size(size: SaleSize) -> list[tuple[str, str, str]]:
     return [
         ("people come", f"{size.joins_per_s:,.0f} per second", f"{size.most_waiting:,} wait at most"),
         ("waiting pages ask", f"{size.polls_per_s:,.0f} per second", "the CDN" if size.cdn else "the servers"),
-        ("people enter", f"{size.entered_per_s:,.0f} per second", ""),
+        (
+            "people enter",
+            f"{size.entered_per_s:,.0f} per second",
+            f"room.capacity {size.capacity:,}, room.window_size {size.window_size:,}",
+        ),
         ("bookings", f"{size.bookings_per_s:,.0f} per second", ""),
         (
             "servers",
