@@ -230,6 +230,40 @@ async def test_a_store_that_stands_still_delays_nobody_and_admits_no_flood(own_v
     await server.aclose()
 
 
+@pytest.mark.parametrize(("policy", "most"), [("open", 150), ("closed", 10)])
+async def test_without_the_store_the_policy_of_the_rule_decides(own_valkey: Valkey, policy: str, most: int) -> None:
+    """`closed`: a lease, which is admitted before the store is asked."""
+    own_valkey.kill()
+    server = LeasedLimiter(Rule("person", Quota.parse("20/day")), store=own_valkey.url, on_store_down=policy)
+    admitted = 0
+    for _ in range(150):
+        admitted += server.check("fan").allowed
+        await settled(server)
+    assert admitted == most if policy == "open" else admitted <= most
+    await server.aclose()
+
+
+async def test_a_charge_that_is_cancelled_or_fails_is_made_again(redis_url: str, monkeypatch: Any) -> None:
+    """Nobody is refused for ever because the task that charges was lost."""
+    server = LeasedLimiter(Rule("person", Quota.parse("20/day")), store=redis_url, deadline_s=5.0)
+    for _ in range(10):
+        server.check("fan")
+    assert server._charging is not None
+    await asyncio.sleep(0)
+    server._charging.cancel()
+    await asyncio.wait([server._charging])
+    assert server.check("fan").allowed or server.check("fan").retry_after_us
+    await settled(server)
+    assert (await server.shared.apeek("fan")).remaining <= 10, "what was admitted is charged"
+    monkeypatch.setattr(server.shared, "acheck", None)  # a mistake of ours
+    assert server.check("fan").allowed
+    await settled(server)
+    assert server.check("fan").allowed
+    monkeypatch.undo()
+    await settled(server)
+    await server.aclose()
+
+
 async def test_all_is_free_again_when_the_time_is_over(redis_url: str) -> None:
     """By the server's own clock: the busy key is forgotten after the life of the quota."""
     clock = ManualClock()

@@ -137,6 +137,7 @@ class LeasedLimiter:
 
     async def _charge_all(self) -> None:
         """Charge what is owed until nothing is. Keys of the same moment share a round trip."""
+        due: dict[str, _BusyKey] = {}
         try:
             while self._due:
                 due, self._due = self._due, {}
@@ -145,23 +146,27 @@ class LeasedLimiter:
                     busy.charging = key in self._due
                 self._forget_idle(2 * len(due))
         finally:
+            for busy in [*due.values(), *self._due.values()]:
+                busy.charging = False  # cancelled in the middle: the next request of the key charges it
             self._charging = None
 
     async def _charge(self, key: str, busy: _BusyKey) -> None:
         """Charge what the key owes, as far as it fits, and learn what is left."""
         busy.forget_alarm()
-        units, sent_us, shared_key = busy.owed, self._clock(), self._shared_key(key)
+        units, sent_us = busy.owed, self._clock()
         try:
+            shared_key = self._shared_key(key)
             charged, decision = await self._charge_what_fits(shared_key, units)
             if charged < units or not decision.remaining:
                 decision = await self.shared.apeek(shared_key)  # when does the next unit fit?
         except Exception:
             log.exception("%d units of rule %s were not charged", units, self._rule.name)
             busy.owed -= units
+            busy.is_used_up = False
             return
         busy.owed -= charged
         busy.left = 0 if charged < units else decision.remaining
-        busy.is_used_up = not busy.left
+        busy.is_used_up = charged < units or not decision.allowed
         busy.reset_at_us = sent_us + decision.reset_after_us
         busy.refused_until_us = 0 if decision.allowed else sent_us + decision.retry_after_us
         if not decision.allowed:
