@@ -25,6 +25,7 @@ import yaml
 
 from frontrow.core.settings_loader import load
 from frontrow.settings.platform import _SECTIONS
+from frontrow.waitingroom.door.door_limits import DoorLimits
 from frontrow.web.api.organiser.venues import MAX_PLAN_BYTES
 from frontrow.web.site.organiser.venues import MOST_BYTES
 from tests.support.compose import COMPOSE, read_env
@@ -383,3 +384,14 @@ def _program(name: str) -> str:
 
 def _run(command: list[str], **env: str) -> Any:
     return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | env)
+
+
+def test_what_nginx_caches_for_everybody_says_nothing_about_one_client() -> None:
+    """The headers of the limits and the id of a request belong to whoever asked first."""
+    limits = DoorLimits()
+    own = {name.decode() for name, _ in limits.header_fields([limits._per_ip.check("somebody")])} | {"x-request-id"}
+    text = (DEPLOY / "nginx" / "frontrow.conf").read_text("utf-8")
+    cached = [block for block in re.findall(r"location [^{]+\{([^{}]*)\}", text) if "proxy_cache frontrow;" in block]
+    assert len(cached) >= 2
+    for block in cached:
+        assert {name.lower() for name in re.findall(r"proxy_hide_header (\S+);", block)} >= own

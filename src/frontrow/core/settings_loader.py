@@ -123,9 +123,9 @@ def _refuse_unknown_variables(section: type, name: str, environment: Mapping[str
 
 def _unknown(given: str, name: str, known: Mapping[str, str]) -> ConfigError:
     """`known`: the settings as they could have been written -> their names."""
-    message = f"{given} is not a setting; [{name}] has {', '.join(known.values())}"
     nearest = difflib.get_close_matches(given, known, n=1, cutoff=0.8)
-    return ConfigError(message + (f"; did you mean {nearest[0]}?" if nearest else ""), param=given)
+    meant = f"did you mean {nearest[0]}?" if nearest else f"[{name}] has {', '.join(known.values())}"
+    return ConfigError(f"{given} is not a setting; {meant}", param=given)
 
 
 def _example(field: "dataclasses.Field[Any]") -> str:
