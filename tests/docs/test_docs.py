@@ -117,3 +117,39 @@ def test_a_status_beside_a_code_is_the_one_that_the_api_answers():
 def test_the_page_about_payments_names_the_pages_of_a_cancellation():
     text = " ".join((ROOT / "docs" / "payments.md").read_text("utf-8").split())
     assert f"in pages of {event_cancellation.PAGE} bookings" in text
+
+
+def test_the_readme_says_the_figure_of_the_last_run():
+    """`python -m bench.seats_docs` writes it into holds.md; README must not keep an older one."""
+    row = re.search(
+        r"nearly sold out, processes: 2.*?\| ([\d,]+)/s; p50/p99/p99.9 \S+ / (\S+) /", read("docs/holds.md")
+    )
+    assert row is not None
+    told = re.search(
+        r"answer ([\d,]+) attempts for a seat per second.*?99 of 100 within (\S+) ms", read("README.md"), re.DOTALL
+    )
+    assert told is not None
+    assert told.groups() == row.groups()
+
+
+def test_the_first_screen_of_the_readme_has_what_a_stranger_needs():
+    first = read("README.md").partition("![")[0]
+    assert first.count("**Choose it if**") == 3
+    assert "**Measured:**" in first
+    assert "**Maturity:**" in first
+    commands = re.findall(r"^(?:pip|frontrow|make) .*?(?=    #|$)", first, re.MULTILINE)
+    assert commands == ['pip install "frontrow[platform]"', "frontrow serve --demo", "make demo", "make test"]
+    assert re.findall(r"^## (.+)", read("README.md"), re.MULTILINE) == ["Try", "Limit", "Queue", "Sell", "More"]
+    walls = [part for part in read("README.md").split("\n\n") if part.count("](docs/") > 3]
+    assert walls == [], "tables of links belong into docs/contents.md"
+
+
+def test_the_list_of_pages_has_every_page():
+    listed = read("docs/contents.md")
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
+    missing = {page for page in pages - {"contents.md"} if not page.startswith("adr/") and f"({page})" not in listed}
+    assert missing == set()
+
+
+def read(path: str) -> str:
+    return (ROOT / path).read_text("utf-8")
