@@ -7,9 +7,10 @@ import pytest
 
 from frontrow.app.wiring import open_platform
 from frontrow.boxoffice.adapters.payments.webhook_signatures import sign
-from frontrow.boxoffice.messaging.organiser_webhooks import check_signature, signature
 from frontrow.boxoffice.messaging.safe_http import SafeHttpClient, UnsafeAddress
+from frontrow.client import check_signature
 from frontrow.core.errors import Unavailable
+from frontrow.core.webhook_signature import signature
 from frontrow.settings.platform import StripeSettings
 from tests.security.world import EVENT_ID, World, a_door
 from tests.web.api.support import settings_for
@@ -67,7 +68,7 @@ async def test_a_notice_without_stripe_is_not_taken(tmp_path):
 def test_our_own_webhooks_are_signed_and_an_old_one_is_refused():
     body, now_us = b'{"id":"fct_1"}', 1_700_000_000_000_000
     header = signature("secret", body, now_us // 10**6)
-    assert check_signature(header, "secret", body, now_us)
+    assert check_signature(header, "secret", body, now_s=now_us / 1e6)
     for bad, at_us, what in (
         (header, now_us + 301 * 10**6, body),
         (header, now_us, body + b"x"),
@@ -75,7 +76,7 @@ def test_our_own_webhooks_are_signed_and_an_old_one_is_refused():
         ("", now_us, body),
         (signature("other", body, now_us // 10**6), now_us, body),
     ):
-        assert not check_signature(bad, "secret", what, at_us)
+        assert not check_signature(bad, "secret", what, now_s=at_us / 1e6)
 
 
 INSIDE = [
@@ -157,12 +158,40 @@ async def test_ssrf_by_push_subscription(world: World):
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_ssrf_by_webhook_url(world: World):
+async def test_ssrf_by_webhook_url(world: World, monkeypatch: pytest.MonkeyPatch):
     """An organiser's webhook is refused when it is made, if its address says enough; a name when it is called."""
+    monkeypatch.setattr(world.platform.messaging.webhooks, "_outgoing", SafeHttpClient())  # as outside the demo
     owner = world.callers()["owner of hall"]
     for url in INSIDE:
         reply = await world.door.ask("POST", "/v1/organiser/webhooks", owner, {"event": EVENT_ID, "url": url})
         assert reply.status == 422 or url in NAMES, (url, reply.status, reply.body)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_demo_sends_webhooks_to_this_machine_and_to_nothing_else_inside(world: World):
+    owner = world.callers()["owner of hall"]
+    here = {"https://127.0.0.1/", "https://localhost./", "https://[::1]/"}
+    for url in [*INSIDE, "http://127.0.0.1:9000/hook", "http://localhost:9000/hook"]:
+        reply = await world.door.ask("POST", "/v1/organiser/webhooks", owner, {"event": EVENT_ID, "url": url})
+        fine = url in here or url.startswith(("http://127.0.0.1:", "http://localhost:"))
+        assert reply.status == (201 if fine else 422), (url, reply.status, reply.body)
+        if fine:
+            removed = f"/v1/organiser/webhooks/{reply.json()['webhook']}"
+            assert (await world.door.ask("DELETE", removed, owner)).status == 204
+
+
+async def test_only_the_demo_sends_webhooks_to_this_machine(tmp_path):
+    stripe = StripeSettings("sk_test_never_called", SECRET, "pk_test_never_called", "http://127.0.0.1:9")
+    for demo in (True, False):
+        settings = replace(settings_for(tmp_path / str(demo)), stripe=stripe)
+        settings = replace(settings, server=replace(settings.server, demo=demo))
+        async with open_platform(settings) as platform:
+            try:
+                platform.messaging.webhooks.check_url("http://localhost:9000/hook")
+            except UnsafeAddress:
+                assert not demo
+            else:
+                assert demo
 
 
 @pytest.mark.parametrize("url", NAMES)

@@ -63,7 +63,7 @@ async def open_webhook_endpoints(here: Deployment) -> "AsyncIterator[WebhookEndp
 
     vault = Vault([Secrets(here.secret.key.encode()).key("webhooks")]) if here.secret.key else None
     async with opened_ledger(here.ledger_url) as ledger:
-        outgoing = SafeHttpClient()
+        outgoing = SafeHttpClient(loopback=here.server.demo)
         try:
             yield WebhookEndpoints(ledger.messages, outgoing, WallClock(), endpoint_secrets=EndpointSecrets(vault))
         finally:

@@ -158,7 +158,7 @@ class _Adapters:
     clock: Clock
     claims: SeatClaims
     provider: GuardedProvider | None  # without one, no payment is worked on
-    outgoing: SafeHttpClient
+    webhook_calls: SafeHttpClient
     bus: Bus
     work: HeavyWork = field(default_factory=HeavyWork)
 
@@ -180,15 +180,16 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(claims.aclose)
         provider = _platform_provider(settings, now)
         stack.push_async_callback(provider.aclose)
-        outgoing = SafeHttpClient()
-        stack.push_async_callback(outgoing.aclose)
+        outgoing, webhook_calls = SafeHttpClient(), SafeHttpClient(loopback=settings.server.demo)
+        for client in (outgoing, webhook_calls):
+            stack.push_async_callback(client.aclose)
         with named("bus.url"):
             bus = open_bus(settings.bus_url, ALL_GROUPS, settings.bus.access)
         stack.push_async_callback(bus.aclose)
         work = HeavyWork(settings.server.heavy_processes, memory_mb=settings.server.heavy_memory_mb)
         stack.push_async_callback(work.aclose)
         adapters = _Adapters(
-            ledger=ledger, clock=now, claims=claims, provider=provider, outgoing=outgoing, bus=bus, work=work
+            ledger=ledger, clock=now, claims=claims, provider=provider, webhook_calls=webhook_calls, bus=bus, work=work
         )
         stores, ids, issuer = (
             Stores(ledger=ledger, claims=claims, requests=ledger.idempotency),
@@ -362,7 +363,9 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
             stack.push_async_callback(provider.aclose)
         outgoing = SafeHttpClient()
         stack.push_async_callback(outgoing.aclose)
-        adapters = _Adapters(ledger=ledger, clock=clock, claims=claims, provider=provider, outgoing=outgoing, bus=bus)
+        adapters = _Adapters(
+            ledger=ledger, clock=clock, claims=claims, provider=provider, webhook_calls=outgoing, bus=bus
+        )
         keys = TicketKeys.opened(work.keys)
         channels = open_channels(work.mail, load(MessageSettings, "messages"), ledger.messages, outgoing, clock)
         given = Secrets(work.secret_key.encode()) if work.secret_key else None
@@ -523,7 +526,7 @@ def _make_messaging(
     ledger, clock = adapters.ledger, adapters.clock
     return MessagingServices(
         notifier=Notifier(ledger, desk, channels, clock, links, receipts),
-        webhooks=OrganiserWebhooks(ledger.messages, adapters.outgoing, clock, endpoint_secrets),
+        webhooks=OrganiserWebhooks(ledger.messages, adapters.webhook_calls, clock, endpoint_secrets),
         links=links,
     )
 

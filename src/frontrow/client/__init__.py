@@ -29,6 +29,7 @@ from frontrow.client.errors import (
     ServerError,
     Unreachable,
 )
+from frontrow.client.webhooks import check_signature
 
 __all__ = [
     "AsyncClient",
@@ -49,4 +50,5 @@ __all__ = [
     "SeatsTaken",
     "ServerError",
     "Unreachable",
+    "check_signature",
 ]

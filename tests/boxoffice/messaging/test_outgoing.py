@@ -1,7 +1,9 @@
 """Webhook addresses (B15): private networks cannot be reached, whatever the URL, the DNS or the receiver says."""
 
 import asyncio
+import ipaddress
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +15,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from frontrow.boxoffice.messaging.safe_http import SafeHttpClient, UnsafeAddress, check_address, parse_url
+from frontrow.boxoffice.messaging.safe_http import (
+    MAX_LOOKUPS,
+    NameResolver,
+    SafeHttpClient,
+    UnsafeAddress,
+    check_address,
+    parse_url,
+)
 from frontrow.core.errors import Unavailable
 from tests.boxoffice.messaging.receivers import HttpReceiver, http_receiver
 
@@ -230,3 +239,153 @@ async def test_the_certificate_is_checked_against_the_name_while_the_address_is_
     assert len(receiver.calls) == 1
     server.close()
     await asyncio.gather(outgoing.aclose(), strict.aclose(), server.wait_closed())
+
+
+# Every block of IANA's two registries of special-purpose addresses, and of multicast, whatever it says about them.
+REGISTRIES = [
+    "0.0.0.0/8",
+    "0.0.0.0/32",
+    "10.0.0.0/8",
+    "100.64.0.0/10",
+    "127.0.0.0/8",
+    "169.254.0.0/16",
+    "172.16.0.0/12",
+    "192.0.0.0/24",
+    "192.0.0.0/29",
+    "192.0.0.8/32",
+    "192.0.0.9/32",
+    "192.0.0.10/32",
+    "192.0.0.170/31",
+    "192.0.2.0/24",
+    "192.31.196.0/24",
+    "192.52.193.0/24",
+    "192.88.99.0/24",
+    "192.88.99.2/32",
+    "192.168.0.0/16",
+    "192.175.48.0/24",
+    "198.18.0.0/15",
+    "198.51.100.0/24",
+    "203.0.113.0/24",
+    "224.0.0.0/4",
+    "240.0.0.0/4",
+    "255.255.255.255/32",
+    "::1/128",
+    "::/128",
+    "::ffff:0:0/96",
+    "64:ff9b::/96",
+    "64:ff9b:1::/48",
+    "100::/64",
+    "100:0:0:1::/64",
+    "2001::/23",
+    "2001::/32",
+    "2001:1::1/128",
+    "2001:1::2/128",
+    "2001:1::3/128",
+    "2001:2::/48",
+    "2001:3::/32",
+    "2001:4:112::/48",
+    "2001:10::/28",
+    "2001:20::/28",
+    "2001:30::/28",
+    "2001:db8::/32",
+    "2002::/16",
+    "2620:4f:8000::/48",
+    "3fff::/20",
+    "5f00::/16",
+    "fc00::/7",
+    "fe80::/10",
+    "ff00::/8",
+]
+CLOUDS = ["192.0.0.192", "168.63.129.16", "169.254.169.254", "100.100.100.200", "fd00:ec2::254"]
+
+
+@pytest.mark.parametrize("block", REGISTRIES)
+def test_no_special_purpose_address_is_called(block: str) -> None:
+    """First, middle and last address of each block, written plainly and inside the IPv6 forms that carry it."""
+    network = ipaddress.ip_network(block)
+    for place in (0, network.num_addresses // 2, network.num_addresses - 1):
+        address = network[place]
+        written = [str(address)]
+        if isinstance(address, ipaddress.IPv4Address):
+            high, low = int(address) >> 16, int(address) & 0xFFFF
+            written += [f"::ffff:{address}", f"::{address}", f"64:ff9b::{address}", f"64:ff9b:1::{address}"]
+            written += [f"2002:{high:x}:{low:x}::1", f"2001:0:{high:x}:{low:x}::1", f"2606:4700::5efe:{high:x}:{low:x}"]
+        for text in written:
+            with pytest.raises(UnsafeAddress):
+                check_address(text)
+
+
+@pytest.mark.parametrize("address", CLOUDS)
+def test_no_service_of_a_cloud_for_its_own_machines_is_called(address: str) -> None:
+    with pytest.raises(UnsafeAddress):
+        check_address(address)
+
+
+class SlowNames:
+    """A name server that answers when the test says so, and counts who waits in which thread."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.answer = threading.Event()
+
+    def __call__(self, host: str, port: int) -> list[str]:
+        self.asked.append(host)
+        if host.startswith("slow"):
+            self.answer.wait(60)
+        if host == "lost.example":
+            raise OSError("no such name")
+        return ["8.8.8.8"]
+
+
+async def test_slow_names_take_no_thread_of_the_loop_and_only_so_many_of_their_own() -> None:
+    names = SlowNames()
+    resolver = NameResolver(names)
+    try:
+        waiting = [asyncio.create_task(resolver(f"slow{n}.example", 443)) for n in range(MAX_LOOKUPS)]
+        again = [asyncio.create_task(resolver("slow0.example", 443)) for _ in range(5)]
+        while len(names.asked) < MAX_LOOKUPS:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        assert await asyncio.to_thread(lambda: "free") == "free", "the loop's threads work on"
+        with pytest.raises(Unavailable, match="other names"):
+            await resolver("one.more.example", 443)
+        waiting[0].cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting[0]
+        names.answer.set()
+        assert await asyncio.gather(*waiting[1:], *again) == [["8.8.8.8"]] * (MAX_LOOKUPS - 1 + 5)
+        assert len(names.asked) == MAX_LOOKUPS, "each name was asked for once"
+        assert await resolver("one.more.example", 443) == ["8.8.8.8"]
+        with pytest.raises(OSError, match="no such name"):
+            await resolver("lost.example", 443)
+        assert resolver._running == {}
+    finally:
+        names.answer.set()
+
+
+async def test_a_client_resolves_with_its_own_threads() -> None:
+    seen: list[str] = []
+
+    def note(host: str, port: int) -> list[str]:
+        seen.append(threading.current_thread().name)
+        return ["127.0.0.1"]
+
+    outgoing = SafeHttpClient(resolver=NameResolver(note))
+    with pytest.raises(UnsafeAddress):
+        await outgoing.check("https://hooks.example.org/")
+    assert seen == ["resolve hooks.example.org"]
+    assert isinstance(SafeHttpClient()._resolver, NameResolver)
+    await outgoing.aclose()
+
+
+async def test_the_demo_calls_a_receiver_on_this_machine() -> None:
+    async with http_receiver() as receiver:
+        demo, strict = SafeHttpClient(loopback=True), SafeHttpClient()
+        for url in (f"http://127.0.0.1:{receiver.port}/hook", f"http://localhost:{receiver.port}/hook"):
+            assert await demo.post(url, b"{}", {}) == 200
+            with pytest.raises(UnsafeAddress):
+                await strict.post(url, b"{}", {})
+        for url in ("http://10.0.0.1/", "http://example.org/", "https://192.168.0.1/", "http://localhost.example/"):
+            with pytest.raises(UnsafeAddress):
+                demo.check_form(url)
+        assert len(receiver.calls) == 2
+        await asyncio.gather(demo.aclose(), strict.aclose())

@@ -14,18 +14,14 @@ from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.messaging.deliveries import DeliveryWorker, NoteDelivery
 from frontrow.boxoffice.messaging.delivery_retries import apply_outcome
 from frontrow.boxoffice.messaging.endpoint_secrets import EndpointSecrets
-from frontrow.boxoffice.messaging.organiser_webhooks import (
-    GIVE_UP_AFTER_S,
-    KIND,
-    OrganiserWebhooks,
-    check_signature,
-    signature,
-)
+from frontrow.boxoffice.messaging.organiser_webhooks import GIVE_UP_AFTER_S, KIND, OrganiserWebhooks
 from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
 from frontrow.boxoffice.model.messages import Delivery, DeliveryState, Endpoint, NewDelivery, Outcome
+from frontrow.client import check_signature
 from frontrow.core.clock import ManualClock
 from frontrow.core.ids import Ids
 from frontrow.core.vault import Vault
+from frontrow.core.webhook_signature import signature
 from tests.boxoffice.messaging.outbox import NOW, confirmed
 from tests.boxoffice.messaging.receivers import HttpReceiver, http_receiver
 from tests.boxoffice.shop import sqlite_url
@@ -97,7 +93,7 @@ async def test_a_fact_arrives_signed_and_only_the_wanted_ones(
     told = msgspec.json.decode(body)
     assert (told["id"], told["type"], told["fact"]["booking_id"]) == ("fct_1", "BookingConfirmed", "bkg_1")
     header = headers["frontrow-signature"]
-    assert check_signature(header, "s org_1", body, NOW)
+    assert check_signature(header, "s org_1", body, now_s=NOW / 1e6)
     assert headers["frontrow-delivery"] == "webhook:whk_org_1:1"
     for secret, changed, now_us in [
         ("s org_2", body, NOW),
@@ -105,9 +101,9 @@ async def test_a_fact_arrives_signed_and_only_the_wanted_ones(
         ("s org_1", body, NOW + 301_000_000),
         ("s org_1", body, NOW - 301_000_000),
     ]:
-        assert not check_signature(header, secret, changed, now_us)
-    for broken in ("", "t=1", "v1=ab", "t=x,v1=y", header.replace("v1=", "v1=é"), signature("s org_1", body, 1)):
-        assert not check_signature(broken, "s org_1", body, NOW)
+        assert not check_signature(header, secret, changed, now_s=now_us / 1e6)
+    for broken in (None, "", "t=1", "v1=ab", "t=x,v1=y", header.replace("v1=", "v1=é"), signature("s org_1", body, 1)):
+        assert not check_signature(broken, "s org_1", body, now_s=NOW / 1e6)
     assert await ledger.messages.delivery_counts(KIND) == {"sent": 1}
 
 
@@ -310,4 +306,4 @@ async def test_secrets_are_sealed_in_the_ledger_and_still_sign(
         assert "FRONTROW_SECRET_KEY" in told.reason
     assert await hooks.worker().drain() == 1
     ((_, headers, body),) = receiver.calls
-    assert check_signature(headers["frontrow-signature"], plain.secret, body, NOW)
+    assert check_signature(headers["frontrow-signature"], plain.secret, body, now_s=NOW / 1e6)

@@ -9,6 +9,7 @@ import sqlite3
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.ledger_url import sqlite_path
+from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
 from frontrow.boxoffice.model.facts import BookingConfirmed
 from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.people import Fan
@@ -313,6 +314,7 @@ def tables_of(url: str) -> bytes:
 async def test_b15_webhooks_are_registered_rotated_looked_at_sent_again_and_removed(tmp_path):
     async with a_desk(tmp_path) as desk:
         hooks, platform = "/v1/organiser/webhooks", desk.platform
+        platform.messaging.webhooks._outgoing = SafeHttpClient()  # as outside the demo
         body = {"event": desk.event, "url": "https://hooks.example.org/x", "facts": ["BookingConfirmed"]}
         key = {"idempotency-key": "once"}
         made = await desk.post(hooks, 201, json=body, headers=key)

@@ -6,8 +6,6 @@ ignore a `Frontrow-Delivery` that they have seen, because a delivery may come tw
 """
 
 import asyncio
-import hashlib
-import hmac
 from collections.abc import Sequence
 from typing import Final
 
@@ -26,12 +24,12 @@ from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import note_failure
 from frontrow.core.ids import made_at_us
 from frontrow.core.vault import SealBroken
+from frontrow.core.webhook_signature import signature
 
 KIND: Final = "webhook"
 GIVE_UP_AFTER_S: Final = 3 * 24 * 3600
 AT_ONCE: Final = 8  # calls to one organiser at a time
 PER_LANE: Final = 40
-TOLERANCE_S: Final = 300
 CACHED_S: Final = 5  # how long the endpoints of an event are cached
 MAX_CACHED: Final = 10_000
 CLOCKS_DIFFER_US: Final = 60 * US_PER_S  # those of two servers, at most
@@ -44,30 +42,10 @@ class _WebhookBody(msgspec.Struct, frozen=True):
     payload: str
 
 
-def signature(secret: str, body: bytes, at_s: int) -> str:
-    """The signature header of a body sent at this time."""
-    return f"t={at_s},v1={_mac(secret, body, at_s)}"
-
-
 def _is_after(fact: Fact, endpoint: Endpoint) -> bool:
     """Whether the endpoint was there when the fact happened: facts without an endpoint are not recorded, so a bus that
     lost its memory brings them again."""
     return fact.at_us > made_at_us(endpoint.id) - CLOCKS_DIFFER_US
-
-
-def _mac(secret: str, body: bytes, at_s: int) -> str:
-    return hmac.new(secret.encode(), f"{at_s}.".encode() + body, hashlib.sha256).hexdigest()
-
-
-def check_signature(header: str, secret: str, body: bytes, now_us: int, tolerance_s: int = TOLERANCE_S) -> bool:
-    """Whether the header is a recent signature of this body with this secret. For receivers written in Python."""
-    try:
-        fields = dict(part.split("=", 1) for part in header.split(","))
-        at_s = int(fields["t"])
-    except (ValueError, KeyError):
-        return False
-    fresh = abs(now_us // US_PER_S - at_s) <= tolerance_s
-    return fresh and hmac.compare_digest(_mac(secret, body, at_s).encode(), fields.get("v1", "").encode())
 
 
 class OrganiserWebhooks:
@@ -96,6 +74,10 @@ class OrganiserWebhooks:
             [NewDelivery(KIND, one.organiser, f"webhook:{one.id}:{number}", body[one.id]) for one in wanted],
             self._clock(),
         )
+
+    def check_url(self, url: str) -> None:
+        """Refuse what can never be sent to. The address behind a name is checked again with every delivery."""
+        self._outgoing.check_form(url)
 
     async def test(self, endpoint: Endpoint) -> bool:
         """Queue a test delivery, which is sent like every other, to see whether the endpoint answers."""

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from frontrow.boxoffice.messaging.endpoint_secrets import EndpointSecrets
 from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
-from frontrow.boxoffice.messaging.safe_http import check_address, parse_url
 from frontrow.boxoffice.messaging.webhook_endpoints import FACTS, SECRET_BYTES
 from frontrow.boxoffice.model.event_changes import Change, DeliveryNotFound, Editor, EndpointNotFound
 from frontrow.boxoffice.model.events import Event
@@ -91,7 +90,7 @@ class ManagedWebhooks:
         unknown = sorted(set(facts) - FACTS)
         if unknown:
             raise InvalidInput(f"there is no fact {unknown[0][:60]!r}", param="facts")
-        _check_url(url)
+        self._sender.check_url(url)
         if len(await self.page(editor.organiser_id, "", MAX_ENDPOINTS)) >= MAX_ENDPOINTS:
             raise Overloaded(f"an organiser has at most {MAX_ENDPOINTS} webhooks; remove one", retry_after_s=3600)
         endpoint = Endpoint(
@@ -137,13 +136,6 @@ class ManagedWebhooks:
         detail = {"webhook": endpoint.id, "url": endpoint.url}
         change = Change(editor, act, endpoint.event_id, self._clock(), detail)
         await self._ledger.organiser.write_endpoint(self._secrets.seal(endpoint), change)
-
-
-def _check_url(url: str) -> None:
-    """Refuse what can never be sent to. The address behind a name is checked again with every delivery."""
-    host = parse_url(url).host
-    if host.replace(".", "").isdigit() or ":" in host:
-        check_address(host)
 
 
 def _new_secret() -> str:
