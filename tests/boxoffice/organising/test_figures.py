@@ -3,6 +3,8 @@
 import asyncio
 import csv
 import io
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import httpx
 import msgspec
@@ -12,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontrow.boxoffice.model.csv_cells import FORMULA_STARTS, safe_cell, to_csv
+from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.model.sales_figures import (
     MAX_BUCKETS,
     Percentiles,
@@ -20,10 +23,11 @@ from frontrow.boxoffice.model.sales_figures import (
 )
 from frontrow.boxoffice.organising.sales_figures import SalesFigures
 from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import InvalidInput
+from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.web.streams.sales_figures import LiveFiguresStreams, TooManyViewers
-from tests.boxoffice.organising.http import EVENTS, a_desk
+from tests.boxoffice.organising.http import EVENTS, Desk, a_desk
 from tests.boxoffice.organising.support import NOW_US, a_clock, a_hold, a_purchase, an_office, on_sale
+from tests.boxoffice.people.support import api_key
 from tests.web.api.support import borrowed_app
 
 ROOM = RoomFigures("open", 900, 300, 600, 120, 12.5)
@@ -257,3 +261,91 @@ async def test_b13_the_live_figures_arrive_over_a_socket(tmp_path):
             finally:
                 server.should_exit = True
                 await serving
+
+
+async def ended_by(desk: Desk, end: Callable[[], Awaitable[Any]], bearer: dict[str, str]) -> None:
+    """Watch the live figures through the app, do `end`, and wait for the stream to end by itself."""
+    live = desk.platform.organiser.live
+    watching, ended = asyncio.Event(), asyncio.Event()
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+        if message["type"] == "http.response.body":
+            watching.set()
+
+    async def receive() -> dict[str, Any]:
+        await ended.wait()
+        return {"type": "http.disconnect"}
+
+    headers = [(name.encode(), value.encode()) for name, value in (bearer | {"host": "test"}).items()]
+    path = f"{EVENTS}/{desk.event}/figures/live"
+    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http"}
+    scope |= {"path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "", "headers": headers}
+    scope |= {"client": ("127.0.0.1", 1), "server": ("test", 80)}
+    with borrowed_app(desk.platform) as app:
+        viewer = asyncio.create_task(app(scope, receive, send))
+        async with asyncio.timeout(60):
+            await watching.wait()
+            assert not viewer.done()
+            await end()
+            await viewer
+    ended.set()
+    assert (sent[0]["status"], sent[-1].get("more_body")) == (200, False), "the answer is whole"
+    assert len(live) == 0
+    refused = await desk.client.get(path, headers=bearer)
+    assert refused.status_code in (401, 403)
+
+
+@pytest.mark.parametrize(
+    "how", ["removed", "lowered", "signed out", "password changed", "key revoked", "maker removed"]
+)
+async def test_b13_the_live_stream_of_somebody_who_may_no_longer_look_ends(tmp_path, how):
+    async with a_desk(tmp_path, Role.OWNER) as desk:
+        desk.platform.organiser.live.check_every_s = desk.platform.organiser.live._every_s = 0.01
+        clerk = (await desk.as_(Role.MANAGER, name="clerk")).person
+        people, team = desk.platform.people, f"/v1/organiser/team/{clerk.id}"
+        bearer = clerk.bearer
+        if how in ("key revoked", "maker removed"):
+            maker = desk.person if how == "key revoked" else (await desk.as_(Role.OWNER, name="maker")).person
+            bearer = {"authorization": f"Bearer {await api_key(desk.platform, maker, ['figures:read'])}"}
+            team = f"/v1/organiser/team/{maker.id}"
+
+        async def end() -> None:
+            if how in ("removed", "maker removed"):
+                assert (await desk.ask("DELETE", team)).status_code == 204
+            elif how == "lowered":
+                assert (await desk.ask("PATCH", team, json={"role": "door"})).status_code == 200
+            elif how == "signed out":
+                await people.sessions.end_all(clerk.id)
+            elif how == "password changed":
+                (session,) = await people.sessions.of(clerk.id)
+                await people.sessions.replace_all(session)
+            else:
+                (key,) = (await desk.get("/v1/organiser/keys"))["keys"]
+                assert (await desk.ask("DELETE", f"/v1/organiser/keys/{key['id']}")).status_code == 204
+
+        await ended_by(desk, end, bearer)
+
+
+async def test_b13_a_stream_goes_on_while_nobody_can_say_whether_it_may():
+    class Figures:
+        async def live(self, event: Any, before: Any) -> Any:
+            raise Unavailable("the ledger is away")
+
+    asked = 0
+
+    async def away() -> bool:
+        nonlocal asked
+        asked += 1
+        raise Unavailable("the ledger is away")
+
+    async def event_of(event_id: str) -> Any:
+        return None
+
+    streams = LiveFiguresStreams(Figures(), event_of, check_every_s=0.0)  # type: ignore[arg-type]
+    frames = streams.events("evt_1", away)
+    assert await anext(frames) == b": counting\n\n"
+    assert asked == 1
+    await frames.aclose()
+    await streams.aclose()

@@ -146,6 +146,7 @@ class StreamApp:
                         await send({"type": "http.response.body", "body": event, "more_body": True})
                 except TimeoutError:
                     return
+        await send({"type": "http.response.body", "body": b"", "more_body": False})  # the stream itself has ended
 
 
 def stream_app(streams: Streams, address: str) -> StreamApp:

@@ -2,10 +2,12 @@
 
 Seats, holds and the room are of this second. Money and payments are the ledger's sums, at most WHOLE_EVERY_US old. A
 viewer has no queue: a slow reader misses frames (each is complete), and one who takes nothing for SLOW_S is dropped.
-Beyond `max_open` viewers, others get 503 with Retry-After and poll the same frame as JSON.
+Beyond `max_open` viewers, others get 503 with Retry-After and poll the same frame as JSON. Whether a viewer may still
+look is asked again every few seconds: the stream ends with the session, the role, the key or the membership.
 """
 
 import asyncio
+import contextlib
 import functools
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
@@ -17,18 +19,20 @@ from frontrow.boxoffice.model.sales_figures import EventFigures, LiveFigures
 from frontrow.boxoffice.organising.sales_figures import SalesFigures, SpeedsOf
 from frontrow.core.background_tasks import start_loop
 from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import FrontrowError, Overloaded
+from frontrow.core.errors import FrontrowError, Overloaded, Unavailable
 from frontrow.core.failures import note_failure
 from frontrow.web.room.app import StreamApp
 
 EVERY_S: Final = 1.0
 SLOW_S: Final = 15.0
 RETRY_S: Final = 10.0
+CHECK_EVERY_S: Final = 5.0
 MAX_OPEN: Final = 500
 MAX_EVENTS: Final = 100
 WHOLE_EVERY_US: Final = 3 * US_PER_S
 SUMMED: Final = ("hold_to_ticket",)  # the times from the ledger; this server measures the others
 EventOf = Callable[[str], Awaitable[Event]]
+MayLook = Callable[[], Awaitable[bool]]
 
 
 class TooManyViewers(Overloaded):
@@ -59,9 +63,10 @@ class LiveFiguresStreams:
         speeds: SpeedsOf = dict,
         max_open: int = MAX_OPEN,
         every_s: float = EVERY_S,
+        check_every_s: float = CHECK_EVERY_S,
     ) -> None:
         self._figures, self._event_of = figures, event_of
-        self.max_open, self._every_s = max_open, every_s
+        self.max_open, self._every_s, self.check_every_s = max_open, every_s, check_every_s
         self._channels: dict[str, _Channel] = {}
         self.speeds = speeds
         self.frames = 0  # frames that were encoded, whatever the number of viewers
@@ -101,16 +106,24 @@ class LiveFiguresStreams:
             forecast=whole.forecast if not event.paused else None,
         )
 
-    async def events(self, event_id: str) -> AsyncGenerator[bytes, None]:
-        """The frames of one viewer, from now on."""
+    async def events(self, event_id: str, may_look: MayLook | None = None) -> AsyncGenerator[bytes, None]:
+        """The frames of one viewer, from now on, as long as `may_look` says so. While the ledger is away, nobody can
+        say so, and what is shown is what this server has in memory: the stream goes on."""
         channel = self._channels.setdefault(event_id, _Channel())
         channel.viewers += 1
         if channel.task is None:
             channel.task = start_loop(
                 functools.partial(self._publish_frames, event_id, channel), "live figures", event_id=event_id
             )
+        now_s = asyncio.get_running_loop().time
+        check_at_s = now_s() + self.check_every_s
         try:
-            while True:  # until the viewer leaves or is dropped
+            while True:  # until the viewer leaves, is dropped or may no longer look
+                if may_look is not None and now_s() >= check_at_s:
+                    check_at_s = now_s() + self.check_every_s
+                    with contextlib.suppress(Unavailable, Overloaded):
+                        if not await may_look():
+                            return
                 yield channel.frame
                 if channel.waiting is None or channel.waiting.done():
                     channel.waiting = asyncio.get_running_loop().create_future()
@@ -134,9 +147,9 @@ class LiveFiguresStreams:
                 note_failure(error, event_id=event_id)
             await asyncio.sleep(self._every_s)
 
-    def app(self, event_id: str, slow_s: float = SLOW_S) -> StreamApp:
+    def app(self, event_id: str, slow_s: float = SLOW_S, may_look: MayLook | None = None) -> StreamApp:
         """One viewer's connection."""
-        return StreamApp(lambda: self.events(event_id), slow_s)
+        return StreamApp(lambda: self.events(event_id, may_look), slow_s)
 
     async def aclose(self) -> None:
         tasks = [channel.task for channel in self._channels.values() if channel.task is not None]

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 import msgspec
-from litestar import Response, get
+from litestar import Request, Response, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, QueryParameter
 from litestar.types import ASGIApp
@@ -24,12 +24,13 @@ from frontrow.boxoffice.model.sales_figures import (
 )
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, own_event, zone_of
+from frontrow.web.api.access import Access, caller_of, own_event, zone_of
 from frontrow.web.api.organiser.common import Cursor, Limit, Moment, moment_us, next_of, read_number
 from frontrow.web.endpoints.json_values import Time, time_text
 
 FIGURES = "/v1/organiser/events/{event_id:str}/figures"
-READS: dict[str, Any] = {"access": Access.staff("figures:read")}
+FIGURES_RIGHT = "figures:read"
+READS: dict[str, Any] = {"access": Access.staff(FIGURES_RIGHT)}
 MOMENT = r"^(\d{4}-\d\d-\d\dT[0-9:.]{5,20}(Z|[+-]\d\d:\d\d))?$"  # or empty: a form sends empty fields
 Since = Annotated[
     str, QueryParameter(pattern=MOMENT, max_length=40, description="from this time on; without it, the whole sale")
@@ -176,10 +177,19 @@ async def get_series_csv(
     summary="Live figures, one frame per second (server-sent events)",
     opt={**READS, "answers": {200: "text/event-stream"}, "problems": (503,)},
 )
-async def stream_figures(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> ASGIApp:
+async def stream_figures(
+    request: Request[Any, Any, Any], platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
+) -> ASGIApp:
     event = await own_event(platform, caller, event_id)
     platform.organiser.live.check_room(event.id)
-    return platform.organiser.live.app(event.id)
+    headers = request.headers
+
+    async def may_look() -> bool:
+        """Whether the request would still be let in: its session or key lives, with the right and the organiser."""
+        now = await caller_of(platform, "GET", headers)
+        return FIGURES_RIGHT in now.permissions and now.organiser_id == caller.organiser_id
+
+    return platform.organiser.live.app(event.id, may_look=may_look)
 
 
 @get(
