@@ -18,7 +18,7 @@ SELECT c.event_id, c.fan, c.active FROM (SELECT r.event_id, r.fan, (SELECT coale
 FROM :rows) AS c WHERE c.active > 0
 
 -- name: visits_with_tickets(booking_id text, event_id text, fan text, session text) row by row
--- The requests whose visit has bought tickets with another booking. The bounds and the order choose the index, as above.
+-- The requests whose visit has bought tickets with another booking. Bounds and order choose the index, as above.
 SELECT c.booking_id FROM (SELECT r.booking_id, (SELECT b.id FROM bookings AS b
   WHERE b.event_id = r.event_id AND b.fan >= r.fan AND b.fan <= r.fan AND b.state IN ('confirmed', 'refunded')
     AND b.session = r.session AND b.id <> r.booking_id
