@@ -1,6 +1,6 @@
 """The API v1 operations of a buyer, as calls."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from frontrow.client import responses as shapes
@@ -84,8 +84,12 @@ def cancel_booking(booking: str) -> Call[shapes.Booking]:
     return Call("POST", path(BOOKING + "/cancel", booking), shapes.Booking, booking=booking)
 
 
-def ask_refund(booking: str, seats: Sequence[str] = ()) -> Call[shapes.Refund]:
-    body = {"seats": list(seats)}
+def ask_refund(
+    booking: str, seats: Sequence[str] = (), add_ons: Mapping[str, int] | None = None, number: int | None = None
+) -> Call[shapes.Refund]:
+    """Nothing named means everything. `number` is that of the quote: a repeated call then refunds once."""
+    body: dict[str, object] = {"seats": list(seats), "add_ons": dict(add_ons or {}), "number": number}
+    body = {key: value for key, value in body.items() if key == "seats" or value}
     return Call("POST", path(BOOKING + "/refunds", booking), shapes.Refund, body=body, booking=booking)
 
 

@@ -100,6 +100,15 @@ class Booking(msgspec.Struct):
     checkout: Checkout | None = None
 
 
+class RefundLine(msgspec.Struct):
+    kind: str
+    name: str
+    quantity: int
+    amount: Money
+    seats: list[str]
+    add_on: str = ""
+
+
 class Refund(msgspec.Struct):
     refund: str
     booking: str
@@ -108,6 +117,7 @@ class Refund(msgspec.Struct):
     amount: Money
     fee: Money
     created_at: str
+    lines: list[RefundLine] = []
 
 
 class Refunds(msgspec.Struct):

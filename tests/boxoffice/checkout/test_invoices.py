@@ -45,6 +45,10 @@ RECEIPT = Receipt(
 DOCUMENT = invoice_document(RECEIPT, "2026-", "")
 
 
+def seat_line(seat: str, minor: int) -> ReceiptLine:
+    return ReceiptLine(LineKind.SEAT, "", Money(-minor, "EUR"), 1, None, (seat,))
+
+
 @pytest.fixture
 async def ledgers(ledger_url: str) -> AsyncIterator[list[SqlLedger]]:
     """Two servers on one ledger."""
@@ -95,7 +99,7 @@ async def test_a_document_never_changes_and_a_refund_gets_a_credit_note(
     first = await book.issue("org_a", "bkg_1", "", DOCUMENT, NOW)
     other = msgspec.structs.replace(DOCUMENT, billed_to="Somebody else")
     assert await book.issue("org_a", "bkg_1", "", other, NOW + 1) == first
-    note = credit_document(first, ("S-A-1",), Money(52_50, "EUR"), NOW)
+    note = credit_document(first, (seat_line("S-A-1", 52_50),), Money(52_50, "EUR"), NOW)
     credit = await book.issue("org_a", "bkg_1", "rfd_1", note, NOW)
     assert (first.label, credit.label, credit.document.corrects) == ("2026-000001", "2026-000002", "2026-000001")
     assert (credit.document.total.minor, credit.document.tax.minor, credit.document.net.minor) == (-5250, -604, -4646)
@@ -108,7 +112,8 @@ async def test_a_document_never_changes_and_a_refund_gets_a_credit_note(
 
 def test_the_pdf_has_the_numbers_in_every_language() -> None:
     invoice = Invoice("org_a", 17, "bkg_1", "", NOW, DOCUMENT)
-    credit = Invoice("org_a", 18, "bkg_1", "rfd_1", NOW, credit_document(invoice, ("S-A-1",), TOTAL, NOW))
+    note = credit_document(invoice, (seat_line("S-A-1", TOTAL.minor),), TOTAL, NOW)
+    credit = Invoice("org_a", 18, "bkg_1", "rfd_1", NOW, note)
     for language in LANGUAGES:
         assert invoice_pdf(invoice, language).startswith(b"%PDF")
         assert invoice_pdf(credit, language).startswith(b"%PDF")

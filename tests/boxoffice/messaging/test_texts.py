@@ -153,3 +153,13 @@ def test_no_name_can_break_a_message() -> None:
             assert "49" not in made.text
     assert language_of("de_CH") == "de"
     assert language_of("nl") == "en"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_refund_of_an_add_on_names_it_and_speaks_of_no_seat(language: str) -> None:
+    seats = render("partly_refunded", language, ABOUT, url=URL)
+    extras = render("partly_refunded", language, ABOUT | {"seats": (), "add_ons": ("2 × Dinner",)}, url=URL)
+    both = render("partly_refunded", language, ABOUT | {"add_ons": ("2 × Dinner",)}, url=URL)
+    assert "2 × Dinner" in extras.text
+    assert "2 × Dinner" in extras.short
+    assert len(extras.text.splitlines()) == len(seats.text.splitlines()) == len(both.text.splitlines()) - 1

@@ -59,7 +59,8 @@ def lines_of(chosen: ChosenPrice) -> list[tuple[str, str, int, int, int]]:
 
 def check_exact(chosen: ChosenPrice) -> None:
     shown = sum(line.amount_minor for line in chosen.quote.lines if not line.included)
-    assert shown == chosen.quote.total_minor == sum(chosen.quote.seat_totals_minor)
+    add_ons = sum(line.amount_minor for line in chosen.quote.lines if line.kind is LineKind.ADD_ON)
+    assert shown == chosen.quote.total_minor == sum(chosen.quote.seat_totals_minor) + add_ons + 100  # per booking
     assert min(chosen.quote.seat_totals_minor) >= 0
 
 

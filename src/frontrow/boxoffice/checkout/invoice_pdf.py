@@ -1,5 +1,6 @@
 """The PDF of an invoice or a credit note: seller, buyer, number, lines, net, tax and total. A4, one page or more."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -10,6 +11,7 @@ from frontrow.boxoffice.messaging.locale_formats import Moment, formats_of
 from frontrow.boxoffice.messaging.message_texts import words_of
 from frontrow.boxoffice.model.bookings import booking_number
 from frontrow.boxoffice.model.invoices import Invoice
+from frontrow.boxoffice.model.receipts import ReceiptLine
 from frontrow.boxoffice.tickets.print_fonts import CORE_FAMILY, PrintFonts, printable
 from frontrow.boxoffice.tickets.ticket_sheets import local_time
 
@@ -96,7 +98,7 @@ def _rows(invoice: Invoice, language: str) -> list[_Row]:
         if not line.included:
             many = f"{line.quantity} × {money(line.unit)}" if line.unit is not None and line.quantity > 1 else ""
             below = [many, ", ".join(line.seats) if line.name else ""]
-            title = line.title if line.name or not invoice.is_credit_note else f"{words['refunded']}: {line.title}"
+            title = line.title if line.name or not invoice.is_credit_note else _credited(line, words)
             rows.append(_Row(title, money(line.amount), " · ".join(part for part in below if part), rule=True))
     rows.append(_Row(words["net"], money(document.net), rule=True))
     rows.append(_Row(f"{words['tax']} {formats.percent(document.tax_basis_points)}", money(document.tax)))
@@ -111,6 +113,13 @@ def _rows(invoice: Invoice, language: str) -> list[_Row]:
 
 def _clean(text: str) -> str:
     return printable(text[:MAX_TEXT_CHARS])
+
+
+def _credited(line: ReceiptLine, words: Mapping[str, str]) -> str:
+    """The title of a credit note's line without a name: seats, or what was withheld or withheld earlier."""
+    if line.seats:
+        return f"{words['refunded']}: {line.title}"
+    return words["not_refunded"] if line.amount.minor > 0 else words["refunded"]
 
 
 class _Drawing:

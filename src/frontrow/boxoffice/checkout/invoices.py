@@ -17,6 +17,7 @@ from frontrow.boxoffice.model.invoices import (
     PaymentNotTaken,
     checked_billed_to,
     credit_document,
+    credit_lines,
     invoice_document,
 )
 from frontrow.boxoffice.model.payments import ENDED, PaymentState, RefundState
@@ -75,9 +76,9 @@ class Invoices:
         names, labels = await self._desk.seat_names(event), await self._desk.seat_labels(event)
         for refund in await self._ledger.payments.refunds_of(booking.id):
             if refund.state is RefundState.DONE and refund.amount_minor:
-                seats = tuple(labels.text(seat_name(names, seat)) for seat in refund.seats)
+                lines = credit_lines(refund, lambda seat: labels.text(seat_name(names, seat)))
                 amount = Money(refund.amount_minor, refund.currency)
-                document = credit_document(invoice, seats, amount, refund.changed_at_us)
+                document = credit_document(invoice, lines, amount, refund.changed_at_us)
                 await book.issue(organiser_id, booking.id, refund.id, document, self._clock())
         return await book.invoices_of(booking.id)
 

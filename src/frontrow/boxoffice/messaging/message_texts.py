@@ -174,7 +174,7 @@ def render(
     name = language_of(locale)
     language = languages()[name]
     texts = language.kinds[kind]
-    values = {"buyer": "", "tickets": [], "receipt": None, "brand": None, "wallets": [], **about}
+    values = {"buyer": "", "tickets": [], "receipt": None, "brand": None, "wallets": [], "add_ons": (), **about}
     own = written or WrittenText("", "")
     closing = language.closing if texts.closing is None else texts.closing
     body = (language.greeting, *texts.lines, closing)

@@ -429,6 +429,7 @@ class Notifier:
             "amount": Money(*amount),
             "seats": tuple(labels.text(seat_name(names, seat)) for seat in fact.seats),
             "seat_count": len(fact.seats),
+            "add_ons": tuple(getattr(fact, "add_ons", ())),
             "until": Moment(_ends_at_us(fact), zone),
             "tickets": sheets,
         }

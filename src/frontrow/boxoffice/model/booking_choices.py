@@ -1,8 +1,11 @@
 """What a fan chooses for held seats: a ticket type per seat, add-ons, a code; and what that costs. Pure.
 
 The choice changes the price of a hold before it is paid. Its price has the same form as every other (`model.prices`):
-lines that add up to the total, and a total per seat that a refund of that seat returns. A discount is a line with a
-negative amount. Add-ons are spread over the seats, so refunding all seats returns them too.
+lines that add up to the total, and what was paid for each seat. A discount is a line with a negative amount, and each
+seat's total is less by its part. An add-on is a line of its own and in no seat's total.
+
+A ticket type with a minimum makes seats cheaper for a group. The lines of its seats say how much cheaper, so that a
+refund of some of them can check whether the others still are a group (`model.refund_lines`).
 
 A code that unlocks hidden ticket types is kept in the lines of the seats. Without it those types do not exist: choosing
 one is answered like choosing a type that the event does not have.
@@ -11,7 +14,7 @@ What is limited (a code, a stock, a shared limit) is listed as `uses`, which the
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace as replace_in_event
 from typing import Final
 
@@ -19,14 +22,23 @@ import msgspec
 from msgspec.structs import replace
 
 from frontrow.boxoffice.model.events import Event, PriceTier
-from frontrow.boxoffice.model.prices import DIFFERENT, LineKind, PriceLine, PriceList, Quote, decode_lines, spread
+from frontrow.boxoffice.model.prices import (
+    DIFFERENT,
+    TYPE_MARK,
+    LineKind,
+    LineTerms,
+    PriceLine,
+    PriceList,
+    Quote,
+    TierPrice,
+    decode_lines,
+)
 from frontrow.boxoffice.model.sale_options import MAX_OF_ONE_ADD_ON, AddOn, Discount, TicketType, fold_code
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.core.errors import InvalidInput, Refused
 from frontrow.core.money import Money, share_out
 
 NO_LIMIT: Final = -1
-TYPE_MARK: Final = "/"  # between the tier's key and the ticket type's in the key of a line
 
 
 class BookingChoice(msgspec.Struct, frozen=True):
@@ -127,6 +139,8 @@ def price_choice(
     keys = [_line_key(tier, one) for tier, one in zip(tiers, types, strict=True)]
     shown = [prices.tiers[key].shown_minor for key in keys]
     quote = prices.quote([prices.tiers[key] for key in keys], seats)
+    if any(one is not None and one.min_per_booking > 1 for one in types):
+        quote = replace(quote, lines=_with_group_terms(event, quote.lines, types, tiers, discount))
     uses: list[Use] = []
     if discount is not None:
         quote = _discounted(quote, discount, tiers, shown)
@@ -140,7 +154,7 @@ def price_choice(
 def free_of_charge(quote: Quote) -> Quote:
     """The same seats and add-ons as a gift, without fees."""
     kept = [line for line in quote.lines if line.kind in (LineKind.SEAT, LineKind.ADD_ON)]
-    lines = tuple(replace(line, unit_minor=0, amount_minor=0) for line in kept)
+    lines = tuple(replace(line, unit_minor=0, amount_minor=0, terms=None) for line in kept)
     return Quote(lines, (0,) * len(quote.seat_totals_minor), 0, quote.currency)
 
 
@@ -153,6 +167,33 @@ def uses_of(event: Event, plan: Plan, seats: Sequence[int], choice: BookingChoic
     uses = [_use_of(event, discount)] if discount is not None else []
     uses += [_add_on_use(event, one, count) for one in event.add_ons if (count := choice.add_ons.get(one.key, 0))]
     return (*uses, *_limit_uses(event, [plan.seats[seat].tier for seat in seats], types, choice.add_ons))
+
+
+def uses_left(
+    event: Event, lines: Sequence[PriceLine], seats: Collection[int], add_ons: Mapping[str, int]
+) -> tuple[tuple[str, int], ...]:
+    """What a booking with these lines uses of add-ons and shared limits once it has only these seats and add-ons: the
+    counters whose use is less than it was, with what is left."""
+    sold = [(seat, *_tier_and_type(event, line)) for line in lines if line.kind is LineKind.SEAT for seat in line.seats]
+    all_add_ons = {line.key: line.quantity for line in lines if line.kind is LineKind.ADD_ON}
+    before = _counted_uses(event, sold, all_add_ons)
+    after = _counted_uses(event, [one for one in sold if one[0] in seats], add_ons)
+    return tuple((name, after.get(name, 0)) for name in before if after.get(name, 0) < before[name])
+
+
+def _counted_uses(
+    event: Event, seats: Sequence[tuple[int, str, TicketType | None]], add_ons: Mapping[str, int]
+) -> dict[str, int]:
+    tiers, types = [tier for _, tier, _ in seats], [one for _, _, one in seats]
+    uses = [_add_on_use(event, one, count) for one in event.add_ons if (count := add_ons.get(one.key, 0))]
+    return {use.counter: use.quantity for use in (*uses, *_limit_uses(event, tiers, types, add_ons))}
+
+
+def _tier_and_type(event: Event, line: PriceLine) -> tuple[str, TicketType | None]:
+    tier, mark, key = line.key.rpartition(TYPE_MARK)
+    if not mark:
+        return line.key, event.ticket_types[0] if event.ticket_types else None
+    return tier, next((one for one in event.ticket_types if one.key == key), None)
 
 
 class PricedType(msgspec.Struct, frozen=True):
@@ -276,6 +317,40 @@ def _find_discount(event: Event, typed: str, now_us: int) -> Discount:
     return found
 
 
+def _with_group_terms(
+    event: Event,
+    lines: Sequence[PriceLine],
+    types: Sequence[TicketType | None],
+    tiers: Sequence[str],
+    discount: Discount | None,
+) -> tuple[PriceLine, ...]:
+    """The lines of the seats whose ticket type needs a group, with how much more such a seat costs alone: as the first
+    ticket type that everybody can choose for one seat."""
+    alone = next((one for one in event.ticket_types if not one.hidden and one.min_per_booking <= 1), None)
+    pairs = {_line_key(tier, one): (tier, one) for tier, one in zip(tiers, types, strict=True)}
+    prices = PriceList(_priced_by_type(event, types, tiers)).tiers
+    single = PriceList(_priced_by_type(event, [alone] * len(tiers), tiers)).tiers if alone else {}
+    found = []
+    for line in lines:
+        tier, one = pairs.get(line.key, ("", None)) if line.kind is LineKind.SEAT else ("", None)
+        if one is not None and one.min_per_booking > 1 and alone is not None:
+            less = _one_seat(prices[line.key], discount, tier, event.currency)
+            saves = _one_seat(single[_line_key(tier, alone)], discount, tier, event.currency) - less
+            terms = LineTerms(line.terms.fees_minor if line.terms else 0, one.min_per_booking, max(0, saves))
+            line = replace(line, terms=terms)
+        found.append(line)
+    return tuple(found)
+
+
+def _one_seat(price: TierPrice, discount: Discount | None, tier: str, currency: str) -> int:
+    """What one seat costs with a discount per seat. A discount per booking does not depend on the ticket type."""
+    if discount is None or (discount.tiers and tier not in discount.tiers):
+        return price.each_minor
+    if discount.amount_minor:
+        return price.each_minor - (0 if discount.per_booking else min(discount.amount_minor, price.shown_minor))
+    return price.each_minor - Money(price.shown_minor, currency).percent(discount.basis_points).minor
+
+
 def _discounted(quote: Quote, discount: Discount, tiers: Sequence[str], shown: Sequence[int]) -> Quote:
     """The quote less the discount, with the code in its lines. No seat becomes cheaper than its fees."""
     meant = [not discount.tiers or tier in discount.tiers for tier in tiers]
@@ -341,8 +416,7 @@ def _with_add_ons(event: Event, quote: Quote, chosen: Mapping[str, int]) -> tupl
                 PriceLine(LineKind.ADD_ON, one.name, count, one.price_minor, one.price_minor * count, key=one.key)
             )
             uses.append(_add_on_use(event, one, count))
-    totals = spread(amount, quote.seat_totals_minor) if amount else quote.seat_totals_minor
-    return Quote(tuple(lines), totals, quote.total_minor + amount, quote.currency), uses
+    return Quote(tuple(lines), quote.seat_totals_minor, quote.total_minor + amount, quote.currency), uses
 
 
 def _add_on_use(event: Event, add_on: AddOn, count: int) -> Use:

@@ -72,7 +72,9 @@ class BookingRefunded(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
 
 
 class BookingPartlyRefunded(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
-    """`seats` are those given back."""
+    """`seats` are those given back, `add_ons` what else was, by name: ("2 × Dinner",)."""
+
+    add_ons: tuple[str, ...] = ()
 
 
 class BookingReseated(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):

@@ -7,12 +7,15 @@ refund that was paid at most one credit note, which names the invoice it correct
 """
 
 import unicodedata
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
 
+from frontrow.boxoffice.model.payments import Refund
 from frontrow.boxoffice.model.prices import LineKind
 from frontrow.boxoffice.model.receipts import Receipt, ReceiptLine, Seller
+from frontrow.boxoffice.model.refund_lines import RefundLineKind, decode_refund_lines
 from frontrow.boxoffice.model.taxes import tax_inside
 from frontrow.core.errors import InvalidInput, NotFound, Refused
 from frontrow.core.money import Money
@@ -105,12 +108,41 @@ def invoice_document(receipt: Receipt, prefix: str, billed_to: str) -> InvoiceDo
     )
 
 
-def credit_document(invoice: Invoice, seats: tuple[str, ...], amount: Money, paid_at_us: int) -> InvoiceDocument:
-    """The credit note for a refund of these seats."""
-    line = ReceiptLine(LineKind.SEAT, "", -amount, 1, None, seats)
+def credit_document(invoice: Invoice, lines: Sequence[ReceiptLine], amount: Money, paid_at_us: int) -> InvoiceDocument:
+    """The credit note for a refund of this amount. The lines add up to it, as negative amounts."""
     return msgspec.structs.replace(
-        invoice.document, lines=(line,), total=-amount, paid_at_us=paid_at_us, corrects=invoice.label
+        invoice.document, lines=tuple(lines), total=-amount, paid_at_us=paid_at_us, corrects=invoice.label
     )
+
+
+def credit_lines(refund: Refund, name_of: Callable[[int], str]) -> tuple[ReceiptLine, ...]:
+    """The lines of a refund's credit note. What was withheld is one line without a name. A refund without lines has one
+    for its seats."""
+    amount = Money(refund.amount_minor, refund.currency)
+    if not refund.lines:
+        return (ReceiptLine(LineKind.SEAT, "", -amount, 1, None, tuple(map(name_of, refund.seats))),)
+    lines = decode_refund_lines(refund.lines)
+    named = [line for line in lines if line.kind in _CREDITED]
+    rest = amount.minor - sum(line.amount_minor for line in named)
+    found = [
+        ReceiptLine(
+            _CREDITED[line.kind],
+            line.name,
+            Money(-line.amount_minor, refund.currency),
+            line.quantity,
+            None,
+            tuple(map(name_of, line.seats)),
+        )
+        for line in named
+    ]
+    return (*found, *([ReceiptLine(LineKind.FEE, "", Money(-rest, refund.currency))] if rest else []))
+
+
+_CREDITED: Final = {
+    RefundLineKind.SEAT: LineKind.SEAT,
+    RefundLineKind.ADD_ON: LineKind.ADD_ON,
+    RefundLineKind.FEE: LineKind.FEE,
+}
 
 
 def checked_billed_to(text: str) -> str:

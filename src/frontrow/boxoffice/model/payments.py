@@ -170,7 +170,10 @@ UNFINISHED_REFUNDS: Final = frozenset({RefundState.ASKED, RefundState.PENDING})
 
 
 class Refund(msgspec.Struct, frozen=True, gc=False):
-    """Money to refund for `seats` of a booking: their price less `fee_minor`, which the organiser keeps."""
+    """Money to refund for a part of a booking, less `fee_minor`, which the organiser keeps.
+
+    `lines` say what for (model.refund_lines): `seats`, add-ons, or all that was left.
+    """
 
     id: str
     booking_id: str
@@ -190,6 +193,7 @@ class Refund(msgspec.Struct, frozen=True, gc=False):
     created_at_us: int = 0
     changed_at_us: int = 0
     failure: str = ""  # why the provider could not refund
+    lines: str = ""  # what the amount consists of; empty: made before lines were stored, or by another way
 
     def moved(self, state: RefundState, now_us: int, *, retry_at_us: int = 0, **changes: object) -> "Refund":
         """The next version in `state`; a step that is not in the table is a bug."""

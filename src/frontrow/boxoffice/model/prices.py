@@ -5,11 +5,13 @@ A `PriceList` is worked out once per change of an event. Its `quote` prices a ch
 - `lines`, what people see. A line has a kind, a name, how many, the price of one, the amount and the seats it belongs
   to (none: the booking as a whole). The lines that are not `included` add up to the total. A line that is `included`
   is a part of the amounts above it (a fee inside the price, the tax) and is only shown.
-- `seat_totals_minor`, what each seat brings back when it is refunded: its price, its own fees and its share of what
-  belongs to the booking as a whole. They add up to the total too. Nobody is shown a share as the price of a seat.
+- `seat_totals_minor`, what was paid for each seat: its price and its own fees, less its part of a discount. What
+  belongs to the booking as a whole (a fee per booking, an add-on) is in no seat's total. The totals and those lines add
+  up to the total.
 
 Kinds of lines: `seat` (equal seats together), `fee`, `tax`, and what a fan chooses (`model.booking_choices`):
-`discount` with a negative amount, `add_on`. Their amounts are added to the totals of the seats, or spread over them.
+`discount` with a negative amount, `add_on`. A line also says what a refund needs to know of it (`LineTerms`), so that
+`model.refund_lines` adds up lines as they were sold and divides nothing later.
 
 Percentages are rounded per seat, so equal seats cost the same in every choice. With `FeesShown.INCLUDED` the price of a
 seat contains its fees everywhere, from the event's page to the receipt. With `FeesShown.BESIDE` they stand beside every
@@ -25,9 +27,10 @@ import msgspec
 from frontrow.boxoffice.model.events import Event, Fee, FeesShown, PriceTier
 from frontrow.boxoffice.model.taxes import tax_inside
 from frontrow.boxoffice.model.venues import Plan
-from frontrow.core.money import Money, share_out
+from frontrow.core.money import Money
 
 DIFFERENT: Final = -1  # the price of one, when they differ
+TYPE_MARK: Final = "/"  # between the tier's key and the ticket type's in the key of a line
 
 
 class LineKind(StrEnum):
@@ -36,6 +39,16 @@ class LineKind(StrEnum):
     DISCOUNT = "discount"  # its amount is negative
     ADD_ON = "add_on"
     TAX = "tax"
+
+
+class LineTerms(msgspec.Struct, frozen=True, array_like=True):
+    """What a refund needs to know of a line, as of the sale. Of a seat: what one seat of the line pays in fees, and,
+    for a ticket type that needs a group, how many it takes and how much cheaper it makes a seat. A fee that has terms
+    is one per booking."""
+
+    fees_minor: int = 0
+    group_min: int = 0
+    group_saves_minor: int = 0
 
 
 class PriceLine(msgspec.Struct, frozen=True, array_like=True):
@@ -51,6 +64,7 @@ class PriceLine(msgspec.Struct, frozen=True, array_like=True):
     key: str = ""  # of the price tier
     basis_points: int = 0  # the rate of a tax
     code: str = ""  # of a seat: the code that was given to unlock ticket types
+    terms: LineTerms | None = None  # what a refund needs to know of it
 
 
 class Quote(msgspec.Struct, frozen=True):
@@ -110,11 +124,8 @@ class PriceList:
         if self.fee_names:
             lines += self._fee_lines(tiers)
         if self.booking_fees and seats:
-            lines += [
-                PriceLine(LineKind.FEE, fee.name, 1, fee.amount_minor, fee.amount_minor) for fee in self.booking_fees
-            ]
+            lines += [_booking_fee_line(fee) for fee in self.booking_fees]
             total += self.booking_fees_minor
-            totals = spread(self.booking_fees_minor, totals)
         return Quote(tuple(lines), totals, total, self.currency)
 
     def _seat_lines(self, tiers: Sequence[TierPrice], seats: Sequence[int]) -> list[PriceLine]:
@@ -129,8 +140,9 @@ class PriceList:
         lines = []
         for key, group in groups.items():
             tier, count = self.tiers[key], len(group)
-            unit = tier.shown_minor
-            lines.append(PriceLine(LineKind.SEAT, tier.name, count, unit, unit * count, tuple(group), False, key))
+            unit, fees = tier.shown_minor, sum(tier.fees_minor)
+            line = PriceLine(LineKind.SEAT, tier.name, count, unit, unit * count, tuple(group), False, key)
+            lines.append(msgspec.structs.replace(line, terms=LineTerms(fees)) if fees else line)
         return lines
 
     def _fee_lines(self, tiers: Sequence[TierPrice]) -> list[PriceLine]:
@@ -144,12 +156,8 @@ class PriceList:
         return lines
 
 
-def spread(amount_minor: int, totals: Sequence[int]) -> tuple[int, ...]:
-    """The totals with this amount spread over them, in proportion and without losing a cent."""
-    if len(totals) == 1:
-        return (totals[0] + amount_minor,)
-    shares = share_out(amount_minor, totals if any(totals) else [1] * len(totals))
-    return tuple([total + share for total, share in zip(totals, shares, strict=True)])
+def _booking_fee_line(fee: BookingFee) -> PriceLine:
+    return PriceLine(LineKind.FEE, fee.name, 1, fee.amount_minor, fee.amount_minor, terms=LineTerms())
 
 
 def quote(plan: Plan, event: Event, seats: Sequence[int]) -> Quote:

@@ -18,6 +18,7 @@ from frontrow.core.clock import US_PER_S
 QUARTER_US: Final = 900 * US_PER_S
 MAX_QUARTERS: Final = 40_000  # with sales in them: more than a year without a break
 MAX_DAYS: Final = 1_000
+BESIDES: Final = "add_ons_and_booking_fees"  # the row of what is no seat
 CHANNELS: Final = ("online", "presale", "waitlist", "box_office", "guests")
 
 
@@ -64,6 +65,7 @@ class EventReport(msgspec.Struct, frozen=True):
     channels: list[ChannelSales]
     money: list[Amount]
     check_ins: CheckIns
+    besides_minor: int = 0  # what sold bookings are worth besides their seats: add-ons and fees per booking
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -146,7 +148,8 @@ def report_tables(report: EventReport, tier_names: Mapping[str, str]) -> list[Ta
                     report.currency,
                 )
                 for one in report.tiers
-            ],
+            ]
+            + [(BESIDES, "", "", "", "", amount(minor), report.currency) for minor in [report.besides_minor] if minor],
         ),
         Table(
             "channels",

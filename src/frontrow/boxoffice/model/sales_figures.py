@@ -135,6 +135,7 @@ class EventFigures(msgspec.Struct, frozen=True):
     funnel: list[Step]
     latency: dict[str, Percentiles]
     forecast: Forecast | None = None
+    besides_minor: int = 0  # what sold bookings are worth besides their seats: add-ons and fees per booking
 
 
 class LiveFigures(msgspec.Struct, frozen=True):
@@ -219,6 +220,12 @@ def counted(parts: Sequence[Group]) -> Group:
     """The sum of all groups."""
     names = ("seats", "free", "held", "sold", "withheld", "sold_minor")
     return Group("", *(sum(getattr(part, name) for part in parts) for name in names))
+
+
+def besides_seats(bookings: Sequence[Sequence[Any]], currency: str, tiers: Sequence[Group]) -> int:
+    """What sold bookings are worth besides their seats, from (state, currency, count, seats, amount) sums."""
+    sold = sum(int(row[4] or 0) for row in bookings if row[0] == "confirmed" and row[1] == currency)
+    return max(0, sold - sum(tier.sold_minor for tier in tiers))
 
 
 def money(payments: Sequence[Sequence[Any]], refunds: Sequence[Sequence[Any]]) -> list[Amount]:

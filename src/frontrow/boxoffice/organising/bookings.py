@@ -3,7 +3,7 @@
 The API and the pages use the same methods. Every change is recorded with who made it.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from frontrow.boxoffice.messaging.notifications import Notifier
@@ -14,6 +14,7 @@ from frontrow.boxoffice.model.event_changes import Change, Editor, ReseatRefused
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.payments import Refund
 from frontrow.boxoffice.model.person_names import search_words
+from frontrow.boxoffice.model.refund_lines import add_ons_gone, decode_refund_lines
 from frontrow.boxoffice.model.ticket_transfers import Transfer, TransferState
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
 from frontrow.boxoffice.organising.reseating import Reseater
@@ -114,21 +115,34 @@ class OrganiserBookings:
         return await self._ledger.organiser.event_bookings(event.id, state, before, limit)
 
     async def refund(
-        self, editor: Editor, event: Event, booking: Booking, seats: Sequence[str], *, keep_fee: bool, reason: str
+        self,
+        editor: Editor,
+        event: Event,
+        booking: Booking,
+        seats: Sequence[str],
+        *,
+        keep_fee: bool,
+        reason: str,
+        add_ons: Mapping[str, int] | None = None,
+        number: int | None = None,
     ) -> Refund:
-        """Refund some seats, or all when none are named, whatever the event's policy says.
+        """Refund some seats and add-ons, or everything when nothing is named, whatever the event's policy says.
 
-        `keep_fee`: less the fee of the policy.
+        `keep_fee`: less what the policy keeps. `number`: of the quote, so that a repeated call refunds once.
         """
         indexes = seat_indexes(await self._plan_of(event.plan_hash), seats, "seats") if seats else None
 
         def note(new: Refund) -> Change:
             counts = {"amount_minor": new.amount_minor, "seats": len(new.seats)}
+            extras = add_ons_gone([decode_refund_lines(new.lines)]).total()
+            counts |= {"add_ons": extras} if extras else {}
             return self._change(editor, "refund", event, {"booking": booking.id, "refund": new.id, **counts})
 
         return await self._refunds.override(
             booking.id,
             indexes,
+            add_ons,
+            number=number,
             free_of_fee=not keep_fee,
             reason=f"organiser:{reason}" if reason else "organiser",
             note=note,

@@ -19,7 +19,8 @@ from frontrow.boxoffice.model.csv_cells import amount_cell, to_csv
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.messages import NOBODY, Buyer
 from frontrow.boxoffice.model.payments import Payment, PaymentState, Refund, RefundState
-from frontrow.boxoffice.model.prices import LineKind, PriceLine, decode_lines
+from frontrow.boxoffice.model.prices import LineKind, PriceLine
+from frontrow.boxoffice.model.refund_lines import add_ons_gone, decode_refund_lines, kept_lines
 from frontrow.boxoffice.model.taxes import TaxRates, tax_inside
 from frontrow.boxoffice.model.tickets import Ticket
 from frontrow.boxoffice.organising.workbooks import WorkbookFile
@@ -129,7 +130,8 @@ class Exports:
             return await self._revenue(page, event, rates)
         buyers = await self._ledger.organiser.buyers_of([one.fan for one in page]) if kind != "tickets" else {}
         if kind == "bookings":
-            return [_booking(one, buyers, names, event, rates) for one in page]
+            gone = await self._add_ons_gone(page)
+            return [_booking(one, buyers, names, event, rates, kept_lines(one, gone.get(one.id, {}))) for one in page]
         bought = [one for one in page if one.confirmed_at_us]  # including what was returned or cancelled since
         tickets = await asyncio.gather(*(self._ledger.tickets.tickets_of(one.id) for one in bought))
         pairs = [(one, ticket) for one, some in zip(bought, tickets, strict=True) for ticket in some]
@@ -140,6 +142,12 @@ class Exports:
             for one, ticket in pairs
             if ticket.state == "valid"
         ]
+
+    async def _add_ons_gone(self, page: Sequence[Booking]) -> dict[str, Mapping[str, int]]:
+        """How many of which add-on were refunded, by booking."""
+        some = [one for one in page if one.confirmed_at_us and LineKind.ADD_ON in one.price_lines]
+        refunds = await asyncio.gather(*(self._ledger.payments.refunds_of(one.id) for one in some))
+        return {one.id: _gone(own) for one, own in zip(some, refunds, strict=True)}
 
     async def _revenue(self, page: Sequence[Booking], event: Event, rates: TaxRates) -> Rows:
         """One row per booking that was sold or paid, including refunded ones."""
@@ -161,10 +169,15 @@ def _type(event: Event, one: Booking, ticket: Ticket) -> str:
 
 
 def _booking(
-    one: Booking, buyers: Mapping[str, Buyer], names: Sequence[str], event: Event, rates: TaxRates
+    one: Booking,
+    buyers: Mapping[str, Buyer],
+    names: Sequence[str],
+    event: Event,
+    rates: TaxRates,
+    lines: Sequence[PriceLine],
 ) -> tuple[Any, ...]:
+    """`lines` are the booking's, with the add-ons it still has."""
     seats, buyer = " ".join(names[seat] for seat in one.seats), buyers.get(one.fan, NOBODY)
-    lines = decode_lines(one.price_lines)
     rate = _rate(one, rates)
     return (
         one.id,
@@ -181,6 +194,10 @@ def _booking(
         _types(event, one),
         *_taxed(one.amount_minor, _tax(one.amount_minor, one.currency, rate), one.currency, rate),
     )
+
+
+def _gone(refunds: Sequence[Refund]) -> Mapping[str, int]:
+    return add_ons_gone([decode_refund_lines(one.lines) for one in refunds])
 
 
 def _types(event: Event, one: Booking) -> str:
@@ -230,7 +247,7 @@ def _revenue(
     owed = [refund for refund in refunds if refund.state not in (RefundState.FAILED, RefundState.MOOT)]
     back, kept = sum(refund.amount_minor for refund in owed), sum(refund.fee_minor for refund in owed)
     amounts = (amount_cell(minor, one.currency) for minor in (captured, back, kept, captured - back))
-    lines, rate = decode_lines(one.price_lines), _rate(one, rates)
+    lines, rate = kept_lines(one, _gone(refunds)), _rate(one, rates)
     extras = sum(line.amount_minor for line in lines if line.kind is LineKind.ADD_ON)
     tax = _tax(captured, one.currency, rate) - sum(_tax(refund.amount_minor, one.currency, rate) for refund in owed)
     return (

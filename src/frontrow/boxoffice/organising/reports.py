@@ -64,4 +64,5 @@ class Reports:
                 await book.checked_in_by_quarter(event.id),
                 is_over=max(event.starts_at_us, event.ends_at_us) < now_us,
             ),
+            figures.besides_minor,
         )

@@ -23,6 +23,7 @@ from frontrow.boxoffice.model.sales_figures import (
     Percentiles,
     RoomFigures,
     States,
+    besides_seats,
     counted,
     forecast_sold_out,
     funnel,
@@ -118,7 +119,8 @@ class SalesFigures:
         runs = self._runs_of(event.plan_hash, plan)
         sums = await book.taken_by_run(event.id, [first for _, _, first in runs], now_us)
         taken = [(*runs[int(row[0])][:2], *row[1:]) for row in sums]
-        states = States.of(await book.bookings_by_state(event.id))
+        bookings = await book.bookings_by_state(event.id)
+        states = States.of(bookings)
         payments = await book.payments_by_state(event.id)
         refunds = await book.refunds_by_state(event.id)
         times = percentiles(await book.purchase_times(event.id, now_us - LATENCY_SPAN_US))
@@ -143,6 +145,7 @@ class SalesFigures:
             funnel(room, states, payments),
             speeds,
             _forecast(event, counted(sections), minutes, now_us),
+            besides_seats(bookings, event.currency, tiers),
         )
 
     async def _sold_minutes(self, event: Event, now_us: int) -> list[tuple[int, int]]:

@@ -117,15 +117,27 @@ class PaymentBook(Protocol):
         ...
 
     async def seat_prices(self, booking_id: str) -> dict[int, int]:
-        """The price of each seat that the booking still has, in minor units, including fees."""
+        """What was paid for each seat that the booking still has, in minor units: its price, its fees, its part of a
+        discount. In bookings made before ADR 0180 also shares of add-ons and fees per booking."""
         ...
 
-    async def ask_refund(self, refund: Refund, *, fence: int, now_us: int, late: bool = False) -> Refund:
-        """Record that money is owed for these seats and free the seats, in one transaction.
+    async def ask_refund(
+        self,
+        refund: Refund,
+        *,
+        fence: int,
+        now_us: int,
+        late: bool = False,
+        worth_minor: int | None = None,
+        uses: Sequence[tuple[str, int]] = (),
+    ) -> Refund:
+        """Record that money is owed for the refund's lines and free its seats, in one transaction.
 
-        For all seats: confirmed -> refunded. For some: the booking keeps the others. Of many racing callers exactly one
-        gets a seat's refund; the others are refused (`MoveRefused`, `SeatsNotInBooking`). A repeated refund id gets the
-        same answer. `late`: money came for a booking that is over, and only the refund is written.
+        For all seats: confirmed -> refunded. For some or none: the booking keeps the others. Of many racing callers
+        exactly one gets a seat's refund; the others are refused (`MoveRefused`, `SeatsNotInBooking`). A repeated refund
+        gets the same answer; another one with the same id, or for a booking that is no longer worth `worth_minor`, is
+        refused (`PaymentChanged`). `uses` is what the booking still uses of codes, stocks and limits. `late`: money
+        came for a booking that is over, and only the refund is written.
         """
         ...
 

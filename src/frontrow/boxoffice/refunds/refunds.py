@@ -1,6 +1,7 @@
 """Refunds and cancellation (B12).
 
-Requesting a refund is one transaction in the ledger: the money owed is saved, the seats are free, the tickets are void.
+A refund is for seats and add-ons, line by line (`model.refund_lines`). Requesting it is one transaction in the ledger:
+the money owed is saved, the seats are free, the tickets are void.
 The worker (refunds.payouts) pays it out and survives outages and crashes as payments do. A whole event is cancelled in
 bounded batches. The bookings themselves say what is done, so a repeated call continues where the last one stopped.
 Seats that were returned to the pool and not resold are refunded with it, and the event's waitlist ends.
@@ -8,19 +9,37 @@ Seats that were returned to the pool and not resold are refunded with it, and th
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
 from msgspec.structs import replace
 
 from frontrow.boxoffice.checkout.payment_records import PaymentRecords, SaleLedger
+from frontrow.boxoffice.model.booking_choices import choice_of, uses_left
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, MoveRefused, StaleFence
 from frontrow.boxoffice.model.desk_sales import check_paid_online
 from frontrow.boxoffice.model.event_changes import Change
 from frontrow.boxoffice.model.events import Event, EventMove, EventStatus
-from frontrow.boxoffice.model.payments import BY_FAN, UNFINISHED_REFUNDS, PaymentChanged, Refund, RefundState
-from frontrow.boxoffice.model.refund_rules import RefundNotFound, RefundRefused, check_window, refund_amount
+from frontrow.boxoffice.model.payments import BY_FAN, UNFINISHED_REFUNDS, Payment, PaymentChanged, Refund, RefundState
+from frontrow.boxoffice.model.prices import decode_lines
+from frontrow.boxoffice.model.refund_lines import (
+    EVERYTHING,
+    RefundChoice,
+    add_ons_gone,
+    decode_refund_lines,
+    encode_refund_lines,
+    paid_for,
+)
+from frontrow.boxoffice.model.refund_rules import (
+    RefundNotFound,
+    RefundRefused,
+    RefundSum,
+    check_window,
+    refund_sum,
+    resale_sum,
+)
 from frontrow.boxoffice.model.ticket_returns import Return, ReturnState
 from frontrow.boxoffice.ports.payments import PaymentProvider
 from frontrow.boxoffice.ports.seat_listener import SeatListener
@@ -42,7 +61,16 @@ class NotedRefunds(Protocol):
 
     async def save_refund_noted(self, refund: Refund, *, now_us: int, change: Change) -> Refund: ...
 
-    async def refund_noted(self, refund: Refund, *, fence: int, now_us: int, change: Change) -> Refund: ...
+    async def refund_noted(
+        self,
+        refund: Refund,
+        *,
+        fence: int,
+        now_us: int,
+        change: Change,
+        worth_minor: int | None = None,
+        uses: Sequence[tuple[str, int]] = (),
+    ) -> Refund: ...
 
 
 class RefundLedger(SaleLedger, Protocol):
@@ -57,6 +85,13 @@ class RefundLedger(SaleLedger, Protocol):
     async def release_hold(self, booking_id: str, fence: int, now_us: int) -> Booking: ...
 
     async def live_bookings(self, event_id: str, after: str, limit: int) -> list[Booking]: ...
+
+
+class RefundQuote(msgspec.Struct, frozen=True):
+    """What a refund would pay now. `number` is the number it would have among the booking's refunds."""
+
+    number: int
+    sum: RefundSum
 
 
 class CancellationProgress(msgspec.Struct, frozen=True):
@@ -85,8 +120,20 @@ class Refunds:
         """Pay out the refunds that are due now and return how many there were."""
         return await self.payouts.work()
 
-    async def refund(self, booking_id: str, fence: int, seats: Sequence[int] | None = None) -> Refund:
-        """Refund some seats of a booking (None: all) for its fan, by the event's policy."""
+    async def refund(
+        self,
+        booking_id: str,
+        fence: int,
+        seats: Sequence[int] | None = None,
+        add_ons: Mapping[str, int] | None = None,
+        *,
+        number: int | None = None,
+    ) -> Refund:
+        """Refund some seats and add-ons of a booking (none named: everything) for its fan, by the event's policy.
+
+        `number` is the number that a quote gave: a repeated call with it gets the same refund. Without it, a call that
+        names the seats of an earlier refund gets that one.
+        """
         booking = await self._records.load_booking(booking_id)
         if booking.fence != fence:
             raise StaleFence(booking_id, fence)
@@ -97,29 +144,66 @@ class Refunds:
         except RefundRefused as error:
             REFUND_REFUSED(booking_id=booking.id, event_id=event.id, reason=error.code)
             raise
-        return await self._request(event, booking, seats, free_of_fee=False, reason=BY_FAN)
+        choice = _choice(seats, add_ons)
+        return await self._request(event, booking, choice, by_policy=True, reason=BY_FAN, number=number)
 
-    async def quote(self, booking: Booking, seats: Sequence[int] | None = None) -> tuple[int, int]:
-        """What `refund` would pay now for these seats (None: all), and what the organiser would keep."""
+    async def quote(
+        self,
+        booking: Booking,
+        seats: Sequence[int] | None = None,
+        add_ons: Mapping[str, int] | None = None,
+        *,
+        by_policy: bool = True,
+    ) -> RefundQuote:
+        """What `refund` would pay now for these seats and add-ons (none named: everything), line by line.
+
+        Not `by_policy`: what the organiser's `override` would pay in full.
+        """
         event = await self._ledger.catalogue.event(booking.event_id)
-        check_window(event, self._clock())
-        check_paid_online(await self._ledger.payments.payments_of(booking.id))
+        if by_policy:
+            check_window(event, self._clock())
+            check_paid_online(await self._ledger.payments.payments_of(booking.id))
+        return await self.work_out(event, booking, seats, add_ons, by_policy=by_policy)
+
+    async def work_out(
+        self,
+        event: Event,
+        booking: Booking,
+        seats: Sequence[int] | None = None,
+        add_ons: Mapping[str, int] | None = None,
+        *,
+        by_policy: bool,
+    ) -> RefundQuote:
+        """Like `quote`, also after the policy's last day."""
+        refunds = await self._ledger.payments.refunds_of(booking.id)
+        payments = await self._ledger.payments.payments_of(booking.id)
+        worked_out = await self._work_out(event, booking, _choice(seats, add_ons), refunds, payments, by_policy)
+        return RefundQuote(_next_number(refunds), worked_out)
+
+    async def quote_return(self, booking: Booking, seats: Sequence[int]) -> RefundSum:
+        """What these seats bring back once they are resold: the policy keeps nothing of it."""
+        refunds = await self._ledger.payments.refunds_of(booking.id)
         prices = await self._ledger.payments.seat_prices(booking.id)
-        return refund_amount(event, booking, prices, tuple(seats or booking.seats), free_of_fee=False)
+        return resale_sum(booking, paid_for(booking, prices, _gone(refunds)), seats)
 
     async def override(
         self,
         booking_id: str,
         seats: Sequence[int] | None = None,
+        add_ons: Mapping[str, int] | None = None,
         *,
         free_of_fee: bool = True,
         reason: str = "organiser",
         note: Note | None = None,
+        number: int | None = None,
     ) -> Refund:
         """Refund for the organiser, whatever the policy says. `note` records who did it, in the same transaction."""
         booking = await self._records.load_booking(booking_id)
         event = await self._ledger.catalogue.event(booking.event_id)
-        return await self._request(event, booking, seats, free_of_fee=free_of_fee, reason=reason, note=note)
+        choice = _choice(seats, add_ons)
+        return await self._request(
+            event, booking, choice, by_policy=not free_of_fee, reason=reason, note=note, number=number
+        )
 
     async def retry(self, booking_id: str, refund_id: str, note: Note) -> Refund:
         """Try a failed refund again, under a new key. A refund that is not finished stays as it is."""
@@ -138,26 +222,24 @@ class Refunds:
         self,
         event: Event,
         booking: Booking,
-        seats: Sequence[int] | None,
+        choice: RefundChoice,
         *,
-        free_of_fee: bool,
+        by_policy: bool,
         reason: str,
         note: Note | None = None,
+        number: int | None = None,
     ) -> Refund:
         for _ in range(MAX_TRIES):
             refunds = await self._ledger.payments.refunds_of(booking.id)
-            if seats is not None:
-                for earlier in refunds:
-                    if set(earlier.seats) == set(seats):
-                        return earlier  # requested before: the answer was lost, or this is a second click
+            earlier = _find_repeated(refunds, choice, number)
+            if earlier is not None:
+                return earlier  # requested before: the answer was lost, or this is a second click
             if booking.state is not BookingState.CONFIRMED:
-                if seats is None and booking.state is BookingState.REFUNDED and refunds:
+                if choice.is_everything and booking.state is BookingState.REFUNDED and refunds:
                     return refunds[-1]
                 raise MoveRefused(booking.id, booking.state, Move.REFUND)
-            chosen = tuple(sorted(seats or booking.seats))
-            new = await self._new_refund(event, booking, chosen, refunds, free_of_fee, reason)
             with contextlib.suppress(PaymentChanged):
-                refund = await self._save(new, booking.fence, note)
+                refund = await self._save(event, booking, choice, refunds, by_policy, reason, note)
                 REFUND_ASKED(
                     refund_id=refund.id,
                     booking_id=booking.id,
@@ -172,41 +254,72 @@ class Refunds:
             booking = await self._records.load_booking(booking.id)
         raise PaymentChanged(booking.id)
 
-    async def _save(self, new: Refund, fence: int, note: Note | None) -> Refund:
-        now_us = self._clock()
-        if note is None:
-            return await self._ledger.payments.ask_refund(new, fence=fence, now_us=now_us)
-        return await self._ledger.organiser.refund_noted(new, fence=fence, now_us=now_us, change=note(new))
-
-    async def _new_refund(
+    async def _save(
         self,
         event: Event,
         booking: Booking,
-        seats: tuple[int, ...],
+        choice: RefundChoice,
         refunds: Sequence[Refund],
-        free_of_fee: bool,
+        by_policy: bool,
+        reason: str,
+        note: Note | None,
+    ) -> Refund:
+        payments = await self._ledger.payments.payments_of(booking.id)
+        worked_out = await self._work_out(event, booking, choice, refunds, payments, by_policy)
+        new = self._new_refund(booking, worked_out, refunds, payments, reason)
+        uses = _uses_left(event, booking, worked_out.choice, refunds)
+        fence, now_us, worth = booking.fence, self._clock(), booking.amount_minor
+        if note is None:
+            return await self._ledger.payments.ask_refund(new, fence=fence, now_us=now_us, worth_minor=worth, uses=uses)
+        return await self._ledger.organiser.refund_noted(
+            new, fence=fence, now_us=now_us, change=note(new), worth_minor=worth, uses=uses
+        )
+
+    async def _work_out(
+        self,
+        event: Event,
+        booking: Booking,
+        choice: RefundChoice,
+        refunds: Sequence[Refund],
+        payments: Sequence[Payment],
+        by_policy: bool,
+    ) -> RefundSum:
+        prices = await self._ledger.payments.seat_prices(booking.id)
+        paid = paid_for(booking, prices, _gone(refunds))
+        left = None
+        if payments:
+            promised = sum(one.promised_minor for one in refunds if one.payment_id == payments[-1].id)
+            left = max(0, payments[-1].amount_minor - promised)
+        return refund_sum(event, booking, paid, choice, self._clock(), by_policy=by_policy, left_minor=left)
+
+    def _new_refund(
+        self,
+        booking: Booking,
+        worked_out: RefundSum,
+        refunds: Sequence[Refund],
+        payments: Sequence[Payment],
         reason: str,
     ) -> Refund:
-        prices = await self._ledger.payments.seat_prices(booking.id)
-        amount, fee = refund_amount(event, booking, prices, seats, free_of_fee=free_of_fee)
-        payments = await self._ledger.payments.payments_of(booking.id)
-        number = max([refund.number for refund in refunds], default=0) + 1
-        now_us = self._clock()
+        number, now_us = _next_number(refunds), self._clock()
         refund = Refund(
             f"rfd_{booking.id.removeprefix('bkg_')}_{number}",
             booking.id,
             payments[-1].id if payments else "",
             number,
-            amount,
+            worked_out.amount_minor,
             booking.currency,
-            seats,
-            fee,
+            worked_out.choice.seats,
+            worked_out.fee_minor,
             reason=reason,
             retry_at_us=now_us,
             created_at_us=now_us,
             changed_at_us=now_us,
+            lines=encode_refund_lines(worked_out.lines),
         )
-        return refund if payments and amount else replace(refund, state=RefundState.MOOT, retry_at_us=0)
+        if payments and worked_out.amount_minor:
+            return refund
+        kept = payments and worked_out.fee_minor  # there is nothing to pay, but the organiser keeps something
+        return replace(refund, state=RefundState.DONE if kept else RefundState.MOOT, retry_at_us=0)
 
     async def _free(self, booking: Booking, seats: Sequence[int]) -> None:
         if self._seats is not None:
@@ -301,7 +414,7 @@ class Refunds:
         now_us = self._clock()
         match booking.state:
             case BookingState.CONFIRMED:
-                await self._request(event, booking, None, free_of_fee=True, reason=reason)
+                await self._request(event, booking, EVERYTHING, by_policy=False, reason=reason)
                 return "refunded"
             case BookingState.HELD:
                 await self._ledger.release_hold(booking.id, booking.fence, now_us)
@@ -316,3 +429,43 @@ class Refunds:
                 return "stopped"
             case _:
                 return "over"
+
+
+def _choice(seats: Sequence[int] | None, add_ons: Mapping[str, int] | None) -> RefundChoice:
+    some = {key: count for key, count in (add_ons or {}).items() if count}
+    return RefundChoice(tuple(sorted(set(seats or ()))), some)
+
+
+def _gone(refunds: Sequence[Refund]) -> Counter[str]:
+    """How many of which add-on were refunded."""
+    return add_ons_gone([decode_refund_lines(one.lines) for one in refunds])
+
+
+def _next_number(refunds: Sequence[Refund]) -> int:
+    return max([refund.number for refund in refunds], default=0) + 1
+
+
+def _find_repeated(refunds: Sequence[Refund], choice: RefundChoice, number: int | None) -> Refund | None:
+    """The earlier refund that this request repeats. `PaymentChanged` if another one has its number."""
+    for earlier in refunds:
+        gone = _gone([earlier])
+        covers = set(earlier.seats) == set(choice.seats) and all(gone[k] >= n for k, n in choice.add_ons.items())
+        if number is None and choice.seats and covers:
+            return earlier
+        if number == earlier.number:
+            if covers or choice.is_everything:
+                return earlier
+            raise PaymentChanged(earlier.id)
+    return None
+
+
+def _uses_left(
+    event: Event, booking: Booking, choice: RefundChoice, refunds: Sequence[Refund]
+) -> tuple[tuple[str, int], ...]:
+    """What the booking still uses of stocks and limits after this refund. Nothing to say if it ends."""
+    kept = set(booking.seats) - set(choice.seats)
+    if not kept or not (event.add_ons or event.limits):
+        return ()
+    lines, gone = decode_lines(booking.price_lines), _gone(refunds) + Counter(choice.add_ons)
+    left = {key: count - gone[key] for key, count in choice_of(event, lines).add_ons.items()}
+    return uses_left(event, lines, kept, left)

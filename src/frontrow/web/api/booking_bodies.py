@@ -1,5 +1,6 @@
 """The bodies of bookings, payments and refunds, and how they are made from the ledger's records."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -9,6 +10,8 @@ from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded
 from frontrow.boxoffice.model.payments import Refund
 from frontrow.boxoffice.model.prices import decode_lines
 from frontrow.boxoffice.model.provider_intents import MISTYPED
+from frontrow.boxoffice.model.refund_lines import RefundLine, RefundLineKind, decode_refund_lines
+from frontrow.boxoffice.model.sale_options import MAX_ADD_ONS, MAX_OF_ONE_ADD_ON
 from frontrow.core.errors import NotFound, Refused
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
 from frontrow.web.endpoints.price_lines import PriceLineView, line_views
@@ -44,8 +47,23 @@ class BookingView(msgspec.Struct):
     lines: list[PriceLineView] = []
 
 
+class RefundLineView(msgspec.Struct):
+    """One line of a refund; they add up to its amount. `seat`, `add_on` and `fee` (per booking) go back at what was
+    paid for them. Of the other kinds, a negative amount is withheld: `group_price`, because the seats that stay are too
+    few for their price; `seat_fees_kept`, `booking_fees_kept`, `share_kept` and `refund_fee`, by the event's policy;
+    `refunded_before`, because that money went back in another way."""
+
+    kind: Annotated[str, msgspec.Meta(examples=["add_on"])]
+    name: Annotated[str, msgspec.Meta(examples=["Dinner"])]
+    quantity: int
+    amount: MoneyView
+    seats: list[str]
+    add_on: Annotated[str, msgspec.Meta(description="the key of an add-on", examples=["dinner"])] = ""
+
+
 class RefundView(msgspec.Struct):
-    """The refund of returned seats. `fee` is what the organiser keeps."""
+    """The refund of seats and add-ons. `fee` is what the organiser keeps. Refunds from before lines were stored have
+    none."""
 
     refund: str
     booking: str
@@ -54,6 +72,17 @@ class RefundView(msgspec.Struct):
     amount: MoneyView
     fee: MoneyView
     created_at: Time
+    lines: list[RefundLineView] = []
+
+
+AddOnCounts = Annotated[
+    dict[str, Annotated[int, msgspec.Meta(ge=1, le=MAX_OF_ONE_ADD_ON)]],
+    msgspec.Meta(max_length=MAX_ADD_ONS, description="how many of which add-on, by key", examples=[{"dinner": 1}]),
+]
+RefundNumber = Annotated[
+    int | None,
+    msgspec.Meta(description="the `number` of the quote: repeating the request then never refunds twice"),
+]
 
 
 class CardDeclined(Refused):
@@ -165,4 +194,22 @@ async def refund_view(platform: Platform, refund: Refund, event_id: str) -> Refu
         MoneyView(refund.amount_minor, refund.currency),
         MoneyView(refund.fee_minor, refund.currency),
         time_text(refund.created_at_us),
+        await refund_line_views(platform, event_id, decode_refund_lines(refund.lines), refund.currency),
     )
+
+
+async def refund_line_views(
+    platform: Platform, event_id: str, lines: Sequence[RefundLine], currency: str
+) -> list[RefundLineView]:
+    """The lines of a refund with the ids of their seats."""
+    return [
+        RefundLineView(
+            line.kind.value,
+            line.name,
+            line.quantity,
+            MoneyView(line.amount_minor, currency),
+            await seat_ids(platform, event_id, line.seats),
+            line.key if line.kind is RefundLineKind.ADD_ON else "",
+        )
+        for line in lines
+    ]

@@ -9,15 +9,20 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 from litestar.types import ASGIApp
 
 from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.core.errors import NotFound
+from frontrow.boxoffice.model.sale_options import MAX_ADD_ONS
+from frontrow.core.errors import InvalidInput, NotFound
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_booking
 from frontrow.web.api.booking_bodies import (
+    AddOnCounts,
     BookingView,
+    RefundLineView,
+    RefundNumber,
     RefundView,
     booking_view,
     indexes,
     read_booking_view,
+    refund_line_views,
     refund_view,
     seat_ids,
 )
@@ -40,12 +45,25 @@ class SeatsBody(msgspec.Struct, forbid_unknown_fields=True):
     seats: SomeSeats = []
 
 
+class RefundBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Seats and add-ons of the booking. Nothing named means everything. Seats alone are refunded without add-ons; with
+    its last seat, all that is left of the booking goes back."""
+
+    seats: SomeSeats = []
+    add_ons: AddOnCounts = {}
+    number: RefundNumber = None
+
+
 class RefundQuote(msgspec.Struct):
-    """What a refund of these seats would pay now, and what the organiser would keep."""
+    """What a refund would pay now, line by line, and what the organiser would keep. `number` is the number it would
+    have among the booking's refunds. `kept` is what was paid for what stays."""
 
     seats: list[str]
     amount: MoneyView
     fee: MoneyView
+    lines: list[RefundLineView]
+    number: int
+    kept: MoneyView
 
 
 class RefundList(msgspec.Struct):
@@ -110,7 +128,7 @@ async def cancel_booking(platform: FromPlatform, caller: FromCaller, booking_id:
 @get(
     "/v1/bookings/{booking_id:str}/refund-quote",
     operation_id="quote_refund",
-    summary="What a refund of seats would pay now; none named means all",
+    summary="What a refund of seats and add-ons would pay now; nothing named means everything",
     opt={"access": Access.OWNER, "problems": (409,)},
 )
 async def quote_refund(
@@ -118,29 +136,45 @@ async def quote_refund(
     caller: FromCaller,
     booking_id: FromPath[str],
     seat: Annotated[list[str] | None, QueryParameter(max_items=100)] = None,
+    add_on: Annotated[list[str] | None, QueryParameter(max_items=MAX_ADD_ONS, description="like dinner:2")] = None,
 ) -> RefundQuote:
     booking = await own_booking(platform, caller, booking_id)
     some = await indexes(platform, booking, seat or [])
-    amount_minor, fee_minor = await platform.box_office.refunds.quote(booking, some)
+    quote = await platform.box_office.refunds.quote(booking, some, _counts(add_on or []))
+    worked_out, currency = quote.sum, booking.currency
     return RefundQuote(
-        seat or await seat_ids(platform, booking.event_id, booking.seats),
-        MoneyView(amount_minor, booking.currency),
-        MoneyView(fee_minor, booking.currency),
+        await seat_ids(platform, booking.event_id, worked_out.choice.seats),
+        MoneyView(worked_out.amount_minor, currency),
+        MoneyView(worked_out.fee_minor, currency),
+        await refund_line_views(platform, booking.event_id, worked_out.lines, currency),
+        quote.number,
+        MoneyView(booking.amount_minor - worked_out.worth_minor, currency),
     )
+
+
+def _counts(texts: list[str]) -> dict[str, int]:
+    """How many of which add-on, from texts like `dinner:2`."""
+    counts: dict[str, int] = {}
+    for text in texts:
+        key, _, count = text.partition(":")
+        if not count.isascii() or not count.isdigit() or len(count) > 3:
+            raise InvalidInput("add_on is the key of an add-on and how many, like dinner:2", param="add_on")
+        counts[key] = counts.get(key, 0) + int(count)
+    return counts
 
 
 @post(
     "/v1/bookings/{booking_id:str}/refunds",
     operation_id="ask_refund",
-    summary="Return seats for a refund, by the event's policy",
+    summary="Return seats and add-ons for a refund, by the event's policy",
     opt={"access": Access.OWNER, "problems": (409,)},
 )
 async def ask_refund(
-    platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], data: JSONBody[SeatsBody]
+    platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], data: JSONBody[RefundBody]
 ) -> RefundView:
     booking = await own_booking(platform, caller, booking_id)
     some = await indexes(platform, booking, data.seats)
-    refund = await platform.box_office.refunds.refund(booking.id, booking.fence, some)
+    refund = await platform.box_office.refunds.refund(booking.id, booking.fence, some, data.add_ons, number=data.number)
     return await refund_view(platform, refund, booking.event_id)
 
 

@@ -16,7 +16,7 @@ from frontrow.boxoffice.organising.bookings import MAX_SEATS
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event, own_event_booking
-from frontrow.web.api.booking_bodies import RefundView, refund_view
+from frontrow.web.api.booking_bodies import AddOnCounts, RefundLineView, RefundNumber, RefundView, refund_view
 from frontrow.web.api.fans.transfers import TransferAsked, TransferView, transfer_view
 from frontrow.web.api.organiser.common import Cursor, Limit, editor_of, next_of, read_number
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
@@ -60,6 +60,7 @@ class OwnRefundView(msgspec.Struct):
     fee: MoneyView
     created_at: Time
     failure: str = ""
+    lines: list[RefundLineView] = []
 
 
 class OwnBookingDetail(OwnBookingView):
@@ -75,11 +76,15 @@ class FailedRefunds(msgspec.Struct):
 
 
 class RefundAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """Some seats, or all when none are named. `keep_fee`: less the fee of the event's policy."""
+    """Some seats and add-ons, or everything when nothing is named. Seats alone are refunded without add-ons; with its
+    last seat, all that is left of the booking goes back. `keep_fee`: less what the event's policy keeps, and less what
+    the seats that stay cost more if they are too few for a group."""
 
     seats: Annotated[list[str], msgspec.Meta(max_length=MAX_SEATS)] = []
     keep_fee: bool = False
     reason: Annotated[str, msgspec.Meta(max_length=200, examples=["ill"])] = ""
+    add_ons: AddOnCounts = {}
+    number: RefundNumber = None
 
 
 class EmailAsked(msgspec.Struct, forbid_unknown_fields=True):
@@ -180,7 +185,14 @@ async def refund_booking(
 ) -> RefundView:
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
     refund = await platform.organiser.bookings.refund(
-        editor_of(caller), event, booking, data.seats, keep_fee=data.keep_fee, reason=data.reason
+        editor_of(caller),
+        event,
+        booking,
+        data.seats,
+        keep_fee=data.keep_fee,
+        reason=data.reason,
+        add_ons=data.add_ons,
+        number=data.number,
     )
     return await refund_view(platform, refund, event.id)
 
@@ -255,7 +267,7 @@ async def _own_refund(platform: Platform, refund: Refund, event_id: str) -> OwnR
     view = await refund_view(platform, refund, event_id)
     failure = refund.failure if refund.state is RefundState.FAILED else ""
     return OwnRefundView(
-        view.refund, view.booking, view.state, view.seats, view.amount, view.fee, view.created_at, failure
+        view.refund, view.booking, view.state, view.seats, view.amount, view.fee, view.created_at, failure, view.lines
     )
 
 

@@ -10,12 +10,14 @@ from frontrow.boxoffice.model.events import (
     MAX_LINE_CHARS,
     MAX_LINE_UP,
     MAX_LINKS,
+    MAX_REFUND_STEPS,
     Event,
     EventLink,
     Fee,
     FeesShown,
     PriceTier,
     RefundPolicy,
+    RefundStep,
 )
 from frontrow.boxoffice.model.room_rules import Lane, RoomRules
 from frontrow.boxoffice.model.taxes import MAX_TAX_BASIS_POINTS
@@ -78,13 +80,27 @@ class FeeGiven(msgspec.Struct, forbid_unknown_fields=True):
     basis_points: Points = 0
 
 
+class RefundStepGiven(msgspec.Struct, forbid_unknown_fields=True):
+    """Until `until_s` before the show, this share of what was paid is refunded."""
+
+    until_s: Annotated[int, msgspec.Meta(ge=0, le=31_536_000, examples=[86_400])]
+    basis_points: Annotated[int, msgspec.Meta(ge=1, le=10_000, examples=[5_000])] = 10_000
+
+
 class RefundRules(msgspec.Struct, forbid_unknown_fields=True):
-    """The refund of returned seats, until `window_s` before the show. Organisers can always refund more."""
+    """The refund of returned seats and add-ons, until `window_s` before the show. Organisers can always refund more.
+
+    With `steps`, the earliest first, less is refunded as the show comes nearer; `window_s` is then the first one's end.
+    Fees that were paid with the price go back with their seat, or with the last one, unless they are kept.
+    """
 
     allowed: bool = True
     window_s: Annotated[int, msgspec.Meta(ge=0, le=31_536_000)] = 172_800
     fee_per_seat_minor: Minor = 0
     fee_basis_points: Points = 0
+    keeps_seat_fees: bool = False
+    keeps_booking_fees: bool = False
+    steps: Annotated[list[RefundStepGiven], msgspec.Meta(max_length=MAX_REFUND_STEPS)] = []
 
 
 class LaneGiven(msgspec.Struct, forbid_unknown_fields=True):
@@ -254,7 +270,15 @@ def edit_of(given: EventChange, currency: str) -> EventEdit:
         fees = tuple(Fee(f.name, f.per_seat_minor, f.per_booking_minor, f.basis_points) for f in given.fees)
     if given.refunds is not None:
         r = given.refunds
-        refunds = RefundPolicy(r.allowed, r.window_s, r.fee_per_seat_minor, r.fee_basis_points)
+        refunds = RefundPolicy(
+            r.allowed,
+            r.steps[0].until_s if r.steps else r.window_s,
+            r.fee_per_seat_minor,
+            r.fee_basis_points,
+            r.keeps_seat_fees,
+            r.keeps_booking_fees,
+            tuple(RefundStep(one.until_s, one.basis_points) for one in r.steps),
+        )
     return EventEdit(
         name=given.name,
         description=given.description,
@@ -339,7 +363,15 @@ def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventVie
         event.max_per_person,
         event.hold_ttl_s,
         event.lonely_rule_until_percent,
-        RefundRules(policy.allowed, policy.window_s, policy.fee_per_seat_minor, policy.fee_basis_points),
+        RefundRules(
+            policy.allowed,
+            policy.window_s,
+            policy.fee_per_seat_minor,
+            policy.fee_basis_points,
+            policy.keeps_seat_fees,
+            policy.keeps_booking_fees,
+            [RefundStepGiven(one.until_s, one.basis_points) for one in policy.steps],
+        ),
         [plan.seat_id(seat) for seat in sorted(event.withheld)],
         event.plan_hash,
         RoomRulesView(

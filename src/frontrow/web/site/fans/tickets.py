@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+import msgspec
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
@@ -18,6 +19,7 @@ from frontrow.boxoffice.model.payments import RefundState
 from frontrow.boxoffice.model.ticket_transfers import Transfer, TransferState
 from frontrow.boxoffice.model.tickets import TicketNotFound, TicketScanned
 from frontrow.boxoffice.model.wallets import Wallet
+from frontrow.boxoffice.refunds.refunds import RefundQuote
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.boxoffice.tickets.wallet_passes import MAX_BUNDLED
 from frontrow.core.clock import US_PER_S
@@ -28,10 +30,11 @@ from frontrow.web.api.booking_bodies import indexes, seat_ids
 from frontrow.web.endpoints.bookings import make_priority_pass
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookies import pass_cookie, remember_booking
-from frontrow.web.site.event_display import Shown, seat_places, shown
+from frontrow.web.site.event_display import Shown, shown
 from frontrow.web.site.fans.checkout import booking_context
 from frontrow.web.site.fans.mail_links import with_priority
 from frontrow.web.site.languages import N_
+from frontrow.web.site.refund_rows import MAX_NUMBER, chosen_add_ons, extra_fields, kept_add_ons, refund_rows
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
 from frontrow.web.site.wallet_buttons import WALLET_PAGES, WalletButton, wallet_buttons
@@ -40,7 +43,7 @@ Asked = Request[Any, Any, Any]
 PRIVATE: Final = {"cache-control": "private, no-store", "x-content-type-options": "nosniff"}
 MAX_LISTED: Final = 100
 INSIDE: Final = N_("A ticket that was admitted cannot be returned.")
-NOT_CHOSEN: Final = N_("Select the tickets that you want to return.")
+NOT_CHOSEN: Final = N_("Select what you want to return.")
 TOO_LATE: Final = N_("These tickets can no longer be returned.")
 AT_BOX_OFFICE: Final = N_("These tickets were paid at the box office. Please return them there.")
 AMOUNT_CHANGED: Final = N_("The amount has changed. Please look at it again.")
@@ -81,11 +84,13 @@ async def tickets_page(
     own = await is_own(platform, caller, booking)
     sheets = await platform.box_office.desk.sheets(booking.id)
     refunds = [
-        one for one in await platform.ledger.payments.refunds_of(booking.id) if one.state is not RefundState.MOOT
+        one
+        for one in await platform.ledger.payments.refunds_of(booking.id)
+        if one.state is not RefundState.MOOT and one.amount_minor
     ]
     returns = await platform.ledger.returns.returns_of(booking.id)
     payments = await platform.ledger.payments.payments_of(booking.id)
-    ends_us = event.starts_at_us - event.refunds.window_s * US_PER_S
+    step = event.refunds.step_at(event.starts_at_us, platform.clock())
     contact = await platform.ledger.messages.contact(booking.fan) if own else None
     now_us = platform.clock()
     transfers = await _shown_transfers(platform, booking, now_us) if own else []
@@ -108,8 +113,9 @@ async def tickets_page(
         returns=returns,
         at_box_office=AT_BOX_OFFICE if any(one.provider == EXTERNAL for one in payments) else "",
         is_paid=not payments or any(one.state in PAID for one in payments),
-        refundable=event.refunds.allowed and now_us < ends_us,
-        refund_ends_us=ends_us,
+        refundable=event.refunds.allowed and step is not None,
+        refund_steps=_steps_left(event, now_us),
+        add_ons=await kept_add_ons(platform, booking) if own and booking.state is BookingState.CONFIRMED else [],
         sheets=[(sheet, *sheet.parts) for sheet in sheets],
         unused=[(sheet, *sheet.parts) for sheet in sheets if sheet.scanned_at_us is None],
         starts=in_words(request, event.starts_at_us, context["one"].zone),
@@ -118,6 +124,12 @@ async def tickets_page(
         sent_to=contact.email if contact is not None else "",
         **context,
     )
+
+
+def _steps_left(event: Event, now_us: int) -> list[tuple[int, int]]:
+    """(until when, share in basis points) of the steps of the refund policy that are not over."""
+    ends = [(event.starts_at_us - one.until_s * US_PER_S, one.basis_points) for one in event.refunds.all_steps]
+    return [one for one in ends if now_us < one[0]]
 
 
 def _wallets_for_all(wallets: Sequence[WalletButton], sheets: Sequence[Sheet]) -> list[WalletButton]:
@@ -210,18 +222,35 @@ async def tickets_ics(platform: FromPlatform, caller: FromCaller, booking_id: Fr
     return Response(await platform.box_office.desk.calendar(booking.id), headers=headers, media_type="text/calendar")
 
 
+class ReturnChoice(msgspec.Struct, frozen=True):
+    """What a fan wants to return: seats by their public ids and add-ons. `resale`: the seats, once somebody else buys
+    them."""
+
+    seats: list[str]
+    add_ons: dict[str, int]
+    resale: bool
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.seats and not self.add_ons
+
+
 @page("/bookings/{booking_id:str}/return", "return_tickets", Access.OWNER)
 async def return_page(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
 ) -> Response[bytes]:
-    """What returning these tickets pays, before it is asked for."""
+    """What returning these tickets and add-ons pays, line by line, before it is asked for."""
     booking = await own_booking(platform, caller, booking_id)
-    wanted = request.query_params.getall("seat", [])[:MAX_LISTED]
-    if not wanted:
+    query = request.query_params
+    wanted = ReturnChoice(
+        query.getall("seat", [])[:MAX_LISTED],
+        chosen_add_ons(await kept_add_ons(platform, booking), lambda name: query.get(name, "")),
+        query.get("how") == "pool",
+    )
+    if wanted.is_empty:
         return await tickets_page(request, platform, caller, booking_id, NOT_CHOSEN)
-    resale = request.query_params.get("how") == "pool"
     try:
-        return await _return_page(request, platform, booking, wanted, resale)
+        return await _return_page(request, platform, booking, wanted)
     except Unavailable:
         raise
     except PaidAtBoxOffice:
@@ -231,53 +260,63 @@ async def return_page(
 
 
 async def _return_page(
-    request: Asked, platform: Platform, booking: Booking, wanted: list[str], resale: bool, refusal: str = ""
+    request: Asked, platform: Platform, booking: Booking, wanted: ReturnChoice, refusal: str = ""
 ) -> Response[bytes]:
-    some = await indexes(platform, booking, wanted) or []
-    amount_minor, fee_minor = await _amount_back(platform, booking, some, resale)
-    context = await booking_context(platform, booking)
+    quote = await _amount_back(platform, booking, wanted)
+    worked_out = quote.sum
     return render(
         request,
         "return.html",
         status=409 if refusal else 200,
         refusal=refusal,
         wanted=wanted,
-        resale=resale,
-        amount_minor=amount_minor,
-        fee_minor=fee_minor,
-        **(context | {"seats": await seat_places(platform, booking.event_id, wanted)}),
+        extras=extra_fields(wanted.add_ons),
+        number=quote.number,
+        amount_minor=worked_out.amount_minor,
+        kept_minor=booking.amount_minor - worked_out.worth_minor,
+        ends=set(worked_out.choice.seats) == set(booking.seats),
+        rows=await refund_rows(platform, booking.event_id, worked_out.lines),
+        **(await booking_context(platform, booking)),
     )
 
 
-async def _amount_back(platform: Platform, booking: Booking, seats: Sequence[int], resale: bool) -> tuple[int, int]:
-    """What is paid for these seats and what is kept. A resold ticket is refunded at its full price."""
-    if not resale:
-        return await platform.box_office.refunds.quote(booking, seats)
-    prices = await platform.ledger.payments.seat_prices(booking.id)
-    return sum(prices.get(seat, 0) for seat in seats), 0
+async def _amount_back(platform: Platform, booking: Booking, wanted: ReturnChoice) -> RefundQuote:
+    """What is paid for this choice. The policy keeps nothing of a ticket that is resold."""
+    some = await indexes(platform, booking, wanted.seats)
+    if wanted.resale:
+        return RefundQuote(0, await platform.box_office.refunds.quote_return(booking, some or ()))
+    return await platform.box_office.refunds.quote(booking, some, wanted.add_ons)
 
 
 @action("/bookings/{booking_id:str}/give-back", "give_back", Access.OWNER)
 async def give_back(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Return tickets: a refund by the event's rules, or resale with a refund once someone else buys the seat.
+    """Return tickets and add-ons: a refund by the event's rules, or resale with a refund once someone else buys the
+    seat.
 
-    `amount` is what the page showed. If it would be another one now, the page shows that first.
+    `amount` is what the page showed. If it would be another one now, the page shows that first. `number` is the
+    refund's number then, so that a form that is sent twice refunds once.
     """
     booking = await own_booking(platform, caller, booking_id)
-    wanted, resale = form.all("seat")[:MAX_LISTED], form.one("how") == "pool"
-    if not wanted:
+    kept = await kept_add_ons(platform, booking)
+    wanted = ReturnChoice(form.all("seat")[:MAX_LISTED], chosen_add_ons(kept, form.one), form.one("how") == "pool")
+    number = form.number("number", 0, MAX_NUMBER, 0)
+    if number and any(one.number == number for one in await platform.ledger.payments.refunds_of(booking.id)):
+        return go_to(f"/bookings/{booking.id}")  # sent before: the page shows what was refunded
+    if wanted.is_empty:
         return await tickets_page(request, platform, caller, booking_id, NOT_CHOSEN)
     try:
-        some = await indexes(platform, booking, wanted)
-        amount_minor, _ = await _amount_back(platform, booking, some or (), resale)
-        if form.one("amount") != str(amount_minor):
-            return await _return_page(request, platform, booking, wanted, resale, AMOUNT_CHANGED)
-        if resale:
+        quote = await _amount_back(platform, booking, wanted)
+        if form.one("amount") != str(quote.sum.amount_minor):
+            return await _return_page(request, platform, booking, wanted, AMOUNT_CHANGED)
+        some = await indexes(platform, booking, wanted.seats)
+        if wanted.resale:
             await platform.box_office.resale.give_back(booking.id, booking.fan, booking.fence, some or ())
         else:
-            await platform.box_office.refunds.refund(booking.id, booking.fence, some)
+            await platform.box_office.refunds.refund(
+                booking.id, booking.fence, some, wanted.add_ons, number=number or None
+            )
     except Unavailable:
         raise
     except TicketScanned:

@@ -17,6 +17,7 @@ from frontrow.web.api.access import Access
 from frontrow.web.api.organiser.common import editor_of
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.bookings import ABOUT_BOOKING, BookingForm, FromBooking
+from frontrow.web.site.refund_rows import MAX_NUMBER, chosen_add_ons, kept_add_ons
 from frontrow.web.site.render import words_for
 from frontrow.web.site.routes import FromForm, action
 
@@ -44,13 +45,29 @@ REFUSALS = {
 
 @action(f"{ONE}/refund", "own_refund", Access.staff("refunds:write"), loads=ABOUT_BOOKING)
 async def refund(of: FromBooking, form: FromForm) -> Response[bytes]:
-    """All of it or some seats; less the fee of the policy, or in full with a reason."""
+    """All of it, or some seats and add-ons; less what the policy keeps, or in full with a reason.
+
+    `number` is the refund's number when the dialog was shown, so that a form that is sent twice refunds once.
+    """
     full, reason = form.one("how") == "full", form.one("reason", 200)
     if full and not reason:
         return await of.refuse(NO_REASON)
     seats = form.all("seat")[:MAX_SEATS]
+    extras = chosen_add_ons(await kept_add_ons(of.platform, of.booking), form.one)
+    number = form.number("number", 0, MAX_NUMBER, 0)
+    if number and any(one.number == number for one in await of.platform.ledger.payments.refunds_of(of.booking.id)):
+        return of.back("?done=refund")  # sent before
+    if not seats and not extras:
+        return await of.refuse(REFUSALS["move_refused"])  # the add-ons have gone back meanwhile
     work = of.platform.organiser.bookings.refund(
-        editor_of(of.caller), of.event, of.booking, seats, keep_fee=not full, reason=reason
+        editor_of(of.caller),
+        of.event,
+        of.booking,
+        seats,
+        keep_fee=not full,
+        reason=reason,
+        add_ons=extras,
+        number=number or None,
     )
     return await _done(of, work, "refund")
 

@@ -14,8 +14,9 @@ from litestar.params import FromPath, SkipValidation
 from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.messages import NOBODY, Buyer
-from frontrow.boxoffice.model.payments import PaymentState, RefundState
-from frontrow.boxoffice.model.refund_rules import RefundRefused, check_window, refund_amount
+from frontrow.boxoffice.model.payments import PaymentState, Refund, RefundState
+from frontrow.boxoffice.model.refund_lines import add_on_names, decode_refund_lines
+from frontrow.boxoffice.model.refund_rules import RefundRefused, check_window
 from frontrow.boxoffice.model.ticket_transfers import TransferRefused, TransferState
 from frontrow.boxoffice.model.tickets import TicketState
 from frontrow.boxoffice.model.venues import Plan
@@ -30,6 +31,7 @@ from frontrow.web.site.fans.tickets import STATES
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.change_log import acts_of
 from frontrow.web.site.organiser.reseating import choice_of
+from frontrow.web.site.refund_rows import chosen_add_ons, extra_fields, kept_add_ons, refund_rows
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import go_to, page
 
@@ -38,7 +40,7 @@ PAGE: Final = 25
 MAX_ACTS: Final = 50
 ENDED: Final = (BookingState.EXPIRED, BookingState.CANCELLED, BookingState.REFUNDED)
 DONE: Final = {
-    "refund": N_("The refund is in progress. The seats are free again."),
+    "refund": N_("The refund is in progress. Returned seats are free again."),
     "reseat": N_("Moved. The new tickets are sent by email."),
     "retry": N_("The refund is being retried."),
     "cancel": N_("Cancelled. The seats are free again."),
@@ -168,7 +170,6 @@ async def booking_page(
     plan = await platform.organiser.organise.venues.plan(event.plan_hash)
     query, may = request.query_params, "refunds:write" in caller.permissions
     buyer = (await platform.ledger.organiser.buyers_of([booking.fan])).get(booking.fan, NOBODY)
-    prices = await platform.ledger.payments.seat_prices(booking.id)
     changes = []
     if "audit:read" in caller.permissions:
         changes = await platform.ledger.organiser.changes(
@@ -177,7 +178,9 @@ async def booking_page(
     do = query.get("do", "") if may and not refusal else ""
     own = {plan.seat_id(seat): seat for seat in booking.seats}
     named = [own[seat] for seat in query.getall("seat", [])[:100] if seat in own]
-    chosen = named or list(booking.seats)
+    add_ons = await kept_add_ons(platform, booking) if booking.state is BookingState.CONFIRMED else []
+    extras = chosen_add_ons(add_ons, lambda name: query.get(name, ""))
+    chosen = named or ([] if extras else list(booking.seats))
     records = await _records(platform, event, booking, plan)
     return render(
         request,
@@ -195,7 +198,9 @@ async def booking_page(
         do=do,
         acts=await acts_of(platform, caller, changes, words_for(request), {event.id: event.currency}),
         chosen=[plan.seat_id(one) for one in chosen],
-        back=_amounts(platform, event, booking, prices, chosen) if do == "refund" else None,
+        add_ons=add_ons,
+        extras=extra_fields(extras),
+        back=await _amounts(platform, event, booking, chosen, extras) if do == "refund" else None,
         reseat=await choice_of(platform, event, plan, chosen, query) if do in ("reseat", "move") else None,
         ended=booking.state in ENDED,
         transfers=await _transfers(platform, booking, plan, buyer),
@@ -283,17 +288,23 @@ async def _records(platform: Platform, event: Event, booking: Booking, plan: Pla
         ],
         "gone": [(plan.seat_id(seat), one) for seat, one in sorted(tickets.items()) if seat not in booking.seats],
         "payments": [(one, PAYMENTS.get(one.state, UNDER_WAY)) for one in payments],
-        "refunds": [(one, REFUNDS[one.state], [plan.seat_id(seat) for seat in one.seats]) for one in refunds],
+        "refunds": [(one, REFUNDS[one.state], _refunded_names(one, plan)) for one in refunds],
     }
 
 
-def _amounts(
-    platform: Platform, event: Event, booking: Booking, prices: dict[int, int], seats: list[int]
+def _refunded_names(refund: Refund, plan: Plan) -> list[str]:
+    """The seats and add-ons of a refund."""
+    return [*(plan.seat_id(seat) for seat in refund.seats), *add_on_names(decode_refund_lines(refund.lines))]
+
+
+async def _amounts(
+    platform: Platform, event: Event, booking: Booking, seats: list[int], add_ons: dict[str, int]
 ) -> dict[str, Any] | None:
-    """The refund in full and by the policy, and whether a fan could still request it."""
+    """The refund in full and by the policy, line by line, and whether a fan could still request it."""
+    refunds = platform.box_office.refunds
     try:
-        full, _ = refund_amount(event, booking, prices, seats, free_of_fee=True)
-        by_policy, fee = refund_amount(event, booking, prices, seats, free_of_fee=False)
+        full = await refunds.work_out(event, booking, seats, add_ons, by_policy=False)
+        policy = await refunds.work_out(event, booking, seats, add_ons, by_policy=True)
     except FrontrowError:
         return None
     try:
@@ -301,7 +312,16 @@ def _amounts(
         open_ = True
     except RefundRefused:
         open_ = False
-    return {"full": full, "policy": by_policy, "fee": fee, "open": open_, "hours": event.refunds.window_s // 3600}
+    kept = [line for line in policy.sum.lines if line not in full.sum.lines]
+    return {
+        "number": full.number,
+        "full": full.sum.amount_minor,
+        "rows": await refund_rows(platform, event.id, full.sum.lines),
+        "policy": policy.sum.amount_minor,
+        "kept": await refund_rows(platform, event.id, kept),
+        "open": open_,
+        "hours": event.refunds.all_steps[-1].until_s // 3600,
+    }
 
 
 ROUTES: list[HTTPRouteHandler] = [bookings, booking]

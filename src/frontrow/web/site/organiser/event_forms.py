@@ -6,6 +6,7 @@ from typing import Final
 from frontrow.boxoffice.model.events import (
     MAX_CARD_TRIES,
     MAX_PER_PERSON,
+    MAX_REFUND_STEPS,
     Event,
     EventLink,
     EventStatus,
@@ -13,6 +14,7 @@ from frontrow.boxoffice.model.events import (
     FeesShown,
     PriceTier,
     RefundPolicy,
+    RefundStep,
 )
 from frontrow.boxoffice.model.room_rules import MAX_DEPTH, MAX_WEIGHT, PRESALE_LANE, Lane, RoomRules
 from frontrow.boxoffice.model.taxes import MAX_TAX_BASIS_POINTS, SELLERS_TAX
@@ -20,12 +22,15 @@ from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.organising.events import MAX_DESCRIPTION_CHARS, EventEdit
 from frontrow.boxoffice.plans.seat_ranges import format_seat_ranges, parse_seat_ranges
 from frontrow.core.errors import InvalidInput
-from frontrow.core.money import Money
+from frontrow.core.money import BASIS_POINTS, Money
+from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.form_fields import BAD_TAX, NEEDED, Reading, local_text, money_text, percent_text
 
 MOST_FEES: Final = 6
 MOST_HOLD_MIN: Final = 60
 MOST_REFUND_H: Final = 24 * 365
+REFUND_ROWS: Final = 3  # steps of the refund policy that the form shows; more if there are more
+STEPS_FALL: Final = N_("Each step must end later than the one before and refund less.")
 MAX_SEATS_CHARS: Final = 60_000
 MAX_LINES_CHARS: Final = 8_000
 Values = dict[str, str]
@@ -158,7 +163,9 @@ def sale(event: Event, plan: Plan, zone: str) -> Values:
         "card_tries": str(event.card_tries),
         "transfers": "yes" if event.transfers_allowed else "",
         "refunds": "yes" if policy.allowed else "",
-        "refund_hours": str(policy.window_s // 3600),
+        **_step_texts(policy),
+        "keeps_seat_fees": "yes" if policy.keeps_seat_fees else "",
+        "keeps_booking_fees": "yes" if policy.keeps_booking_fees else "",
         "refund_fee": money_text(policy.fee_per_seat_minor, event.currency) if policy.fee_per_seat_minor else "",
         "refund_percent": percent_text(policy.fee_basis_points) if policy.fee_basis_points else "",
     }
@@ -167,11 +174,15 @@ def sale(event: Event, plan: Plan, zone: str) -> Values:
 def read_sale(reading: Reading, event: Event, plan: Plan) -> EventEdit:
     shown = sale(event, plan, "UTC")
     hold_min = reading.whole("hold_min", 1, MOST_HOLD_MIN)
+    steps = _read_steps(reading)
     policy = RefundPolicy(
         bool(reading.form.one("refunds")),
-        reading.whole("refund_hours", 0, MOST_REFUND_H) * 3600,
+        steps[0].until_s,
         reading.money("refund_fee"),
         reading.percent("refund_percent"),
+        bool(reading.form.one("keeps_seat_fees")),
+        bool(reading.form.one("keeps_booking_fees")),
+        () if steps == (RefundStep(steps[0].until_s),) else steps,
     )
     return EventEdit(
         sale_starts_at_us=reading.when("sale_starts"),
@@ -183,6 +194,36 @@ def read_sale(reading: Reading, event: Event, plan: Plan) -> EventEdit:
         transfers_allowed=bool(reading.form.one("transfers")),
         refunds=policy,
     )
+
+
+def _step_texts(policy: RefundPolicy) -> Values:
+    """The steps as the form shows them; the first field has no number. Without a share it is all."""
+    texts: Values = {}
+    for n in range(max(REFUND_ROWS, len(policy.all_steps))):
+        row, step = str(n + 1) if n else "", policy.all_steps[n] if n < len(policy.all_steps) else None
+        texts[f"refund_hours{row}"] = str(step.until_s // 3600) if step else ""
+        texts[f"refund_share{row}"] = percent_text(step.basis_points) if step else ""
+    return texts
+
+
+def _read_steps(reading: Reading) -> tuple[RefundStep, ...]:
+    """The steps, the earliest first: at least one. Rows without hours are left out."""
+    steps = [RefundStep(reading.whole("refund_hours", 0, MOST_REFUND_H) * 3600, _share(reading, ""))]
+    for n in range(2, MAX_REFUND_STEPS + 1):
+        if reading.form.one(f"refund_hours{n}"):
+            hours = reading.whole(f"refund_hours{n}", 0, MOST_REFUND_H)
+            steps.append(RefundStep(hours * 3600, _share(reading, str(n))))
+            if hours * 3600 >= steps[-2].until_s or steps[-1].basis_points >= steps[-2].basis_points:
+                reading.errors.setdefault(f"refund_hours{n}", STEPS_FALL)
+    return tuple(steps)
+
+
+def _share(reading: Reading, row: str) -> int:
+    """What a step refunds, in basis points; nothing said means all."""
+    share = reading.percent(f"refund_share{row}") if reading.form.one(f"refund_share{row}") else BASIS_POINTS
+    if not share:
+        reading.errors.setdefault(f"refund_share{row}", STEPS_FALL)
+    return max(1, share)
 
 
 def room(event: Event, plan: Plan, zone: str) -> Values:

@@ -291,9 +291,18 @@ class OrganiserBook:
         ran = RunProgram(lambda facts: _sold(move, payment, noted(change), facts), now_us, note=organiser_note(change))
         return cast(Booking, await self._line.submit(ran))
 
-    async def refund_noted(self, refund: Refund, *, fence: int, now_us: int, change: Change) -> Refund:
+    async def refund_noted(
+        self,
+        refund: Refund,
+        *,
+        fence: int,
+        now_us: int,
+        change: Change,
+        worth_minor: int | None = None,
+        uses: Sequence[tuple[str, int]] = (),
+    ) -> Refund:
         """Write a refund with the note of who gave it, in one transaction. A repeated refund is not noted again."""
-        ask = RequestRefund(refund, fence, now_us)
+        ask = RequestRefund(refund, fence, now_us, worth_minor=worth_minor, uses=tuple(uses))
         return cast(
             Refund, await self._line.submit(RunProgram(lambda facts: _refunded(ask, noted(change), facts), now_us))
         )

@@ -71,8 +71,18 @@ class SqlPaymentBook:
     async def seat_prices(self, booking_id: str) -> dict[int, int]:
         return {row[1]: row[2] for row in await self._reads["seat_prices_of"].read(booking_id)}
 
-    async def ask_refund(self, refund: Refund, *, fence: int, now_us: int, late: bool = False) -> Refund:
-        return cast(Refund, await self._line.submit(RequestRefund(refund, fence, now_us, late)))
+    async def ask_refund(
+        self,
+        refund: Refund,
+        *,
+        fence: int,
+        now_us: int,
+        late: bool = False,
+        worth_minor: int | None = None,
+        uses: Sequence[tuple[str, int]] = (),
+    ) -> Refund:
+        ask = RequestRefund(refund, fence, now_us, late, worth_minor, tuple(uses))
+        return cast(Refund, await self._line.submit(ask))
 
     async def save_refund(self, refund: Refund, *, now_us: int, facts: Sequence[Fact] = ()) -> None:
         if not await self._line.submit(SaveRefund(refund, tuple(facts), now_us)):

@@ -39,7 +39,7 @@ PAYMENT_COLUMNS: Final = (
 REFUND_COLUMNS: Final = (
     "f.id, f.booking_id, f.payment_id, f.number, f.amount_minor, f.currency, f.seats, f.fee_minor, f.refund_state, "
     "f.provider_ref, f.reason, f.call, f.tries, f.retry_at_us, f.version, f.created_at_us, f.changed_at_us, "
-    "f.failure"
+    "f.failure, f.refund_lines"
 )
 # Conditions of a search for events `e`. Each search term fills one slot: the range of words that match it.
 # `+ 0` keeps planners from using an index for a condition; the statement itself decides which index is used.

@@ -45,6 +45,7 @@ from frontrow.boxoffice.model.payments import (
     Refund,
     RefundState,
 )
+from frontrow.boxoffice.model.refund_lines import add_on_names, decode_refund_lines
 from frontrow.boxoffice.model.ticket_transfers import TicketTransferred
 from frontrow.boxoffice.model.tickets import TicketScanned
 from frontrow.boxoffice.ports.queries import Query, Row
@@ -69,6 +70,8 @@ class RequestRefund(msgspec.Struct, frozen=True):
     fence: int
     now_us: int
     late: bool = False  # the booking no longer has these seats: only the refund is written
+    worth_minor: int | None = None  # what the booking was worth when the refund was worked out
+    uses: tuple[tuple[str, int], ...] = ()  # what the booking still uses of codes, stocks and limits, by counter
 
 
 class SaveRefund(msgspec.Struct, frozen=True):
@@ -97,7 +100,7 @@ def payment_of(row: Row) -> Payment:
 
 def refund_of(row: Row) -> Refund:
     head = (row[0], row[1], row[2], row[3], row[4], row[5])
-    return Refund(*head, decode_seats(row[6]), row[7], RefundState(row[8]), *row[9:18])
+    return Refund(*head, decode_seats(row[6]), row[7], RefundState(row[8]), *row[9:19])
 
 
 def same(kept: Payment, asked: Payment) -> bool:
@@ -333,8 +336,9 @@ def request_refunds(asks: Sequence[RequestRefund], facts: list[Fact]) -> Program
         for at in firsts.values():
             ask = asks[at]
             refused = refund_refusal(ask, bookings.get(ask.refund.booking_id), obstacles)
-            if ask.refund.id in existing:
-                answers[at] = existing[ask.refund.id]
+            earlier = existing.get(ask.refund.id)
+            if earlier is not None:  # another refund with this number: the caller counts again
+                answers[at] = earlier if ask.late or _is_repeated(earlier, ask) else PaymentChanged(earlier.id)
             elif refused is not None:
                 answers[at] = refused
         new = sorted(at for at in firsts.values() if at not in answers)
@@ -343,6 +347,10 @@ def request_refunds(asks: Sequence[RequestRefund], facts: list[Fact]) -> Program
             existing.update((asks[at].refund.id, asks[at].refund) for at in new if answers[at] is asks[at].refund)
         pending = [at for at in pending if at not in answers]
     return [answers[at] for at in range(len(asks))]
+
+
+def _is_repeated(earlier: Refund, ask: RequestRefund) -> bool:
+    return (earlier.seats, earlier.lines) == (ask.refund.seats, ask.refund.lines)
 
 
 class RefundObstacles(msgspec.Struct, frozen=True):
@@ -397,7 +405,7 @@ def refund_refusal(ask: RequestRefund, booking: Booking | None, obstacles: Refun
     if booking.state is not BookingState.CONFIRMED:
         return MoveRefused(booking.id, booking.state, Move.REFUND)
     missing = set(refund.seats) - set(booking.seats)
-    if missing or not refund.seats:
+    if missing or not (refund.seats or refund.lines):
         return SeatsNotInBooking(booking.id, sorted(missing))
     inside = obstacles.inside.get(booking.id, set()) & set(refund.seats)
     if inside:
@@ -407,6 +415,8 @@ def refund_refusal(ask: RequestRefund, booking: Booking | None, obstacles: Refun
     if refund.payment_id != obstacles.newest.get(
         booking.id, ""
     ):  # a lapsed payment was replaced: the caller counts again
+        return PaymentChanged(refund.id)
+    if ask.worth_minor is not None and ask.worth_minor != booking.amount_minor:  # a ticket was returned in between
         return PaymentChanged(refund.id)
     return None
 
@@ -426,12 +436,20 @@ def _give_back(asks: Sequence[RequestRefund], bookings: dict[str, Booking], fact
     shrunk = [_shrunk(ask, bookings[ask.refund.booking_id], left[ask.refund.booking_id]) for ask in some]
     rows = yield Query("shrink_bookings", shrunk)
     seats = [(ask.refund.booking_id, seat, ask.now_us) for ask in some for seat in sorted(ask.refund.seats)]
-    yield Query("free_some_seats", [(booking_id, seat) for booking_id, seat, _ in seats])
-    yield Query("revoke_tickets", seats)
+    if seats:
+        yield Query("free_some_seats", [(booking_id, seat) for booking_id, seat, _ in seats])
+        yield Query("revoke_tickets", seats)
+    uses = sorted((ask.refund.booking_id, counter, quantity) for ask in some for counter, quantity in ask.uses)
+    lower, over = [use for use in uses if use[2]], [use[:2] for use in uses if not use[2]]
+    if lower:
+        yield Query("lower_uses", lower)
+    if over:
+        yield Query("drop_uses", over)
     bookings.update((row[0], booking_of(row)) for row in rows)
     for ask in some:
         b = bookings[ask.refund.booking_id]
-        facts.append(BookingPartlyRefunded(b.id, b.event_id, b.fan, b.fence, ask.refund.seats, ask.now_us))
+        extras = add_on_names(decode_refund_lines(ask.refund.lines))
+        facts.append(BookingPartlyRefunded(b.id, b.event_id, b.fan, b.fence, ask.refund.seats, ask.now_us, extras))
 
 
 def _left(booking: Booking, refund: Refund) -> tuple[int, ...]:
@@ -469,6 +487,7 @@ def _new_refund(f: Refund, bookings: dict[str, Booking]) -> tuple[object, ...]:
         f.changed_at_us,
         f.key(),
         bookings[f.booking_id].event_id,
+        f.lines,
     )
 
 

@@ -13,8 +13,11 @@ from frontrow.boxoffice.adapters.ledger.programs.bookings import (
     scanned_seats,
     transferred_seats,
 )
+from frontrow.boxoffice.adapters.ledger.programs.payments import refund_of
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState, Move, StaleFence
 from frontrow.boxoffice.model.facts import Fact, TicketResold, TicketReturned
+from frontrow.boxoffice.model.refund_lines import PaidFor, add_ons_gone, decode_refund_lines, paid_for
+from frontrow.boxoffice.model.refund_rules import resale_sum
 from frontrow.boxoffice.model.ticket_returns import NotReturnable, Return, ReturnState, return_id
 from frontrow.boxoffice.model.ticket_transfers import TicketTransferred
 from frontrow.boxoffice.model.tickets import TicketScanned
@@ -47,15 +50,24 @@ def begin_return(
         if refused is not None:
             return refused
     if new:
+        paid = yield from _paid_for(booking)
+        common = (booking_id, booking.event_id, fan, fence)
         rows = [
-            (return_id(booking_id, s), booking_id, booking.event_id, fan, fence, s, booking.currency, now_us)
+            (return_id(booking_id, s), *common, s, booking.currency, now_us, paid.seats[s])
             for s in new
+            if s in paid.seats
         ]
         yield Query("add_returns", rows)
     if again:  # seats that could not be given back earlier, because their tickets were scanned
         yield Query("turn_returns", sorted((g.id, "void", "giving", "", now_us) for g in again))
     returns = yield from _read_returns(booking_id)
     return [returns[seat] for seat in sorted(set(seats)) if seat in returns]
+
+
+def _paid_for(booking: Booking) -> Program[PaidFor]:
+    prices = {row[1]: row[2] for row in (yield Query("seat_prices_of", [(booking.id,)]))}
+    refunds = [refund_of(row) for row in (yield Query("refunds_of_bookings", [(booking.id,)]))]
+    return paid_for(booking, prices, add_ons_gone([decode_refund_lines(one.lines) for one in refunds]))
 
 
 def _why_not(booking: Booking, seats: set[int]) -> Program[BaseException | None]:
@@ -107,17 +119,33 @@ def _free(booking: Booking, given: Sequence[Return], now_us: int, facts: list[Fa
     """Free the seats and revoke their tickets. The booking keeps its other seats, or is cancelled if it has none."""
     seats = sorted(g.seat_index for g in given)
     kept = [seat for seat in booking.seats if seat not in set(seats)]
+    prices = _return_prices(booking, (yield from _paid_for(booking)), seats)
+    changed = sorted((g.id, prices[g.seat_index]) for g in given if g.price_minor != prices[g.seat_index])
+    if changed:
+        yield Query("set_return_prices", changed)
     if not kept:
         ask = MakeMove(booking.id, Move.CANCEL, booking.fence, now_us, reason="returned")
         (moved,) = yield from make_moves([ask], facts)
         return not isinstance(moved, BaseException)
-    price_minor = sum(g.price_minor for g in given)
+    price_minor = sum(prices.values())
     row = (booking.id, booking.fence, len(kept), encode_seats(kept), encode_seats(booking.seats), price_minor, now_us)
     if not (yield Query("shrink_returned", [row])):
         return False
     yield Query("free_some_seats", [(booking.id, seat) for seat in seats])
     yield Query("revoke_tickets", [(booking.id, seat, now_us) for seat in seats])
     return True
+
+
+def _return_prices(booking: Booking, paid: PaidFor, seats: Sequence[int]) -> dict[int, int]:
+    """What is owed for each of these seats. The last seats of a booking bring back all that is left with them; seats
+    that leave a group behind which is too small bring back less (`model.refund_lines`)."""
+    prices = {seat: paid.seats[seat] for seat in seats}
+    more = resale_sum(booking, paid, seats).amount_minor - sum(prices.values())
+    for seat in seats:
+        change = max(more, -prices[seat])
+        prices[seat] += change
+        more -= change
+    return prices
 
 
 def find_resold(now_us: int, limit: int, facts: list[Fact]) -> Program[list[Return]]:

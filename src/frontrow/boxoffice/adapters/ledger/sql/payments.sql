@@ -74,13 +74,13 @@ SELECT :booking FROM bookings AS b
 WHERE ({b.event_id, }b.id) IN (SELECT {d.event_id, }r.id FROM :rows :event_of r.id)
 ORDER BY b.id :for_update
 
--- name: add_refunds(id text, booking_id text, payment_id text, number int, amount_minor int, currency text, seats text, fee_minor int, refund_state text, provider_ref text, reason text, call int, tries int, retry_at_us int, version int, created_at_us int, changed_at_us int, key text, event_id text)
+-- name: add_refunds(id text, booking_id text, payment_id text, number int, amount_minor int, currency text, seats text, fee_minor int, refund_state text, provider_ref text, reason text, call int, tries int, retry_at_us int, version int, created_at_us int, changed_at_us int, key text, event_id text, lines text)
 INSERT INTO refunds (id, booking_id, payment_id, number, amount_minor, currency, seats, fee_minor, refund_state,
   provider_ref, reason, call, tries, retry_at_us, version, created_at_us, changed_at_us, idempotency_key,
-  event_id)
+  event_id, refund_lines)
 SELECT r.id, r.booking_id, r.payment_id, r.number, r.amount_minor, r.currency, r.seats, r.fee_minor, r.refund_state,
   r.provider_ref, r.reason, r.call, r.tries, r.retry_at_us, r.version, r.created_at_us, r.changed_at_us, r.key,
-  r.event_id
+  r.event_id, r.lines
 FROM :rows WHERE true ORDER BY r.id
 ON CONFLICT DO NOTHING
 RETURNING id

@@ -1,8 +1,8 @@
--- name: add_returns(id text, booking_id text, event_id text, fan text, fence int, seat_index int, currency text, now_us int)
+-- name: add_returns(id text, booking_id text, event_id text, fan text, fence int, seat_index int, currency text, now_us int, price_minor int)
 -- Records the intent; nothing is freed yet. The price is what was paid for the seat. Only seats that the booking has.
 INSERT INTO returns (id, booking_id, event_id, fan, fence, seat_index, price_minor, currency, return_state,
   created_at_us, changed_at_us)
-SELECT r.id, r.booking_id, r.event_id, r.fan, r.fence, r.seat_index, s.price_minor, r.currency, 'giving', r.now_us,
+SELECT r.id, r.booking_id, r.event_id, r.fan, r.fence, r.seat_index, r.price_minor, r.currency, 'giving', r.now_us,
   r.now_us
 FROM :rows LEFT JOIN booking_seats AS s
   ON s.booking_id = r.booking_id AND s.seat_index = r.seat_index{ AND s.event_id = r.event_id}
@@ -55,6 +55,10 @@ UPDATE returns AS t SET return_state = r.to_state, changed_at_us = r.now_us,
   resold_booking_id = CASE WHEN r.resold_booking_id = '' THEN t.resold_booking_id ELSE r.resold_booking_id END
 FROM :rows WHERE t.id = r.id AND t.return_state = r.from_state
 RETURNING t.id
+
+-- name: set_return_prices(id text, price_minor int)
+-- What is owed for seats that are being given back, once it is known which other seats go with them.
+UPDATE returns AS t SET price_minor = r.price_minor FROM :rows WHERE t.id = r.id AND t.return_state = 'giving'
 
 -- name: shrink_returned(booking_id text, fence int, seat_count int, seats text, was_seats text, price_minor int, now_us int)
 -- The booking keeps its other seats and their price. The price of the returned seats is owed by their returns.
