@@ -104,7 +104,7 @@ async def test_the_fans_dialog_shows_each_line_and_a_form_sent_twice_refunds_onc
             "Front · Family",
             "Parking",
             "€8",
-            "The seats you keep no longer get the group price",
+            "The remaining seats no longer get the group price",
             "-€25",
             "€33",
         ):

@@ -141,8 +141,9 @@ class PriceList:
         for key, group in groups.items():
             tier, count = self.tiers[key], len(group)
             unit, fees = tier.shown_minor, sum(tier.fees_minor)
-            line = PriceLine(LineKind.SEAT, tier.name, count, unit, unit * count, tuple(group), False, key)
-            lines.append(msgspec.structs.replace(line, terms=LineTerms(fees)) if fees else line)
+            terms = LineTerms(fees) if fees else None
+            line = PriceLine(LineKind.SEAT, tier.name, count, unit, unit * count, tuple(group), False, key, terms=terms)
+            lines.append(line)
         return lines
 
     def _fee_lines(self, tiers: Sequence[TierPrice]) -> list[PriceLine]:

@@ -87,7 +87,7 @@ class RefundLedger(SaleLedger, Protocol):
     async def live_bookings(self, event_id: str, after: str, limit: int) -> list[Booking]: ...
 
 
-class RefundQuote(msgspec.Struct, frozen=True):
+class QuotedRefund(msgspec.Struct, frozen=True):
     """What a refund would pay now. `number` is the number it would have among the booking's refunds."""
 
     number: int
@@ -154,7 +154,7 @@ class Refunds:
         add_ons: Mapping[str, int] | None = None,
         *,
         by_policy: bool = True,
-    ) -> RefundQuote:
+    ) -> QuotedRefund:
         """What `refund` would pay now for these seats and add-ons (none named: everything), line by line.
 
         Not `by_policy`: what the organiser's `override` would pay in full.
@@ -173,12 +173,12 @@ class Refunds:
         add_ons: Mapping[str, int] | None = None,
         *,
         by_policy: bool,
-    ) -> RefundQuote:
+    ) -> QuotedRefund:
         """Like `quote`, also after the policy's last day."""
         refunds = await self._ledger.payments.refunds_of(booking.id)
         payments = await self._ledger.payments.payments_of(booking.id)
         worked_out = await self._work_out(event, booking, _choice(seats, add_ons), refunds, payments, by_policy)
-        return RefundQuote(_next_number(refunds), worked_out)
+        return QuotedRefund(_next_number(refunds), worked_out)
 
     async def quote_return(self, booking: Booking, seats: Sequence[int]) -> RefundSum:
         """What these seats bring back once they are resold: the policy keeps nothing of it."""

@@ -21,7 +21,7 @@ from frontrow.web.site.languages import N_
 
 # what a line without a name of its own says: withheld, and given back that was withheld earlier
 WITHHELD: Final = {
-    RefundLineKind.GROUP_PRICE: N_("The seats you keep no longer get the group price"),
+    RefundLineKind.GROUP_PRICE: N_("The remaining seats no longer get the group price"),
     RefundLineKind.REFUNDED_BEFORE: N_("Already refunded in another way"),
     RefundLineKind.SEAT_FEES_KEPT: N_("Fees per ticket are not refunded"),
     RefundLineKind.BOOKING_FEES_KEPT: N_("Fees per booking are not refunded"),

@@ -19,7 +19,7 @@ from frontrow.boxoffice.model.payments import RefundState
 from frontrow.boxoffice.model.ticket_transfers import Transfer, TransferState
 from frontrow.boxoffice.model.tickets import TicketNotFound, TicketScanned
 from frontrow.boxoffice.model.wallets import Wallet
-from frontrow.boxoffice.refunds.refunds import RefundQuote
+from frontrow.boxoffice.refunds.refunds import QuotedRefund
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.boxoffice.tickets.wallet_passes import MAX_BUNDLED
 from frontrow.core.clock import US_PER_S
@@ -280,11 +280,11 @@ async def _return_page(
     )
 
 
-async def _amount_back(platform: Platform, booking: Booking, wanted: ReturnChoice) -> RefundQuote:
+async def _amount_back(platform: Platform, booking: Booking, wanted: ReturnChoice) -> QuotedRefund:
     """What is paid for this choice. The policy keeps nothing of a ticket that is resold."""
     some = await indexes(platform, booking, wanted.seats)
     if wanted.resale:
-        return RefundQuote(0, await platform.box_office.refunds.quote_return(booking, some or ()))
+        return QuotedRefund(0, await platform.box_office.refunds.quote_return(booking, some or ()))
     return await platform.box_office.refunds.quote(booking, some, wanted.add_ons)
 
 
