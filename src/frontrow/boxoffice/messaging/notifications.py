@@ -87,7 +87,9 @@ KIND_OF_FACT: Final = {
     "TicketResold": "resold",
     "TransferAccepted": "transfer_accepted",
 }
-EVENT_CANCELLED: Final = "event_cancelled"  # the kind of a payment that ended with its event; nobody declined it
+EVENT_CANCELLED: Final = "event_cancelled"
+# why a payment ended -> kind of message, where nobody declined it
+KIND_OF_END: Final = {"event_cancelled": EVENT_CANCELLED, "organiser": "cancelled"}
 # fact -> kind of message to the recipient of the transfer that the fact names
 KIND_FOR_RECIPIENT: Final = {"TransferSent": "transfer_sent", "TransferAccepted": "transfer_ticket"}
 # facts that revoke tickets; who got one of them by a transfer is told
@@ -199,7 +201,7 @@ class Notifier:
         if isinstance(fact, PaymentDeclined):
             if fact.reason == PROVIDER_UNAVAILABLE:  # of a server of version 0.1, which writes both facts
                 return None
-            return EVENT_CANCELLED if fact.reason == "event_cancelled" else "declined"
+            return KIND_OF_END.get(fact.reason, "declined")
         if isinstance(fact, HoldExpired) and fact.was == BookingState.PAYING:
             payments = await self._ledger.payments.payments_of(fact.booking_id)
             if payments and payments[-1].is_lost_to_outage:
