@@ -20,7 +20,7 @@ Locale = Annotated[str, QueryParameter(pattern=r"^[A-Za-z-]{2,10}$", max_length=
     "/v1/bookings/{booking_id:str}/invoices",
     operation_id="issue_invoice",
     summary="Issue the invoice of a booking and the credit notes of its refunds",
-    opt={"access": Access.OWNER},
+    opt={"access": Access.OWNER, "problems": (409,)},
     status_code=200,
 )
 async def issue_invoice(

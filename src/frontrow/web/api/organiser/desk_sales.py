@@ -70,7 +70,7 @@ class DeskTotalsView(msgspec.Struct):
     operation_id="sell_at_desk",
     summary="Sell seats for cash or on a card reader, or give them to guests",
     status_code=201,
-    opt={"access": Access.staff("refunds:write")},
+    opt={"access": Access.staff("refunds:write"), "problems": (409,)},
 )
 async def sell_at_desk(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[DeskSaleAsked]
