@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from frontrow.boxoffice.adapters.payments.simulated import Fault
+from frontrow.boxoffice.adapters.payments.simulated import LAPSES, Fault
 from frontrow.boxoffice.checkout.checkout import CheckoutState
 from frontrow.boxoffice.model.bookings import BookingState, HoldEnded, MoveRefused
 from frontrow.boxoffice.model.facts import (
@@ -18,7 +19,7 @@ from frontrow.boxoffice.model.facts import (
     PriorityGranted,
 )
 from frontrow.boxoffice.model.payments import PaymentState
-from frontrow.boxoffice.model.provider_intents import IntentState
+from frontrow.boxoffice.model.provider_intents import Intent, IntentState, NewIntent
 from frontrow.core.errors import FrontrowError
 from tests.boxoffice.checkout.till import EVENT, HOLD_S, Till, assert_money, open_till
 from tests.boxoffice.shop import shop_event
@@ -471,4 +472,30 @@ async def test_a_page_left_alone_or_of_a_cancelled_event_gives_no_priority(till:
     await till.settle(for_s=600)
     assert await stopped.state() is BookingState.CANCELLED
     assert not [fact for fact in await till.facts() if isinstance(fact, PriorityGranted)]
+    await assert_money(till, at_rest=True)
+
+
+async def test_a_sale_whose_card_lapsed_and_is_not_known_here_is_cancelled(till: Till) -> None:
+    """It was authorised again without a card. The simulated bank accepted that, and a bank that calls it mistyped was
+    asked for ever while the fan had tickets."""
+    page = await opened(till, 7)
+    page.confirm(LAPSES)
+    await till.settle(for_s=60)
+    assert await page.state() is BookingState.CANCELLED
+    assert len(await till.ledger.payments.payments_of(page.booking_id)) == 1
+    await assert_money(till, at_rest=True)
+
+
+async def test_a_mistyped_card_after_the_sale_ends_it(till: Till) -> None:
+    """Nobody is there to type it again: a sale that lapsed was tried with the same card without end."""
+    hold = await till.hold(7)
+    await till.checkout.pay(hold.booking_id, hold.fence, LAPSES)
+    create = till.provider.create
+
+    async def mistyped(new: NewIntent) -> Intent:
+        return await create(replace(new, method="pm_card_incorrect_cvc") if new.attempt > 1 else new)
+
+    till.provider.create = mistyped  # type: ignore[method-assign]
+    await till.settle(for_s=60)
+    assert (await till.booking(hold.booking_id)).state is BookingState.CANCELLED
     await assert_money(till, at_rest=True)

@@ -21,7 +21,7 @@ captured     confirm    return   rest         return     rest
 voiding      void       void     void         void       void
 voided       rest       rest     cancel       rest       rest
 declined     decline    decline  cancel       rest       rest
-lapsed       rest       rest     reauthorise  rest       rest
+lapsed       rest       rest     cancel       rest       rest
 """
 SITUATIONS = {
     "paying": [(BookingState.PAYING, NOW_US + 1)],
@@ -71,8 +71,9 @@ def test_what_the_provider_may_have_is_voided_and_a_declined_object_is_dropped()
     refunded, capturing = booking(BookingState.REFUNDED, NOW_US), replace(creating, state=PaymentState.CAPTURING)
     assert next_step(refunded, capturing, NOW_US) is PaymentStep.VOID
     assert next_step(refunded, capturing, NOW_US, kept_minor=1) is PaymentStep.CAPTURE
-    lapsed = replace(creating, state=PaymentState.LAPSED, attempt=3)
-    assert next_step(booking(BookingState.CONFIRMED, NOW_US), lapsed, NOW_US) is PaymentStep.CANCEL
+    sold, lapsed = booking(BookingState.CONFIRMED, NOW_US), replace(creating, state=PaymentState.LAPSED, method="pm_1")
+    assert next_step(sold, lapsed, NOW_US) is PaymentStep.REAUTHORISE
+    assert next_step(sold, replace(lapsed, attempt=3), NOW_US) is PaymentStep.CANCEL
 
 
 def test_retries_follow_the_schedule_and_never_count_beyond_it() -> None:

@@ -155,7 +155,8 @@ class ProviderCalls:
     async def _card_failed(self, payment: Payment, reason: str, failure: str) -> Payment:
         """A card was not accepted. The payment waits for another card, or ends if this was the last allowed try."""
         declines = payment.declines + (reason not in MISTYPED)
-        may_try_again = reason in MISTYPED or declines < await self.card_tries(payment)
+        tries = await self.card_tries(payment)  # 0 once the hold is over or sold: nobody gives another card
+        may_try_again = tries > 0 and (reason in MISTYPED or declines < tries)
         changes = {"reason": reason, "failure": failure, "declines": declines}
         if may_try_again:
             return await self._save(

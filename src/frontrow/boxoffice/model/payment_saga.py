@@ -116,7 +116,8 @@ def _declined(paying: bool, sold: bool, booking: Booking, payment: Payment) -> P
 def _lapsed(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
     if not sold:
         return PaymentStep.REST
-    return PaymentStep.REAUTHORISE if payment.attempt < MAX_ATTEMPTS else PaymentStep.CANCEL
+    # A card that the fan gave to the provider's own form is not known here, so it cannot be tried again.
+    return PaymentStep.REAUTHORISE if payment.method and payment.attempt < MAX_ATTEMPTS else PaymentStep.CANCEL
 
 
 def _voiding(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:

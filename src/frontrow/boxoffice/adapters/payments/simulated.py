@@ -37,12 +37,9 @@ from frontrow.core.coalescer import Coalescer
 LAPSES: Final = "pm_card_lapses"  # authorised, but the capture is refused for good
 REFUND_FAILS: Final = "pm_card_refund_fails"  # the first refund of each payment fails, later ones succeed
 REFUND_PENDS: Final = "pm_card_refund_pends"  # refunds wait until `finish_refund`
-# card -> what the bank says; docs/payments.md has the table
-CARDS: Final = {
-    "pm_card_visa": "",
-    LAPSES: "",
-    REFUND_FAILS: "",
-    REFUND_PENDS: "",
+# docs/payments.md has the table of all cards
+ACCEPTED: Final = frozenset({"pm_card_visa", LAPSES, REFUND_FAILS, REFUND_PENDS})
+CARDS: Final = {  # cards that are declined -> what the bank says
     "pm_card_declined": "card_declined",
     "pm_card_insufficient_funds": "insufficient_funds",
     "pm_card_expired": "expired_card",
@@ -251,7 +248,7 @@ class SimulatedProvider:
             }
             self._send_webhook("payment_intent.requires_action", found)
         else:
-            self._decide(found, CARDS.get(method, UNKNOWN_CARD))
+            self._decide(found, "" if method in ACCEPTED else CARDS.get(method, UNKNOWN_CARD))
         return self._intent(ref)
 
     def confirm_in_browser(self, ref: str, method: str) -> Intent:
