@@ -21,7 +21,8 @@ from frontrow.boxoffice.checkout.provider_calls import ProviderCalls
 from frontrow.boxoffice.checkout.resting_payments import LONGEST_REST_S, PAYMENT_JOB, RestingPayments, rest_s
 from frontrow.boxoffice.holds.expiry import Sweeper
 from frontrow.boxoffice.messaging.fact_consumers import FactConsumer
-from frontrow.boxoffice.model.payments import LEASE_S, Payment, PaymentState
+from frontrow.boxoffice.model.payments import LEASE_S, Payment, PaymentState, RefundState
+from frontrow.boxoffice.refunds.payouts import RefundPayouts
 from frontrow.core.clock import US_PER_S, ManualClock
 from frontrow.core.failures import FailureBook
 from frontrow.web.observability.job_health import job_families
@@ -111,6 +112,32 @@ async def test_o3_b8_a_payment_that_meets_a_bug_is_tried_less_and_less_often(tmp
             await checkout.work()
             (payment,) = await platform.ledger.payments.payments_of(booking)
             assert payment.state is PaymentState.CAPTURED, "the version that mends the bug finds it due"
+
+
+async def test_o3_b12_a_refund_that_meets_a_bug_is_tried_less_and_less_often(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        server = a_server(tmp_path, jobs_inside=False)
+        async with server as (platform, address), httpx.AsyncClient(base_url=address) as client:
+            buyer = await a_buyer(client)
+            await buyer.enter(EVENT_ID)
+            booking = (await buyer.hold(EVENT_ID, seats=["S-B-3"]))["booking"]
+            await buyer.pay(booking)
+            await platform.box_office.checkout.work()
+            await platform.box_office.refunds.override(booking)
+            clock, pauses_s, ledger = ManualClock(platform.clock()), [], platform.ledger
+            original = RefundPayouts.pay_out
+            patch.setattr(RefundPayouts, "pay_out", failing("a bug"))
+            for _ in range(4):
+                payouts = RefundPayouts(ledger, platform.box_office.provider, clock)
+                assert await payouts.work() == 1
+                (refund,) = await ledger.payments.refunds_of(booking)
+                pauses_s.append((refund.retry_at_us - clock()) // US_PER_S)
+                clock.advance(us=refund.retry_at_us - clock())
+            assert pauses_s == [30, 60, 120, 240]
+            patch.setattr(RefundPayouts, "pay_out", original)
+            await RefundPayouts(ledger, platform.box_office.provider, clock).work()
+            (refund,) = await ledger.payments.refunds_of(booking)
+            assert refund.state is RefundState.DONE
 
 
 def test_a_payment_that_cannot_even_be_saved_rests_in_this_process() -> None:

@@ -1,6 +1,6 @@
-"""Payments whose worker met an error that nobody foresaw: each rests, twice as long each time, up to an hour.
+"""Payments and refunds whose worker met an error that nobody foresaw: each rests, twice as long each time.
 
-The money may be reserved or owed, so no payment is dropped. It is tried for as long as it is not finished, at most once
+The money may be reserved or owed, so nothing is dropped. It is tried for as long as it is not finished, in the end once
 per hour, and every failure is counted, logged and shown (`frontrow_payments_stuck`). The next version of the software
 that mends the error finds it due.
 """
@@ -8,7 +8,7 @@ that mends the error finds it due.
 from collections import OrderedDict
 from typing import Final
 
-from frontrow.boxoffice.model.payments import LEASE_S, Payment
+from frontrow.boxoffice.model.payments import LEASE_S, Payment, Refund
 from frontrow.core.clock import US_PER_S
 
 PAYMENT_JOB: Final = "payment"  # the job of every payment that a worker continues
@@ -27,13 +27,13 @@ def rest_s(tries: int) -> int:
 
 
 class RestingPayments:
-    """Remembers until when payments rest, the newest ones."""
+    """Remembers until when payments or refunds rest, the newest ones."""
 
     def __init__(self) -> None:
-        self._until_us: OrderedDict[str, tuple[int, int]] = OrderedDict()  # payment -> until when, and failures so far
+        self._until_us: OrderedDict[str, tuple[int, int]] = OrderedDict()  # its id -> until when, and failures so far
 
-    def rest(self, payment: Payment, now_us: int) -> int:
-        """Let this payment rest, and return for how many seconds."""
+    def rest(self, payment: Payment | Refund, now_us: int) -> int:
+        """Let this one rest, and return for how many seconds."""
         failures = self._until_us.pop(payment.id, (0, 0))[1]
         pause_s = rest_s(max(failures, payment.tries))
         self._until_us[payment.id] = (now_us + pause_s * US_PER_S, failures + 1)
@@ -41,10 +41,10 @@ class RestingPayments:
             self._until_us.popitem(last=False)
         return pause_s
 
-    def rests(self, payment_id: str, now_us: int) -> bool:
-        """Whether this payment rests now."""
-        return now_us < self._until_us.get(payment_id, (0, 0))[0]
+    def rests(self, id_: str, now_us: int) -> bool:
+        """Whether it rests now."""
+        return now_us < self._until_us.get(id_, (0, 0))[0]
 
-    def forget(self, payment_id: str) -> None:
-        """This payment goes on."""
-        self._until_us.pop(payment_id, None)
+    def forget(self, id_: str) -> None:
+        """It goes on."""
+        self._until_us.pop(id_, None)

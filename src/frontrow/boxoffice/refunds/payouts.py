@@ -12,6 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from frontrow.boxoffice.checkout.payment_records import SaleLedger
+from frontrow.boxoffice.checkout.resting_payments import RestingPayments
 from frontrow.boxoffice.model.desk_sales import EXTERNAL
 from frontrow.boxoffice.model.facts import RefundFailed, RefundPaid
 from frontrow.boxoffice.model.payments import (
@@ -32,6 +33,7 @@ from frontrow.boxoffice.model.provider_intents import (
 )
 from frontrow.boxoffice.ports.payments import PaymentProvider
 from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import note_failure
 from frontrow.core.log_lines import REFUND_FAILED, REFUND_MOOT, REFUND_PAID, REFUND_PENDING, LogLine
 
@@ -48,6 +50,7 @@ class RefundPayouts:
 
     def __init__(self, ledger: SaleLedger, provider: PaymentProvider, clock: Clock) -> None:
         self._ledger, self._provider, self._clock = ledger, provider, clock
+        self._resting = RestingPayments()
         self.failures = 0
 
     async def work(self) -> int:
@@ -70,13 +73,34 @@ class RefundPayouts:
         await self._request(refund, payment)
 
     async def _pay_due(self, refund: Refund, gate: asyncio.Semaphore) -> None:
+        """Pay out one refund. An error that nobody foresaw is noted, and the refund rests longer each time."""
+        if self._resting.rests(refund.id, self._clock()):
+            return
         async with gate:
             try:
                 await self.pay_out(refund)
-            except Exception as error:  # the ledger is away, another worker has it, or a bug: due again after the lease
+                self._resting.forget(refund.id)
+            except PaymentChanged:  # another worker has it
                 self.failures += 1
-                if not isinstance(error, PaymentChanged):
-                    note_failure(error, refund_id=refund.id, booking_id=refund.booking_id)
+            except FrontrowError as error:  # the ledger is away: due again when the lease ends
+                self.failures += 1
+                note_failure(error, refund_id=refund.id, booking_id=refund.booking_id)
+            except Exception as error:
+                self.failures += 1
+                note_failure(error, refund_id=refund.id, booking_id=refund.booking_id)
+                await self._rest_longer(refund)
+
+    async def _rest_longer(self, refund: Refund) -> None:
+        """As for a payment. If the bug is in saving, this process remembers it."""
+        now_us = self._clock()
+        later_us = now_us + self._resting.rest(refund, now_us) * US_PER_S
+        rested = replace(
+            refund, retry_at_us=later_us, tries=refund.tries + 1, changed_at_us=now_us, version=refund.version + 1
+        )
+        try:
+            await self._ledger.payments.save_refund(rested, now_us=now_us)
+        except Exception as error:
+            note_failure(error, refund_id=refund.id, booking_id=refund.booking_id)
 
     async def _request(self, refund: Refund, payment: Payment) -> None:
         now_us = self._clock()
