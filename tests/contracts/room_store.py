@@ -246,8 +246,17 @@ class StoreContract:
         await store.configure(EVENT, phase=Phase.PAUSED)
         assert await store.slide(EVENT, "me", good) is SlideResult.CHANGED
 
-    async def test_w4_the_windows_due_while_nobody_led_are_made_up_for(self, make: Make) -> None:
+    async def test_w4_one_of_the_windows_due_while_nobody_led_is_made_up_for(self, make: Make) -> None:
         store, clock = await make()
+        await joined(store, 90)
+        await slide(store, "a")
+        clock.advance(5)
+        assert await slide(store, "b") is SlideResult.SLID
+        assert (await state_of(store)).lanes[0].hi == 20
+        assert await slide(store, "b") is SlideResult.NOT_DUE, "all intervals that have passed are used up"
+
+    async def test_w4_the_windows_due_while_nobody_led_are_made_up_for_if_set(self, make: Make) -> None:
+        store, clock = await make(catch_up_us=3_600_000_000)
         await joined(store, 90)
         await slide(store, "a")
         clock.advance(5)
