@@ -250,7 +250,7 @@ class World:
             )
         self._servers.append(server)
         assert server.stdout is not None
-        url = server.stdout.readline().split()[-1]
+        url = next(line.split()[-1] for line in server.stdout if "http://" in line)
         for _ in range(1_200):
             with contextlib.suppress(httpx.TransportError):
                 if httpx.get(f"{url}/healthz", timeout=10).status_code == 200:
