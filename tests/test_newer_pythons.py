@@ -4,7 +4,9 @@ The suite runs on those Pythons too (`make test-pythons`). These rules find the 
 """
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,25 @@ def of_the_old_ways(tree: ast.AST) -> list[str]:
     return found
 
 
+FILTER = re.compile(r'"ignore:[^"]+:(\w+):([\w.]+)",  # ([\w-]+) ([\w.]+)')
+
+
+def wrong_filters(lines: str, installed: Callable[[str], str]) -> list[str]:
+    """Filters of warnings that are not a deprecation in another project's module, at the version that is installed."""
+    wrong = []
+    for line in (line.strip() for line in lines.splitlines() if '"ignore' in line or '"default' in line):
+        found = FILTER.fullmatch(line)
+        if found is None:
+            wrong.append(f"{line}: write message, category, module, and behind it the project and its version")
+        elif found[1] not in ("DeprecationWarning", "PendingDeprecationWarning"):
+            wrong.append(f"{line}: only deprecations of others may pass")
+        elif found[2].partition(".")[0] in ("frontrow", "tests", "bench", "examples", "docsite"):
+            wrong.append(f"{line}: this is ours: mend it")
+        elif installed(found[3]) != found[4]:
+            wrong.append(f"{line}: {found[3]} is {installed(found[3])} now: is the filter still needed?")
+    return wrong
+
+
 def python_files(*folders: str) -> list[Path]:
     return [path for path in sources(*folders) if path.suffix == ".py"]
 
@@ -91,6 +112,28 @@ def test_o1_nothing_of_ours_uses_what_newer_pythons_deprecate() -> None:
         if (lines := of_the_old_ways(ast.parse(path.read_text())))
     }
     assert found == {}
+
+
+def test_o1_only_deprecations_of_others_pass_by_name_and_version() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    filters = text[text.index("filterwarnings = [") :].partition("]\n")[0]
+    assert wrong_filters(filters, metadata.version) == []
+    assert '"error",' in filters
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '"ignore::DeprecationWarning",',
+        '"ignore:x:DeprecationWarning:frontrow.core",  # frontrow 1.0',
+        '"ignore:x:ResourceWarning:redis.client",  # redis 1.0',
+        '"ignore:x:DeprecationWarning:redis.client",  # redis 0.9',
+        '"default:x:DeprecationWarning:redis.client",  # redis 1.0',
+    ],
+)
+def test_the_rule_finds_a_filter_that_is_too_wide_ours_or_old(line: str) -> None:
+    assert wrong_filters(f'"error",\n    {line}\n', lambda project: "1.0")
+    assert wrong_filters('"ignore:x:DeprecationWarning:redis.client",  # redis 1.0', lambda project: "1.0") == []
 
 
 @pytest.mark.parametrize(

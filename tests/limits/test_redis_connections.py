@@ -213,6 +213,7 @@ def test_threads_that_ask_a_cluster_share_its_client_and_get_their_own_answers(r
     assert {answer.source for answer in answers.values()} == {"store"}
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")  # as a server that forks its workers
 def test_a_forked_child_does_not_use_its_parents_connection(own_valkey: Valkey) -> None:
     with Limiter(QUOTA, store=own_valkey.url, deadline_s=10.0) as limiter:
         assert limiter.check("fan").remaining == 999

@@ -3,12 +3,13 @@
 Needs `apt-get`, `dpkg-deb` and a Debian registry. Without them it says so, and the tests use their own pooler alone.
 """
 
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-PACKAGES = (("pgbouncer",), ("libc-ares2",), ("libevent-2.1-7", "libevent-2.1-7t64"))  # the last by its newer name, too
+PACKAGES = (("pgbouncer",), ("libcares2", "libc-ares2"), ("libevent-2.1-7t64", "libevent-2.1-7"))  # by newer names, too
 
 
 def unpack(folder: Path) -> str:
@@ -21,7 +22,18 @@ def unpack(folder: Path) -> str:
                 return f"PgBouncer is not tried by the tests: {names[0]} cannot be had here"
         for archive in Path(kept).glob("*.deb"):
             subprocess.run(["dpkg-deb", "-x", archive, folder], check=True)
+    if said := _does_not_start(folder):
+        shutil.rmtree(folder)
+        return f"PgBouncer is not tried by the tests: {said}"
     return f"PgBouncer is in {folder}"
+
+
+def _does_not_start(folder: Path) -> str:
+    """Why the unpacked program does not start; nothing if it does."""
+    libraries = ":".join(map(str, (folder / "usr" / "lib").resolve().glob("*-linux-gnu")))
+    command = ["env", f"LD_LIBRARY_PATH={libraries}", str(folder / "usr" / "sbin" / "pgbouncer"), "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return done.stderr.strip() if done.returncode else ""
 
 
 def _download(package: str, folder: str) -> bool:

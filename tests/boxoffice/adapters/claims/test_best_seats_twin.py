@@ -49,7 +49,7 @@ async def test_the_script_and_the_specification_choose_the_same_seats(
     plan, gone, asks = case
     gone_seats = [sold_seat(seat, "fan_x", f"bkg_x{seat}", NOW) for seat in sorted(gone)]
     answers = []
-    for claims in (MemoryClaims(), RedisClaims(redis_url)):
+    for claims in (MemoryClaims(), RedisClaims(redis_url, timeout_s=20)):
         claims.learn("evt_twin", plan)
         assert await claims.rebuild("evt_twin", lambda: seats_of(gone_seats), NOW)
         told = []
