@@ -163,9 +163,16 @@ def _version(program: str) -> str | None:
     return told.stdout.strip() if told.returncode == 0 else None
 
 
+def changed_files(project: Path) -> list[str]:
+    told = subprocess.run(["git", "status", "--porcelain"], cwd=project, capture_output=True, text=True, check=False)
+    return told.stdout.splitlines()
+
+
 def run_all(worlds: Sequence[World], project: Path, *, quick: bool) -> int:
     """Run every world, print how it went, and return the exit code."""
     outcomes = []
+    if changed_files(project):
+        print("What is not committed is not tested: a stranger clones the last commit.", flush=True)
     for world in worlds:
         log_path = project / "bench" / "out" / f"python-{world.python}.log"
         print(f"Python {world.python}: running, log in {log_path} …", flush=True)

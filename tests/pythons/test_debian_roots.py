@@ -2,6 +2,7 @@
 
 import io
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,14 @@ from tests.pythons.debian_roots import (
     NotMade,
     archive_of,
     cache_folder,
+    clone_project,
     debian_archive,
     debian_root,
     environment,
     is_fresh,
     try_again,
 )
+from tests.pythons.runs import changed_files
 
 STANZA = """Types: deb
 URIs: http://mirror.example.org/debian-security
@@ -131,3 +134,17 @@ def test_an_archive_that_answers_nothing_leaves_nothing_behind(tmp_path: Path, m
     assert (tmp_path / "log").read_text().count("$ debootstrap --variant=minbase") == 3
     assert list(kept.iterdir()) == []
     assert not (tmp_path / "cache").exists()
+
+
+def test_d1_a_stranger_gets_the_last_commit_and_shares_nothing(tmp_path: Path) -> None:
+    project, git = tmp_path / "project", ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    project.mkdir()
+    for number in (1, 2):
+        (project / "file").write_text(f"version {number}")
+        for words in (["init", "--quiet"], ["add", "file"], ["commit", "--quiet", "-m", f"version {number}"]):
+            subprocess.run([*git, *words], cwd=project, check=True)
+    (project / "file").write_text("not committed")
+    clone_project(project, tmp_path / "clone")
+    assert (tmp_path / "clone" / "file").read_text() == "version 2"
+    assert not list((tmp_path / "clone" / ".git" / "objects" / "info").glob("alternates"))
+    assert changed_files(project) == [" M file"]
