@@ -28,6 +28,8 @@ async def test_probes_and_prometheus_see_the_jobs():
         assert (await client.get("/healthz")).json() == {"ok": True, "jobs": 2}
         assert (await client.get("/readyz")).json() == {"ok": True, "failing": [], "failures": {}}
         assert (await client.head("/readyz")).content == b""
+        for path in ("/healthz", "/readyz", "/metrics", "/"):
+            assert (await client.get(path)).headers["x-content-type-options"] == "nosniff", path
         assert (await client.get("/")).status_code == 404
         assert (await client.post("/healthz")).status_code == 405
         broken.set()

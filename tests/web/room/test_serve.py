@@ -365,3 +365,20 @@ def test_the_example_shop_asks_a_running_room(shared: Served) -> None:
     finally:
         shop.terminate()
         shop.wait(20)
+
+
+def test_every_answer_of_a_room_server_says_nosniff_once(embedded: Served) -> None:
+    asked = [
+        ("GET", path) for path in ("/", "/healthz", "/metrics", "/status", "/now-serving", "/jwks.json", "/nowhere")
+    ]
+    asked += [("POST", path) for path in ("/join", "/claim", "/nowhere", "/healthz")] + [
+        ("HEAD", "/"),
+        ("PUT", "/join"),
+    ]
+    for method, path in asked:
+        answer = embedded.client.request(method, path)
+        assert answer.headers.get_list("x-content-type-options") == ["nosniff"], (method, path, answer.status_code)
+    with socket.create_connection(("127.0.0.1", embedded.port), 20) as line:
+        line.sendall(b"no request at all\r\n\r\n")
+        told = b"".join(iter(lambda: line.recv(65_536), b"")).lower()
+    assert told.count(b"x-content-type-options: nosniff") == 1, told

@@ -24,7 +24,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Any, ClassVar, Final
 
 import httptools
@@ -61,6 +61,7 @@ from frontrow.web.lane.pending_replies import (
 from frontrow.web.lane.response_head import begin, default_lines, end_head
 from frontrow.web.server.address_caps import AddressCaps
 from frontrow.web.server.overload import Rank, rank_of
+from frontrow.web.server.request_middleware import is_host
 from frontrow.web.server.request_middleware import request_id as logged_request_id
 
 try:
@@ -74,6 +75,7 @@ except ImportError:  # built without a C compiler: httptools reads everything
 OVERLONG = bytes(MAX_BODY_BYTES + 1)
 MAX_HEAD_BYTES: Final = 32 * 1024
 MAX_HEADERS: Final = 100
+MAX_HOSTS: Final = 64  # remembered as fine
 TOO_MANY_HEADERS: Final = f"a request has at most {MAX_HEADERS} headers"
 NO_ROOM_FOR_BODY: Final = "too many large requests are arriving at once; try again soon"
 BODY_AGAIN_S: Final = 5
@@ -251,7 +253,7 @@ class LaneProtocol(HttpToolsProtocol):
         handler, query = self.routes.get(key), b""
         if handler is None:
             handler, query = self._find_handler(key)
-        if handler is None:
+        if handler is None or not has_fine_host(lines):
             return False
         if watch is not None:
             gate = watch.gate
@@ -454,10 +456,10 @@ class LaneProtocol(HttpToolsProtocol):
             return False
         if self.flow.write_paused:  # uvicorn waits until the answers before this one have left
             return False
-        for name, _ in self._lines:  # noqa: SIM110  # a generator costs twice as much here
+        for name, _ in self._lines:  # a generator costs twice as much here
             if len(name) == 6 and name.lower() == b"expect":
                 return False
-        return True
+        return has_fine_host(self._lines)
 
     def _pass_on(self) -> None:
         """Give uvicorn the request as if it had parsed it itself."""
@@ -747,6 +749,20 @@ def _count_refused(limits: DoorLimits, request: EndpointRequest) -> None:
     forwarded = [value.decode("latin-1") for value in request.all(b"x-forwarded-for")]
     with contextlib.suppress(FrontrowError):
         limits.count_ip(limits.ip_of(request.peer, forwarded))
+
+
+_fine_hosts: set[bytes] = set()
+
+
+def has_fine_host(lines: Sequence[tuple[bytes, bytes]]) -> bool:
+    """Whether the framework would take the `Host`. If not, it gets the request and refuses it in its own words."""
+    for name, value in lines:
+        if len(name) == 4 and value not in _fine_hosts and name.lower() == b"host":
+            if not is_host(value):
+                return False
+            if len(_fine_hosts) < MAX_HOSTS:  # people come by a few names; others may send any number of them
+                _fine_hosts.add(value)
+    return True
 
 
 def _bytes_of(url: bytes, lines: list[tuple[bytes, bytes]]) -> int:

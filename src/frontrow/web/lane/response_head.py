@@ -9,6 +9,7 @@ from uvicorn.server import ServerState
 _rendered: tuple[Any, bytes] = (None, b"")
 _begun: dict[tuple[int, bytes], bytes] = {}
 MAX_BEGUN = 256
+NOSNIFF_LINE = b"x-content-type-options: nosniff\r\n"  # the server writes it on every answer (`server.nosniff`)
 LENGTHS = [b"content-length: %d\r\n\r\n" % length for length in range(2_048)]  # nearly every body is shorter
 
 
@@ -34,5 +35,6 @@ def begin(status: int, head: bytes, state: ServerState) -> bytes:
     if begun is None:
         if len(_begun) >= MAX_BEGUN:  # heads that differ each time (cookies) must not accumulate
             _begun.clear()
-        begun = _begun[status, head] = STATUS_LINE[status] + lines + head
+        own = head.replace(NOSNIFF_LINE, b"") if NOSNIFF_LINE in lines else head
+        begun = _begun[status, head] = STATUS_LINE[status] + lines + own
     return begun

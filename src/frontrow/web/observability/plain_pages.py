@@ -49,4 +49,4 @@ def _response(head: bytes, answer: Callable[[str], Answer]) -> bytes:
     status, kind, body = answer(path) if method in (b"GET", b"HEAD") else (405, "text/plain", b"")
     body = b"" if method == b"HEAD" else body
     fields = f"HTTP/1.1 {status} {REASONS[status]}\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n"
-    return f"{fields}connection: close\r\n\r\n".encode() + body
+    return f"{fields}x-content-type-options: nosniff\r\nconnection: close\r\n\r\n".encode() + body

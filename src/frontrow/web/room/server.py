@@ -32,6 +32,7 @@ from frontrow.web.observability.worker_metrics import Board
 from frontrow.web.room.app import Endpoints, hot_routes, room_app, rooms_of
 from frontrow.web.server.address_caps import AddressCaps
 from frontrow.web.server.head_requests import HeadRequests
+from frontrow.web.server.nosniff import SERVER_HEADERS, OnceOnly
 from frontrow.web.server.told_limits import ToldLimits
 
 log = logging.getLogger("frontrow.room")
@@ -92,8 +93,9 @@ async def serve_rooms(endpoints: Endpoints, settings: RoomSettings, sockets: lis
     caps = AddressCaps(settings.max_connections_per_address, settings.uncapped, entry.is_proxy)
     http: Any = lane(routes, limits=entry, caps=caps)
     config = uvicorn.Config(
-        app,
+        OnceOnly(app),
         http=http,
+        headers=SERVER_HEADERS,
         loop="none",
         log_config=None,
         access_log=False,

@@ -25,6 +25,7 @@ from frontrow.web.observability.traces import traced
 from frontrow.web.platform.platform import Platform
 from frontrow.web.server.address_caps import AddressCaps
 from frontrow.web.server.head_requests import HeadRequests
+from frontrow.web.server.nosniff import SERVER_HEADERS, OnceOnly
 from frontrow.web.server.overload_middleware import GuardedApp
 from frontrow.web.server.request_middleware import RequestIds
 from frontrow.web.server.waiting_start import wait_for_stores
@@ -64,7 +65,7 @@ def make_server(platform: Platform, routed: Litestar | None = None) -> DrainingS
     ids = RequestIds(limiter)
     front = front_of(routed or platform_app(platform), platform, ids)
     watch = platform.server.telemetry.watch(limiter.is_proxy, front.for_people)
-    app: Any = HeadRequests(GuardedApp(traced(front, platform.settings.traces, limiter.is_proxy), watch))
+    app: Any = OnceOnly(HeadRequests(GuardedApp(traced(front, platform.settings.traces, limiter.is_proxy), watch)))
     table = platform.server.hot.routes if settings.hot_lane else {}
     overload = platform.settings.overload
     http: Any = lane(
@@ -85,6 +86,7 @@ def make_server(platform: Platform, routed: Litestar | None = None) -> DrainingS
         access_log=False,
         proxy_headers=False,
         server_header=False,
+        headers=SERVER_HEADERS,
         timeout_graceful_shutdown=max(1, round(settings.drain_s)),
     )
     return DrainingServer(config, platform)

@@ -44,13 +44,17 @@ class BadHost(InvalidInput):
     http_status = 400
 
 
+def is_host(value: bytes) -> bool:
+    """Whether a `Host` is a name or an address, with a port or without."""
+    found = HOST.fullmatch(value)
+    return found is not None and int(found[1] or 0) <= 65_535
+
+
 def check_host(headers: Sequence[tuple[bytes, bytes]]) -> None:
     """Refuse a `Host` that the framework could not read."""
     for name, value in headers:
-        if name == b"host":
-            found = HOST.fullmatch(value)
-            if found is None or int(found[1] or 0) > 65_535:
-                raise BadHost("Host must be a name or an address, like tickets.example.org:443", param="Host")
+        if name == b"host" and not is_host(value):
+            raise BadHost("Host must be a name or an address, like tickets.example.org:443", param="Host")
 
 
 class RequestIds:
