@@ -63,3 +63,37 @@ def test_a_run_ends_with_pytests_own_line_and_with_what_was_flaky(tmp_path: Path
     ]
     twice = [line for line in lines if line.startswith("FAILED TWICE: ")]
     assert twice == ([] if always else [f"FAILED TWICE: {test_file.name}::test_always"])
+
+
+MAKE = """#!/bin/sh
+echo "$@" >>"$0.asked"
+case "$1" in
+  test-twice) echo "6700 passed in 400.00s" >>"$CLOSING_LINES_FILE"; exit CODE ;;
+  test-pythons) echo "NOT RUN ON 3.13: the archive is away" >>"$CLOSING_LINES_FILE" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "asked", "last"),
+    [
+        (0, ["check", "test-twice", "test-pythons QUICK=1"], "NOT RUN ON 3.13: the archive is away"),
+        (3, ["check", "test-twice"], "6700 passed in 400.00s"),
+    ],
+)
+def test_o1_ci_runs_other_pythons_after_the_suite_and_ends_with_the_closing_lines(
+    tmp_path: Path, code: int, asked: list[str], last: str
+) -> None:
+    """The script itself, with a `make` that writes down what it was asked for."""
+    make = tmp_path / "make"
+    make.write_text(MAKE.replace("CODE", str(code)))
+    make.chmod(0o755)
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        ["bash", ROOT / ".ci" / "run"], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == code
+    assert (tmp_path / "make.asked").read_text().splitlines() == asked
+    assert done.stdout.splitlines()[0] == "6700 passed in 400.00s", "pytest's own closing line"
+    assert done.stdout.splitlines()[-1] == last
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["make", "make.asked"], "nothing stays behind"
