@@ -99,11 +99,11 @@ soak: setup      ## a million recorded operations, checked for exclusivity; 1,50
 	FRONTROW_ISOLATED_WALKS=1 $(BIN)/python -m pytest -o timeout=3600 tests/test_packaging.py
 	FRONTROW_LONG_COMMANDS=1 $(BIN)/python -m pytest -o timeout=3600 tests/docs/test_commands.py
 	$(MAKE) demo FOR=20s
-	$(MAKE) test-pythons
 	FRONTROW_SEEDS=1500 $(BIN)/python -m pytest -n $(JOBS) tests/boxoffice/checkout/test_histories.py tests/simulation/test_money_simulation.py
 	FRONTROW_SEEDS=20000 $(BIN)/python -m pytest -o timeout=3600 tests/security/test_raw_sockets.py
 	FRONTROW_LEDGERS=partitioned $(BIN)/python -m pytest -o timeout=3600 tests/boxoffice/adapters/ledger tests/boxoffice/people/test_people_book.py
 	$(BIN)/python -m bench.unfriendly
+	$(MAKE) test-pythons
 
 stripe-schema: setup  ## renew tests/data/stripe_schema.json from Stripe's OpenAPI (a 45 MB package, not kept)
 	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && cd "$$folder" && \
