@@ -21,10 +21,13 @@ from frontrow.boxoffice.model.invoices import (
     Invoice,
     checked_billed_to,
     credit_document,
+    credit_lines,
     invoice_document,
 )
+from frontrow.boxoffice.model.payments import Refund
 from frontrow.boxoffice.model.prices import LineKind
 from frontrow.boxoffice.model.receipts import MoneyMoved, Receipt, ReceiptLine, Seller
+from frontrow.boxoffice.model.refund_lines import RefundLine, RefundLineKind, encode_refund_lines
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.errors import InvalidInput
 from frontrow.core.money import Money
@@ -108,6 +111,30 @@ async def test_a_document_never_changes_and_a_refund_gets_a_credit_note(
     for change in ("UPDATE invoices SET number = 9", "DELETE FROM invoices"):
         with pytest.raises((psycopg.Error, sqlite3.Error), match="append-only"):
             run_sql(ledger_url, change)
+
+
+def test_a_credit_note_has_the_lines_of_its_refund() -> None:
+    """What was withheld is one line, whatever the reasons. A refund from before lines were stored names its seats."""
+    lines = (
+        RefundLine(RefundLineKind.SEAT, "Front", 2, 10_500, (0, 1), "front"),
+        RefundLine(RefundLineKind.ADD_ON, "Dinner", 1, 2_000, (), "dinner"),
+        RefundLine(RefundLineKind.GROUP_PRICE, "", 1, -3_000),
+        RefundLine(RefundLineKind.REFUND_FEE, "", 1, -500),
+    )
+    refund = Refund("rfd_1", "bkg_1", "pay_1", 1, 9_000, "EUR", (0, 1), 500, lines=encode_refund_lines(lines))
+    shown = credit_lines(refund, "S-A-{}".format)
+    assert [(line.name, line.seats, line.amount.minor) for line in shown] == [
+        ("Front", ("S-A-0", "S-A-1"), -10_500),
+        ("Dinner", (), -2_000),
+        ("", (), 3_500),
+    ]
+    assert sum(line.amount.minor for line in shown) == -refund.amount_minor
+    old = credit_lines(msgspec.structs.replace(refund, lines=""), "S-A-{}".format)
+    assert [(line.seats, line.amount.minor) for line in old] == [(("S-A-0", "S-A-1"), -9_000)]
+    invoice = Invoice("org_a", 17, "bkg_1", "", NOW, DOCUMENT)
+    note = credit_document(invoice, shown, Money(9_000, "EUR"), NOW)
+    said = core_texts(invoice_pdf(Invoice("org_a", 18, "bkg_1", "rfd_1", NOW, note), "en"))
+    assert {"Front", "Dinner", "Not refunded", "Credit note"} <= set(said)
 
 
 def test_the_pdf_has_the_numbers_in_every_language() -> None:

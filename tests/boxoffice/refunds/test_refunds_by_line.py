@@ -244,6 +244,7 @@ async def test_seats_that_leave_a_group_to_the_pool_bring_back_less(till: Till) 
     listed = await returns.list_return(booking_id, [1, 2], till.clock())
     owed = [one.price_minor for one in await returns.returns_of(booking_id)]
     assert (len(listed), sum(owed)) == (2, shown.amount_minor) == (2, 2700)
+    assert [one.price_minor for one in listed] == owed
     assert (await till.booking(booking_id)).amount_minor == 5100 + 199
 
 

@@ -1,5 +1,7 @@
 """Refunds of chosen lines over HTTP and on the pages: what the dialog shows is what comes back."""
 
+import csv
+import io
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +181,13 @@ async def test_the_teams_dialog_shows_each_line_and_refunds_the_chosen_ones(tmp_
         (refund,) = await desk.platform.ledger.payments.refunds_of(booking)
         assert (refund.amount_minor, refund.seats) == (1200, ())
         assert "1 × Parking" in await owner.get(one)
+        reports = await owner.get(f"{owner.base}/reports")
+        assert "Add-ons and fees per booking" in reports
+        assert reports.count("€12<") >= 1, "what is left of the parking"
+        (row,) = csv.DictReader(io.StringIO(await owner.get(f"{owner.base}/exports/revenue.csv")))
+        assert (row["extras"], row["extras_amount"], row["refunded"]) == ("1 Parking", "12.00", "12.00")
+        (row,) = csv.DictReader(io.StringIO(await owner.get(f"{owner.base}/exports/bookings.csv")))
+        assert row["extras"] == "1 Parking"
         await owner.post(
             f"{one}/refund", 409, number="2", how="policy", reason=""
         )  # nothing is chosen: nothing goes back

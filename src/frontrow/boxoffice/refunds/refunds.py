@@ -391,6 +391,7 @@ class Refunds:
                 listed = await self._ledger.returns.list_return(given.booking_id, [given.seat_index], now_us)
                 if not listed:  # its booking was refunded with this seat
                     return None
+                given = listed[0]
             await self._return_refunds.refund_return(given, now_us, "event_cancelled")
             for was in (ReturnState.LISTED, ReturnState.RESOLD):
                 if await self._ledger.returns.turn_return(given.id, was, ReturnState.REFUNDED, now_us):

@@ -89,7 +89,7 @@ def _read_returns(booking_id: str) -> Program[dict[int, Return]]:
 
 
 def list_returned(booking_id: str, seats: Sequence[int], now_us: int, facts: list[Fact]) -> Program[list[Return]]:
-    """Free the seats that are being given back and list them for resale.
+    """Free the seats that are being given back and list them for resale. Returns them with what is owed for them.
 
     A return is void if the booking has ended, or the ticket was scanned or transferred in the meantime.
     """
@@ -110,6 +110,8 @@ def list_returned(booking_id: str, seats: Sequence[int], now_us: int, facts: lis
     turned = {row[0] for row in (yield Query("turn_returns", asked))}
     listed = [g for g in given if g.id in turned]
     if listed:
+        returns = yield from _read_returns(booking_id)
+        listed = [returns[g.seat_index] for g in listed]
         free = tuple(sorted(g.seat_index for g in listed))
         facts.append(TicketReturned(booking.id, booking.event_id, booking.fan, booking.fence, free, now_us))
     return listed
