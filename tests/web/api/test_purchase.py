@@ -78,32 +78,47 @@ async def test_b18_from_the_line_to_the_door_and_back_knowing_only_the_document(
 
 async def test_b17_a_second_hold_of_a_visit_that_has_bought_is_refused_at_once(tmp_path, stores):
     """It was accepted for up to two seconds, until the servers knew that the visit had ended, and could then be neither
-    paid nor extended. No job runs here: nobody has ended the visit yet."""
+    paid nor extended. No job runs here: only the refusal itself ends the visit, so that the fan can come in again."""
     async with a_platform(tmp_path, **stores) as platform, a_client(platform) as client:
         buyer = await a_buyer(client)
-        text = await buyer.enter(EVENT_ID)
+        await buyer.enter(EVENT_ID)
         held = await buyer.hold(EVENT_ID, seats=["S-B-3"])
-        key = {"Idempotency-Key": "mine"}
-        assert (await buyer.call("place_hold", event_id=EVENT_ID, json={"seats": ["S-B-4"]}, headers=key)).is_success
+        key, asked = {"Idempotency-Key": "mine"}, {"event_id": EVENT_ID, "json": {"seats": ["S-B-4"]}}
+        assert (await buyer.call("place_hold", headers=key, **asked)).is_success
         assert (await buyer.pay(held["booking"]))["state"] == "confirmed"
         for wish in ({"seats": ["S-A-1"]}, {"best": {"count": 2}}):
             again = await buyer.call("place_hold", event_id=EVENT_ID, json=wish)
             assert (again.status_code, again.json()["code"]) == (409, "visit_ended"), wish
             assert "join the waiting room again" in again.json()["detail"]
-        repeated = await buyer.call("place_hold", event_id=EVENT_ID, json={"seats": ["S-B-4"]}, headers=key)
-        assert repeated.headers["idempotent-replayed"] == "true", (
-            "a hold from before the purchase is still the answer to its request"
-        )
+        repeated = await buyer.call("place_hold", headers=key, **asked)
+        assert repeated.headers["idempotent-replayed"] == "true", "a hold from before the purchase keeps its visit"
         other = repeated.json()
         await platform.box_office.checkout.release(other["booking"], other["fence"])
+        assert (await buyer.call("place_hold", **asked)).json()["code"] == "visit_ended"
+        for _ in range(1_000):
+            again = await buyer.call("place_hold", **asked)
+            assert again.status_code == 409
+            if again.json()["code"] == "pass_ended":
+                break
+            await asyncio.sleep(0.01)
+        assert again.json()["code"] == "pass_ended", "now the room knows it, too"
+        await buyer.enter(EVENT_ID)
+        await buyer.hold(EVENT_ID, seats=["S-A-1"])
+
+
+async def test_b17_the_page_says_that_the_visit_ended_with_the_purchase(tmp_path):
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        buyer = await a_buyer(client)
+        text = await buyer.enter(EVENT_ID)
+        held = await buyer.hold(EVENT_ID, seats=["S-B-3"])
+        await buyer.pay(held["booking"])
         form = {"content-type": "application/x-www-form-urlencoded", "accept": "text/html", "origin": "http://test"}
         client.cookies.set("frontrow_pass", text)
         page = await client.post(f"/events/{EVENT_ID}/hold", content="seat=S-A-1", headers=form)
         assert page.status_code == 409, page.text
         assert "Your visit ended with your purchase" in page.text
-        client.cookies.delete("frontrow_pass")
-        await buyer.enter(EVENT_ID)
-        await buyer.hold(EVENT_ID, seats=["S-A-1"])
+        page = await client.post(f"/events/{EVENT_ID}/hold", content="seat=S-A-1", headers=form)
+        assert page.headers["location"].endswith("/room/"), "the next click leads in again"
 
 
 async def test_b9_a_declined_card_frees_the_seats_at_once(tmp_path):

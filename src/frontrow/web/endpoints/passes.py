@@ -1,11 +1,13 @@
 """The pass of a request as both doors read it: header or cookie. In a cookie it counts only for our own pages."""
 
+import contextlib
 import zlib
 
+from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.core.clock import US_PER_S
 from frontrow.core.cookies import names_to_read, read_cookie
-from frontrow.core.errors import Forbidden, Unauthorised
+from frontrow.core.errors import Forbidden, FrontrowError, Unauthorised
 from frontrow.waitingroom.credentials.passes import MAX_PASS_CHARS, Pass
 from frontrow.waitingroom.ports import PlaceKey
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
@@ -35,6 +37,16 @@ class Passes:
         visit = self._room.check_pass(text, event_id)
         self._room.hear(visit.id)
         return ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id, bool(visit.place.epoch))
+
+    async def end_bought(self, visit: ShopPass, purchases: Purchases) -> None:
+        """End a visit of which the ledger says that it has bought its tickets, so that its visitor can come in again.
+
+        Usually the box office has told the room already. It has not if the purchase took less than a second. Another
+        hold of the same visit that is alive keeps it.
+        """
+        with contextlib.suppress(FrontrowError):  # the visit ends by itself, later
+            if await purchases.held_by(visit.event_id, visit.fan) is None:
+                await self._room.end_visit(visit.id)
 
     def beside_the_line(self, event_id: str, person: str, why: str, since_us: int = 0) -> tuple[str, int]:
         """A pass for somebody who needs no place (an offer, priority) and when it ends; the same again is the same.

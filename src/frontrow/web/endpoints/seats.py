@@ -6,6 +6,7 @@ address and by person and needs a pass (B17). A hopeless attempt is refused from
 """
 
 import asyncio
+import functools
 import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -17,7 +18,7 @@ from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.holds.attempt import HoldResult
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.model.hold_values import Hold, ShopPass
-from frontrow.boxoffice.model.holds import SeatsTaken
+from frontrow.boxoffice.model.holds import SeatsTaken, VisitEnded
 from frontrow.boxoffice.model.seats import MAX_SEATS_PER_REQUEST, Wish
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
@@ -120,6 +121,7 @@ class ShopEndpoints:
         self._purchases = purchases
         self._holds, self._feeds, self.streams, self._entry, self._passes = holds, feeds, streams, entry, passes
         self._token_of = token_of
+        self._ending: set[asyncio.Task[None]] = set()  # visits that have bought and are being ended
         self._ready: dict[SeatsTaken, EndpointResponse] = {}  # encoded answers to attempts on taken seats
 
     # -- holds -------------------------------------------------------------------------------------------------------
@@ -144,7 +146,9 @@ class ShopEndpoints:
             attempt = self._holds.attempt(event_id, shop_pass, body.seats, idempotency_key=key)
         except FrontrowError as error:
             return problem_answer(error)
-        return self._refused(attempt) if isinstance(attempt, SeatsTaken) else FutureResponse(attempt, self._attempted)
+        if isinstance(attempt, SeatsTaken):
+            return self._refused(attempt)
+        return FutureResponse(attempt, functools.partial(self._attempted, shop_pass))
 
     async def _choose(self, event_id: str, shop_pass: ShopPass, body: HoldBody, key: str | None) -> EndpointResponse:
         wish = body.best.wish() if body.best is not None else None
@@ -153,14 +157,22 @@ class ShopEndpoints:
                 hold = await self._purchases.place_or_change(event_id, shop_pass, body.seats, wish)
             else:
                 hold = await self._holds.place_best(event_id, shop_pass, wish, idempotency_key=key)
+        except VisitEnded as error:
+            await self._passes.end_bought(shop_pass, self._purchases)
+            return problem_answer(error)
         except FrontrowError as error:
             return problem_answer(error)
         return self._placed(hold)
 
-    def _attempted(self, attempt: "asyncio.Future[HoldResult]") -> EndpointResponse:
+    def _attempted(self, shop_pass: ShopPass, attempt: "asyncio.Future[HoldResult]") -> EndpointResponse:
         """The answer to an attempt that has ended."""
         try:
             result = attempt.result()
+        except VisitEnded as error:
+            ending = asyncio.get_running_loop().create_task(self._passes.end_bought(shop_pass, self._purchases))
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+            return problem_answer(error)
         except FrontrowError as error:
             return problem_answer(error)
         return problem_answer(result) if isinstance(result, SeatsTaken) else self._placed(result)

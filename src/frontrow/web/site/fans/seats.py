@@ -10,7 +10,7 @@ from litestar.params import FromPath
 from frontrow.boxoffice.holds.events_on_sale import Sale
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.hold_values import ShopPass
-from frontrow.boxoffice.model.holds import SeatsTaken
+from frontrow.boxoffice.model.holds import SeatsTaken, VisitEnded
 from frontrow.boxoffice.model.prices import TierPrice
 from frontrow.boxoffice.model.seats import SeatState, Wish
 from frontrow.boxoffice.model.venues import Plan, SeatFlag, Section, SectionKind
@@ -94,6 +94,8 @@ async def hold(
             )
         hold = await platform.box_office.purchases.place_or_change(event.id, visit, wanted, wish)
     except FrontrowError as error:
+        if isinstance(error, VisitEnded):
+            await platform.room.passes.end_bought(visit, platform.box_office.purchases)
         section = form.one("section", 40)
         return await _seats_page(request, platform, visit, section, error=error, wanted=wanted)
     return go_to(f"/checkout/{hold.booking_id}")

@@ -19,6 +19,7 @@ const REFUSALS = {
   cap_reached: () => t("That would be more tickets than one person may have."),
   lonely_seat: () => t("This choice would leave a single seat alone. Please move by one seat."),
   not_on_sale: () => t("The sale is paused or over at the moment."),
+  pass_ended: () => t("Your visit has ended"),
   visit_ended: () => t("Your visit ended with your purchase. Enter the waiting room again to buy more.")
 };
 const map = /** @type {import("./seatmap/element.js").FrSeatmap} */ (document.querySelector("fr-seatmap"));
@@ -293,7 +294,7 @@ async function hold(body, wanted) {
 /** @param {any} problem @param {number[]} wanted */
 function refused(problem, wanted) {
   const text = REFUSALS[problem.code]?.() ?? t("That did not work. Please try again.");
-  if (problem.code === "visit_ended") {
+  if (problem.code === "visit_ended" || problem.code === "pass_ended") {
     note(
       text,
       "warn",
