@@ -9,6 +9,8 @@ from html.parser import HTMLParser
 
 import pytest
 
+from frontrow.cli.rehearse import read_sale_plan
+from frontrow.core.errors import ConfigError
 from frontrow.rehearsal.cost_model import read_costs
 from frontrow.rehearsal.figures import read_figures, say_duration
 from frontrow.rehearsal.sale_plan import Outage, SalePlan
@@ -70,6 +72,19 @@ def test_d6_a_wrong_setting_is_named(tmp_path, text, word):
     assert done.returncode == 2
     assert word in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_d6_variables_of_the_room_count_and_others_are_refused(tmp_path, monkeypatch):
+    """Without a file they were ignored in silence."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FRONTROW_ROOM_CAPACITY", "77")
+    assert read_sale_plan(None, room={}, sale={}).room.capacity == 77
+    monkeypatch.setenv("FRONTROW_ROOM_CAPACTIY", "77")
+    with pytest.raises(ConfigError, match="did you mean FRONTROW_ROOM_CAPACITY"):
+        read_sale_plan(None, room={}, sale={})
+    monkeypatch.setenv("FRONTROW_REHEARSAL_PEOPLE", "5")
+    with pytest.raises(ConfigError, match="FRONTROW_REHEARSAL_PEOPLE is not a setting"):
+        read_sale_plan(None, room={}, sale={})
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`frontrow rehearse`: a sale of millions, simulated before it happens."""
 
 import json
+import os
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ import typer
 
 from frontrow.cli.deployment_options import ConfigOption
 from frontrow.core import settings_loader
-from frontrow.core.errors import FrontrowError
+from frontrow.core.errors import ConfigError, FrontrowError
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.model.config import RoomConfig
 
@@ -102,7 +103,10 @@ def _read_config(path: str | None) -> tuple[RoomConfig, dict[str, Any]]:
     from frontrow.rehearsal.sale_plan import SalePlan
 
     tables = settings_loader.read_tables(path)
-    if not tables:
+    unused = sorted(name for name in os.environ if name.startswith("FRONTROW_REHEARSAL_"))
+    if unused:
+        raise ConfigError(f"{unused[0]} is not a setting; write [rehearsal] into a frontrow.toml", param=unused[0])
+    if not tables and not any(name.startswith("FRONTROW_ROOM_") for name in os.environ):
         return SalePlan().room, {}
     settings = settings_loader.load(RoomSettings, "room", tables={"room": tables.get("room", {})})
     return settings.config(), dict(tables.get("rehearsal", {}))
