@@ -92,4 +92,5 @@ def test_a_fan_of_the_busy_event_waits_behind_others_and_gets_in(fan: Page, serv
     fan.wait_for_selector("#wait:not([hidden])")
     expect(fan.locator("#ahead")).to_have_text(re.compile(r"^[1-9]"))
     expect(fan.get_by_role("progressbar")).to_be_visible()
+    expect(fan.get_by_text("The people before you are simulated.")).to_be_visible()
     fan.wait_for_url("**/seats", timeout=180_000)

@@ -23,6 +23,7 @@ VISITORS: Final = 40
 CAPACITY: Final = 15
 WINDOW: Final = 3
 GRACE_US: Final = 15 * US_PER_S  # places of visitors who went with an earlier start of the server are soon over
+MESSAGE: Final = "The people before you are simulated. You wait for them as for anybody else."
 LOOK_EVERY_S: Final = 0.25
 MAX_LOOKS: Final = 240  # the event is not on sale here
 
@@ -43,7 +44,7 @@ async def _queue(platform: Platform) -> None:
     try:
         for _ in range(MAX_LOOKS):
             if BUSY_ID in room.events():
-                await room.configure(BUSY_ID, capacity=CAPACITY, window_size=WINDOW, grace_us=GRACE_US)
+                await room.configure(BUSY_ID, capacity=CAPACITY, window_size=WINDOW, grace_us=GRACE_US, message=MESSAGE)
                 await simulate_visitors(room, BUSY_ID, VISITORS)
             await asyncio.sleep(LOOK_EVERY_S)
     except FrontrowError as error:
