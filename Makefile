@@ -14,7 +14,7 @@ $(PYTHON) -m venv .venv
 $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV)
 endef
 
-.PHONY: help setup demo test test-twice test-pythons check format bench bench-limits bench-room bench-seats bench-checkout bench-api bench-sale bench-pages screens soak stripe-schema docs dist sbom audit lock clean
+.PHONY: help setup demo test test-twice test-pythons check format bench bench-limits bench-room bench-seats bench-checkout bench-api bench-sale bench-pages screens containers soak stripe-schema docs dist sbom audit lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -91,7 +91,10 @@ bench-api: setup  ## the platform over HTTP: routes, a sold-out stadium, textboo
 bench-sale: setup  ## small sales by `frontrow storm`: latencies, CPU, and whether rehearsed and stormed waits agree
 	$(BIN)/python -m bench.sale
 
-soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money; the long storms; fault runs; every extra; attacks; other Pythons
+containers: setup  ## deploy/compose.yaml in real containers: buy, kill, upgrade, restore (root, podman; BEFORE=revision)
+	$(BIN)/python -m tests.containers $(if $(BEFORE),--before $(BEFORE)) $(if $(ARCHIVE),--archive $(ARCHIVE))
+
+soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money; the long storms; fault runs; every extra; attacks; other Pythons; containers
 	$(BIN)/python -m bench.seats_history
 	$(BIN)/python -m bench.fault_runs
 	FRONTROW_SCHEMATHESIS_EXAMPLES=50 $(BIN)/python -m pytest -o timeout=3600 tests/web/api/test_openapi_document.py
@@ -103,6 +106,7 @@ soak: setup      ## a million recorded operations, checked for exclusivity; 1,50
 	FRONTROW_SEEDS=20000 $(BIN)/python -m pytest -o timeout=3600 tests/security/test_raw_sockets.py
 	FRONTROW_LEDGERS=partitioned $(BIN)/python -m pytest -o timeout=3600 tests/boxoffice/adapters/ledger tests/boxoffice/people/test_people_book.py
 	$(BIN)/python -m bench.unfriendly
+	$(MAKE) containers
 	$(MAKE) test-pythons
 
 stripe-schema: setup  ## renew tests/data/stripe_schema.json from Stripe's OpenAPI (a 45 MB package, not kept)

@@ -2,7 +2,7 @@
 the others by their form and against what the program really has. The compose file runs in test_compose.py. The Helm
 chart is in test_helm.py.
 
-There is no Docker or Kubernetes here, so images are not built and manifests are not applied.
+Images are built and started by `make containers` (tests/containers). Manifests are not applied: there is no cluster.
 """
 
 import asyncio

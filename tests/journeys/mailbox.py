@@ -95,10 +95,10 @@ def folder_mailbox(folder: Path) -> Mailbox:
 class SmtpServer:
     """A real mail server on a free port that keeps what it is given."""
 
-    def __init__(self) -> None:
+    def __init__(self, listen: str = "127.0.0.1") -> None:
         self._kept: list[bytes] = []
         self._lock = threading.Lock()
-        self._controller = Controller(self, hostname="127.0.0.1", port=free_port())
+        self._controller = Controller(self, hostname=listen, port=free_port())
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
         with self._lock:

@@ -26,8 +26,11 @@ NOTICES = (
 class LocalStripe:
     """`with LocalStripe() as stripe:` answers at `stripe.url`."""
 
+    def __init__(self, listen: str = "127.0.0.1") -> None:
+        self._listen = listen
+
     def __enter__(self) -> Self:
-        self._process = subprocess.Popen([sys.executable, PROGRAM], stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen([sys.executable, PROGRAM, self._listen], stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         port = self._process.stdout.readline().strip()
         assert port, "localstripe did not start"

@@ -8,6 +8,7 @@ time, no notices of authorised, cancelled and asked-for payments, most declining
 
 import asyncio
 import hashlib
+import sys
 import warnings
 from typing import Any
 
@@ -192,7 +193,7 @@ async def main() -> None:
             app.router.add_route(route.method, route.resource.canonical, route.handler)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1", 0)
     await site.start()
     print(runner.addresses[0][1], flush=True)
     await asyncio.Event().wait()
