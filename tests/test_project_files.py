@@ -164,3 +164,11 @@ def test_versions_of_the_changelog_are_dated_and_the_package_has_one_version() -
 def test_no_placeholder_is_left_in_what_people_rely_on(name: str) -> None:
     text = (ROOT / name).read_text()
     assert not re.search(r"TODO|FIXME|INSERT|example\.(com|org)", text)
+
+
+def test_contributing_says_how_to_run_one_test_and_it_runs() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    (command,) = re.findall(r"To run one test[^`]*`\.venv/bin/python ([^`]+)`", text)
+    told = subprocess.run([sys.executable, *command.split()], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert re.search(r"^\.+ +\[100%\]$", told.stdout, re.MULTILINE), "some tests ran"

@@ -212,7 +212,8 @@ class Deployment:
 
     @property
     def ledger_url(self) -> str:
-        return self.ledger.url or f"sqlite:///{self.folder / LEDGER_FILE}"
+        file = self.folder / LEDGER_FILE
+        return self.ledger.url or (f"sqlite:///{file}" if file.is_absolute() else f"sqlite:///./{file}")
 
     @property
     def direct_ledger_url(self) -> str:
