@@ -20,6 +20,7 @@ from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings
 from frontrow.cli import work
 from frontrow.cli.deployment_options import find_direct_ledger
 from frontrow.core.errors import ConfigError
+from frontrow.settings.deployment import ServerSettings
 from frontrow.settings.platform import (
     _SECTIONS,
     ROOM_SERVE_ONLY,
@@ -29,7 +30,7 @@ from frontrow.settings.platform import (
 )
 from frontrow.settings.room import RoomSettings
 from frontrow.settings.traces import TraceSettings
-from frontrow.web.server.platform_server import make_server
+from frontrow.web.server.platform_server import listen_for_metrics, make_server
 from frontrow.web.site.fans import checkout
 from tests.web.api.support import a_server, room_keys, settings_for
 
@@ -61,9 +62,17 @@ def _the_ledgers_commands_use_the_direct_address() -> bool:
         return find_direct_ledger(None, None, None) == "postgresql://db/a"
 
 
+def _the_metrics_have_the_port_of_their_setting() -> bool:
+    sock = listen_for_metrics(ServerSettings(metrics="127.0.0.1:0"))
+    assert sock is not None
+    with sock:
+        return sock.getsockname()[1] > 0 and listen_for_metrics(ServerSettings()) is None
+
+
 # settings that are read in the settings' own checks, by `frontrow work` or only while somebody pays -> what shows it
 OBSERVED: dict[str, Callable[[], bool]] = {
     "server.demo": _demo_takes_made_up_money,
+    "server.metrics": _the_metrics_have_the_port_of_their_setting,
     "ledger.direct_url": _the_ledgers_commands_use_the_direct_address,
     "work.health": _the_worker_answers_at_its_health_address,
     "stripe.publishable_key": _the_checkout_page_names_the_publishable_key,

@@ -21,6 +21,7 @@ from frontrow.boxoffice.model.hold_values import Hold, ShopPass
 from frontrow.boxoffice.model.holds import SeatsTaken, VisitEnded
 from frontrow.boxoffice.model.seats import MAX_SEATS_PER_REQUEST, Wish
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
+from frontrow.core.background_tasks import start_task
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
 from frontrow.waitingroom.door.door_limits import DoorLimits
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
@@ -121,7 +122,6 @@ class ShopEndpoints:
         self._purchases = purchases
         self._holds, self._feeds, self.streams, self._entry, self._passes = holds, feeds, streams, entry, passes
         self._token_of = token_of
-        self._ending: set[asyncio.Task[None]] = set()  # visits that have bought and are being ended
         self._ready: dict[SeatsTaken, EndpointResponse] = {}  # encoded answers to attempts on taken seats
 
     # -- holds -------------------------------------------------------------------------------------------------------
@@ -169,9 +169,7 @@ class ShopEndpoints:
         try:
             result = attempt.result()
         except VisitEnded as error:
-            ending = asyncio.get_running_loop().create_task(self._passes.end_bought(shop_pass, self._purchases))
-            self._ending.add(ending)
-            ending.add_done_callback(self._ending.discard)
+            start_task(self._passes.end_bought(shop_pass, self._purchases), "visits that have bought")
             return problem_answer(error)
         except FrontrowError as error:
             return problem_answer(error)
