@@ -188,11 +188,15 @@ async def test_a_repeated_request_with_the_number_of_its_quote_refunds_once(till
     assert (again.id, number) == (first.id, 1)
     with pytest.raises(PaymentChanged):  # another refund has this number: look again
         await till.refunds.refund(booking_id, fence, [1], number=number)
+    with pytest.raises(PaymentChanged):
+        await till.refunds.refund(booking_id, fence, number=number)
     second = await till.refunds.refund(booking_id, fence, add_ons={"parking": 1})
     assert second.id != first.id, "without a number it is another one"
     with pytest.raises(InvalidInput, match="the booking has 0"):
         await till.refunds.refund(booking_id, fence, add_ons={"parking": 1})
     assert await given(till) == 1666
+    last = [await till.refunds.refund(booking_id, fence, number=3) for _ in range(2)]
+    assert last[0].id == last[1].id
 
 
 async def test_a_refund_before_the_capture_waits_for_it(till: Till) -> None:

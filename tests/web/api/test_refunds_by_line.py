@@ -124,6 +124,12 @@ async def test_the_fans_dialog_shows_each_line_and_a_form_sent_twice_refunds_onc
             assert (await client.post(f"{path}/give-back", data=extra, headers=FORM)).status_code == 303
         assert [one.amount_minor for one in await platform.ledger.payments.refunds_of(booking)] == [3300, 800]
         assert (await client.post(f"{path}/give-back", data=extra | {"number": "3"}, headers=FORM)).status_code == 409
+        # a dialog that was open while something else went back is shown again
+        late = {"seat": ["S-A-3"], "how": "refund", "amount": "25199", "number": "2"}
+        overtaken = await client.post(f"{path}/give-back", data=late, headers=FORM)
+        assert (overtaken.status_code, "The amount has changed" in overtaken.text) == (409, True)
+        assert 'name="number" value="3"' in overtaken.text
+        assert len(await platform.ledger.payments.refunds_of(booking)) == 2
         assert 'name="extra.parking"' not in (await client.get(path, headers=BROWSER)).text
 
 
@@ -188,9 +194,8 @@ async def test_the_teams_dialog_shows_each_line_and_refunds_the_chosen_ones(tmp_
         assert (row["extras"], row["extras_amount"], row["refunded"]) == ("1 Parking", "12.00", "12.00")
         (row,) = csv.DictReader(io.StringIO(await owner.get(f"{owner.base}/exports/bookings.csv")))
         assert row["extras"] == "1 Parking"
-        await owner.post(
-            f"{one}/refund", 409, number="2", how="policy", reason=""
-        )  # nothing is chosen: nothing goes back
+        await owner.post(f"{one}/refund", 409, number="2", how="policy")  # nothing is chosen: nothing goes back
+        await owner.post(f"{one}/refund", 409, number="1", how="policy", seat=["S-A-1"])  # overtaken by another refund
         body = {"seats": ["S-A-1"], "add_ons": {"parking": 1}, "number": 2}
         path = f"/v1/organiser/events/{desk.event}/bookings/{booking}"
         given = [await desk.ask("POST", f"{path}/refunds", json=body) for _ in range(2)]

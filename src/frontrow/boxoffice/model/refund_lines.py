@@ -229,6 +229,12 @@ def add_ons_gone(refunds: Sequence[Sequence[RefundLine]]) -> Counter[str]:
     return gone
 
 
+def covers_choice(seats: Collection[int], lines: Sequence[RefundLine], choice: RefundChoice) -> bool:
+    """Whether a refund of these seats and lines is what this choice asks for. With the last seat more has gone."""
+    gone = add_ons_gone([lines])
+    return set(seats) == set(choice.seats) and all(gone[key] >= count for key, count in choice.add_ons.items())
+
+
 def add_on_names(lines: Sequence[RefundLine]) -> tuple[str, ...]:
     """The add-ons of a refund as people read them."""
     return tuple(f"{line.quantity} × {line.name}" for line in lines if line.kind is RefundLineKind.ADD_ON)

@@ -28,6 +28,7 @@ from frontrow.boxoffice.model.refund_lines import (
     EVERYTHING,
     RefundChoice,
     add_ons_gone,
+    covers_choice,
     decode_refund_lines,
     encode_refund_lines,
     paid_for,
@@ -231,7 +232,7 @@ class Refunds:
     ) -> Refund:
         for _ in range(MAX_TRIES):
             refunds = await self._ledger.payments.refunds_of(booking.id)
-            earlier = _find_repeated(refunds, choice, number)
+            earlier = _find_repeated(booking, refunds, choice, number)
             if earlier is not None:
                 return earlier  # requested before: the answer was lost, or this is a second click
             if booking.state is not BookingState.CONFIRMED:
@@ -446,16 +447,17 @@ def _next_number(refunds: Sequence[Refund]) -> int:
     return max([refund.number for refund in refunds], default=0) + 1
 
 
-def _find_repeated(refunds: Sequence[Refund], choice: RefundChoice, number: int | None) -> Refund | None:
+def _find_repeated(
+    booking: Booking, refunds: Sequence[Refund], choice: RefundChoice, number: int | None
+) -> Refund | None:
     """The earlier refund that this request repeats. `PaymentChanged` if another one has its number."""
     for earlier in refunds:
-        gone = _gone([earlier])
-        covers = set(earlier.seats) == set(choice.seats) and all(gone[k] >= n for k, n in choice.add_ons.items())
-        if number is None and choice.seats and covers:
+        same = covers_choice(earlier.seats, decode_refund_lines(earlier.lines), choice)
+        if choice.is_everything:
+            same = booking.state is BookingState.REFUNDED and earlier is refunds[-1]
+        if same and (number == earlier.number or (number is None and choice.seats)):
             return earlier
         if number == earlier.number:
-            if covers or choice.is_everything:
-                return earlier
             raise PaymentChanged(earlier.id)
     return None
 

@@ -8,16 +8,19 @@ import msgspec
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.prices import LineKind
 from frontrow.boxoffice.model.refund_lines import (
+    RefundChoice,
     RefundLine,
     RefundLineKind,
     add_ons_gone,
+    covers_choice,
     decode_refund_lines,
     kept_lines,
 )
-from frontrow.web.api.booking_bodies import seat_ids
+from frontrow.web.api.booking_bodies import all_seat_ids, seat_ids
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import seat_places
 from frontrow.web.site.languages import N_
+from frontrow.web.site.routes import Form
 
 # what a line without a name of its own says: withheld, and given back that was withheld earlier
 WITHHELD: Final = {
@@ -84,6 +87,22 @@ def chosen_add_ons(kept: Sequence[KeptAddOn], field: Callable[[str], str]) -> di
         if text.isascii() and text.isdigit() and int(text):
             chosen[one.key] = min(int(text), one.quantity)
     return chosen
+
+
+async def find_sent(platform: Platform, booking: Booking, form: Form) -> bool | None:
+    """Whether the refund of this form was made before: with its number, for what it asks. None: no refund has its
+    number. False: another refund has it, so the dialog is out of date."""
+    number = form.number("number", 0, MAX_NUMBER, 0)
+    refunds = await platform.ledger.payments.refunds_of(booking.id)
+    earlier = next((one for one in refunds if one.number == number), None)
+    if earlier is None:
+        return None
+    names = await all_seat_ids(platform, booking.event_id)
+    indexes = {name: seat for seat, name in enumerate(names)}
+    seats = tuple(indexes.get(name, -1) for name in form.all("seat"))
+    extras = {name.removeprefix(EXTRA): text for name, text in form.first().items() if name.startswith(EXTRA)}
+    counts = {key: int(text) for key, text in extras.items() if text.isascii() and text.isdigit() and int(text[:4])}
+    return covers_choice(earlier.seats, decode_refund_lines(earlier.lines), RefundChoice(seats, counts))
 
 
 def extra_fields(chosen: Mapping[str, int]) -> dict[str, int]:

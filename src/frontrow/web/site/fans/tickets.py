@@ -34,7 +34,7 @@ from frontrow.web.site.event_display import Shown, shown
 from frontrow.web.site.fans.checkout import booking_context
 from frontrow.web.site.fans.mail_links import with_priority
 from frontrow.web.site.languages import N_
-from frontrow.web.site.refund_rows import MAX_NUMBER, chosen_add_ons, extra_fields, kept_add_ons, refund_rows
+from frontrow.web.site.refund_rows import MAX_NUMBER, chosen_add_ons, extra_fields, find_sent, kept_add_ons, refund_rows
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
 from frontrow.web.site.wallet_buttons import WALLET_PAGES, WalletButton, wallet_buttons
@@ -302,13 +302,14 @@ async def give_back(
     kept = await kept_add_ons(platform, booking)
     wanted = ReturnChoice(form.all("seat")[:MAX_LISTED], chosen_add_ons(kept, form.one), form.one("how") == "pool")
     number = form.number("number", 0, MAX_NUMBER, 0)
-    if number and any(one.number == number for one in await platform.ledger.payments.refunds_of(booking.id)):
-        return go_to(f"/bookings/{booking.id}")  # sent before: the page shows what was refunded
+    sent = await find_sent(platform, booking, form)
+    if sent:
+        return go_to(f"/bookings/{booking.id}")  # the page shows what was refunded
     if wanted.is_empty:
         return await tickets_page(request, platform, caller, booking_id, NOT_CHOSEN)
     try:
         quote = await _amount_back(platform, booking, wanted)
-        if form.one("amount") != str(quote.sum.amount_minor):
+        if sent is False or form.one("amount") != str(quote.sum.amount_minor):
             return await _return_page(request, platform, booking, wanted, AMOUNT_CHANGED)
         some = await indexes(platform, booking, wanted.seats)
         if wanted.resale:

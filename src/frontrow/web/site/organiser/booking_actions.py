@@ -17,7 +17,7 @@ from frontrow.web.api.access import Access
 from frontrow.web.api.organiser.common import editor_of
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.bookings import ABOUT_BOOKING, BookingForm, FromBooking
-from frontrow.web.site.refund_rows import MAX_NUMBER, chosen_add_ons, kept_add_ons
+from frontrow.web.site.refund_rows import MAX_NUMBER, chosen_add_ons, find_sent, kept_add_ons
 from frontrow.web.site.render import words_for
 from frontrow.web.site.routes import FromForm, action
 
@@ -55,10 +55,11 @@ async def refund(of: FromBooking, form: FromForm) -> Response[bytes]:
     seats = form.all("seat")[:MAX_SEATS]
     extras = chosen_add_ons(await kept_add_ons(of.platform, of.booking), form.one)
     number = form.number("number", 0, MAX_NUMBER, 0)
-    if number and any(one.number == number for one in await of.platform.ledger.payments.refunds_of(of.booking.id)):
-        return of.back("?done=refund")  # sent before
-    if not seats and not extras:
-        return await of.refuse(REFUSALS["move_refused"])  # the add-ons have gone back meanwhile
+    sent = await find_sent(of.platform, of.booking, form)
+    if sent:
+        return of.back("?done=refund")
+    if sent is False or not (seats or extras):  # something has gone back meanwhile
+        return await of.refuse(REFUSALS["move_refused"])
     work = of.platform.organiser.bookings.refund(
         editor_of(of.caller),
         of.event,
