@@ -299,7 +299,7 @@ def test_who_comes_back_from_the_bank_after_the_hold_ended_is_not_charged(stack:
     pay_on_stripes_form(ada, ASKS_BANK)
     ada.get_by_role("button", name="Bank: yes").wait_for()
     with pytest.MonkeyPatch.context() as patch:  # the job does not void the payment before the bank has said yes
-        patch.setattr(Checkout, "work", nothing_due)
+        patch.setattr(Checkout, "_start_due", nothing_due)
         stack.let_pass(700)
         ada.get_by_role("button", name="Bank: yes").click()
         expect(ada.get_by_role("heading", name="Your time ran out")).to_be_visible()
