@@ -23,7 +23,7 @@ LedgerOption = Annotated[
     typer.Option(
         "--ledger",
         envvar="FRONTROW_LEDGER_URL",
-        help="sqlite:///file.db or postgresql://user@host/name; without it the server's.",
+        help="sqlite:///file.db (sqlite:////absolute/file.db) or postgresql://user@host/name; without it the server's.",
     ),
 ]
 
