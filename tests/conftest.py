@@ -43,6 +43,13 @@ settings.register_profile("suite", deadline=None, max_examples=60, suppress_heal
 settings.load_profile("suite")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Python 3.12.0 to 3.12.3 take SQLite's numbered parameters (`?1`) for named ones and warn (gh-117995)."""
+    if (3, 12) <= sys.version_info < (3, 12, 4):
+        numbered = r"ignore:Binding \d+ \('\?\d+'\) is a named parameter:DeprecationWarning"
+        config.addinivalue_line("filterwarnings", numbered)
+
+
 def pytest_collection_finish() -> None:
     """The modules and tests that are read by now stay: no garbage collection need look at them again."""
     gc.freeze()
