@@ -35,6 +35,8 @@ PASSED_ON: Final = re.compile(
     re.IGNORECASE,
 )
 APART: Final = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"]
+# The shell stays, as root and as the first process of the namespace: it dies with `unshare`, and all others with it. A
+# process that has become the stranger is not told that its parent died.
 ENTER: Final = """
 mount -t proc proc "$1/proc"
 mount -t sysfs sysfs "$1/sys"
@@ -42,7 +44,7 @@ mount --rbind /dev "$1/dev"
 mount -t tmpfs tmpfs "$1/dev/shm"
 root=$1 who=$2
 shift 2
-exec chroot --userspec="$who:$who" "$root" /usr/bin/env -i "$@"
+chroot --userspec="$who:$who" "$root" /usr/bin/env -i "$@" || exit $?
 """
 
 

@@ -1,16 +1,22 @@
 """D1, O1: how a minimal Debian is found, kept and entered. `make test-pythons` makes real ones."""
 
+import contextlib
 import io
 import os
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.pythons import debian_roots
 from tests.pythons.debian_roots import (
+    APART,
+    ENTER,
     KEEP_S,
     PAUSE_S,
+    DebianRoot,
     NotMade,
     archive_of,
     cache_folder,
@@ -148,3 +154,33 @@ def test_d1_a_stranger_gets_the_last_commit_and_shares_nothing(tmp_path: Path) -
     assert (tmp_path / "clone" / "file").read_text() == "version 2"
     assert not list((tmp_path / "clone" / ".git" / "objects" / "info").glob("alternates"))
     assert changed_files(project) == [" M file"]
+
+
+def test_d1_a_command_that_takes_too_long_ends_with_everything_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, not_checked: Callable[[str], None]
+) -> None:
+    """In this machine's own root, which has its mounts, as an account without rights. A killed run once went on inside,
+    because who changes accounts is no longer told that the parent died."""
+    if os.geteuid() != 0 or subprocess.run([*APART, "true"], capture_output=True).returncode:
+        not_checked("that a run in a Debian root ends as a whole (it needs root and namespaces)")
+        return
+    monkeypatch.setattr(debian_roots, "ENTER", ENTER[ENTER.index("root=$1") :])
+    marked = f"sleep 3{os.getpid()}"
+    with (tmp_path / "log").open("w+") as log:
+        assert DebianRoot(Path("/")).run("exit 7", 60, log, who="65534") == 7
+        assert DebianRoot(Path("/")).run(f"id -u; {marked} & {marked}", 2, log, who="65534") == 124
+    assert "65534\n" in (tmp_path / "log").read_text()
+    for _ in range(500):
+        if not (left := _processes(marked)):
+            break
+        time.sleep(0.02)
+    assert left == []
+
+
+def _processes(command: str) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            if path.read_bytes().replace(b"\0", b" ").strip() == command.encode():
+                found.append(path.parent.name)
+    return found
