@@ -1,6 +1,7 @@
 """What is checked in the running containers. Each scene is a sentence of the summary; its answer says what was seen."""
 
 import asyncio
+import contextlib
 import os
 import re
 import signal
@@ -61,10 +62,12 @@ async def upgrade(world: World) -> str:
             await asyncio.to_thread(stack.remove, container)
 
     await world.sale.while_fans_buy(2 * FANS, replace_all)
+    forgotten_s = await _until_settled(world.sale.url)
     new = stack.engine("image", "inspect", "--format", "{{.Id}}", world.new_image)
     images = {stack.engine.inspect(one)["Image"].removeprefix("sha256:") for one in stack.running["web"]}
     assert images == {new.removeprefix("sha256:")}, "an old container is left"
-    return f"{said}; {await world.sale.check()}"
+    settled = f"nginx asks none of the removed containers after {forgotten_s:.0f} s"
+    return f"{said}; {await world.sale.check()}; {settled}"
 
 
 async def purchase(world: World) -> str:
@@ -78,6 +81,7 @@ async def purchase(world: World) -> str:
         await buyer.enter(EVENT)
         held = await buyer.hold(EVENT, best={"count": 2})
         paid = await buyer.call("pay", booking_id=held["booking"], json=PAID)
+        assert paid.status_code == 200, (paid.status_code, paid.text)
         assert paid.json()["state"] == "confirmed", paid.text
         pdf = await buyer.call("tickets_pdf", booking_id=held["booking"])
         assert pdf.content.startswith(b"%PDF"), pdf.text[:300]
@@ -222,6 +226,26 @@ def _lines(text: str) -> list[str]:
     return [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines() if line.strip()]
 
 
+async def _until_settled(url: str) -> float:
+    """Until 30 requests in a row were answered, each on its own connection; the seconds until the first of them."""
+    began_s = first_s = time.monotonic()
+    good = 0
+
+    async def answered() -> bool:
+        nonlocal good, first_s
+        with contextlib.suppress(httpx.HTTPError):
+            async with httpx.AsyncClient(timeout=30) as client:
+                asked_s = time.monotonic()
+                if (await client.get(f"{url}/readyz")).status_code == 200 and time.monotonic() - asked_s < 1:
+                    good, first_s = good + 1, first_s if good else asked_s
+                    return good >= 30
+        good = 0
+        return False
+
+    await _until_async(answered, pause_s=0.1)
+    return first_s - began_s
+
+
 async def _until(true: Callable[[], bool]) -> None:
     async def asked() -> bool:
         return await asyncio.to_thread(true)
@@ -229,7 +253,7 @@ async def _until(true: Callable[[], bool]) -> None:
     await _until_async(asked)
 
 
-async def _until_async(true: Callable[[], Awaitable[bool]]) -> None:
+async def _until_async(true: Callable[[], Awaitable[bool]], pause_s: float = 0.5) -> None:
     async with asyncio.timeout(SEEN_WITHIN_S):
         while not await true():  # noqa: ASYNC110 - what is waited for happens in containers
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(pause_s)
