@@ -112,7 +112,7 @@ def test_the_description_reads_well_away_from_the_repository(built: Path) -> Non
     about = email.message_from_bytes(packed.read(name))
     text = about.get_payload()
     targets = re.findall(r"\]\(([^)\s]+)\)", str(text))
-    assert len(targets) > 20
+    assert len(targets) > 10
     assert [target for target in targets if not target.startswith("https://")] == []
     assert [target for target in targets if target.endswith((".png", ".svg", ".webp")) and "/blob/" in target] == []
     assert {line.partition(",")[0] for line in about.get_all("Project-URL")} >= {"Homepage", "Documentation", "Issues"}

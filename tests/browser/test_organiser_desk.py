@@ -1,5 +1,6 @@
 """The organiser's desk in a browser (B12, B13): refund, other seats, team, webhooks; all for everybody."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,11 +15,12 @@ from frontrow.boxoffice.model.buyer_messages import Audience, AudienceKind
 from frontrow.boxoffice.model.event_changes import Editor
 from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.messages import Contact
+from frontrow.boxoffice.model.payments import PaymentState
 from frontrow.boxoffice.model.sale_options import TicketType
 from frontrow.core.clock import US_PER_S
 from tests.boxoffice.people.support import PASSWORD, mailed
 from tests.browser.looks import MOST_MOVED, SHIFTS, bring_axe, read_booking_view
-from tests.browser.served import Site, put_hall
+from tests.browser.served import WAIT_S, Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import EVENT_ID, click_seat, settled, until
 from tests.support.wallet_files import PASS_TYPE_ID, TEAM_ID, authority, der, p12, pass_certificate
@@ -40,7 +42,12 @@ def sold(site: Site, *seats: str, fan: str, pay: bool = True) -> Booking:
         visit = ShopPass(EVENT_ID, fan, platform.clock() + 900 * US_PER_S, fan)
         hold = await platform.box_office.holds.place(EVENT_ID, visit, list(seats))
         if pay:
-            return (await platform.box_office.checkout.pay(hold.booking_id, hold.fence, "pm_card_visa")).booking
+            paid = await platform.box_office.checkout.pay(hold.booking_id, hold.fence, "pm_card_visa")
+            async with asyncio.timeout(WAIT_S):
+                payments = platform.ledger.payments
+                while (await payments.payments_of(hold.booking_id))[-1].state is not PaymentState.CAPTURED:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)  # the worker takes the money
+            return paid.booking
         held = await platform.ledger.booking(hold.booking_id)
         assert held is not None
         return held

@@ -10,21 +10,23 @@ import contextlib
 import json
 import time
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from frontrow import __version__
-from frontrow.boxoffice.jobs.background_jobs import JobRunner
 from frontrow.core.failures import FailureBook
 from frontrow.core.listening import listen_on
 from frontrow.web.observability.plain_pages import METRICS_TYPE, Answer, serve_pages
 from frontrow.web.observability.worker_metrics import Board, Family, Sample, text
+
+if TYPE_CHECKING:  # a room that is served alone has these pages too, without the box office
+    from frontrow.boxoffice.jobs.background_jobs import JobRunner
 
 FAILURES: Final = "frontrow_job_failures_total"
 FAILING: Final = "frontrow_job_failing"
 
 
 @contextlib.asynccontextmanager
-async def serve_health(runner: JobRunner, host: str, port: int) -> AsyncIterator[str]:
+async def serve_health(runner: "JobRunner", host: str, port: int) -> AsyncIterator[str]:
     """Answer at this address until the block ends; gives the address as a URL."""
     sock = listen_on(host, port, "work.health")
     async with serve_pages(sock, lambda path: health_answer(runner, path)):
@@ -32,7 +34,7 @@ async def serve_health(runner: JobRunner, host: str, port: int) -> AsyncIterator
         yield f"http://{shown}:{sock.getsockname()[1]}"
 
 
-def health_answer(runner: JobRunner, path: str) -> Answer:
+def health_answer(runner: "JobRunner", path: str) -> Answer:
     """The page at this path."""
     failing = runner.book.failing()
     if path == "/healthz":
