@@ -19,7 +19,7 @@ from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.core.errors import FrontrowError
 from tests.boxoffice.checkout.crashes import Crash, Fuse, FusedLedger, FusedProvider
-from tests.boxoffice.checkout.till import EVENT, ISSUER, Till, assert_money, open_till
+from tests.boxoffice.checkout.till import EVENT, ISSUER, Till, assert_money, open_till, reserved_objects
 from tests.boxoffice.shop import shop_event
 
 SEEDS = int(os.environ.get("FRONTROW_SEEDS", "24"))
@@ -117,3 +117,4 @@ async def test_money_is_conserved(seed: int, tmp_path: Path) -> None:
         report = await till.reconciler.run()
         assert report.problems == []
         assert report.difference_minor == {}
+        assert reserved_objects(till) == [], "the reconciler leaves money reserved"

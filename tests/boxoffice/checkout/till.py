@@ -18,6 +18,7 @@ from frontrow.boxoffice.holds.expiry import Sweeper
 from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.holds import NewHold, PlacedHold
 from frontrow.boxoffice.model.payments import Payment, PaymentState, RefundState
+from frontrow.boxoffice.model.provider_intents import ProviderUnknown
 from frontrow.boxoffice.model.tickets import TicketState
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
@@ -118,7 +119,11 @@ async def open_till(folder: Path, name: str = "till.db", **provider: Any) -> Asy
 
 
 async def assert_money(till: Till, *, at_rest: bool = False) -> None:
-    """N4: no booking is charged twice or without a seat; at rest, captured - refunded - fees = value of sold seats."""
+    """N4: no booking is charged twice or without a seat; at rest, captured - refunded - fees = value of sold seats.
+
+    A creation with a card that was answered by a stored 500 may have reserved money in an object that nobody can name.
+    That reservation stays until the reconciler finds it (ADR 0165), so it is allowed here, also at rest.
+    """
     ledger, provider = till.ledger, till.provider
     by_booking: dict[str, list[dict[str, Any]]] = {}
     for found in provider.objects.values():
@@ -144,11 +149,25 @@ async def assert_money(till: Till, *, at_rest: bool = False) -> None:
         valid = [t.seat_index for t in await ledger.tickets.tickets_of(booking_id) if t.state is TicketState.VALID]
         assert valid == (list(booking.seats) if booking.state is BookingState.CONFIRMED else []), booking_id
         held = [one for one in found if one["amount_capturable"]]
-        assert len(held) <= 1
+        nameless = _creations_answered_by_500(provider, booking_id)
+        assert len(held) <= 1 + nameless
         if at_rest:
-            assert not held, f"an authorisation of {booking_id} leaks"
+            named = {p.ref for p in payments}
+            assert not [one for one in held if one["id"] in named], f"an authorisation of {booking_id} leaks"
+            assert len(held) <= nameless, f"an authorisation of {booking_id} leaks"
             assert all(p.retry_at_us == 0 for p in payments), payments
             assert all(r.state in (RefundState.DONE, RefundState.MOOT) for r in refunds), refunds
             fees = sum(r.fee_minor for r in refunds if r.state is RefundState.DONE)
             worth = booking.amount_minor if booking.state is BookingState.CONFIRMED else 0
             assert captured - given - fees == worth, (booking_id, captured, given, fees, worth)
+
+
+def _creations_answered_by_500(provider: SimulatedProvider, booking_id: str) -> int:
+    """How many calls that create an object and give it a card were answered by an error that the provider stored."""
+    answers = provider.state.answers.items()
+    return sum(key.startswith(f"{booking_id}:pay:") and isinstance(kept, ProviderUnknown) for key, (_, kept) in answers)
+
+
+def reserved_objects(till: Till) -> list[str]:
+    """The provider's objects that hold money of a card."""
+    return [ref for ref, found in till.provider.objects.items() if found["amount_capturable"]]
