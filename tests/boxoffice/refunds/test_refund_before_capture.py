@@ -138,6 +138,20 @@ async def test_a_fee_as_high_as_the_price_is_taken_and_nothing_is_given_back(til
     assert (refund.amount_minor, refund.fee_minor) == (0, 5_000)
     await till.settle()
     assert taken(till) == [(5_000, 0)]
+    assert (await till.ledger.payments.refunds_of(booking_id))[0].state is RefundState.DONE
+    await assert_money(till, at_rest=True)
+
+
+async def test_a_fee_as_high_as_the_price_is_not_kept_of_a_reservation_that_the_bank_dropped(till: Till) -> None:
+    """It was noted as kept when the fan asked, and stayed in the figures, although nothing was taken."""
+    await put_policy(till, fee_basis_points=10_000)
+    booking_id, fence = await sold(till, 1, card=LAPSES)
+    await till.refunds.refund(booking_id, fence)
+    await till.settle()
+    assert taken(till) == [(0, 0)]
+    [refund] = await till.ledger.payments.refunds_of(booking_id)
+    assert refund.state is RefundState.MOOT
+    await assert_money(till, at_rest=True)
 
 
 async def test_a_reservation_that_the_bank_dropped_keeps_no_fee_and_is_not_tried_again(till: Till) -> None:

@@ -113,6 +113,9 @@ class RefundPayouts:
             waiting = replace(refund, retry_at_us=later_us, changed_at_us=now_us, version=refund.version + 1)
             await self._ledger.payments.save_refund(waiting, now_us=now_us)
             return
+        if not refund.amount_minor:  # the organiser keeps all of what was taken
+            await self._ledger.payments.save_refund(refund.moved(RefundState.DONE, now_us), now_us=now_us)
+            return
         if payment.provider == EXTERNAL:  # staff gives it back by hand: in cash, or on the card reader
             await self._ledger.payments.save_refund(refund.moved(RefundState.DONE, now_us), now_us=now_us)
             _log_answer(REFUND_PAID, refund)

@@ -22,7 +22,15 @@ from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, MoveR
 from frontrow.boxoffice.model.desk_sales import check_paid_online
 from frontrow.boxoffice.model.event_changes import Change
 from frontrow.boxoffice.model.events import Event, EventMove, EventStatus
-from frontrow.boxoffice.model.payments import BY_FAN, UNFINISHED_REFUNDS, Payment, PaymentChanged, Refund, RefundState
+from frontrow.boxoffice.model.payments import (
+    BY_FAN,
+    UNFINISHED_REFUNDS,
+    Payment,
+    PaymentChanged,
+    PaymentState,
+    Refund,
+    RefundState,
+)
 from frontrow.boxoffice.model.prices import decode_lines
 from frontrow.boxoffice.model.refund_lines import (
     EVERYTHING,
@@ -319,8 +327,11 @@ class Refunds:
         )
         if payments and worked_out.amount_minor:
             return refund
-        kept = payments and worked_out.fee_minor  # there is nothing to pay, but the organiser keeps something
-        return replace(refund, state=RefundState.DONE if kept else RefundState.MOOT, retry_at_us=0)
+        if not payments or not worked_out.fee_minor:
+            return replace(refund, state=RefundState.MOOT, retry_at_us=0)
+        if payments[-1].state is not PaymentState.CAPTURED:  # the worker sees whether there is money to keep
+            return refund
+        return replace(refund, state=RefundState.DONE, retry_at_us=0)  # nothing to pay: the organiser keeps all of it
 
     async def _free(self, booking: Booking, seats: Sequence[int]) -> None:
         if self._seats is not None:
