@@ -122,6 +122,20 @@ async def test_a_shared_limit_counts_only_the_seats_that_are_kept(till: Till) ->
     await held(till, 21, 22, 23, family=True)
 
 
+async def test_seats_that_are_returned_for_resale_do_not_count_in_a_shared_limit(till: Till) -> None:
+    """They counted until the whole booking was returned. So nobody could buy them, and the fan was never refunded."""
+    booking_id, fence = await sold(till, 1, 2, 3, 4, 5, 6, family=True, dinner=3)
+    await till.refunds.refund(booking_id, fence, add_ons={"dinner": 1})
+    fan, now_us = (await till.booking(booking_id)).fan, till.clock()
+    await till.ledger.returns.begin_return(booking_id, fan, fence, [1, 2, 3], now_us)
+    await till.ledger.returns.list_return(booking_id, [1, 2, 3], now_us)
+    await held(till, 1, 2, 3, family=True, dinner=1)
+    with pytest.raises(NoneLeft):
+        await held(till, 11, 12, 13, family=True)
+    with pytest.raises(NoneLeft):
+        await held(till, 14, dinner=1)
+
+
 async def test_the_group_is_checked_again_and_the_difference_is_withheld(till: Till) -> None:
     booking_id, fence = await sold(till, 1, 2, 3, family=True)
     paid = (await till.booking(booking_id)).amount_minor

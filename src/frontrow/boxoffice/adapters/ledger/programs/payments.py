@@ -439,17 +439,21 @@ def _give_back(asks: Sequence[RequestRefund], bookings: dict[str, Booking], fact
     if seats:
         yield Query("free_some_seats", [(booking_id, seat) for booking_id, seat, _ in seats])
         yield Query("revoke_tickets", seats)
-    uses = sorted((ask.refund.booking_id, counter, quantity) for ask in some for counter, quantity in ask.uses)
-    lower, over = [use for use in uses if use[2]], [use[:2] for use in uses if not use[2]]
-    if lower:
-        yield Query("lower_uses", lower)
-    if over:
-        yield Query("drop_uses", over)
+    yield from lower_uses([(ask.refund.booking_id, *use) for ask in some for use in ask.uses])
     bookings.update((row[0], booking_of(row)) for row in rows)
     for ask in some:
         b = bookings[ask.refund.booking_id]
         extras = add_on_names(decode_refund_lines(ask.refund.lines))
         facts.append(BookingPartlyRefunded(b.id, b.event_id, b.fan, b.fence, ask.refund.seats, ask.now_us, extras))
+
+
+def lower_uses(uses: Sequence[tuple[str, str, int]]) -> Program[None]:
+    """Write what bookings still use: booking, counter, how many."""
+    lower, over = [use for use in uses if use[2]], [use[:2] for use in uses if not use[2]]
+    if lower:
+        yield Query("lower_uses", sorted(lower))
+    if over:
+        yield Query("drop_uses", sorted(over))
 
 
 def _left(booking: Booking, refund: Refund) -> tuple[int, ...]:

@@ -1,7 +1,9 @@
 """Transaction programs of ticket returns (see `programs/bookings.py` for what a program is)."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
 from frontrow.boxoffice.adapters.ledger.programs.bookings import (
@@ -13,9 +15,12 @@ from frontrow.boxoffice.adapters.ledger.programs.bookings import (
     scanned_seats,
     transferred_seats,
 )
-from frontrow.boxoffice.adapters.ledger.programs.payments import refund_of
+from frontrow.boxoffice.adapters.ledger.programs.payments import lower_uses, refund_of
+from frontrow.boxoffice.model.booking_choices import choice_of, uses_left
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState, Move, StaleFence
+from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import Fact, TicketResold, TicketReturned
+from frontrow.boxoffice.model.prices import decode_lines
 from frontrow.boxoffice.model.refund_lines import PaidFor, add_ons_gone, decode_refund_lines, paid_for
 from frontrow.boxoffice.model.refund_rules import resale_sum
 from frontrow.boxoffice.model.ticket_returns import NotReturnable, Return, ReturnState, return_id
@@ -66,8 +71,12 @@ def begin_return(
 
 def _paid_for(booking: Booking) -> Program[PaidFor]:
     prices = {row[1]: row[2] for row in (yield Query("seat_prices_of", [(booking.id,)]))}
+    return paid_for(booking, prices, (yield from _add_ons_gone(booking)))
+
+
+def _add_ons_gone(booking: Booking) -> Program[Counter[str]]:
     refunds = [refund_of(row) for row in (yield Query("refunds_of_bookings", [(booking.id,)]))]
-    return paid_for(booking, prices, add_ons_gone([decode_refund_lines(one.lines) for one in refunds]))
+    return add_ons_gone([decode_refund_lines(one.lines) for one in refunds])
 
 
 def _why_not(booking: Booking, seats: set[int]) -> Program[BaseException | None]:
@@ -135,7 +144,19 @@ def _free(booking: Booking, given: Sequence[Return], now_us: int, facts: list[Fa
         return False
     yield Query("free_some_seats", [(booking.id, seat) for seat in seats])
     yield Query("revoke_tickets", [(booking.id, seat, now_us) for seat in seats])
+    yield from _lower_uses(booking, kept)
     return True
+
+
+def _lower_uses(booking: Booking, kept: Collection[int]) -> Program[None]:
+    """What the returned seats used of shared limits is free again: nobody could buy them otherwise."""
+    if not (yield Query("uses_of_booking", [(booking.id,)])):
+        return
+    for _, document in (yield Query("events_by_id", [(booking.event_id,)])):
+        event, lines = msgspec.json.decode(document, type=Event), decode_lines(booking.price_lines)
+        gone = yield from _add_ons_gone(booking)
+        add_ons = {key: count - gone[key] for key, count in choice_of(event, lines).add_ons.items()}
+        yield from lower_uses([(booking.id, *use) for use in uses_left(event, lines, kept, add_ons)])
 
 
 def _return_prices(booking: Booking, paid: PaidFor, seats: Sequence[int]) -> dict[int, int]:

@@ -26,7 +26,7 @@ DELETE FROM booking_uses WHERE booking_id IN (SELECT r.booking_id FROM :rows)
 DELETE FROM booking_uses WHERE (booking_id, counter) IN (SELECT r.booking_id, r.counter FROM :rows)
 
 -- name: lower_uses(booking_id text, counter text, quantity int)
--- A partial refund: what the booking still uses. The counter stays too high until somebody looks at its uses.
+-- A partial refund or return: what the booking still uses. The counter stays too high until somebody looks at its uses.
 UPDATE booking_uses AS u SET quantity = r.quantity FROM :rows
 WHERE u.booking_id = r.booking_id AND u.counter = r.counter AND u.quantity > r.quantity
 
