@@ -11,14 +11,16 @@ from frontrow.boxoffice.adapters.payments.call_cap import CallCap
 from frontrow.boxoffice.adapters.payments.guarded_provider import FAILURES, MAX_IN_FLIGHT, GuardedProvider
 from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
 from frontrow.boxoffice.checkout.checkout import CheckoutState
+from frontrow.boxoffice.model.booking_choices import BookingChoice
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.facts import HoldExpired, LatePaymentReturned, PaymentDeclined, PriorityGranted
 from frontrow.boxoffice.model.holds import PlacedHold
 from frontrow.boxoffice.model.payments import RETRIES_S, PaymentState
 from frontrow.boxoffice.model.provider_intents import Intent, NewIntent, ProviderNotCalled, ProviderUnknown
+from frontrow.boxoffice.model.sale_options import Discount
 from frontrow.core.clock import ManualClock
 from tests.boxoffice.checkout.till import EVENT, HOLD_S, Till, assert_money, open_till
-from tests.boxoffice.shop import shop_event
+from tests.boxoffice.shop import shop_event, shop_plan
 from tests.support.servers import Valkey
 
 CHECKOUTS = 1000
@@ -312,6 +314,25 @@ async def test_an_event_that_is_cancelled_in_the_outage_ends_the_payment_for_tha
     [declined] = [fact for fact in await till.facts() if isinstance(fact, PaymentDeclined | PriorityGranted)]
     assert isinstance(declined, PaymentDeclined)
     assert declined.reason == "event_cancelled"
+    await assert_money(till, at_rest=True)
+
+
+async def test_a_booking_that_became_free_in_the_outage_stays_sold(till: Till) -> None:
+    """The payment of the price before was voided after the sale, and the sale was cancelled with it."""
+    event = shop_event(id=EVENT, discounts=(Discount("FREE", 10_000),))
+    await till.ledger.catalogue.put_event(event, till.clock())
+    hold = await till.hold(1)
+    await till.checkout.begin(hold.booking_id, hold.fence)
+    till.provider.down = True
+    free = await till.checkout.choose(
+        await till.booking(hold.booking_id), BookingChoice(code="FREE"), event, shop_plan()
+    )
+    assert (await till.checkout.pay(free.id, free.fence, CARD)).state is CheckoutState.CONFIRMED
+    till.provider.down = False
+    await till.settle(200)
+    assert (await till.driver_payment(free.id)).state is PaymentState.VOIDED
+    assert (await till.booking(free.id)).state is BookingState.CONFIRMED
+    assert (await till.reconciler.run()).problems == []
     await assert_money(till, at_rest=True)
 
 

@@ -84,3 +84,12 @@ def test_retries_follow_the_schedule_and_never_count_beyond_it() -> None:
         pauses.append((payment.retry_at_us - NOW_US) // 1_000_000)
         assert payment.tries <= len(RETRIES_S)
     assert pauses == [5, 15, 45, 135, 135, 135, 135]
+
+
+@pytest.mark.parametrize("state", [PaymentState.VOIDED, PaymentState.DECLINED, PaymentState.LAPSED])
+def test_a_sold_booking_that_costs_nothing_is_not_cancelled_for_its_payment(state: PaymentState) -> None:
+    free = replace(booking(BookingState.CONFIRMED, NOW_US), amount_minor=0)
+    payment = Payment("pay_1", "bkg_1", 1, "simulated", 5000, "EUR", state, method="pm_1")
+    assert next_step(free, payment, NOW_US) is PaymentStep.REST
+    assert next_step(free, replace(payment, state=PaymentState.CREATING), NOW_US) is PaymentStep.VOID
+    assert next_step(free, replace(payment, state=PaymentState.CAPTURING), NOW_US) is PaymentStep.CAPTURE

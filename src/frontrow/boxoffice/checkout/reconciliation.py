@@ -265,7 +265,8 @@ class Reconciler:
         latest = await self._records.latest_payment(payment.booking_id)
         if booking.state is BookingState.CONFIRMED and latest is not None and latest.id == payment.id:
             booking, _ = await self._driver.drive(booking, payment)  # the admission may have been undone meanwhile
-        if booking.state is BookingState.CONFIRMED and latest is not None and latest.id == payment.id:
+        is_owed = booking.state is BookingState.CONFIRMED and booking.amount_minor > 0
+        if is_owed and latest is not None and latest.id == payment.id:
             _add_problem(report, f"booking {booking.id}: was let in and never paid")
 
 

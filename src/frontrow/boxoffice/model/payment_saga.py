@@ -20,6 +20,7 @@ from frontrow.core.clock import US_PER_S
 ACTION_CHECK_S: Final = 15  # how often to check whether the fan answered the bank, in case the webhook is lost
 OPEN_CHECK_S: Final = 15  # how soon to check whether the fan paid in the browser; then less often, up to
 OPEN_CHECK_MAX_S: Final = 120
+_RESERVED: Final = frozenset({PaymentState.AUTHORISED, PaymentState.CAPTURING, PaymentState.CAPTURED})
 MAX_ATTEMPTS: Final = 3  # authorisations of one booking after captures that failed for good
 
 
@@ -48,6 +49,8 @@ def next_step(booking: Booking, payment: Payment, now_us: int, *, kept_minor: in
     """
     paying = booking.state in HOLD_STATES and now_us < booking.hold_expires_at_us
     sold = booking.state is BookingState.CONFIRMED
+    if sold and not booking.amount_minor and payment.state not in _RESERVED:
+        sold = False  # nothing is owed for it: it needs no payment, and keeps its seats without one
     if payment.state is PaymentState.CAPTURING and booking.state is BookingState.REFUNDED and kept_minor > 0:
         return PaymentStep.CAPTURE
     return _TABLE[payment.state](paying, sold, booking, payment)
