@@ -9,13 +9,13 @@ import pytest
 
 from frontrow.boxoffice.adapters.payments.call_cap import CallCap
 from frontrow.boxoffice.adapters.payments.guarded_provider import FAILURES, MAX_IN_FLIGHT, GuardedProvider
-from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
+from frontrow.boxoffice.adapters.payments.simulated import LAPSES, Fault, SimulatedProvider
 from frontrow.boxoffice.checkout.checkout import CheckoutState
 from frontrow.boxoffice.model.booking_choices import BookingChoice
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.facts import HoldExpired, LatePaymentReturned, PaymentDeclined, PriorityGranted
 from frontrow.boxoffice.model.holds import PlacedHold
-from frontrow.boxoffice.model.payments import RETRIES_S, PaymentState
+from frontrow.boxoffice.model.payments import PROVIDER_UNAVAILABLE, RETRIES_S, PaymentState
 from frontrow.boxoffice.model.provider_intents import Intent, NewIntent, ProviderNotCalled, ProviderUnknown
 from frontrow.boxoffice.model.sale_options import Discount
 from frontrow.core.clock import ManualClock
@@ -333,6 +333,22 @@ async def test_a_booking_that_became_free_in_the_outage_stays_sold(till: Till) -
     assert (await till.driver_payment(free.id)).state is PaymentState.VOIDED
     assert (await till.booking(free.id)).state is BookingState.CONFIRMED
     assert (await till.reconciler.run()).problems == []
+    await assert_money(till, at_rest=True)
+
+
+async def test_nobody_gets_priority_for_tickets_that_were_bought_and_refunded(till: Till) -> None:
+    """The bank drops the reservation, the provider is away for the second one, and the fan returns the tickets."""
+    await till.ledger.catalogue.put_event(shop_event(id=EVENT), till.clock())
+    hold = await till.hold(1)
+    await till.checkout.pay(hold.booking_id, hold.fence, LAPSES)
+    till.provider.script = lambda asked, key, number: Fault.LOST_REQUEST if asked == "create" else None
+    await till.settle(10)
+    assert (await till.driver_payment(hold.booking_id)).tries > 0
+    await till.refunds.refund(hold.booking_id, hold.fence)
+    till.provider.script = lambda asked, key, number: None
+    await till.settle(200)
+    assert [fact for fact in await till.facts() if isinstance(fact, PriorityGranted)] == []
+    assert (await till.driver_payment(hold.booking_id)).reason != PROVIDER_UNAVAILABLE
     await assert_money(till, at_rest=True)
 
 

@@ -40,6 +40,7 @@ from frontrow.core.errors import FrontrowError
 MAX_STEPS: Final = 24  # more than the longest path through the table; after that the worker continues
 PRIORITY_S: Final = 86_400  # how long a fan whose payment met an outage has priority
 AFTER_SALE: Final = frozenset({PaymentState.CAPTURING, PaymentState.LAPSED})  # of a booking that was sold with it
+_NOT_LOST: Final = frozenset({BookingState.CANCELLED, BookingState.CONFIRMED, BookingState.REFUNDED})
 READ_BACK: Final = TAKES_CARDS | {PaymentState.CAPTURING, PaymentState.VOIDING}
 
 
@@ -219,7 +220,7 @@ class PaymentDriver:
         now_us = self._clock()
         common = (booking.id, booking.event_id, booking.fan, booking.fence, booking.seats, now_us)
         facts: list[Fact] = []
-        is_outage = payment.is_lost_to_outage and booking.state is not BookingState.CANCELLED
+        is_outage = payment.is_lost_to_outage and booking.state not in _NOT_LOST
         if is_outage:
             facts.append(PriorityGranted(*common, until_us=now_us + PRIORITY_S * US_PER_S))
         elif payment.state is PaymentState.AUTHORISED:
