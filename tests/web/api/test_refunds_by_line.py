@@ -133,6 +133,20 @@ async def test_the_fans_dialog_shows_each_line_and_a_form_sent_twice_refunds_onc
         assert 'name="extra.parking"' not in (await client.get(path, headers=BROWSER)).text
 
 
+async def test_an_add_on_alone_cannot_be_offered_for_resale(tmp_path: Path) -> None:
+    """No seat was named, and no seat named means all of them: every ticket of the booking was given up."""
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        await opened(platform)
+        _, booking = await a_purchase(platform, client, "S-A-1", "S-A-2", dinner=1)
+        client.cookies.set("frontrow_bookings", booking_token(platform.secrets, booking))
+        path = f"/bookings/{booking}"
+        shown = await client.get(f"{path}/return?extra.dinner=1&how=pool", headers=BROWSER)
+        assert (shown.status_code, "Select what you want to return" in shown.text) == (409, True)
+        form = {"extra.dinner": "1", "how": "pool", "amount": "30199", "number": "0"}
+        assert (await client.post(f"{path}/give-back", data=form, headers=FORM)).status_code == 409
+        assert await platform.ledger.returns.returns_of(booking) == []
+
+
 async def test_the_dialog_says_what_the_step_of_the_day_refunds(tmp_path: Path) -> None:
     clock = ManualClock(NOW_US)
     steps = (RefundStep(9 * 86_400), RefundStep(5 * 86_400, 5_000))

@@ -232,7 +232,8 @@ class ReturnChoice(msgspec.Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        return not self.seats and not self.add_ons
+        """Nothing is chosen. An add-on cannot be resold."""
+        return not self.seats and (self.resale or not self.add_ons)
 
 
 @page("/bookings/{booking_id:str}/return", "return_tickets", Access.OWNER)
