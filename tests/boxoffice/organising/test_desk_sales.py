@@ -217,6 +217,40 @@ async def test_a_repeated_sale_with_something_else_to_sell_is_refused(tmp_path):
         assert (await service.sell(editor, event, ["S-A-2"], PaidBy.FREE, booking_id=gift, **buyer)).id == gift
 
 
+async def test_a_repeated_sale_at_another_price_is_refused(tmp_path):
+    """A ticket type that was not named again, or another code, was answered with the sale that had been made."""
+    async with a_desk(tmp_path, Role.OWNER) as desk:
+        options = {
+            "ticket_types": [
+                {"key": "adult", "name": "Adult"},
+                {"key": "child", "name": "Child", "basis_points": 5000},
+            ],
+            "discounts": [{"code": "TEN", "basis_points": 1000}],
+        }
+        assert (await desk.ask("PATCH", f"{EVENTS}/{desk.event}", json=options)).status_code == 200
+        service, ledger = desk.platform.organiser.desk, desk.platform.ledger
+        event = await ledger.catalogue.event(desk.event)
+        editor, child = Editor(desk.person.id, event.organiser_id), {"S-A-1": "child"}
+        number, other = service.new_booking_id(), service.new_booking_id()
+        sales = {number: DeskWish(types=child, code="ten"), other: DeskWish()}
+        for at, (booking_id, wish) in enumerate(sales.items(), start=1):
+            await service.sell(editor, event, [f"S-A-{at}"], PaidBy.CASH, booking_id=booking_id, wish=wish)
+        for at, booking_id, asked in (
+            (1, number, DeskWish(code="TEN")),
+            (1, number, DeskWish(types=child)),
+            (1, number, DeskWish(types={"S-A-1": "adult"}, code="TEN")),
+            (2, other, DeskWish(code="TEN")),
+            (2, other, DeskWish(types={"S-A-2": "child"})),
+        ):
+            with pytest.raises(IdempotencyMismatch):
+                await service.sell(editor, event, [f"S-A-{at}"], PaidBy.CASH, booking_id=booking_id, wish=asked)
+        for at, (booking_id, wish) in enumerate(sales.items(), start=1):
+            again = await service.sell(editor, event, [f"S-A-{at}"], PaidBy.CASH, booking_id=booking_id, wish=wish)
+            assert again.id == booking_id
+        named = DeskWish(types={"S-A-2": "adult"})
+        assert (await service.sell(editor, event, ["S-A-2"], PaidBy.CASH, booking_id=other, wish=named)).id == other
+
+
 async def test_what_was_paid_at_the_box_office_is_not_refunded_by_the_buyers_click(tmp_path):
     """It was "refunded" at once, and nobody handed out any cash. Staff still can, and hands it out."""
     async with a_desk(tmp_path, Role.OWNER) as desk:

@@ -136,10 +136,12 @@ class DeskSales:
         plan = await self._plan_of(event.plan_hash)
         seats = tuple(sorted(seat_indexes(plan, list(dict.fromkeys(seat_ids)), "seats")))
         made = choice_of(event, decode_lines(earlier.price_lines))
-        names = {plan.seat_id(seat): seat for seat in seats}
-        same_types = all(made.types.get(names.get(seat, -1), key) == key for seat, key in wish.types.items())
+        first = event.ticket_types[0].key if event.ticket_types else ""
+        types = {seat: wish.types.get(plan.seat_id(seat), first) for seat in seats}
+        same_types = all(made.types.get(seat, key) == key for seat, key in types.items())
         add_ons = {key: count for key, count in wish.add_ons.items() if count}
-        if seats != earlier.seats or not same_types or add_ons != dict(made.add_ons):
+        same_options = same_types and add_ons == dict(made.add_ons) and fold_code(wish.code) == made.code
+        if seats != earlier.seats or not same_options:
             raise IdempotencyMismatch(earlier.id)
         if not payments and paid_by is not PaidBy.FREE:  # these tickets were given away, unless they cost nothing
             _, price = await self.price(event, seat_ids, wish, paid_by)
