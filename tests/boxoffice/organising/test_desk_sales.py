@@ -189,6 +189,49 @@ async def test_a_sale_and_the_note_of_who_sold_are_written_together(tmp_path, mo
                 assert again.id == number
 
 
+@pytest.mark.parametrize("died", [BookingState.HELD, BookingState.PAYING])
+@pytest.mark.parametrize("add_ons", [{}, {"parking": 1}])
+async def test_a_sale_that_was_interrupted_is_repeated_at_its_price_or_refused(tmp_path, monkeypatch, died, add_ons):
+    """With an add-on it was refused until its hold had ended. At another ticket type the first price was taken."""
+    async with a_desk(tmp_path, Role.OWNER) as desk:
+        options = {
+            "ticket_types": [
+                {"key": "adult", "name": "Adult"},
+                {"key": "child", "name": "Child", "basis_points": 5000},
+            ],
+            "add_ons": [{"key": "parking", "name": "Parking", "price_minor": 800, "stock": 1}],
+        }
+        assert (await desk.ask("PATCH", f"{EVENTS}/{desk.event}", json=options)).status_code == 200
+        service, ledger = desk.platform.organiser.desk, desk.platform.ledger
+        event = await ledger.catalogue.event(desk.event)
+        editor, number = Editor(desk.person.id, event.organiser_id), service.new_booking_id()
+        submit = ledger.line.submit
+
+        async def dies(operation):
+            answer = await submit(operation)
+            booking = await ledger.booking(number)
+            if booking is not None and booking.state is died:
+                raise SystemExit
+            return answer
+
+        async def sell(**wish):
+            return await service.sell(
+                editor, event, ["S-A-1"], PaidBy.CASH, booking_id=number, wish=DeskWish(add_ons=add_ons, **wish)
+            )
+
+        monkeypatch.setattr(ledger.line, "submit", dies)
+        with pytest.raises(SystemExit):
+            await sell()
+        monkeypatch.setattr(ledger.line, "submit", submit)
+        assert (await ledger.booking(number)).state is died
+        with pytest.raises(IdempotencyMismatch):
+            await sell(types={"S-A-1": "child"})
+        sold = await sell()
+        price = 5000 + 800 * len(add_ons)
+        assert (sold.id, sold.state, sold.amount_minor) == (number, BookingState.CONFIRMED, price)
+        assert [one.amount_minor for one in await ledger.payments.payments_of(number)] == [price]
+
+
 async def test_a_repeated_sale_with_something_else_to_sell_is_refused(tmp_path):
     """It was answered with the sale that had been made: staff took money for seats that nobody got."""
     async with a_desk(tmp_path, Role.OWNER) as desk:

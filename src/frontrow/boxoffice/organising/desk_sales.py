@@ -124,6 +124,11 @@ class DeskSales:
         if not 1 <= len(seat_ids) <= MAX_DESK_SEATS:
             raise InvalidInput(f"sell 1 to {MAX_DESK_SEATS} seats at once, not {len(seat_ids)}", param="seats")
         seats, price = await self.price(event, seat_ids, wish, paid_by)
+        if earlier is not None and earlier.session == editor.id and earlier.live(self._clock()):  # was interrupted
+            if earlier.price_lines != encode_lines(price.quote.lines):
+                raise IdempotencyMismatch(booking_id)
+            if earlier.state is BookingState.PAYING:  # what it uses is counted already
+                price = ChosenPrice(price.quote, ())
         return await self._sell(editor, event, buyer, seats, price, paid_by, booking_id)
 
     async def _check_repeated(
