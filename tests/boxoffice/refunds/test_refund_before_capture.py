@@ -6,13 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from frontrow.boxoffice.adapters.payments.simulated import LAPSES, Fault
+from frontrow.boxoffice.adapters.payments.simulated import AUTHORISATION_LIFETIME_US, LAPSES, Fault
+from frontrow.boxoffice.checkout.receipts import Receipts
+from frontrow.boxoffice.model.booking_choices import Reprice
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.events import RefundPolicy
 from frontrow.boxoffice.model.payments import PaymentState, RefundState
+from frontrow.boxoffice.model.prices import encode_lines, quote
 from frontrow.boxoffice.model.provider_intents import Intent
+from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
+from frontrow.core.clock import US_PER_S
 from tests.boxoffice.checkout.till import EVENT, Till, assert_money, open_till
-from tests.boxoffice.shop import shop_event
+from tests.boxoffice.shop import shop_event, shop_plan
+from tests.boxoffice.tickets.samples import KEYS
 
 CARD = "pm_card_visa"
 
@@ -175,4 +181,36 @@ async def test_an_outage_delays_capture_and_refund(till: Till) -> None:
     till.provider.down = False
     await till.settle(300)
     assert taken(till) == [(5_000, 4_000)]
+    await assert_money(till, at_rest=True)
+
+
+@pytest.mark.parametrize("fee", [0, 1000])
+async def test_the_receipt_of_a_second_payment_adds_up_to_it(till: Till, fee: int) -> None:
+    """A seat goes back, the bank drops the reservation, and the card is charged for the rest only. The receipt and the
+    invoice listed both seats above the price of one."""
+    await put_policy(till, fee_per_seat_minor=fee)
+    hold = await till.hold(1, 2)
+    quoted = quote(shop_plan(), shop_event(id=EVENT), hold.seats)
+    await till.ledger.reprice(
+        Reprice(
+            hold.booking_id,
+            hold.fence,
+            till.clock(),
+            hold.seats,
+            quoted.seat_totals_minor,
+            quoted.total_minor,
+            encode_lines(quoted.lines),
+            (),
+        )
+    )
+    await till.checkout.pay(hold.booking_id, hold.fence, CARD)
+    await till.refunds.refund(hold.booking_id, hold.fence, [1])
+    till.clock.advance(AUTHORISATION_LIFETIME_US // US_PER_S + 1)
+    await till.settle()
+    assert taken(till) == [(0, 0), (5_000, 0)]
+    receipt = await Receipts(till.ledger, TicketDesk(till.ledger, KEYS)).of(hold.booking_id)
+    assert receipt is not None
+    assert receipt.total.minor == sum(line.amount.minor for line in receipt.lines) == 5_000
+    assert [line.amount.minor for line in receipt.lines] == [10_000, -5_000]
+    assert receipt.refunds == ()
     await assert_money(till, at_rest=True)

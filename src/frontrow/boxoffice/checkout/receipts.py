@@ -1,11 +1,15 @@
 """Builds the price summary and the receipt of a booking: its lines as sold, tax, payment, refunds, the seller then."""
 
 from collections.abc import Sequence
+from dataclasses import replace as replace_in_line
 from typing import Final, Protocol
+
+from msgspec.structs import replace
 
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.payments import PaymentState, Refund, RefundState
+from frontrow.boxoffice.model.invoices import credit_lines
+from frontrow.boxoffice.model.payments import ENDED, PaymentState, Refund, RefundState
 from frontrow.boxoffice.model.prices import DIFFERENT, LineKind, PriceLine, decode_lines, tax_line
 from frontrow.boxoffice.model.receipts import MoneyMoved, PriceSummary, Receipt, ReceiptLine, Seller
 from frontrow.boxoffice.model.seat_labels import SeatLabels
@@ -63,6 +67,12 @@ class Receipts:
         if all_payments and not payments:  # voided or lapsed: nothing was taken
             return None
         paid = payments[-1].amount_minor if payments else booking.amount_minor
+        refunds = await self._ledger.payments.refunds_of(booking_id)
+        lines = await self._lines(booking, event, paid)
+        ended = {one.id for one in all_payments if one.state in ENDED}
+        earlier = [one for one in refunds if payments and one.payment_id in ended and one.worth_minor]
+        if earlier and booking.price_lines:  # returned before this payment: it was not paid for
+            lines += await self._returned_lines(event, earlier)
         seller, rate = await self._seller_then(event, sold_at_us)
         return Receipt(
             booking.id,
@@ -71,10 +81,10 @@ class Receipts:
             venue.time_zone if venue else "UTC",
             seller,
             sold.buyer,
-            await self._lines(booking, event, paid),
+            lines,
             rate,
             MoneyMoved(sold_at_us, Money(paid, booking.currency)),
-            _refunds(await self._ledger.payments.refunds_of(booking_id)),
+            _refunds(refunds),
         )
 
     async def summary(self, booking: Booking, event: Event) -> PriceSummary:
@@ -126,6 +136,18 @@ class Receipts:
                 PriceLine(LineKind.SEAT, "", 1, price, price, (seat,)) for seat, price in sorted(prices.items())
             )
         return tuple(_named_line(line, names, labels, booking.currency) for line in lines)
+
+    async def _returned_lines(self, event: Event, refunds: Sequence[Refund]) -> tuple[ReceiptLine, ...]:
+        """What refunds took out of a booking before it was paid, as negative amounts."""
+        names, labels = await self._desk.seat_names(event), await self._desk.seat_labels(event)
+        found: list[ReceiptLine] = []
+        for refund in refunds:
+            whole = replace(refund, amount_minor=refund.worth_minor, fee_minor=0)
+            lines = credit_lines(whole, lambda seat: labels.text(seat_name(names, seat)))
+            named = [line for line in lines if line.title]
+            rest = Money.total([line.amount for line in lines if not line.title], refund.currency)
+            found += [replace_in_line(named[0], amount=named[0].amount + rest), *named[1:]]
+        return tuple(found)
 
 
 def _named_line(line: PriceLine, names: Sequence[str], labels: SeatLabels, currency: str) -> ReceiptLine:

@@ -207,9 +207,14 @@ class Refund(msgspec.Struct, frozen=True, gc=False):
         return self.moved(RefundState.ASKED, now_us, retry_at_us=now_us, call=self.call + 1, tries=1)
 
     @property
+    def worth_minor(self) -> int:
+        """By how much the booking became worth less, fee included."""
+        return self.amount_minor + self.fee_minor
+
+    @property
     def promised_minor(self) -> int:
         """How much of the payment this refund uses, fee included. 0 if nothing was captured."""
-        return 0 if self.state is RefundState.MOOT else self.amount_minor + self.fee_minor
+        return 0 if self.state is RefundState.MOOT else self.worth_minor
 
     def retry_later(self, now_us: int, *, answered: bool) -> "Refund":
         """The next version after an outage, as for a payment."""
