@@ -15,7 +15,7 @@ from frontrow.boxoffice.model.facts import BookingPartlyRefunded
 from frontrow.boxoffice.model.payments import PaymentChanged, PaymentState, Refund, RefundState
 from frontrow.boxoffice.model.prices import decode_lines, encode_lines
 from frontrow.boxoffice.model.refund_lines import add_ons_gone, decode_refund_lines
-from frontrow.boxoffice.model.sale_options import AddOn, SharedLimit, TicketType
+from frontrow.boxoffice.model.sale_options import AddOn, Discount, SharedLimit, TicketType
 from frontrow.boxoffice.model.ticket_returns import ReturnState
 from frontrow.boxoffice.model.ticket_transfers import DAY_US, HandOver, TicketTransferred, Transfer, TransferState
 from frontrow.boxoffice.model.tickets import NewTicket
@@ -134,6 +134,18 @@ async def test_seats_that_are_returned_for_resale_do_not_count_in_a_shared_limit
         await held(till, 11, 12, 13, family=True)
     with pytest.raises(NoneLeft):
         await held(till, 14, dinner=1)
+
+
+async def test_seats_that_became_free_on_the_payment_page_can_be_returned_for_resale(till: Till) -> None:
+    """The payment that was opened before the code was void, so it was "not through yet" for ever."""
+    event = changed(SHOW, fees=(), discounts=(Discount("FREE", 10_000),))
+    await till.ledger.catalogue.put_event(event, till.clock())
+    hold = await till.hold(1)
+    opened = (await till.checkout.begin(hold.booking_id, hold.fence)).booking
+    free = await till.checkout.choose(opened, BookingChoice(code="FREE"), event, PLAN)
+    await till.checkout.pay(free.id, free.fence, CARD)
+    (one,) = await till.ledger.returns.begin_return(free.id, free.fan, free.fence, [1], till.clock())
+    assert (one.state, one.price_minor) == (ReturnState.GIVING, 0)
 
 
 async def test_the_group_is_checked_again_and_the_difference_is_withheld(till: Till) -> None:

@@ -20,6 +20,7 @@ from frontrow.boxoffice.model.booking_choices import choice_of, uses_left
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState, Move, StaleFence
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import Fact, TicketResold, TicketReturned
+from frontrow.boxoffice.model.payments import ENDED
 from frontrow.boxoffice.model.prices import decode_lines
 from frontrow.boxoffice.model.refund_lines import PaidFor, add_ons_gone, decode_refund_lines, paid_for
 from frontrow.boxoffice.model.refund_rules import resale_sum
@@ -87,7 +88,8 @@ def _why_not(booking: Booking, seats: set[int]) -> Program[BaseException | None]
     if (yield from transferred_seats([booking.id])).get(booking.id, set()) & seats:
         return TicketTransferred(booking.id)
     payments = yield Query("payments_of_bookings", [(booking.id,)])
-    if payments and payments[-1][6] != "captured":
+    settled = {"captured"} if booking.amount_minor else {"captured", *ENDED}  # it costs nothing, without its payment
+    if payments and payments[-1][6] not in settled:
         return NotReturnable("your payment is not through yet; try again in a few minutes", booking=booking.id)
     return None
 
