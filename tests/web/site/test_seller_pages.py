@@ -1,8 +1,10 @@
 """The seller's details: kept by the organiser's page and the API, checked, shown on receipts, other organisers' own."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
+from frontrow.boxoffice.model.events import RefundPolicy
 from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.roles import Role
 from frontrow.web.api.access import booking_token
@@ -197,3 +199,25 @@ async def test_an_invoice_says_that_the_money_is_taken_so_it_waits_for_that(tmp_
                 assert "/receipt" not in (await client.get(f"/bookings/{hold.booking_id}", headers=BROWSER)).text
             client.cookies.delete("frontrow_bookings")
         assert [one["number"] for one in (await site.desk.get("/v1/organiser/invoices"))["invoices"]] == [1]
+
+
+async def test_the_invoice_of_a_fee_waits_for_its_money_too(tmp_path):
+    """Returned before the capture, with a fee: the money is still to be taken. "Nothing was paid" was the answer."""
+    async with a_site(tmp_path) as site:
+        platform, client = site.desk.platform, site.desk.client
+        event = await platform.ledger.catalogue.event(site.desk.event)
+        await platform.ledger.catalogue.put_event(
+            replace(event, refunds=RefundPolicy(fee_per_seat_minor=100)), platform.clock()
+        )
+        visit = ShopPass(site.desk.event, "fan_eve", platform.clock() + 900_000_000)
+        hold = await platform.box_office.holds.place(site.desk.event, visit, ["S-A-1"])
+        await platform.box_office.checkout.pay(hold.booking_id, hold.fence, "pm_card_visa")
+        await platform.box_office.refunds.refund(hold.booking_id, hold.fence)
+        own = {"frontrow-booking": booking_token(platform.secrets, hold.booking_id)}
+        address = f"/v1/bookings/{hold.booking_id}/invoices"
+        early = await client.post(address, json={}, headers=own)
+        assert (early.status_code, early.json()["code"]) == (409, "payment_not_taken")
+        await platform.box_office.checkout.work()
+        await platform.box_office.refunds.work()
+        late = await client.post(address, json={}, headers=own)
+        assert (late.status_code, len(late.json()["invoices"])) == (200, 2), "the sale and the refund"

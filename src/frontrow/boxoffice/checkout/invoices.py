@@ -20,7 +20,7 @@ from frontrow.boxoffice.model.invoices import (
     credit_lines,
     invoice_document,
 )
-from frontrow.boxoffice.model.payments import ENDED, PaymentState, RefundState
+from frontrow.boxoffice.model.payments import ENDED, Payment, PaymentState, RefundState
 from frontrow.boxoffice.ports.invoices import InvoiceBook
 from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.payments import PaymentBook
@@ -87,9 +87,17 @@ class Invoices:
         payments = await self._ledger.payments.payments_of(booking.id)
         if any(one.state is PaymentState.CAPTURED for one in payments) or not payments:
             return
-        if payments[-1].state in ENDED or booking.state is not BookingState.CONFIRMED:
+        if payments[-1].state in ENDED or not await self._will_be_taken(booking, payments[-1]):
             raise NothingToInvoice("nothing was paid for this booking, so it has no invoice", booking=booking.id)
         raise PaymentNotTaken("the payment is not finished yet; ask for the invoice again soon", booking=booking.id)
+
+    async def _will_be_taken(self, booking: Booking, payment: Payment) -> bool:
+        """Whether a payment that is not finished is for something: a sale, or a fee of what was returned."""
+        if booking.state is not BookingState.REFUNDED:
+            return booking.state is BookingState.CONFIRMED
+        refunds = await self._ledger.payments.refunds_of(booking.id)
+        kept = any(one.fee_minor for one in refunds if one.payment_id == payment.id)
+        return kept and payment.state is PaymentState.CAPTURING
 
     async def of_booking(self, booking_id: str) -> list[Invoice]:
         """What was issued for a booking so far."""
