@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from frontrow.boxoffice.model.bookings import BookingState
+from frontrow.boxoffice.model.claims import SeatClaim
 from frontrow.boxoffice.model.desk_sales import DeskWish, PaidAtBoxOffice, PaidBy
 from frontrow.boxoffice.model.event_changes import Editor
-from frontrow.boxoffice.model.holds import IdempotencyMismatch
+from frontrow.boxoffice.model.holds import IdempotencyMismatch, SeatsTaken
 from frontrow.boxoffice.model.payments import PaymentState, RefundState
 from frontrow.boxoffice.model.roles import Role
 from frontrow.web.api.access import booking_token
@@ -230,6 +231,31 @@ async def test_a_sale_that_was_interrupted_is_repeated_at_its_price_or_refused(t
         price = 5000 + 800 * len(add_ons)
         assert (sold.id, sold.state, sold.amount_minor) == (number, BookingState.CONFIRMED, price)
         assert [one.amount_minor for one in await ledger.payments.payments_of(number)] == [price]
+
+
+@pytest.mark.parametrize("add_ons", [{}, {"parking": 1}])
+async def test_a_sale_that_is_sent_twice_at_the_same_time_is_one_sale_and_keeps_its_seat(tmp_path, add_ons):
+    """The second one was refused, and freed the claim of the seat that the first one had sold."""
+    async with a_desk(tmp_path, Role.OWNER) as desk:
+        options = {"add_ons": [{"key": "parking", "name": "Parking", "price_minor": 800}]}
+        assert (await desk.ask("PATCH", f"{EVENTS}/{desk.event}", json=options)).status_code == 200
+        service, ledger = desk.platform.organiser.desk, desk.platform.ledger
+        event = await ledger.catalogue.event(desk.event)
+        editor, wish = Editor(desk.person.id, event.organiser_id), DeskWish(add_ons=add_ons)
+
+        async def sell(seat, number, turns):
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            return await service.sell(editor, event, [seat], PaidBy.CASH, booking_id=number, wish=wish)
+
+        for turns in range(0, 40, 4):
+            number, seat = service.new_booking_id(), f"S-{'AB'[turns // 20]}-{turns // 4 % 5 + 1}"
+            first, second = await asyncio.gather(sell(seat, number, 0), sell(seat, number, turns))
+            assert (first.id, first.state, second.id) == (number, BookingState.CONFIRMED, number)
+            assert len(await ledger.payments.payments_of(number)) == 1
+            claim = SeatClaim(event.id, first.seats, "fan_x", f"bkg_x{turns}", desk.platform.clock() + 10_000_000)
+            with pytest.raises(SeatsTaken):
+                await service._claim(claim, desk.platform.clock())
 
 
 async def test_a_repeated_sale_with_something_else_to_sell_is_refused(tmp_path):

@@ -21,7 +21,7 @@ from frontrow.boxoffice.model.booking_choices import (
     free_of_charge,
     price_choice,
 )
-from frontrow.boxoffice.model.bookings import Booking, BookingState
+from frontrow.boxoffice.model.bookings import ACTIVE_STATES, Booking, BookingState, MoveRefused
 from frontrow.boxoffice.model.claims import ClaimRefused, SeatClaim
 from frontrow.boxoffice.model.desk_sales import DESK_HOLD_S, EXTERNAL, MAX_DESK_SEATS, DeskTotal, DeskWish, PaidBy
 from frontrow.boxoffice.model.email_addresses import checked_email, is_email
@@ -129,7 +129,14 @@ class DeskSales:
                 raise IdempotencyMismatch(booking_id)
             if earlier.state is BookingState.PAYING:  # what it uses is counted already
                 price = ChosenPrice(price.quote, ())
-        return await self._sell(editor, event, buyer, seats, price, paid_by, booking_id)
+        try:
+            return await self._sell(editor, event, buyer, seats, price, paid_by, booking_id)
+        except Refused:
+            made = await self._ledger.booking(booking_id)
+            if made is None or made.state is not BookingState.CONFIRMED or made.session != editor.id:
+                raise
+            await self._check_repeated(made, event, seat_ids, paid_by, wish)
+            return made  # sent twice at the same time
 
     async def _check_repeated(
         self, earlier: Booking, event: Event, seat_ids: Sequence[str], paid_by: PaidBy, wish: DeskWish
@@ -209,7 +216,9 @@ class DeskSales:
             log_sale(sold)
         except Refused:
             with contextlib.suppress(FrontrowError):  # otherwise the claim expires
-                await self._claims.release(event.id, seats, booking_id)
+                made = await self._ledger.booking(booking_id)
+                if made is None or made.state not in ACTIVE_STATES:  # else the same sale, sent twice, has these seats
+                    await self._claims.release(event.id, seats, booking_id)
             raise
         with contextlib.suppress(FrontrowError):  # recovery makes the claim store agree
             await self._seats.sold(sold)
@@ -221,7 +230,9 @@ class DeskSales:
         ask = Reprice(hold.booking_id, fence, now_us, hold.seats, (), hold.amount_minor, hold.price_lines, uses)
         try:
             await self._ledger.reprice(ask)
-        except Refused:
+        except Refused as error:
+            if isinstance(error, MoveRefused) and error.state is BookingState.PAYING:
+                return  # the same sale, sent twice, has counted it
             await self._ledger.release_hold(hold.booking_id, fence, now_us)
             raise
 
