@@ -23,6 +23,8 @@ from frontrow.settings.platform import (
     ServerSettings,
     read_settings,
 )
+from frontrow.settings.room import RoomSettings
+from frontrow.web.room.server import read_settings as read_room_settings
 from frontrow.web.server.platform_server import listen
 
 SECRET = "canary-canary-canary-canary-canary-canary"
@@ -178,8 +180,38 @@ def test_addresses_with_passwords_do_not_show():
     assert SECRET not in repr(settings)
 
 
-def test_kubernetes_own_variables_are_no_mistakes():
-    told = {"FRONTROW_REDIS_SERVICE_HOST": "10.0.0.9", "FRONTROW_REDIS_PORT_6379_TCP_ADDR": "10.0.0.9"}
-    told |= {"FRONTROW_SERVICE_HOST": "10.0.0.8", "FRONTROW_PORT_8000_TCP": "tcp://10.0.0.8:8000"}
-    told |= {"FRONTROW_VALKEY_SERVICE_PORT": "6379", "FRONTROW_VALKEY_PORT": "tcp://10.0.0.7:6379"}
-    assert read_settings(None, {**DEMO, **told}).redis.url == ""
+def told_by_kubernetes(service: str) -> dict[str, str]:
+    """What every container of a namespace is told about one of its services."""
+    about = {
+        "SERVICE_HOST": "10.0.0.9",
+        "SERVICE_PORT": "6379",
+        "SERVICE_PORT_TCP_REDIS": "6379",
+        "PORT": "tcp://10.0.0.9:6379",
+        "PORT_6379_TCP": "tcp://10.0.0.9:6379",
+        "PORT_6379_TCP_PROTO": "tcp",
+        "PORT_6379_TCP_PORT": "6379",
+        "PORT_6379_TCP_ADDR": "10.0.0.9",
+    }
+    return {f"{service.upper().replace('-', '_')}_{name}": value for name, value in about.items()}
+
+
+@pytest.mark.parametrize(
+    "service",
+    [
+        "frontrow",
+        "frontrow-web",
+        "frontrow-server",
+        "frontrow-room",
+        "frontrow-limits",
+        "frontrow-redis",
+        "frontrow-redis-master",
+        "frontrow-ledger-rw",
+        "frontrow-bus-kafka-0",
+    ],
+)
+def test_kubernetes_own_variables_are_no_mistakes(service, monkeypatch):
+    told = told_by_kubernetes(service)
+    assert read_settings(None, {**DEMO, **told}) == read_settings(None, DEMO)
+    for variable, value in told.items():
+        monkeypatch.setenv(variable, value)
+    assert read_room_settings(None) == RoomSettings()

@@ -21,8 +21,11 @@ from frontrow.core.errors import ConfigError, FrontrowError
 
 Section = TypeVar("Section")
 DEFAULT_FILE = "frontrow.toml"  # in the folder where a command runs
-# what Kubernetes tells every container about a service named frontrow-redis, frontrow-ledger and so on
-OF_KUBERNETES = re.compile(r"(_SERVICE_(HOST|PORT\w*)|_PORT(_\d+_(TCP|UDP)\w*)?)\Z")
+# what Kubernetes tells every container about a service named frontrow, frontrow-redis-master and so on
+_OF_SERVICE = re.compile(
+    r"FRONTROW_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+)
+_SERVICE_ADDRESS = re.compile(r"(tcp|udp|sctp)://")
 _KINDS = {
     str: "a text in quotes",
     int: "a whole number",
@@ -78,6 +81,18 @@ def read_tables(path: str | Path | None = None) -> dict[str, Any]:
     return read_toml(DEFAULT_FILE) if Path(DEFAULT_FILE).exists() else {}
 
 
+def without_services(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment less what Kubernetes tells about services. It calls the address of a service named
+    frontrow-server `FRONTROW_SERVER_PORT`, as if somebody had chosen a port."""
+    return {name: value for name, value in environment.items() if not _is_of_service(name, value)}
+
+
+def _is_of_service(name: str, value: str) -> bool:
+    if _OF_SERVICE.fullmatch(name):
+        return True
+    return name.startswith("FRONTROW_") and name.endswith("_PORT") and _SERVICE_ADDRESS.match(value) is not None
+
+
 def load(
     section: type[Section], name: str, *, tables: Mapping[str, Any] | None = None, env: Mapping[str, str] | None = None
 ) -> Section:
@@ -86,7 +101,7 @@ def load(
     if not isinstance(table, Mapping):
         raise ConfigError(f"{name} must be a section, [{name}] with its settings below, not {table!r}", param=name)
     given = dict(table)
-    environment = os.environ if env is None else env
+    environment = without_services(os.environ if env is None else env)
     _refuse_unknown_variables(section, name, environment)
     hints = get_type_hints(section)
     values: dict[str, Any] = {}
@@ -115,9 +130,7 @@ def _refuse_unknown_variables(section: type, name: str, environment: Mapping[str
     prefix = f"FRONTROW_{name}_".upper().replace(".", "_")
     known = {prefix + one.upper(): one for one in _names(section)}
     for variable in sorted(environment):
-        if not variable.startswith(prefix) or variable in known:
-            continue
-        if not OF_KUBERNETES.fullmatch(variable.removeprefix(prefix[:-1])):
+        if variable.startswith(prefix) and variable not in known:
             raise _unknown(variable, name, known)
 
 

@@ -18,7 +18,7 @@ from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.core.errors import ConfigError
 from frontrow.core.listening import read_address
 from frontrow.core.redis_url import mask_password, scheme_of
-from frontrow.core.settings_loader import OF_KUBERNETES, load, named, read_tables
+from frontrow.core.settings_loader import load, named, read_tables, without_services
 from frontrow.limits import Quota
 from frontrow.limits.config import LimitsFile, read_limits
 from frontrow.limits.http.client import ClientAddress, Networks
@@ -79,8 +79,8 @@ ROOM_SERVE_ONLY = {
     "uncapped": "set overload.uncapped",
 }
 QUOTAS_OF_PEOPLE = ("account_tries", "ip_tries", "code_tries", "link_asks", "link_asks_per_ip")
-# what commands read besides the settings, and what the suite of tests reads
 LOOPBACK = ("127.0.0.0/8", "::1")
+# what commands read besides the settings, and what the suite of tests reads
 OTHER_VARIABLES = {
     "FRONTROW_TICKET_KEYS",
     "FRONTROW_CLAIMS_URL",
@@ -309,7 +309,7 @@ def read_settings(
     path: str | Path | None = None, env: Mapping[str, str] | None = None, **server: Any
 ) -> PlatformSettings:
     """The file (if any), the environment, then what the command line says about the server."""
-    environment = dict(os.environ if env is None else env)
+    environment = without_services(os.environ if env is None else env)
     tables = read_tables(path)
     limits = _read_limits(tables, path or "frontrow.toml", environment)
     unknown = sorted(set(tables) - set(_SECTIONS) - {"limits", "rehearsal"})  # `frontrow rehearse` reads that one
@@ -370,11 +370,10 @@ def _check_used(room: Any, environment: Mapping[str, str]) -> None:
 def _check_words(environment: Mapping[str, str]) -> None:
     """Refuse `FRONTROW_PORT` and `FRONTROW_SECRET`: a field without its section, and the other way round."""
     known = {(section, field.name) for section, kind in _SECTIONS.items() for field in fields(kind)}
-    for variable, value in sorted(environment.items()):
+    for variable in sorted(environment):
         word = variable.removeprefix("FRONTROW_").lower()
         meant = [f"FRONTROW_{section}_{name}".upper() for section, name in sorted(known) if word in (section, name)]
-        of_kubernetes = OF_KUBERNETES.search(variable) and "://" in value
-        if variable.startswith("FRONTROW_") and meant and not of_kubernetes:
+        if variable.startswith("FRONTROW_") and meant:
             raise ConfigError(f"{variable} is not a setting; there is {', '.join(meant)}", param=variable)
 
 
@@ -382,12 +381,10 @@ def _check_names(environment: Mapping[str, str]) -> None:
     """A variable that is nearly a setting, or of a section that does not exist, is a mistake, not nothing. Those of a
     section that exists are checked when it is loaded."""
     _check_words(environment)
-    for variable, value in sorted(environment.items()):
+    for variable in sorted(environment):
         found = re.match(r"FRONTROW_([A-Z0-9]+)_", variable)
         if found is None or found[1].lower() in (*_SECTIONS, "limits", "rehearsal"):
             continue
-        is_port = variable.endswith("_PORT") and not variable.endswith("_SERVICE_PORT")
-        is_address = OF_KUBERNETES.search(variable) and (not is_port or "://" in value)
-        if variable not in OTHER_VARIABLES and not is_address:
+        if variable not in OTHER_VARIABLES:
             known = ", ".join(_SECTIONS)
             raise ConfigError(f"{variable} is not a setting; the sections are {known}", param=variable)

@@ -49,7 +49,7 @@ class RoomServer(uvicorn.Server):
 def read_settings(path: str | None, changes: dict[str, Any] | None = None) -> RoomSettings:
     """`[room]` of the file (or of the frontrow.toml here, if any), the environment, then what the command line says."""
     tables = settings_files.read_tables(path)
-    _check_sections(os.environ)
+    _check_sections(settings_files.without_services(os.environ))
     given = dict(tables.get("room", {})) | {k: v for k, v in (changes or {}).items() if v is not None}
     return settings_files.load(RoomSettings, "room", tables={"room": given}, env=_without(changes or {}))
 
@@ -63,7 +63,7 @@ def _check_sections(environment: Mapping[str, str]) -> None:
         section, _, name = word.partition("_")
         is_nearly = section != "room" and bool(difflib.get_close_matches(section, ["room"], cutoff=0.7))
         meant = word if word in names else name if is_nearly and name in names else ""
-        if meant and not ("://" in environment[variable] and settings_files.OF_KUBERNETES.search(variable)):
+        if meant:
             message = f"{variable} is not a setting; did you mean FRONTROW_ROOM_{meant.upper()}?"
             raise ConfigError(message, param=variable)
 
