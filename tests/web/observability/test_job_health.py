@@ -1,6 +1,7 @@
 """The pages of `frontrow work`: probes see whether it lives and whether a job keeps failing; Prometheus reads both."""
 
 import asyncio
+import socket
 
 import httpx
 import pytest
@@ -9,8 +10,9 @@ from frontrow.boxoffice.jobs.background_jobs import Job, JobRunner
 from frontrow.core.errors import ConfigError
 from frontrow.settings.platform import read_settings
 from frontrow.settings.work import health_address
+from frontrow.web.observability import plain_pages
 from frontrow.web.observability.job_health import serve_health
-from frontrow.web.observability.plain_pages import LONGEST_REQUEST
+from frontrow.web.observability.plain_pages import LONGEST_REQUEST, serve_pages
 from tests.web.observability.test_metrics import total
 from tests.web.server.crowd import until_true
 
@@ -49,6 +51,26 @@ async def test_probes_and_prometheus_see_the_jobs():
         assert (await client.get("/healthz")).status_code == 200
     runner.stop()
     assert await running
+
+
+async def test_who_does_not_read_the_answer_is_cut_off(monkeypatch):
+    monkeypatch.setattr(plain_pages, "REQUEST_WITHIN_S", 0.05)
+    body = b"x" * 30_000_000  # more than the system keeps for both ends
+    listening, client, loop = socket.create_server(("127.0.0.1", 0)), socket.socket(), asyncio.get_running_loop()
+    client.setblocking(False)
+    try:
+        async with serve_pages(listening, lambda path: (200, "text/plain", body)):
+            before = asyncio.all_tasks()
+            await loop.sock_connect(client, listening.getsockname())
+            await loop.sock_sendall(client, b"GET /metrics HTTP/1.1\r\n\r\n")
+            assert await until_true(lambda: asyncio.all_tasks() - before)
+            assert await until_true(lambda: not asyncio.all_tasks() - before), "its time is over"
+            got = 0
+            while piece := await loop.sock_recv(client, 1_000_000):
+                got += len(piece)
+        assert 0 < got < len(body)
+    finally:
+        client.close()
 
 
 @pytest.mark.parametrize("text", ["8001", "here:", "here:port", "here:70000"])

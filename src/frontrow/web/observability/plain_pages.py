@@ -1,7 +1,7 @@
 """A few plain pages on a socket of their own, for probes and Prometheus: one short request per connection.
 
-The event loop of the process answers them, so a process that is stuck does not answer. Whoever sends too much, too
-slowly or too often at once is cut off.
+The event loop of the process answers them, so a process that is stuck does not answer. Whoever sends too much, sends
+or reads too slowly, or asks too often at once is cut off.
 """
 
 import asyncio
@@ -28,11 +28,14 @@ async def serve_pages(sock: socket.socket, answer: Callable[[str], Answer]) -> A
         open_now += 1
         try:
             if open_now <= AT_ONCE:
+                writer.transport.set_write_buffer_limits(high=0)  # `drain` waits until all of it is on its way
                 async with asyncio.timeout(REQUEST_WITHIN_S):
                     head = await reader.readuntil(b"\r\n\r\n")
                     writer.write(_response(head, answer))
                     await writer.drain()
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        except TimeoutError:
+            writer.transport.abort()  # `close` would wait until it has read the rest
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # it went away, or never said what it wanted
         finally:
             open_now -= 1
