@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import inspect
 import logging
 
 import pytest
@@ -85,6 +86,17 @@ async def test_o3_a_task_that_nobody_waits_for_is_heard(caplog: pytest.LogCaptur
     with pytest.raises(asyncio.CancelledError):
         await cancelled
     assert failures_here().counts["letters"] == 1, "whoever cancels knows it"
+
+
+async def test_work_that_is_cancelled_before_it_began_is_closed() -> None:
+    async def work() -> None: ...
+
+    given = work()
+    task = start_task(given, "never begun")
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await asyncio.sleep(0)
+    assert inspect.getcoroutinestate(given) == inspect.CORO_CLOSED
 
 
 async def test_o3_a_loop_that_fails_is_heard_and_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -264,6 +264,22 @@ async def test_a_charge_that_is_cancelled_or_fails_is_made_again(redis_url: str,
     await server.aclose()
 
 
+async def test_a_charge_that_is_cancelled_before_it_began_is_made_again() -> None:
+    limiter = LeasedLimiter(RULE, store="memory://")
+    for _ in range(limiter.lease):
+        limiter.check("address")
+    (charging,) = asyncio.all_tasks() - {asyncio.current_task()}
+    charging.cancel()
+    await asyncio.gather(charging, return_exceptions=True)
+    await asyncio.sleep(0)  # whoever waits for the end of the task hears of it
+    admitted = limiter.lease
+    for _ in range(QUOTA.limit):
+        admitted += limiter.check("address").allowed
+        await limiter.settle()
+    assert admitted == QUOTA.limit
+    await limiter.aclose()
+
+
 async def test_all_is_free_again_when_the_time_is_over(redis_url: str) -> None:
     """By the server's own clock: the busy key is forgotten after the life of the quota."""
     clock = ManualClock()

@@ -21,7 +21,9 @@ _running: set["asyncio.Task[None]"] = set()  # the event loop itself keeps no ta
 
 def start_task(work: Coroutine[Any, Any, Any], job: str, **ids: object) -> "asyncio.Task[None]":
     """Start `work`, which ends by itself. If it fails, that is noted as a failure of `job`."""
-    return _start(_run_once(work, job, ids), job)
+    task = _start(_run_once(work, job, ids), job)
+    task.add_done_callback(lambda _: work.close())  # of a task that was cancelled before it began
+    return task
 
 
 def start_loop(run: Callable[[], Awaitable[Any]], job: str, **ids: object) -> "asyncio.Task[None]":

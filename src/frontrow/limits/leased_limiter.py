@@ -134,6 +134,13 @@ class LeasedLimiter:
         busy.charging = True
         if self._charging is None:
             self._charging = start_task(self._charge_all(), "limit charges")
+            self._charging.add_done_callback(self._note_ended)
+
+    def _note_ended(self, task: "asyncio.Task[None]") -> None:
+        if self._charging is task:  # cancelled before it began: the next request of a key charges it
+            self._charging = None
+            for busy in self._due.values():
+                busy.charging = False
 
     async def _charge_all(self) -> None:
         """Charge what is owed until nothing is. Keys of the same moment share a round trip."""
