@@ -389,3 +389,44 @@ async def test_the_demo_calls_a_receiver_on_this_machine() -> None:
                 demo.check_form(url)
         assert len(receiver.calls) == 2
         await asyncio.gather(demo.aclose(), strict.aclose())
+
+
+async def test_a_name_whose_look_up_broke_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[list[str] | Exception] = [ValueError("rubbish"), ["8.8.8.8"]]
+
+    def look_up(host: str, port: int) -> list[str]:
+        result = found.pop(0)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    resolver = NameResolver(look_up)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="new thread"):
+            await resolver("hooks.example", 443)
+    async with asyncio.timeout(10):
+        with pytest.raises(ValueError, match="rubbish"):
+            await resolver("hooks.example", 443)
+        assert await resolver("hooks.example", 443) == ["8.8.8.8"]
+
+
+async def test_a_receiver_sets_no_cookies_for_others_at_its_address() -> None:
+    """Many receivers share the address of a provider. What one of them sets must not reach the next."""
+    seen: list[str | None] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers.get("cookie"))
+        return httpx.Response(200, headers={"set-cookie": f"mine{len(seen)}=secret; Path=/"}, content=nothing())
+
+    async def resolve(host: str, port: int) -> list[str]:
+        return ["93.184.216.34"]
+
+    outgoing = SafeHttpClient(resolver=resolve, transport=httpx.MockTransport(answer))
+    for url in ("https://one.example/hook", "https://other.example/hook", "https://one.example/hook"):
+        assert await outgoing.post(url, b"{}", {}) == 200
+    assert seen == [None, None, None]
+    await outgoing.aclose()

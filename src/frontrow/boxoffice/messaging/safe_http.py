@@ -3,8 +3,8 @@
 The host is resolved, every address is checked, and the connection goes to the checked address itself. The name is used
 only in the Host header and the TLS handshake, so a later DNS change does not matter. Names are resolved in a bounded
 number of threads of their own, so that a slow name server delays nothing else (`NameResolver`). Redirects are not
-followed, proxies from the environment are not used, connections are not shared between receivers, and time and response
-size are bounded.
+followed, proxies from the environment are not used, connections and cookies are not shared between receivers, and time
+and response size are bounded.
 """
 
 import asyncio
@@ -78,9 +78,8 @@ class NameResolver:
     def _start(self, host: str, port: int) -> asyncio.Future[list[str]]:
         loop = asyncio.get_running_loop()
         running: asyncio.Future[list[str]] = loop.create_future()
-        self._running[host, port] = running
 
-        def end(found: list[str], error: OSError | None) -> None:
+        def end(found: list[str], error: Exception | None) -> None:
             self._running.pop((host, port), None)
             if running.done():
                 return
@@ -91,17 +90,19 @@ class NameResolver:
                 running.exception()  # perhaps nobody waits any more
 
         def work() -> None:
-            found, error = [], None
+            found: list[str] = []
+            error: Exception | None = None
             try:
                 found = self._look_up(host, port)
-            except OSError as failed:
-                error = failed
             except UnicodeError as failed:  # a label longer than DNS allows
                 error = OSError(str(failed))
+            except Exception as failed:  # whoever waits hears of it
+                error = failed
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(end, found, error)
 
         threading.Thread(target=work, name=f"resolve {host}", daemon=True).start()
+        self._running[host, port] = running  # if a thread could be had; `end` comes later
         return running
 
 
@@ -264,6 +265,8 @@ class SafeHttpClient:
         return self._client
 
     def _make_client(self) -> "httpx.AsyncClient":
+        from http.cookiejar import CookieJar, DefaultCookiePolicy
+
         import httpx
 
         limits = httpx.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=0)
@@ -272,6 +275,7 @@ class SafeHttpClient:
             or httpx.AsyncHTTPTransport(verify=self._tls or _system_trust(), limits=limits, trust_env=False),
             trust_env=False,
             follow_redirects=False,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # none: others have the same address
             timeout=self._timeout_s,
         )
 
