@@ -111,6 +111,37 @@ async def test_a_ledger_that_somebody_has_open_is_not_replaced(
     assert code == 0, told
 
 
+async def test_a_ledger_that_is_open_by_another_name_is_not_replaced(tmp_path: Path) -> None:
+    real, alias, file = tmp_path / "disk" / "real.db", tmp_path / "frontrow.db", tmp_path / "first.backup"
+    real.parent.mkdir()
+    alias.symlink_to(real)
+    urls = [f"sqlite:///{real}", f"sqlite:///{alias}"]
+    async with opened_ledger(urls[0], auto_migrate=None):
+        pass
+    await asyncio.to_thread(backups.backup, urls[0], file)
+    for opened, restored in (urls, urls[::-1]):
+        async with opened_ledger(opened):
+            with pytest.raises(ledger_users.LedgerInUse):
+                await asyncio.to_thread(backups.restore, file, restored, force=True)
+    before = real.stat().st_ino
+    await asyncio.to_thread(backups.restore, file, urls[1], force=True)
+    assert alias.is_symlink()
+    assert real.stat().st_ino != before, "the ledger is replaced, not its other name"
+
+
+@pytest.mark.parametrize("lock", ["frontrow.db.lock", "server.lock"])
+def test_a_lock_that_cannot_be_had_is_named(tmp_path: Path, lock: str) -> None:
+    """As in a folder of another user, or on a disk that can only be read."""
+    url, file = f"sqlite:///{tmp_path / 'frontrow.db'}", tmp_path / "first.backup"
+    assert run("migrate", "--ledger", url)[0] == 0
+    backups.backup(url, file)
+    (tmp_path / lock).unlink(missing_ok=True)
+    (tmp_path / lock).mkdir()
+    code, told = run("restore", str(file), "--force", "--ledger", url)
+    assert code == 2, told
+    assert str(tmp_path / lock) in told.replace("\n", "")
+
+
 async def test_nobody_opens_a_ledger_while_it_is_restored(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'frontrow.db'}"
     await asyncio.to_thread(run, "migrate", "--ledger", url)

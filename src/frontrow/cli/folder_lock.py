@@ -55,14 +55,17 @@ def name_server(folder: Path) -> str:
 @contextlib.contextmanager
 def no_server(folder: Path) -> Iterator[None]:
     """No server runs in this folder inside. Raises `Refused`, with its name, if one does."""
-    if not (folder / FILE).exists():  # no server was ever here
-        yield
-        return
-    with (folder / FILE).open("rb") as file:
+    with contextlib.ExitStack() as stack:
         try:
+            file = stack.enter_context((folder / FILE).open("rb"))
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            pass  # no server was ever here
         except BlockingIOError:
             raise Refused(f"{name_server(folder) or 'a server'} uses {folder}; stop it first") from None
+        except OSError as error:
+            why = f"{folder / FILE} cannot be read ({error.strerror}), so a server may be running"
+            raise Refused(f"{why}; do this as the user of the server") from None
         yield
 
 

@@ -68,7 +68,7 @@ def restore(source: Path, url: str, *, force: bool = False) -> str:
         if is_postgres(url):
             _restore_postgres(source, url, force=force)
         else:
-            _restore_sqlite(source, sqlite_path(url))
+            _restore_sqlite(source, sqlite_path(url).resolve())
     version, newest = schema_version(url), newest_version()
     if version not in known_versions():
         raise ConfigError(f"the backup has schema {version}, this program knows {newest}: install a newer one")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
-from frontrow.core.errors import Refused, Unavailable
+from frontrow.core.errors import ConfigError, Refused, Unavailable
 from frontrow.core.postgres_url import connect
 
 SUFFIX: Final = ".lock"
@@ -81,8 +81,11 @@ def use_alone(url: str) -> Iterator[None]:
             raise Unavailable(f"the ledger was replaced, but {users} meanwhile; stop and start those servers now")
         return
     path = sqlite_path(url)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(_lock_of(path), os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(_lock_of(path), os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be replaced: {error.filename}: {error.strerror}", param="ledger") from None
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -114,4 +117,6 @@ async def _find_connections(url: str) -> str:
 
 
 def _lock_of(path: Path) -> Path:
-    return path.with_name(path.name + SUFFIX)
+    """Beside the file itself: whoever opens it by another name must find the same lock."""
+    real = path.resolve()
+    return real.with_name(real.name + SUFFIX)
