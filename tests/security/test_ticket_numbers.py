@@ -151,6 +151,21 @@ async def test_at_the_gate_a_transferred_ticket_has_the_name_of_who_has_it(tmp_p
         assert (name, email) == ("Grace Hopper", "g…@example.org")
 
 
+async def test_a_buyer_does_not_come_in_with_a_ticket_that_they_sent_away(tmp_path: Path) -> None:
+    async with a_desk(tmp_path, Role.DOOR) as desk:
+        booking, _, accepted = await transferred(desk)
+        path, gate = f"/v1/door/events/{desk.event}", {"booking": booking.id, "gate": "north"}
+        found = (await desk.get(f"{path}/bookings?q=Ada King"))["bookings"]
+        assert [one["name"] for one in found] == ["Ada King", "Grace Hopper"]
+        valid = [[one["ticket"] for one in card["tickets"] if one["valid"]] for card in found]
+        assert valid[1] == [accepted.new_ticket_id]
+        assert len(valid[0]) == 1
+        together = await desk.post(f"{path}/check-in", json={**gate, "scan": "ada-all"})
+        assert [(one["verdict"], one["ticket"]) for one in together["results"]] == [("ok", valid[0][0])]
+        hers = await desk.post(f"{path}/check-in", json={**gate, "scan": "grace", "tickets": valid[1]})
+        assert [(one["verdict"], one["ticket"]) for one in hers["results"]] == [("ok", accepted.new_ticket_id)]
+
+
 def test_the_same_booking_has_the_same_numbers_and_another_ring_has_others() -> None:
     first, again, other = (
         [one.id for one in Issuer(TicketKeys(seed * 32)).prepare(a_booking(1, 2))] for seed in (b"k", b"k", b"o")

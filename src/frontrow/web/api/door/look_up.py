@@ -1,7 +1,8 @@
 """At the door without a code: find a booking by name, e-mail address, number or seat, and admit its people together.
 
-A ticket's number finds that ticket alone, with the name of whoever has it. It is no proof: numbers are printed, mailed
-and listed. Staff have looked at the person instead of the code, so each check-in is noted with who did it.
+Tickets stand under the name of whoever has them: a buyer who sent one to somebody else does not come in with it. A
+ticket's number finds that ticket alone. It is no proof: numbers are printed, mailed and listed. Staff have looked at
+the person instead of the code, so each check-in is noted with who did it.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from frontrow.boxoffice.model.booking_search import MAX_SEARCH_CHARS, ticket_num
 from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.event_changes import Change
 from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.messages import NOBODY
+from frontrow.boxoffice.model.messages import NOBODY, Buyer
 from frontrow.boxoffice.model.tickets import ReentryNotAllowed, Ticket, TicketState, Way
 from frontrow.boxoffice.tickets.door_bundle import seat_name
 from frontrow.web.api import FromCaller, FromPlatform
@@ -40,7 +41,8 @@ class DoorTicketView(msgspec.Struct):
 
 
 class DoorBookingView(msgspec.Struct):
-    """A booking as the door sees it: the name, a hint of the address, its tickets."""
+    """A person as the door sees them: the name, a hint of the address, the tickets that they have of a booking. Who was
+    sent a ticket of it stands by themselves."""
 
     booking: str
     name: str
@@ -56,8 +58,8 @@ class DoorBookings(msgspec.Struct):
 
 
 class CheckInAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """Some tickets of a booking, or all when none are named. Repeating it with the same `scan` changes nothing.
-    `way`: `out` lets them out, if the event lets people come back."""
+    """Some tickets of a booking, or all that its buyer has when none are named. Repeating it with the same `scan`
+    changes nothing. `way`: `out` lets them out, if the event lets people come back."""
 
     booking: Annotated[str, msgspec.Meta(min_length=1, max_length=60, examples=["bkg_01JCQ3W2N4X7Z8Y9A0B1C2D3E4"])]
     gate: Gate
@@ -94,12 +96,7 @@ async def find_at_door(
     found = await platform.organiser.bookings.find(event, q, 0, limit + 1)
     sold = [one for one in found if one.state is BookingState.CONFIRMED]
     buyers = await platform.ledger.organiser.buyers_of([one.fan for one in sold])
-    views = []
-    for one in sold[:limit]:
-        buyer = buyers.get(one.fan, NOBODY)
-        views.append(
-            DoorBookingView(one.id, buyer.name, hinted_email(buyer.email), await _tickets(platform, event, one))
-        )
+    views = [view for one in sold[:limit] for view in await _cards(platform, event, one, buyers.get(one.fan, NOBODY))]
     return DoorBookings(views, len(found) > limit)
 
 
@@ -115,7 +112,7 @@ async def check_in_booking(
 ) -> CheckInView:
     event, booking = await own_event_booking(platform, caller, event_id, data.booking)
     tickets = await _valid_tickets(platform, booking)
-    named = [one for one in tickets if not data.tickets or one.id in data.tickets][:MAX_TOGETHER]
+    named = [one for one in tickets if (one.id in data.tickets if data.tickets else not one.transfer_id)][:MAX_TOGETHER]
     coming = data.way is Way.IN
     if not coming and not event.reentry:
         raise ReentryNotAllowed("this event does not let people come back; change that in its settings", event=event.id)
@@ -140,9 +137,26 @@ async def _valid_tickets(platform: Platform, booking: Booking) -> list[Ticket]:
     return [one for one in await platform.ledger.tickets.tickets_of(booking.id) if one.state is TicketState.VALID]
 
 
-async def _tickets(platform: Platform, event: Event, booking: Booking) -> list[DoorTicketView]:
+async def _cards(platform: Platform, event: Event, booking: Booking, buyer: Buyer) -> list[DoorBookingView]:
+    """The tickets of a booking by who has them: those of the buyer, then those of each person who was sent one."""
     names = await platform.box_office.desk.seat_names(event)
-    return [_ticket(one, names) for one in await platform.ledger.tickets.tickets_of(booking.id)]
+    held: dict[str, list[Ticket]] = {"": []}
+    for one in await platform.ledger.tickets.tickets_of(booking.id):
+        if not one.transfer_id or one.state is TicketState.VALID:
+            held.setdefault(one.transfer_id, []).append(one)
+    cards = []
+    for transfer_id, tickets in held.items():
+        name, email = await _name_and_email(platform, buyer, transfer_id)
+        cards.append(DoorBookingView(booking.id, name, hinted_email(email), [_ticket(one, names) for one in tickets]))
+    return cards
+
+
+async def _name_and_email(platform: Platform, buyer: Buyer, transfer_id: str) -> tuple[str, str]:
+    """Of the buyer, or of whoever a ticket was transferred to."""
+    if not transfer_id:
+        return buyer.name, buyer.email
+    transfer = await platform.ledger.transfers.transfer(transfer_id)
+    return (transfer.name, transfer.email) if transfer is not None else ("", "")
 
 
 def _ticket(one: Ticket, names: Sequence[str]) -> DoorTicketView:
@@ -161,11 +175,8 @@ async def _holder_of(platform: Platform, event: Event, number: str) -> DoorBooki
     booking = await platform.ledger.booking(kept.booking_id) if kept is not None else None
     if kept is None or booking is None:
         return None
-    holder = (await platform.ledger.organiser.buyers_of([booking.fan])).get(booking.fan, NOBODY)
-    name, email = holder.name, holder.email
-    if kept.transfer_id:
-        transfer = await platform.ledger.transfers.transfer(kept.transfer_id)
-        name, email = (transfer.name, transfer.email) if transfer is not None else ("", "")
+    buyer = (await platform.ledger.organiser.buyers_of([booking.fan])).get(booking.fan, NOBODY)
+    name, email = await _name_and_email(platform, buyer, kept.transfer_id)
     names = await platform.box_office.desk.seat_names(event)
     return DoorBookingView(booking.id, name, hinted_email(email), [_ticket(kept, names)])
 
