@@ -148,9 +148,10 @@ def _read_banner(server: "subprocess.Popen[str]") -> tuple[str, list[str]]:
 
 def _wait_until_open(url: str, server: "subprocess.Popen[str]") -> None:
     deadline_s = time.monotonic() + START_WITHIN_S
+    ask = urllib.request.build_opener(urllib.request.ProxyHandler({})).open  # a proxy of the office is not for this
     while time.monotonic() < deadline_s and server.poll() is None:
         try:
-            with urllib.request.urlopen(f"{url}/v1/events/{EVENT_ID}/seats.bin", timeout=5):  # noqa: S310
+            with ask(f"{url}/v1/events/{EVENT_ID}/seats.bin", timeout=5):
                 return
         except OSError as error:
             if isinstance(error, urllib.error.HTTPError):
