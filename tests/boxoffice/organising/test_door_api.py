@@ -362,3 +362,30 @@ async def test_b10_of_two_scans_of_a_ticket_one_can_be_taken_back(tmp_path, post
         assert (await desk.get(f"{path}/duplicates"))["duplicates"] == []
         again = await desk.post(f"{path}/scan", json={"code": ticket.code, "gate": "east"})
         assert (again["verdict"], again["first"]["gate"]) == ("duplicate", "south")
+
+
+async def test_a_scan_of_one_way_is_no_repeated_scan_of_the_other(tmp_path):
+    """A gate that gives an exit the number of an entry is not told that somebody left, nor the other way round."""
+    async with a_desk(tmp_path, Role.OWNER) as desk:
+        path = f"/v1/door/events/{desk.event}"
+        await desk.ask("PATCH", f"/v1/organiser/events/{desk.event}", json={"reentry": True})
+        booking = await desk.bought("S-A-1", "S-A-2")
+        code, _ = await desk.codes(booking)
+
+        async def ask(way, scan):
+            return (await desk.ask("POST", f"{path}/{way}", json={"code": code, "gate": "n", "scan": scan})).json()
+
+        assert (await ask("scan", "one"))["verdict"] == "ok"
+        refused = await ask("exit", "one")
+        assert (refused["status"], refused["param"]) == (422, "scan")
+        assert (await ask("exit", "two"))["verdict"] == "left"
+        refused = await ask("scan", "two")
+        assert (refused["status"], refused["param"]) == (422, "scan")
+        together = {"booking": booking.id, "gate": "n", "scan": "all"}
+        admitted = await desk.post(f"{path}/check-in", json=together)
+        assert [one["verdict"] for one in admitted["results"]] == ["ok", "ok"]
+        refused = await desk.ask("POST", f"{path}/check-in", json=together | {"way": "out"})
+        assert (refused.status_code, refused.json()["param"]) == (422, "scan")
+        noted = (await desk.get("/v1/organiser/audit"))["changes"]
+        assert [one["act"] for one in noted if one["act"].startswith("check_")] == ["check_in"]
+        assert (await desk.get(f"{path}/counts"))["inside"] == 2

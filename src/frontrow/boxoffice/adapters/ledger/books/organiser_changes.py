@@ -502,8 +502,8 @@ def _lease(now_us: int, until_us: int, limit: int) -> Program[list[Row]]:
 
 def _admit(scan: Scan, *, again: bool) -> Program[list[Row] | BaseException]:
     known = yield Query("scans_of", [(scan.ticket_id, scan.event_id)])
-    if any(row[0] == scan.id for row in known):
-        return []  # a repeated call: this scan admitted it
+    if ways := _ways_of(scan, known):
+        return [] if ways == {Way.IN.value} else _other_way(scan)  # a repeated call: this scan admitted it
     scan = _later(scan, known)
     let_in = yield Query("admit_tickets", [(scan.ticket_id, scan.event_id, scan.at_us, int(again))])
     if let_in:
@@ -517,15 +517,25 @@ def _admit(scan: Scan, *, again: bool) -> Program[list[Row] | BaseException]:
     return before
 
 
+def _ways_of(scan: Scan, known: list[Row]) -> set[str]:
+    """The ways that the ticket has already gone by this scan: one if it is repeated, else none."""
+    return {str(row[5]) for row in known if row[0] == scan.id}
+
+
+def _other_way(scan: Scan) -> InvalidInput:
+    """It is no repeated call: the gate must not believe that the ticket went this way."""
+    return InvalidInput(f"scan {scan.id} was the other way through the gate; choose a new one", param="scan")
+
+
 def _later(scan: Scan, known: list[Row]) -> Scan:
     """The scan after those that are known: a gate that was offline may have a clock that is ahead."""
     return replace_struct(scan, at_us=later_than([scan_of(row) for row in known], scan.at_us))
 
 
-def _let_out(scan: Scan) -> Program[bool]:
+def _let_out(scan: Scan) -> Program[bool | BaseException]:
     known = yield Query("scans_of", [(scan.ticket_id, scan.event_id)])
-    if any(row[0] == scan.id for row in known):
-        return True
+    if ways := _ways_of(scan, known):
+        return True if ways == {Way.OUT.value} else _other_way(scan)
     scan = _later(scan, known)
     left = yield Query("let_out_tickets", [(scan.ticket_id, scan.event_id, scan.at_us)])
     if left:
