@@ -47,6 +47,11 @@ class DoorRules:
     """Whether answers carry `X-RateLimit-*` beside the IETF fields."""
 
 
+def tightest(decisions: Sequence[Decision]) -> Decision:
+    """The decision to tell: the refusal, or what has the least left. A rule just used up has as little as a refusal."""
+    return min(decisions, key=lambda decision: (decision.allowed, decision.remaining))
+
+
 class DoorLimits:
     """Counts requests per address and person, and runs the human check of each event."""
 
@@ -108,7 +113,7 @@ class DoorLimits:
     def count_ip(self, ip: str) -> None:
         """Count one request of this address; raises `TooManyRequests`."""
         decision = self._check_ip(ip)
-        if self.told is None or decision[3] < self.told[3]:
+        if self.told is None or decision[3] < self.told[3] or not decision[0]:
             self.told = decision
         if not decision[0] or counted.get() is not None:
             self._note(decision)
@@ -116,7 +121,7 @@ class DoorLimits:
     def count_person(self, person: str) -> None:
         """Count one request of this person (by account or by place); raises `TooManyRequests`."""
         decision = self._check_person(person)
-        if self.told is None or decision[3] < self.told[3]:
+        if self.told is None or decision[3] < self.told[3] or not decision[0]:
             self.told = decision
         if not decision[0] or counted.get() is not None:
             self._note(decision)
@@ -160,7 +165,7 @@ class DoorLimits:
 
     def header_fields(self, decisions: Sequence[Decision]) -> list[tuple[bytes, bytes]]:
         """The same lines as names and values, about the tightest of these decisions."""
-        lines = self.header_lines(min(decisions, key=lambda decision: decision.remaining))
+        lines = self.header_lines(tightest(decisions))
         pairs = [line.split(b": ", 1) for line in lines.split(b"\r\n") if line]
         return [(name, value) for name, value in pairs]
 

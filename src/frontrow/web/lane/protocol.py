@@ -34,7 +34,7 @@ from uvicorn.server import ServerState
 
 from frontrow.core.errors import FrontrowError, Overloaded
 from frontrow.limits import Decision
-from frontrow.waitingroom.door.door_limits import DoorLimits, counted
+from frontrow.waitingroom.door.door_limits import DoorLimits, counted, tightest
 from frontrow.web.endpoints.messages import (
     MAX_BODY_BYTES,
     EndpointRequest,
@@ -634,7 +634,7 @@ class LaneProtocol(HttpToolsProtocol):
             _count_refused(limits, request)
             noted = [limits.told] if limits.told is not None else []
         if noted:
-            self._limit_lines = limits.header_lines(min(noted, key=lambda decision: decision.remaining))
+            self._limit_lines = limits.header_lines(tightest(noted))
 
     def _write(self, response: EndpointResponse, keep_alive: bool) -> None:
         status, body = response.status, response.body
