@@ -185,6 +185,13 @@ DELIVERY_SENT = LogLine(
     "delivery kind about attempts",
     "A mail, message or webhook was handed over. `about` names its occasion and booking.",
 )
+DELIVERY_RETRIED = LogLine(
+    "delivery_retried",
+    "messages",
+    "delivery kind about retry_in_s",
+    "A mail, message or webhook was not accepted at the first try. It is tried again; later tries have no line.",
+    level=logging.WARNING,
+)
 DELIVERY_GIVEN_UP = LogLine(
     "delivery_given_up",
     "messages",
@@ -233,8 +240,8 @@ JOB_FAILED = LogLine(
     "job_failed",
     "jobs",
     "job times",
-    "Background work failed, `times` times since the last such line. It has a traceback, or a `problem` if a store was "
-    "away, and ids of what it was about.",
+    "Background work failed, `times` times since the last such line. It has a traceback, or a `problem` if a store or "
+    "the mail server was away, and ids of what it was about.",
     level=logging.ERROR,
 )
 

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import email
 import email.policy
+import errno
 import io
 import json
 import re
@@ -11,6 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from email.message import EmailMessage
 from email.utils import parsedate_to_datetime
 from pathlib import Path
+from unittest.mock import Mock
 
 import http_ece
 import msgspec
@@ -59,6 +61,7 @@ from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
+from frontrow.core.failures import failures_here
 from frontrow.core.heavy_work import HeavyWork
 from tests.boxoffice.messaging.receivers import Postbox, http_receiver, smtp_server
 from tests.boxoffice.organising.test_brands import a_logo
@@ -402,6 +405,45 @@ async def test_a_worker_that_dies_repeats_only_the_mail_that_it_was_sending(desk
     ids = [str(mail["Message-ID"]) for mail in post.mails]
     assert ids == [f"<declined-bkg_{number}-{number}@example.org>" for number in (0, 1, 2, 3, 3, 4, 5)]
     assert await desk.ledger.messages.delivery_counts(KIND) == {"sent": 6}
+
+
+async def test_a_mail_server_that_is_away_is_heard_once_and_each_mail_by_its_booking(
+    desk: Desk, post: Postbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    """O3: mails waited in silence. An operator saw `frontrow_mails_waiting` grow, and no line said why."""
+    caplog.set_level("INFO", "frontrow")
+    await desk.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
+    notifier = desk.notifier(SmtpChannel("127.0.0.1", 1, "tickets@example.org"))
+    for number in range(3):
+        await desk.tell(notifier, PaymentDeclined(f"bkg_{number}", EVENT, "fan_1", 9, (5,), NOW), number)
+    worker = notifier.worker()
+    before = sum(failures_here().counts.values())
+    await worker.drain()
+    desk.clock.advance(10)
+    await worker.drain()
+    heard = [one for one in caplog.records if getattr(one, "action", "") == "job_failed"]
+    assert [one.levelname for one in heard] == ["WARNING"], "one cause, one line"
+    assert heard[0].problem.startswith("mail server: ")  # type: ignore[attr-defined]
+    assert sum(failures_here().counts.values()) - before > 1, "and every failure is counted"
+    retried = [vars(one) for one in caplog.records if getattr(one, "action", "") == "delivery_retried"]
+    assert [one["about"] for one in retried] == [f"declined-bkg_{number}-{number}:email" for number in range(3)]
+    assert all(5 <= one["retry_in_s"] <= 6 for one in retried)
+    assert "ada@" not in caplog.text
+
+
+async def test_a_folder_that_takes_no_mails_is_heard(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "outbox").write_text("a file where the folder should be")
+    for _ in range(2):
+        outcomes = await FolderChannel(tmp_path / "outbox").send([message(email="ada@example.org")] * 2)
+        assert [(one.sent, one.final, one.tried) for one in outcomes] == [(False, False, True)] * 2
+    (heard,) = [one for one in caplog.records if getattr(one, "action", "") == "job_failed"]
+    assert heard.exc_info
+    assert heard.exc_info[0] is FileExistsError, "the cause, and nothing that followed from it"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "mkdir", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
+        outcomes = await FolderChannel(tmp_path / "outbox").send([message(email="ada@example.org")])
+    assert not outcomes[0].tried, "our own disk: no attempt"
+    assert [one.exc_info[1].errno for one in caplog.records if one.exc_info][1:] == [errno.ENOSPC]  # type: ignore[union-attr]
 
 
 def message(fan: str = "fan_1", **contact: object) -> Message:

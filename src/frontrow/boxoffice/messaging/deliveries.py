@@ -20,7 +20,7 @@ from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import job_name, note_failure
-from frontrow.core.log_lines import DELIVERY_GIVEN_UP, DELIVERY_SENT
+from frontrow.core.log_lines import DELIVERY_GIVEN_UP, DELIVERY_RETRIED, DELIVERY_SENT
 
 PER_LANE: Final = 50
 LIMIT: Final = 500
@@ -131,7 +131,7 @@ class DeliveryWorker:
             except (Unavailable, Overloaded) as error:
                 outcomes = [known.get(one.number) or not_tried(error) for one in deliveries]
             except Exception as error:  # whatever it is, it must not affect other lanes
-                note_failure(error, delivery=deliveries[0].number)
+                note_failure(error, delivery=deliveries[0].number, about=deliveries[0].dedupe)
                 failed = Outcome(False, final=False, reason=repr(error))
                 outcomes = [known.get(one.number) or failed for one in deliveries]
             pairs = zip(deliveries, outcomes, strict=True)
@@ -153,6 +153,9 @@ class DeliveryWorker:
             line = _LINES.get(result.state)
             if line is not None:
                 line(delivery=delivery.number, kind=self.kind, about=delivery.dedupe, attempts=result.attempts)
+            elif delivery.attempts == 0 and result.attempts == 1:  # the first try failed
+                retry_in_s = (result.next_at_us - now_us) // US_PER_S
+                DELIVERY_RETRIED(delivery=delivery.number, kind=self.kind, about=delivery.dedupe, retry_in_s=retry_in_s)
 
     async def _record(self, pairs: Sequence[tuple[Delivery, Outcome]]) -> None:
         """Record these outcomes. While the ledger is away, try again for as long as the work may take."""

@@ -1,6 +1,7 @@
 """E-mail with text, HTML, inline QR codes and attached tickets, over SMTP or as files in a folder."""
 
 import asyncio
+import contextlib
 import errno
 import os
 import re
@@ -17,6 +18,7 @@ import aiosmtplib
 from frontrow.boxoffice.model.messages import SENT, Message, Outcome, not_tried
 from frontrow.boxoffice.ports.messages import NoteMessage
 from frontrow.core.errors import Overloaded, Unavailable
+from frontrow.core.failures import note_failure
 
 TIMEOUT_S: Final = 20.0
 SEVEN_BIT: Final = SMTP_POLICY.clone(cte_type="7bit")  # every mail server takes it
@@ -26,6 +28,10 @@ _ADDRESS: Final = re.compile(r"[^@\s<>,;\"]{1,64}@[^@\s<>,;\"]{1,255}")
 
 class BadAddress(ValueError):
     """Mail to this address can never be delivered."""
+
+
+class MailServerAway(Unavailable):
+    """The mail server cannot be reached, or does not let us send."""
 
 
 def build_email(message: Message, sender: str, sender_name: str = "") -> EmailMessage:
@@ -100,6 +106,9 @@ class SmtpChannel:
         except (Unavailable, Overloaded) as error:
             outcomes += [not_tried(error)] * (len(messages) - len(outcomes))
         except (aiosmtplib.SMTPException, OSError, TimeoutError) as error:
+            note_failure(
+                MailServerAway(f"mail server: {type(error).__name__}: {error}")
+            )  # of the connection, not of a mail
             left = len(messages) - len(outcomes)
             outcomes += [Outcome(False, final=False, reason=f"mail server: {type(error).__name__}")] * left
         return outcomes
@@ -138,9 +147,13 @@ class FolderChannel:
         self._folder, self._sender = folder, sender
 
     async def send(self, messages: Sequence[Message], note: NoteMessage | None = None) -> list[Outcome]:
-        return await asyncio.to_thread(lambda: [self._write(message) for message in messages])
+        outcomes = await asyncio.to_thread(lambda: [self._write(message) for message in messages])
+        for error in outcomes:
+            if isinstance(error, OSError):
+                note_failure(error)
+        return [_not_written(one) if isinstance(one, OSError) else one for one in outcomes]
 
-    def _write(self, message: Message) -> Outcome:
+    def _write(self, message: Message) -> Outcome | OSError:
         name = re.sub(r"[^A-Za-z0-9._-]", "_", message.id)[:150]
         draft = self._folder / f".{name}.{secrets.token_hex(4)}"
         try:
@@ -151,8 +164,11 @@ class FolderChannel:
         except (BadAddress, ValueError) as error:
             return _refused(error)
         except OSError as error:
-            draft.unlink(missing_ok=True)
-            if error.errno in FULL:
-                return not_tried(error)
-            return Outcome(False, final=False, reason=str(error))
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+            return error
         return SENT
+
+
+def _not_written(error: OSError) -> Outcome:
+    return not_tried(error) if error.errno in FULL else Outcome(False, final=False, reason=str(error))

@@ -8,10 +8,16 @@ import httpx
 
 from frontrow.boxoffice.model.messages import SENT, Message, Outcome
 from frontrow.boxoffice.ports.messages import NoteMessage
+from frontrow.core.errors import Unavailable
+from frontrow.core.failures import note_failure
 
 TIMEOUT_S: Final = 10.0
 AT_ONCE: Final = 10
 MAX_CHARS: Final = 320  # two SMS
+
+
+class SmsProviderAway(Unavailable):
+    """The SMS provider cannot be reached, or does not take messages for now."""
 
 
 class SmsProvider(Protocol):
@@ -35,14 +41,20 @@ class HttpSmsProvider:
         try:
             response = await self._client.post(self._url, json=body, headers={"Idempotency-Key": key})
         except httpx.HTTPError as error:
-            return Outcome(False, final=False, reason=f"SMS provider: {type(error).__name__}")
+            return _away(f"SMS provider: {type(error).__name__}")
         if response.is_success:
             return SENT
         final = response.is_client_error and response.status_code not in (408, 409, 425, 429)
-        return Outcome(False, final=final, reason=f"SMS provider answered {response.status_code}")
+        reason = f"SMS provider answered {response.status_code}"
+        return Outcome(False, reason=reason) if final else _away(reason)
 
     async def aclose(self) -> None:
         await self._client.aclose()
+
+
+def _away(reason: str) -> Outcome:
+    note_failure(SmsProviderAway(reason))
+    return Outcome(False, final=False, reason=reason)
 
 
 class SmsChannel:
