@@ -65,9 +65,11 @@ def test_the_link_of_the_demo_makes_an_organiser_who_sees_the_crowd_wait(fan: Pa
         expect(fan.locator("[data-tile=waiting]")).to_contain_text(re.compile("[1-9]"))
         os.killpg(process.pid, signal.SIGINT)
         told, _ = process.communicate(timeout=60)
-    waited = re.search(r"([\d,]+) of ([\d,]+) fans had to wait", told)
+    waited = re.search(r"([\d,]+) of ([\d,]+) fans waited and were let in: .*; ([\d,]+) waited at the end", told)
     assert waited is not None, told
-    assert int(waited[1].replace(",", "")) > 0
+    let_in, joined, still_waiting = (int(one.replace(",", "")) for one in waited.groups())
+    assert let_in > 0
+    assert let_in + still_waiting <= joined, "everybody who joined is counted once"
 
 
 @pytest.fixture(scope="module")

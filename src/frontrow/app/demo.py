@@ -274,9 +274,10 @@ def _summary(console: Any, tally: "CrowdStats", took_s: float, seats: int, total
     counts = tally.counts
     console.print(picture(tally, took_s, seats, seats - totals.taken))
     median_s, most_s = (tally.percentile(WAIT, share) / 1000 for share in (0.5, 0.99))
+    waited, joined = len(tally.took_ms.get(WAIT, ())), counts["joined"]
     console.print(
-        f"{len(tally.took_ms.get(WAIT, ())):,} of {counts['joined']:,} fans had to wait: half of them up to "
-        f"{median_s:.1f} s, 99 of 100 up to {most_s:.1f} s",
+        f"{waited:,} of {joined:,} fans waited and were let in: half of them within {median_s:.1f} s, 99 of 100 within "
+        f"{most_s:.1f} s; {joined - counts['admitted']:,} waited at the end",
         highlight=False,
         soft_wrap=True,
     )
