@@ -34,7 +34,7 @@ def health(request: HttpRequest) -> HttpResponse:
 
 def seats(request: HttpRequest) -> HttpResponse:
     visit = request.META["frontrow.pass"]  # whose pass it is, and until when
-    return HttpResponse(f"<h1>Welcome, {escape(visit.person or 'guest')}! Choose your seats.</h1>")
+    return HttpResponse(f"<h1>Welcome! Choose your seats.</h1><p>Your pass: {escape(visit.person)}</p>")
 
 
 urlpatterns = [path("health", health), path("", seats), path("seats", seats)]

@@ -12,7 +12,7 @@ from frontrow.waitingroom.protect import Guard, PassKeys
 from frontrow.waitingroom.protect.asgi import PassMiddleware
 
 PAGE = """<!doctype html><html lang="en"><title>The shop</title><link rel="stylesheet" href="/static/shop.css">
-<h1>Welcome, {person}! Choose your seats.</h1>"""
+<h1>Welcome! Choose your seats.</h1><p>Your pass: {person}</p>"""
 ROOM = os.environ.get("ROOM_URL", "http://127.0.0.1:8008")
 
 

@@ -84,7 +84,7 @@ def test_the_django_shop_asks_for_a_pass(room_url: str) -> None:
     refused, health, welcome = told.stdout.splitlines()
     assert refused == f"('303', '{room_url}/?return=/seats', '')"
     assert health == "('200', '', 'ok')"
-    assert welcome == "('200', '', '<h1>Welcome, ada! Choose your seats.</h1>')"
+    assert welcome == "('200', '', '<h1>Welcome! Choose your seats.</h1><p>Your pass: ada</p>')"
 
 
 @pytest.fixture(scope="module")

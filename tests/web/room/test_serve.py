@@ -361,7 +361,7 @@ def test_the_example_shop_asks_a_running_room(shared: Served) -> None:
             wait_for(lambda: shared.status(place)["state"] == "active")
             text = shared.claim(place).json()["pass"]
             welcome = client.get("/seats", headers={"Authorization": f"Bearer {text}"})
-            assert "Welcome, place:aurora:0.1." in welcome.text
+            assert "Your pass: place:aurora:0.1." in welcome.text
     finally:
         shop.terminate()
         shop.wait(20)
