@@ -25,6 +25,7 @@ from frontrow.settings.platform import (
     ServerSettings,
     read_settings,
 )
+from tests.boxoffice.messaging.receivers import smtp_server
 from tests.support.servers import Valkey
 
 GOOD_KEY = "q7Rk0v2mX9ZpLw4TtB8sYc1NfHd6GjUeA3iKoVxQ5rMz"
@@ -62,6 +63,24 @@ def test_mails_that_reach_nobody_are_told(tmp_path):
     assert [one.state for one in misspelt] == [FAIL]
     assert "hunter2" not in misspelt[0].says
     assert not any("links in mails" in one.says for one in checks.server(ready))
+
+
+def test_a_mail_server_that_lets_nobody_in_is_told(tmp_path):
+    """The doctor said that mails leave by mail.url while nothing listened there."""
+
+    def seen(url: str) -> list[Finding]:
+        given = replace(settings(tmp_path), mail=MailSettings(url))
+        return [one for one in asyncio.run(examine(given)) if "mail server lets" in one.says or "let us in" in one.says]
+
+    (gone,) = seen("smtp://u:hunter2@127.0.0.1:1?from=tickets@example.org")
+    assert (gone.check, gone.state) == ("mail", WARN)
+    assert "hunter2" not in repr(gone)
+    with smtp_server() as post:
+        (there,) = seen(f"smtp://127.0.0.1:{post.port}?from=tickets@example.org")
+        assert (there.check, there.state, post.mails) == ("mail", OK, [])
+        (refused,) = seen(f"smtp://u:hunter2@127.0.0.1:{post.port}?from=tickets@example.org")
+        assert (refused.state, "hunter2" in repr(refused)) == (WARN, False), "this server takes no passwords"
+    assert seen(str(tmp_path / "outbox")) == []
 
 
 def test_a_folder_that_is_a_file_fails(tmp_path):

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
+from frontrow.boxoffice.adapters.channels.email import SmtpChannel
 from frontrow.boxoffice.adapters.channels.from_settings import open_mail
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.boxoffice.adapters.ledger.schema import (
@@ -55,6 +56,7 @@ class Finding(msgspec.Struct, frozen=True):
 async def examine(settings: PlatformSettings) -> list[Finding]:
     """Every finding, in order."""
     found = [*versions(), *secrets(settings), *server(settings), *mail(settings), *disk(settings)]
+    found += await mail_server(settings)
     found += await _within("ledger", lambda: ledger(settings))
     if settings.bus.url.startswith("kafka:"):
         found += await _within("bus", lambda: bus(settings))
@@ -148,6 +150,24 @@ def mail(settings: PlatformSettings) -> Iterator[Finding]:
     else:
         says = f"mail.url is not set, so mails are only files in {settings.mail_url}"
         yield Finding("mail", WARN, says, "Set it to a mail server before a real sale: nobody gets their tickets.")
+
+
+async def mail_server(settings: PlatformSettings) -> list[Finding]:
+    """Whether the mail server lets us in. It is sent no mail."""
+    try:
+        channel = open_mail(settings.mail_url)
+    except ConfigError:  # `mail` has said so
+        return []
+    if not isinstance(channel, SmtpChannel):
+        return []
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            await channel.look()
+    except Exception as error:
+        why = " ".join(f"{type(error).__name__} {error}".split())[:200]
+        do = "Is mail.url right, and does the server run? Until then mails wait, and tickets are on the pages only."
+        return [Finding("mail", WARN, f"the mail server does not let us in: {why}", do)]
+    return [Finding("mail", OK, "the mail server lets us in")]
 
 
 def disk(settings: PlatformSettings) -> Iterator[Finding]:

@@ -113,6 +113,11 @@ class SmtpChannel:
             outcomes += [Outcome(False, final=False, reason=f"mail server: {type(error).__name__}")] * left
         return outcomes
 
+    async def look(self) -> None:
+        """Connect and sign in as for a mail, and send none."""
+        async with aiosmtplib.SMTP(**self._options) as smtp:  # type: ignore[arg-type]
+            await smtp.noop()
+
     async def _send_one(self, smtp: aiosmtplib.SMTP, message: Message) -> Outcome:
         try:
             async with self._building:
