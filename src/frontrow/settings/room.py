@@ -95,7 +95,7 @@ class RoomSettings:
         doc="how people reach the room served alone; with https its cookies are Secure",
     )
     secure_cookies: bool = setting(False, doc="Secure cookies also without public_url")
-    max_streams: int = setting(10_000, low=0, high=1_000_000, doc="of the whole server, divided among its workers")
+    max_streams: int = setting(10_000, low=0, high=1_000_000, doc="of each room, divided among the server's workers")
     max_streams_per_address: int = setting(1_000, low=1, high=1_000_000, doc="of each worker; who gets none polls")
     max_connections_per_address: int = setting(1_000, low=1, high=1_000_000, doc="of each worker (IPv6: per /64)")
     uncapped: tuple[str, ...] = setting(
