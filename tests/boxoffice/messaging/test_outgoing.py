@@ -391,6 +391,19 @@ async def test_the_demo_calls_a_receiver_on_this_machine() -> None:
         await asyncio.gather(demo.aclose(), strict.aclose())
 
 
+async def test_the_next_address_of_a_name_is_tried_where_nobody_listens_at_the_first() -> None:
+    """`localhost` is ::1 first on a machine without /etc/hosts, and few programs listen there."""
+
+    async def both(host: str, port: int) -> list[str]:
+        return ["::1", "127.0.0.1"]
+
+    async with http_receiver() as receiver:
+        demo = SafeHttpClient(resolver=both, loopback=True)
+        assert await demo.post(f"http://localhost:{receiver.port}/hook", b"{}", {}) == 200
+        assert len(receiver.calls) == 1
+        await demo.aclose()
+
+
 async def test_a_name_whose_look_up_broke_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[list[str] | Exception] = [ValueError("rubbish"), ["8.8.8.8"]]
 

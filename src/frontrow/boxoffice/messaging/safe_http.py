@@ -31,6 +31,7 @@ MAX_ANSWER_BYTES: Final = 16_384
 MAX_URL_CHARS: Final = 2_048
 MAX_CONNECTIONS: Final = 200
 MAX_LOOKUPS: Final = 32  # names that are resolved at a time
+MAX_ADDRESSES: Final = 4  # of one name, tried in their order until one takes the connection
 _HOST: Final = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?\.?", re.ASCII)
 _NUMBERISH: Final = re.compile(r"(0x[0-9a-f]*|[0-9]+)", re.ASCII)
 
@@ -111,11 +112,13 @@ def _system_look_up(host: str, port: int) -> list[str]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine itself: `localhost`, or an address of its loopback."""
+    """Whether a host is this machine itself: `localhost`, or an address of its loopback. One that is mapped into IPv6
+    is not: Python 3.13 would say so, earlier ones not."""
     try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(host)
     except ValueError:
-        return False
+        return host == "localhost"
+    return address.is_loopback and (address.version == 4 or int(address) == 1)
 
 
 def parse_url(url: str, *, allow_http: bool = False) -> CheckedUrl:
@@ -279,8 +282,8 @@ class SafeHttpClient:
             timeout=self._timeout_s,
         )
 
-    async def resolve(self, target: CheckedUrl) -> str:
-        """One address of the host. All of its addresses must be public, so that DNS cannot mix in a private one."""
+    async def resolve(self, target: CheckedUrl) -> list[str]:
+        """The addresses of the host. All of them must be public, so that DNS cannot mix in a private one."""
         try:
             found = [str(ipaddress.ip_address(target.host))]
         except ValueError:
@@ -293,7 +296,7 @@ class SafeHttpClient:
         for address in found:
             if address not in self._trusted and not (self._loopback and is_loopback(address)):
                 check_address(address)
-        return found[0]
+        return found
 
     def parse(self, url: str) -> CheckedUrl:
         """The URL's parts, if its form is one that this client calls."""
@@ -330,7 +333,11 @@ class SafeHttpClient:
 
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._post(client, target, await self.resolve(target), body, headers)
+                *others, last = (await self.resolve(target))[:MAX_ADDRESSES]
+                for address in others:
+                    with contextlib.suppress(httpx.ConnectError):  # nobody listens there: nothing was sent
+                        return await self._post(client, target, address, body, headers)
+                return await self._post(client, target, last, body, headers)
         except (httpx.HTTPError, OSError, TimeoutError) as error:
             raise Unavailable(f"{target.host} does not answer ({type(error).__name__})") from error
 
