@@ -61,7 +61,8 @@ def eventually(holds: Callable[[], bool], what: str) -> None:
 
 
 def give_back(page: Page, stack: Stack, booking_id: str, count: int, how: str) -> None:
-    """Tick tickets on the booking's page and press the button."""
+    """Tick tickets on the booking's page and press the button. Only what is paid for can be resold."""
+    stack.paid(booking_id)
     page.goto(f"{stack.url}/bookings/{booking_id}")
     page.get_by_text("Return tickets", exact=True).click()
     for number in range(count):
