@@ -18,7 +18,7 @@ _NO_VERB: Final = re.compile(
 )
 _LOOKS_OTHERWISE: Final = re.compile(  # imperatives that end like another form
     "pass|address|process|press|express|compress|suppress|guess|miss|discuss|assess|access|bless|focus"
-    "|need|feed|speed|seed|shed|embed|exceed|succeed|proceed|bring|string|ring|sing|cling"
+    "|need|feed|heed|speed|seed|shed|embed|exceed|succeed|proceed|bring|string|ring|sing|cling"
 )
 
 
