@@ -181,3 +181,11 @@ def test_the_rules_let_through_what_is_safe() -> None:
     )
     assert endless_gathers(ast.parse(code)) == []
     assert of_the_old_ways(ast.parse(code)) == []
+
+
+def test_o1_answers_that_are_errors_are_closed_where_urllib_asks() -> None:
+    """An `HTTPError` is an open answer, and an `OSError` too: who catches only that leaves it open. 3.14 says so."""
+    closed = re.compile(r"HTTPError.*?(error\.close\(\)|with error:)", re.DOTALL)
+    asking = [path for path in sources("src") if path.suffix == ".py" and "urllib.request." in path.read_text()]
+    assert len(asking) > 2
+    assert [str(path.relative_to(ROOT)) for path in asking if not closed.search(path.read_text())] == []

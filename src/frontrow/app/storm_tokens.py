@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import json
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -61,7 +62,10 @@ def _consents(url: str, token: str) -> bool:
     try:
         with directly.open(asked, timeout=ANSWER_WITHIN_S):  # the operator's own server
             return True
-    except (OSError, http.client.HTTPException):  # not open yet, or not started yet
+    except urllib.error.HTTPError as error:  # not open yet
+        error.close()
+        return False
+    except (OSError, http.client.HTTPException):  # not started yet
         return False
 
 
