@@ -132,6 +132,7 @@ def _run_installed(world: World, project: Path, log_path: Path) -> Outcome:
         raise NotMade(f"there is no python{world.python} on this machine, and no Debian has it")
     version = _version(program) or ""
     with tempfile.TemporaryDirectory(prefix=f"frontrow-{world.python}-") as kept:
+        Path(kept).chmod(0o755)  # PgBouncer runs as another user, and must be found
         clone = Path(kept) / "frontrow"
         clone_project(project, clone)
 
