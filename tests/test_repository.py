@@ -104,7 +104,6 @@ def test_every_page_of_the_docs_is_in_the_navigation_of_the_site() -> None:
 
 # Who starts tasks by asyncio itself, and who hears of their errors. All others use `core.background_tasks`.
 OWN_TASKS = {
-    "app/busy_event.py": "logs its own errors",
     "app/demo.py": "awaited",
     "boxoffice/adapters/bus/redis.py": "awaited when the reader closes",
     "boxoffice/adapters/claims/memory.py": "the result goes to the caller's slot",

@@ -7,17 +7,14 @@ Nobody simulated buys, so the seats are there when one's turn has come.
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncIterator
 from typing import Final
 
 from frontrow.app.made_up_events import BUSY_ID
 from frontrow.app.simulated_visitors import simulate_visitors
+from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import FrontrowError
 from frontrow.web.platform.platform import Platform
-
-log = logging.getLogger("frontrow.demo")
 
 VISITORS: Final = 40
 CAPACITY: Final = 15
@@ -31,7 +28,7 @@ MAX_LOOKS: Final = 240  # the event is not on sale here
 @contextlib.asynccontextmanager
 async def keep_busy(platform: Platform) -> AsyncIterator[None]:
     """Simulated people queue for the busy event inside, if this server sells it."""
-    queueing = asyncio.create_task(_queue(platform), name="simulated visitors")
+    queueing = start_task(_queue(platform), "simulated visitors", event_id=BUSY_ID)
     try:
         yield
     finally:
@@ -41,13 +38,8 @@ async def keep_busy(platform: Platform) -> AsyncIterator[None]:
 
 async def _queue(platform: Platform) -> None:
     room = platform.room.service
-    try:
-        for _ in range(MAX_LOOKS):
-            if BUSY_ID in room.events():
-                await room.configure(BUSY_ID, capacity=CAPACITY, window_size=WINDOW, grace_us=GRACE_US, message=MESSAGE)
-                await simulate_visitors(room, BUSY_ID, VISITORS)
-            await asyncio.sleep(LOOK_EVERY_S)
-    except FrontrowError as error:
-        log.warning("no simulated visitors", extra={"event_id": BUSY_ID, "problem": error.message})
-    except Exception:
-        log.exception("no simulated visitors", extra={"event_id": BUSY_ID})
+    for _ in range(MAX_LOOKS):
+        if BUSY_ID in room.events():
+            await room.configure(BUSY_ID, capacity=CAPACITY, window_size=WINDOW, grace_us=GRACE_US, message=MESSAGE)
+            await simulate_visitors(room, BUSY_ID, VISITORS)
+        await asyncio.sleep(LOOK_EVERY_S)
