@@ -6,7 +6,7 @@ COMPILED := src/frontrow/limits/stores/_kernel.pyx src/frontrow/web/lane/_plain_
 UV := 0.13.8
 MERMAID := 12.3.0
 PRETTIER := $(BIN)/node tests/node/node_modules/prettier/bin/prettier.cjs --log-level warn
-SCRIPTS := "src/frontrow/web/static/**/*.{js,css}" "src/frontrow/boxoffice/messaging/texts/*.json" "tests/node/*.{mjs,json}"
+SCRIPTS := "src/frontrow/web/static/**/*.{js,css}" "src/frontrow/boxoffice/texts/languages/*.json" "tests/node/*.{mjs,json}"
 
 define MAKE_VENV
 $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Frontrow needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
@@ -102,7 +102,7 @@ soak: setup      ## a million recorded operations, checked for exclusivity; 1,50
 	FRONTROW_ISOLATED_WALKS=1 $(BIN)/python -m pytest -o timeout=3600 tests/test_packaging.py
 	FRONTROW_LONG_COMMANDS=1 $(BIN)/python -m pytest -o timeout=3600 tests/docs/test_commands.py
 	$(MAKE) demo FOR=20s
-	FRONTROW_SEEDS=1500 $(BIN)/python -m pytest -n $(JOBS) tests/boxoffice/checkout/test_histories.py tests/simulation/test_money_simulation.py
+	FRONTROW_SEEDS=1500 $(BIN)/python -m pytest -n $(JOBS) tests/boxoffice/payments/test_histories.py tests/simulation/test_money_simulation.py
 	FRONTROW_SEEDS=20000 $(BIN)/python -m pytest -o timeout=3600 tests/security/test_raw_sockets.py
 	FRONTROW_LEDGERS=partitioned $(BIN)/python -m pytest -o timeout=3600 tests/boxoffice/adapters/ledger tests/boxoffice/people/test_people_book.py
 	$(BIN)/python -m bench.unfriendly

@@ -34,8 +34,8 @@ from bench.django_peer import django_server, python_with_django
 from bench.http_load import server
 from bench.measure import OUT, Target, bar_plot, report
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
-from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.plans.plan_generator import generate
+from frontrow.boxoffice.seats.formats.plan_generator import generate
+from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.settings.overload import OverloadSettings
 from tests.support.servers import Postgres, Valkey
 

@@ -18,7 +18,7 @@ from bench.api_sale import Person, enter
 from bench.api_wire import Line, Times, in_parallel
 from bench.http_load import Load, load
 from bench.room import HEAD, get, idle_of
-from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.seats.model.venues import Plan
 
 DOORS = ("hot", "app")
 EVENT = "evt_routes"

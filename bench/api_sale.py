@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.api_servers import EVENT, textbook_tables
 from bench.api_wire import Line, Times, cpu_of, in_parallel
-from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.seats.model.venues import Plan
 from tests.support.servers import Postgres
 
 BASE = f"/v1/events/{EVENT}"

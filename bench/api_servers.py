@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
-from frontrow.boxoffice.model.venues import Plan, Venue
-from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
+from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
+from frontrow.boxoffice.seats.formats.plan_document import digest, plan_bytes
+from frontrow.boxoffice.seats.model.venues import Plan, Venue
 from frontrow.core.clock import US_PER_S, SystemClock
 from frontrow.core.money import Money
 

@@ -22,7 +22,7 @@ from bench.api_wire import Line, Times
 from bench.http_load import server
 from bench.room_streams import HEAD, OWN_PART, SPARE_FILES, hold_open, many_files, own_part, show_streams
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
-from frontrow.boxoffice.plans.plan_generator import generate
+from frontrow.boxoffice.seats.formats.plan_generator import generate
 
 BASE = f"/v1/events/{EVENT}"
 ROUNDS = 2  # the cheaper one counts: neighbours of a shared machine slow the other down

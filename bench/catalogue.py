@@ -25,7 +25,7 @@ from bench.events import load_events, many_events
 from bench.measure import OUT
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
-from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.events.model.events import Event
 from frontrow.core.clock import SystemClock
 from tests.support.servers import Postgres, Valkey
 

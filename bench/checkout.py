@@ -33,8 +33,8 @@ from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvide
 from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutState
 from frontrow.boxoffice.checkout.reconciliation import Reconciler
-from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
-from frontrow.boxoffice.model.holds import NewHold, PlacedHold
+from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
+from frontrow.boxoffice.holds.model.holds import NewHold, PlacedHold
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer

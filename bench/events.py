@@ -15,12 +15,12 @@ from pathlib import Path
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.catalogue.event_listing import EventBrowser
+from frontrow.boxoffice.events.event_listing import EventBrowser
+from frontrow.boxoffice.events.model.event_search import EventSearch
+from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.holds.events_on_sale import Sales
-from frontrow.boxoffice.model.event_search import EventSearch
-from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
-from frontrow.boxoffice.model.venues import Plan, Venue, area
-from frontrow.boxoffice.plans.plan_document import plan_bytes, plan_hash
+from frontrow.boxoffice.seats.formats.plan_document import plan_bytes, plan_hash
+from frontrow.boxoffice.seats.model.venues import Plan, Venue, area
 from frontrow.core.money import Money
 from tests.support.servers import Postgres
 

@@ -34,7 +34,7 @@ import psycopg
 
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
-from frontrow.boxoffice.model.bookings import BookingState
+from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.core.clock import SystemClock
 from tests.boxoffice.plan_samples import small_plan
 from tests.faults.proxy import Proxy

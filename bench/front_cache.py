@@ -15,7 +15,7 @@ from bench.api_servers import EVENT, platform, put_on_sale
 from bench.api_wire import Line, Times, cpu_of, in_parallel
 from bench.measure import OUT
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
-from frontrow.boxoffice.plans.plan_generator import generate
+from frontrow.boxoffice.seats.formats.plan_generator import generate
 from tests.support.nginx import DeployedNginx
 from tests.support.servers import Postgres, Valkey
 

@@ -27,7 +27,7 @@ from bench.seats_processes import POSTGRES, WAL_FILES, wal_ready
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.model.holds import NewHold
+from frontrow.boxoffice.holds.model.holds import NewHold
 from frontrow.core.errors import FrontrowError
 from tests.support.servers import Postgres
 

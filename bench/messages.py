@@ -22,15 +22,15 @@ from frontrow.boxoffice.adapters.bus.redis import RedisBus
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import RunStatements
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.messaging.outbox_relay import OutboxRelay
-from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.model.facts import BookingConfirmed, encode_fact
-from frontrow.boxoffice.ports.messages import Bus
-from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.facts.model import BookingConfirmed, encode_fact
+from frontrow.boxoffice.facts.outbox_relay import OutboxRelay
+from frontrow.boxoffice.gate.gate_bundle import make_bundle
+from frontrow.boxoffice.gate.gate_check import Gate
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
+from frontrow.boxoffice.messages.ports import Bus
+from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
-from frontrow.boxoffice.tickets.door_bundle import make_bundle
-from frontrow.boxoffice.tickets.door_check import Gate
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer, read_code
 from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf

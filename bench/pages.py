@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
 from bench.seats_docs import DOCS, put
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.plans.plan_generator import generate
+from frontrow.boxoffice.seats.formats.plan_generator import generate
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import EVENT_ID, enter, until

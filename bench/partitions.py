@@ -24,9 +24,9 @@ from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.partitions import TABLES, partition_ledger, read_table_sizes
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.model.holds import NewHold
-from frontrow.boxoffice.model.tickets import NewTicket
-from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.holds.model.holds import NewHold
+from frontrow.boxoffice.queries import Query
+from frontrow.boxoffice.tickets.model.tickets import NewTicket
 from tests.support.servers import Postgres
 
 ON_SALE: Final = 20

@@ -6,17 +6,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from frontrow.boxoffice.model.best_seats import best_available, layouts
-from frontrow.boxoffice.model.events import Event, PriceTier
-from frontrow.boxoffice.model.map_format import Frame, Snapshot, decode_changes, encode_changes, write_snapshot
-from frontrow.boxoffice.model.seats import Wish, masks_for
-from frontrow.boxoffice.plans.event_map import map_bytes
-from frontrow.boxoffice.plans.plan_document import plan_bytes
-from frontrow.boxoffice.plans.plan_generator import generate
-from frontrow.boxoffice.plans.plan_picture import to_svg
-from frontrow.boxoffice.plans.plan_reader import decode_plan
-from frontrow.boxoffice.plans.pretix_format import from_pretix, to_pretix
-from frontrow.boxoffice.seatmap.map_ring import MapRing
+from frontrow.boxoffice.events.model.events import Event, PriceTier
+from frontrow.boxoffice.holds.model.requested_seats import Wish, masks_for
+from frontrow.boxoffice.seats.event_map import map_bytes
+from frontrow.boxoffice.seats.formats.plan_document import plan_bytes
+from frontrow.boxoffice.seats.formats.plan_generator import generate
+from frontrow.boxoffice.seats.formats.plan_reader import decode_plan
+from frontrow.boxoffice.seats.formats.pretix_format import from_pretix, to_pretix
+from frontrow.boxoffice.seats.map.map_ring import MapRing
+from frontrow.boxoffice.seats.model.best_seats import best_available, layouts
+from frontrow.boxoffice.seats.model.map_format import Frame, Snapshot, decode_changes, encode_changes, write_snapshot
+from frontrow.boxoffice.seats.plan_picture import to_svg
 from frontrow.core.money import Money
 
 SEATS = 50_000

@@ -20,7 +20,7 @@ from bench.api_servers import EVENT, SECRET, platform, put_on_sale
 from bench.api_wire import tree_cpu_s
 from bench.measure import OUT
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
-from frontrow.boxoffice.plans.plan_generator import generate
+from frontrow.boxoffice.seats.formats.plan_generator import generate
 from frontrow.core.derived_keys import Secrets
 from frontrow.rehearsal.cost_model import PARTS, read_costs
 from frontrow.rehearsal.figures import read_figures

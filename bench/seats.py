@@ -27,9 +27,9 @@ from bench.seats_load import ATTEMPTS_A_SEAT, Office, phases, tidy
 from bench.seats_processes import POSTGRES, WAL_FILES, Workers, fresh_database, wal_ready
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.model.claims import sold_seat
-from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.plans.plan_generator import generate
+from frontrow.boxoffice.holds.model.claims import sold_seat
+from frontrow.boxoffice.seats.formats.plan_generator import generate
+from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.errors import Unavailable
 from tests.support.servers import Postgres, Valkey
 

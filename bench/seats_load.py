@@ -16,18 +16,18 @@ from typing import Any
 import psutil
 
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.hold_service import HoldService
-from frontrow.boxoffice.model.claims import ClaimKind, TakenSeat
-from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
-from frontrow.boxoffice.model.hold_values import ShopPass
-from frontrow.boxoffice.model.holds import SeatsTaken
-from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.ports.seat_claims import SeatClaims
-from frontrow.boxoffice.seatmap.frame_log import FrameLog, MemoryFrameLog
-from frontrow.boxoffice.seatmap.map_feed import MapFeed
-from frontrow.boxoffice.seatmap.seat_states import ClaimStates
+from frontrow.boxoffice.holds.model.claims import ClaimKind, TakenSeat
+from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.holds.model.holds import SeatsTaken
+from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.seats.map.frame_log import FrameLog, MemoryFrameLog
+from frontrow.boxoffice.seats.map.map_feed import MapFeed
+from frontrow.boxoffice.seats.map.seat_states import ClaimStates
+from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core import gc_tuning
 from frontrow.core.clock import SystemClock
 from frontrow.core.money import Money

@@ -13,12 +13,12 @@ from pathlib import Path
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.hold_service import HoldService
-from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
-from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section
-from frontrow.boxoffice.model.waitlist import NewEntry
+from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, Section
+from frontrow.boxoffice.waitlist.model.waitlist import NewEntry
 from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.core.clock import ManualClock
 from frontrow.core.money import Money

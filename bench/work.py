@@ -20,7 +20,7 @@ from bench.api_servers import EVENT, platform, put_on_sale
 from bench.api_wire import cpu_of
 from bench.measure import OUT
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
-from frontrow.boxoffice.plans.plan_generator import generate
+from frontrow.boxoffice.seats.formats.plan_generator import generate
 from frontrow.rehearsal.fan_calls import FanCalls, FanRequest
 from frontrow.rehearsal.http_client import ConnectionPool, Reply, Target
 from tests.support.servers import Postgres, Valkey

@@ -31,7 +31,7 @@ PYTHON: Final = {
     "frontrow.client.calls": "What a buyer can ask.",
     "frontrow.client.staff_calls": "What organisers and gates can ask.",
     "frontrow.waitingroom.protect": "The waiting room in front of any shop.",
-    "frontrow.boxoffice.ports.payments": "The port of a payment provider of your own.",
+    "frontrow.boxoffice.payments.ports": "The port of a payment provider of your own.",
 }
 AUDIENCES: Final = {  # page -> title, the beginnings of its groups' names
     "fans": ("The API for fans", ()),

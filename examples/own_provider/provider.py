@@ -10,7 +10,7 @@ import sqlite3
 from typing import Any
 from urllib.parse import quote
 
-from frontrow.boxoffice.model.provider_intents import (
+from frontrow.boxoffice.payments.model.provider_intents import (
     Intent,
     IntentState,
     NewIntent,
@@ -30,7 +30,7 @@ LEFT = (
 
 
 class BankProvider:
-    """See `frontrow.boxoffice.ports.payments.PaymentProvider`, which says what each method promises."""
+    """See `frontrow.boxoffice.payments.ports.PaymentProvider`, which says what each method promises."""
 
     name = "our-bank"
 

@@ -25,7 +25,7 @@ from frontrow.settings.platform import (
     ServerSettings,
     read_settings,
 )
-from tests.boxoffice.messaging.receivers import smtp_server
+from tests.boxoffice.messages.receivers import smtp_server
 from tests.support.servers import Valkey
 
 GOOD_KEY = "q7Rk0v2mX9ZpLw4TtB8sYc1NfHd6GjUeA3iKoVxQ5rMz"

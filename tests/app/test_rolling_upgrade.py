@@ -18,7 +18,7 @@ import httpx
 from frontrow.app.ledger_tools import migrate_ledger, verify_ledger
 from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
-from frontrow.boxoffice.adapters.ledger.schema import newest_version
+from frontrow.boxoffice.adapters.ledger.schema_versions import newest_version
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.core.clock import SystemClock
 from tests.app.test_two_servers import _sold, a_folder, buy

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.queries import Query
 from frontrow.core.clock import SystemClock
 from tests.boxoffice.plan_samples import small_plan
 from tests.support.processes import Process

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from frontrow.app.command_services import open_people
 from frontrow.app.ledger_tools import opened_ledger
 from frontrow.app.made_up_events import BUSY_ID, DAY_US, EXAMPLE_ID, OWNER, offer_example
-from frontrow.boxoffice.model.people import DEFAULT_ORGANISER
+from frontrow.boxoffice.people.model.people import DEFAULT_ORGANISER
 from frontrow.boxoffice.tickets.ticket_sheets import local_time
 from frontrow.cli import organiser
 from frontrow.cli.backups import restore

@@ -12,13 +12,13 @@ from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.hold_service import HoldService
-from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
-from frontrow.boxoffice.model.hold_values import Hold, ShopPass
-from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, area
-from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.holds.model.hold_values import Hold, ShopPass
+from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, Section, area
 from frontrow.core.clock import US_PER_S, Clock, ManualClock
 from frontrow.core.money import Money
 

@@ -4,15 +4,15 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+from frontrow.boxoffice.events.model.events import EventStatus
+from frontrow.boxoffice.facts.model import Fact
 from frontrow.boxoffice.holds.expiry import Sweeper
-from frontrow.boxoffice.model.events import EventStatus
-from frontrow.boxoffice.model.facts import Fact
-from frontrow.boxoffice.model.hold_values import Hold
-from frontrow.boxoffice.model.ticket_returns import Return
-from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, area
+from frontrow.boxoffice.holds.model.hold_values import Hold
+from frontrow.boxoffice.refunds.model.ticket_returns import Return
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
+from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, Section, area
 from frontrow.boxoffice.waitlist.offers import OfferWorker
-from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
+from frontrow.boxoffice.waitlist.waitlist_entries import WaitlistService
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
 from tests.boxoffice.shop import EVENT, Shop, open_shop

@@ -7,11 +7,11 @@ import zxingcpp
 from playwright.sync_api import Page, expect
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.model.hold_values import ShopPass
-from frontrow.boxoffice.model.sale_options import TicketType
-from frontrow.boxoffice.model.tickets import Ticket
-from frontrow.boxoffice.plans.plan_generator import generate
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
+from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.pricing.model.sale_options import TicketType
+from frontrow.boxoffice.seats.formats.plan_generator import generate
+from frontrow.boxoffice.tickets.model.tickets import Ticket
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.core.clock import US_PER_S

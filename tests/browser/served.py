@@ -17,8 +17,8 @@ from litestar import Litestar
 
 from frontrow.app.wiring import Platform, open_platform
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings
-from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.plans.plan_generator import generate
+from frontrow.boxoffice.seats.formats.plan_generator import generate
+from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.clock import US_PER_S, SystemClock
 from frontrow.settings.platform import PlatformSettings
 from frontrow.settings.room import RoomSettings
@@ -132,7 +132,7 @@ def hall() -> Plan:
 
 async def put_hall(platform: Platform, plan: Plan | None = None, **changes: Any) -> None:
     """The hall's show, on sale since yesterday, unless it is there already (a restart)."""
-    from frontrow.boxoffice.model.events import PriceTier
+    from frontrow.boxoffice.events.model.events import PriceTier
     from frontrow.core.money import Money
 
     plan = plan or hall()

@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import expect
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.model.people import DEFAULT_ORGANISER
-from frontrow.boxoffice.model.roles import Role
+from frontrow.boxoffice.people.model.people import DEFAULT_ORGANISER
+from frontrow.boxoffice.people.model.roles import Role
 from tests.boxoffice.people.support import api_key, member
 from tests.browser.looks import COLOURS, axe, bring_axe
 from tests.browser.served import Site

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.model.messages import Contact
+from frontrow.boxoffice.messages.model.messages import Contact
 from tests.browser.doors import (
     CAMERA,
     OTHER,

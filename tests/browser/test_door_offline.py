@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.model.event_changes import Change, Editor
-from frontrow.boxoffice.model.tickets import Scan
+from frontrow.boxoffice.events.model.event_changes import Change, Editor
+from frontrow.boxoffice.tickets.model.tickets import Scan
 from tests.browser.doors import (
     OTHER,
     SHOW,

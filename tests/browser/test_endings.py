@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from frontrow.boxoffice.adapters.payments.simulated import Fault
-from frontrow.boxoffice.model.sale_options import AddOn, Discount, TicketType
+from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, TicketType
 from tests.browser.mails import sign_in
 from tests.browser.served import Site, put_hall
 from tests.browser.steps import EVENT_ID, SHORT_ID, be_let_in, hold_at_once, pay

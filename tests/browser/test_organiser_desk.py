@@ -10,13 +10,13 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.buyer_messages import Audience, AudienceKind
-from frontrow.boxoffice.model.event_changes import Editor
-from frontrow.boxoffice.model.hold_values import ShopPass
-from frontrow.boxoffice.model.messages import Contact
-from frontrow.boxoffice.model.payments import PaymentState
-from frontrow.boxoffice.model.sale_options import TicketType
+from frontrow.boxoffice.events.model.event_changes import Editor
+from frontrow.boxoffice.holds.model.bookings import Booking
+from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.messages.model.buyer_messages import Audience, AudienceKind
+from frontrow.boxoffice.messages.model.messages import Contact
+from frontrow.boxoffice.payments.model.payments import PaymentState
+from frontrow.boxoffice.pricing.model.sale_options import TicketType
 from frontrow.core.clock import US_PER_S
 from tests.boxoffice.people.support import PASSWORD, mailed
 from tests.browser.looks import MOST_MOVED, SHIFTS, bring_axe, read_booking_view

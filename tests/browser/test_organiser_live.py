@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from playwright.sync_api import Page, expect
 
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.sales_figures import EventFigures, Forecast
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.organiser.model.sales_figures import EventFigures, Forecast
 from frontrow.core.clock import US_PER_S
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff

@@ -10,14 +10,14 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.model.event_changes import Editor
-from frontrow.boxoffice.model.events import EventStatus
-from frontrow.boxoffice.model.people import Stage, SubjectKind
-from frontrow.boxoffice.model.roles import Role
-from frontrow.boxoffice.organising.pictures import LOGO_HEIGHT
-from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
+from frontrow.boxoffice.events.model.event_changes import Editor
+from frontrow.boxoffice.events.model.events import EventStatus
+from frontrow.boxoffice.events.pictures import LOGO_HEIGHT
+from frontrow.boxoffice.people.model.people import Stage, SubjectKind
+from frontrow.boxoffice.people.model.roles import Role
+from frontrow.boxoffice.seats.venues import PlanSource, VenueEdit
 from frontrow.core.clock import US_PER_S
-from tests.boxoffice.organising.test_pictures import a_file
+from tests.boxoffice.organiser.test_pictures import a_file
 from tests.boxoffice.people.support import PASSWORD
 from tests.browser.looks import bring_axe, read_booking_view
 from tests.browser.served import Site, put_hall

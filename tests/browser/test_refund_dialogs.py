@@ -7,12 +7,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.model.booking_choices import BookingChoice
-from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.events import Fee, RefundPolicy
-from frontrow.boxoffice.model.hold_values import ShopPass
-from frontrow.boxoffice.model.messages import Contact
-from frontrow.boxoffice.model.sale_options import AddOn, TicketType
+from frontrow.boxoffice.events.model.events import Fee, RefundPolicy
+from frontrow.boxoffice.holds.model.bookings import Booking
+from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.messages.model.messages import Contact
+from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice
+from frontrow.boxoffice.pricing.model.sale_options import AddOn, TicketType
 from frontrow.core.clock import US_PER_S
 from frontrow.web.api.access import booking_token
 from tests.browser.looks import bring_axe, read_booking_view

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.adapters.payments.simulated import Fault
-from frontrow.boxoffice.model.hold_values import ShopPass
+from frontrow.boxoffice.holds.model.hold_values import ShopPass
 from tests.browser.mails import mail_with, mails_of, sign_in
 from tests.browser.served import WAIT_S, Site, put_hall
 from tests.browser.steps import EVENT_ID, be_let_in, enter, fill_card_form, pay, until
@@ -214,7 +214,7 @@ RECORD_SHOWN = """() => {
 def test_b10_a_device_is_subscribed_shows_what_is_pushed_and_is_let_go(profile: Any, site: Site) -> None:
     """The browser's push service is not here, and a headless browser shows no notifications: subscribing and showing
     are stand-ins, the worker is real. How a message is encrypted for the device and signed is tested in
-    tests/boxoffice/messaging/test_notify.py."""
+    tests/boxoffice/messages/test_notify.py."""
     context = profile(permissions=["notifications"])
     context.add_init_script(DEVICE)
     page = context.new_page()

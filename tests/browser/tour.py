@@ -9,14 +9,14 @@ from playwright.sync_api import BrowserContext, Page
 
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.adapters.payments.simulated import Fault
-from frontrow.boxoffice.messaging.mail_links import LinkPurpose
-from frontrow.boxoffice.model.bookings import HoldEnded
-from frontrow.boxoffice.model.event_changes import Change, Editor
-from frontrow.boxoffice.model.events import EventStatus
-from frontrow.boxoffice.model.wallets import Wallet, WalletKeys
+from frontrow.boxoffice.events.model.event_changes import Change, Editor
+from frontrow.boxoffice.events.model.events import EventStatus
+from frontrow.boxoffice.holds.model.bookings import HoldEnded
+from frontrow.boxoffice.messages.mail_links import LinkPurpose
+from frontrow.boxoffice.tickets.model.wallets import Wallet, WalletKeys
 from frontrow.core.errors import Forbidden, Unavailable
 from frontrow.waitingroom.door.door_limits import TooManyRequests
-from tests.boxoffice.organising.test_brands import a_logo
+from tests.boxoffice.organiser.test_brands import a_logo
 from tests.browser.mails import sign_in
 from tests.browser.served import Site, put_hall
 from tests.browser.steps import EVENT_ID, SHORT_ID, be_let_in, choose, enter, fill_checkout, hold_at_once, landed, pay

@@ -6,7 +6,7 @@ import inspect
 import httpx
 import pytest
 
-from frontrow.boxoffice.model.roles import Role
+from frontrow.boxoffice.people.model.roles import Role
 from frontrow.client import AsyncClient, Client, NotAllowed, NotFound, NotSignedIn, SeatsTaken, calls, staff_calls
 from frontrow.client.call_engine import Call
 from frontrow.web.app import routes

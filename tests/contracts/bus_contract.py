@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from frontrow.boxoffice.model.facts import HoldReleased, OutboxFact
-from frontrow.boxoffice.model.messages import BusFact, on_the_bus
-from frontrow.boxoffice.ports.messages import Bus, BusReader
+from frontrow.boxoffice.facts.model import HoldReleased, OutboxFact
+from frontrow.boxoffice.messages.model.messages import BusFact, on_the_bus
+from frontrow.boxoffice.messages.ports import Bus, BusReader
 
 Make = Callable[[], Bus]
 Check = Callable[[Make], Coroutine[Any, Any, None]]

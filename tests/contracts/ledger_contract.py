@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.model.holds import NewHold, PlacedHold
+from frontrow.boxoffice.holds.model.holds import NewHold, PlacedHold
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import FrontrowError
 

@@ -1,8 +1,8 @@
 """The Ledger's contract: placing holds (B3, B4, B16, N4)."""
 
-from frontrow.boxoffice.model.bookings import BookingNotFound, BookingState, HoldEnded, MoveRefused, StaleFence
-from frontrow.boxoffice.model.facts import HoldChanged, HoldExpired, HoldPlaced
-from frontrow.boxoffice.model.holds import CapExceeded, IdempotencyMismatch, SeatsTaken, VisitEnded
+from frontrow.boxoffice.facts.model import HoldChanged, HoldExpired, HoldPlaced
+from frontrow.boxoffice.holds.model.bookings import BookingNotFound, BookingState, HoldEnded, MoveRefused, StaleFence
+from frontrow.boxoffice.holds.model.holds import CapExceeded, IdempotencyMismatch, SeatsTaken, VisitEnded
 from frontrow.core.errors import InvalidInput
 from tests.contracts.ledger_contract import CALLERS, TEN_MINUTES_US, Bench, check, outcomes, refusal
 

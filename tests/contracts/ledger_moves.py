@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from frontrow.boxoffice.model.bookings import (
+from frontrow.boxoffice.facts.model import BookingConfirmed, HoldExpired, HoldExtended, HoldReleased
+from frontrow.boxoffice.holds.model.bookings import (
     MOVES,
     Booking,
     BookingNotFound,
@@ -13,8 +14,7 @@ from frontrow.boxoffice.model.bookings import (
     MoveRefused,
     StaleFence,
 )
-from frontrow.boxoffice.model.facts import BookingConfirmed, HoldExpired, HoldExtended, HoldReleased
-from frontrow.boxoffice.model.holds import PlacedHold
+from frontrow.boxoffice.holds.model.holds import PlacedHold
 from frontrow.core.errors import InvalidInput
 from tests.contracts.ledger_contract import CALLERS, TEN_MINUTES_US, Bench, check, outcomes, refusal
 

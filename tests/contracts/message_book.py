@@ -4,11 +4,19 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from frontrow.boxoffice.messaging.delivery_retries import apply_outcome
-from frontrow.boxoffice.model.booking_search import BookingSearch
-from frontrow.boxoffice.model.messages import Buyer, Contact, Delivery, Endpoint, InAppMessage, NewDelivery, Outcome
-from frontrow.boxoffice.model.people import Fan
-from frontrow.boxoffice.model.person_names import search_words
+from frontrow.boxoffice.messages.delivery_retries import apply_outcome
+from frontrow.boxoffice.messages.model.messages import (
+    Buyer,
+    Contact,
+    Delivery,
+    Endpoint,
+    InAppMessage,
+    NewDelivery,
+    Outcome,
+)
+from frontrow.boxoffice.organiser.model.booking_search import BookingSearch
+from frontrow.boxoffice.people.model.people import Fan
+from frontrow.boxoffice.people.model.person_names import search_words
 from frontrow.core.errors import InvalidInput
 from tests.contracts.ledger_contract import CALLERS, Bench, refusal
 

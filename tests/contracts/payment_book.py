@@ -6,12 +6,19 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from frontrow.boxoffice.model.bookings import BookingState, HoldEnded, Move, MoveRefused, SeatsNotInBooking, StaleFence
-from frontrow.boxoffice.model.events import EventCancelled, EventStatus
-from frontrow.boxoffice.model.facts import PriorityGranted
-from frontrow.boxoffice.model.holds import PlacedHold
-from frontrow.boxoffice.model.payments import Payment, PaymentChanged, PaymentState, Refund, RefundState
-from frontrow.boxoffice.model.tickets import NewTicket, Scan, TicketRevoked, TicketScanned, TicketState
+from frontrow.boxoffice.events.model.events import EventCancelled, EventStatus
+from frontrow.boxoffice.facts.model import PriorityGranted
+from frontrow.boxoffice.holds.model.bookings import (
+    BookingState,
+    HoldEnded,
+    Move,
+    MoveRefused,
+    SeatsNotInBooking,
+    StaleFence,
+)
+from frontrow.boxoffice.holds.model.holds import PlacedHold
+from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged, PaymentState, Refund, RefundState
+from frontrow.boxoffice.tickets.model.tickets import NewTicket, Scan, TicketRevoked, TicketScanned, TicketState
 from tests.boxoffice.shop import shop_event
 from tests.contracts.ledger_contract import CALLERS, TEN_MINUTES_US, Bench, outcomes, refusal
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from frontrow.boxoffice.model.provider_intents import Intent, IntentState, NewIntent, ProviderRefused
-from frontrow.boxoffice.ports.payments import PaymentProvider
+from frontrow.boxoffice.payments.model.provider_intents import Intent, IntentState, NewIntent, ProviderRefused
+from frontrow.boxoffice.payments.ports import PaymentProvider
 
 CALLERS = 60
 _numbers = itertools.count(1)

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from frontrow.boxoffice.model.people import (
+from frontrow.boxoffice.people.model.people import (
     AlreadyMember,
     ApiKey,
     Fan,
@@ -18,7 +18,7 @@ from frontrow.boxoffice.model.people import (
     Stage,
     SubjectKind,
 )
-from frontrow.boxoffice.model.roles import Role
+from frontrow.boxoffice.people.model.roles import Role
 from tests.contracts.ledger_contract import CALLERS, Bench, outcomes, refusal
 
 Check = Callable[[Bench], Coroutine[Any, Any, None]]
@@ -241,7 +241,7 @@ async def an_address_is_one_fan_however_many_prove_it_at_once(bench: Bench) -> N
 
 
 async def somebody_erased_is_forgotten_and_the_money_is_not(bench: Bench) -> None:
-    from frontrow.boxoffice.model.messages import Contact, InAppMessage
+    from frontrow.boxoffice.messages.model.messages import Contact, InAppMessage
 
     number = next(_numbers)
     fan = Fan(f"fan_{number}", f"e{number}@example.org", bench.now_us)
@@ -286,7 +286,7 @@ async def somebody_erased_is_forgotten_and_the_money_is_not(bench: Bench) -> Non
 
 
 async def an_address_brings_what_was_bought_with_it_and_nothing_else(bench: Bench) -> None:
-    from frontrow.boxoffice.model.messages import Contact
+    from frontrow.boxoffice.messages.model.messages import Contact
 
     number = next(_numbers)
     ada = Fan(f"fan_a{number}", f"ada{number}@example.org", bench.now_us)

@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
 import pytest
 
-from frontrow.boxoffice.model.best_seats import Grade
-from frontrow.boxoffice.model.claims import (
+from frontrow.boxoffice.holds.model.claims import (
     BestClaim,
     ClaimedSeats,
     ClaimKind,
@@ -19,9 +18,10 @@ from frontrow.boxoffice.model.claims import (
     TakenSeat,
     sold_seat,
 )
-from frontrow.boxoffice.model.seats import SeatState
-from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, UnknownSeats, area
-from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.holds.model.requested_seats import SeatState
+from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.seats.model.best_seats import Grade
+from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, Section, UnknownSeats, area
 from frontrow.core.clock import US_PER_S
 
 NOW = 1_700_000_000_000_000

@@ -8,8 +8,8 @@ import redis
 
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
-from frontrow.boxoffice.model.claims import ClaimsLost
-from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.holds.model.claims import ClaimsLost
+from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from tests.contracts.seat_claims import CONTRACT, EVENT, NOW, Contract, seats_of, small_plan, wish
 from tests.support.servers import Valkey
 

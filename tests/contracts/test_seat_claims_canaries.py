@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import pytest
 
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
-from frontrow.boxoffice.model.claims import BestClaim, ClaimedSeats, ClaimRefused, SeatClaim, TakenSeat
+from frontrow.boxoffice.holds.model.claims import BestClaim, ClaimedSeats, ClaimRefused, SeatClaim, TakenSeat
 from tests.contracts import seat_claims as contract
 from tests.contracts.seat_claims import EVENT, NOW, Contract, seats_of, small_plan
 

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from frontrow.boxoffice.model.payments import PaymentState
-from frontrow.boxoffice.model.tickets import NewTicket, Scan, TicketState, Way
+from frontrow.boxoffice.payments.model.payments import PaymentState
+from frontrow.boxoffice.tickets.model.tickets import NewTicket, Scan, TicketState, Way
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError
 from tests.contracts.ledger_contract import CALLERS, Bench, outcomes, refusal

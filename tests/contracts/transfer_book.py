@@ -5,9 +5,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from frontrow.boxoffice.model.payments import BY_FAN
-from frontrow.boxoffice.model.ticket_returns import NotReturnable
-from frontrow.boxoffice.model.ticket_transfers import (
+from frontrow.boxoffice.payments.model.payments import BY_FAN
+from frontrow.boxoffice.refunds.model.ticket_returns import NotReturnable
+from frontrow.boxoffice.tickets.model.ticket_transfers import (
     DAY_US,
     MAX_SENT_PER_DAY,
     MAX_TRANSFERS_OF_SEAT,
@@ -18,7 +18,7 @@ from frontrow.boxoffice.model.ticket_transfers import (
     TransferRefused,
     TransferState,
 )
-from frontrow.boxoffice.model.tickets import NewTicket, Scan, TicketState
+from frontrow.boxoffice.tickets.model.tickets import NewTicket, Scan, TicketState
 from frontrow.core.errors import FrontrowError
 from tests.contracts.ledger_contract import CALLERS, Bench, outcomes, refusal
 from tests.contracts.payment_book import owed, sold

@@ -4,13 +4,13 @@ import itertools
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from frontrow.boxoffice.model.events import EventStatus
-from frontrow.boxoffice.model.facts import (
+from frontrow.boxoffice.events.model.events import EventStatus
+from frontrow.boxoffice.facts.model import (
     WaitlistJoined,
     WaitlistLeft,
 )
-from frontrow.boxoffice.model.holds import NewHold
-from frontrow.boxoffice.model.waitlist import (
+from frontrow.boxoffice.holds.model.holds import NewHold
+from frontrow.boxoffice.waitlist.model.waitlist import (
     AlreadyWaiting,
     EntryState,
     NewEntry,

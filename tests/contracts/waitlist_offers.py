@@ -1,8 +1,7 @@
 """The WaitlistBook's contract: offers from being made to their end (B11, B14, N4)."""
 
-from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.events import EventCancelled, EventStatus
-from frontrow.boxoffice.model.facts import (
+from frontrow.boxoffice.events.model.events import EventCancelled, EventStatus
+from frontrow.boxoffice.facts.model import (
     HoldExpired,
     HoldExtended,
     HoldPlaced,
@@ -15,8 +14,9 @@ from frontrow.boxoffice.model.facts import (
     WaitlistJoined,
     WaitlistLeft,
 )
-from frontrow.boxoffice.model.holds import CapExceeded, SeatsTaken
-from frontrow.boxoffice.model.waitlist import (
+from frontrow.boxoffice.holds.model.bookings import BookingState
+from frontrow.boxoffice.holds.model.holds import CapExceeded, SeatsTaken
+from frontrow.boxoffice.waitlist.model.waitlist import (
     EntryNotFound,
     EntryState,
     NotWaiting,

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from frontrow.boxoffice.model.event_changes import Change, Editor
-from frontrow.boxoffice.model.wallets import Wallet, WalletKeys
+from frontrow.boxoffice.events.model.event_changes import Change, Editor
+from frontrow.boxoffice.tickets.model.wallets import Wallet, WalletKeys
 from tests.contracts.ledger_contract import Bench
 
 Check = Callable[[Bench], Coroutine[Any, Any, None]]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from frontrow.boxoffice.plans.plan_reader import BadPlan
+from frontrow.boxoffice.seats.formats.plan_reader import BadPlan
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.heavy_work import HeavyWork, TooLarge, Urgency
 from tests.support.heavy_functions import refuse, take_memory, work_for_ever

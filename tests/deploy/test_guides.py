@@ -17,7 +17,7 @@ import pytest
 import typer
 import yaml
 
-from frontrow.boxoffice.adapters.ledger.schema import MIGRATIONS, newest_version
+from frontrow.boxoffice.adapters.ledger.schema_versions import MIGRATIONS, newest_version
 from frontrow.cli import main
 from tests.deploy.test_dashboards import EXPRESSIONS, IN_WORDS, RULES, selectors
 from tests.deploy.test_helm import CHART, rendered

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from frontrow.boxoffice.model.payments import NEXT, PaymentState
+from frontrow.boxoffice.payments.model.payments import NEXT, PaymentState
 from frontrow.core.settings_loader import load
 from frontrow.limits.config import LimitsSettings
 from frontrow.settings.platform import read_settings

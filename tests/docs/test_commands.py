@@ -29,8 +29,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from frontrow.boxoffice.plans.plan_generator import generate
-from frontrow.boxoffice.plans.pretix_format import to_pretix
+from frontrow.boxoffice.seats.formats.plan_generator import generate
+from frontrow.boxoffice.seats.formats.pretix_format import to_pretix
 from frontrow.cli.main import COMMANDS, GROUPS
 from tests.docs.test_docs import POSTGRES_URL, ROOT, blocks
 from tests.support.not_checked import SAID as NOT_CHECKED

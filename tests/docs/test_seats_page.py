@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from frontrow.boxoffice.model.best_seats import Grade
+from frontrow.boxoffice.seats.model.best_seats import Grade
 from frontrow.cli.event import app
 
 PAGE = (Path(__file__).parents[2] / "docs" / "seats.md").read_text("utf-8")

@@ -161,7 +161,7 @@ READ_BY_PEOPLE = (
     "src/frontrow/web/templates/**/*.*",
     "src/frontrow/web/translations/**/*.*",
     "src/frontrow/web/static/**/*.js",
-    "src/frontrow/boxoffice/messaging/texts/*.json",
+    "src/frontrow/boxoffice/texts/languages/*.json",
 )
 
 

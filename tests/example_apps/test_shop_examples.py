@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontrow.boxoffice.model.provider_intents import Intent
+from frontrow.boxoffice.payments.model.provider_intents import Intent
 from frontrow.client import Client, calls
 from frontrow.core.clock import SystemClock
 from frontrow.settings.deployment import PaymentsSettings

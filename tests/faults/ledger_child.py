@@ -6,7 +6,7 @@ from pathlib import Path
 
 from frontrow.boxoffice.adapters.ledger.engine.sqlite import SqliteStore
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.model.holds import NewHold
+from frontrow.boxoffice.holds.model.holds import NewHold
 
 NOW_US = 1_700_000_000_000_000
 CALLERS = 50

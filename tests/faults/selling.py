@@ -5,9 +5,9 @@ import random
 from collections import Counter
 from collections.abc import Callable
 
-from frontrow.boxoffice.model.bookings import HoldEnded
-from frontrow.boxoffice.model.hold_values import Hold
-from frontrow.boxoffice.model.holds import SeatsTaken
+from frontrow.boxoffice.holds.model.bookings import HoldEnded
+from frontrow.boxoffice.holds.model.hold_values import Hold
+from frontrow.boxoffice.holds.model.holds import SeatsTaken
 from frontrow.core.errors import FrontrowError, Overloaded, Unavailable
 from tests.boxoffice.shop import EVENT, Shop
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from frontrow.boxoffice.holds.expiry import LedgerClock, Sweeper
-from frontrow.boxoffice.model.holds import SeatsTaken
-from frontrow.boxoffice.seatmap.frame_log import MemoryFrameLog
-from frontrow.boxoffice.seatmap.map_feed import MapFeed
-from frontrow.boxoffice.seatmap.seat_states import ClaimStates
+from frontrow.boxoffice.holds.model.holds import SeatsTaken
+from frontrow.boxoffice.seats.map.frame_log import MemoryFrameLog
+from frontrow.boxoffice.seats.map.map_feed import MapFeed
+from frontrow.boxoffice.seats.map.seat_states import ClaimStates
 from frontrow.core.clock import US_PER_S, SystemClock
 from tests.boxoffice.shop import Shop, open_shop, sqlite_url
 from tests.faults.selling import eventually

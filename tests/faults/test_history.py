@@ -8,7 +8,7 @@ from bench.seats_history import Recorder
 from bench.seats_load import Office
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.rehearsal.history import HistoryVerdict
 from tests.boxoffice.shop import shop_plan, sqlite_url
 from tests.faults.test_three_layers import YesClaims

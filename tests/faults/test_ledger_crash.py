@@ -16,9 +16,9 @@ from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.holds import NewHold
-from frontrow.boxoffice.model.messages import NewDelivery
+from frontrow.boxoffice.holds.model.bookings import BookingState
+from frontrow.boxoffice.holds.model.holds import NewHold
+from frontrow.boxoffice.messages.model.messages import NewDelivery
 from frontrow.core.errors import Unavailable
 from tests.faults.selling import LEDGER_BOUND_S, within
 from tests.support.servers import Postgres, ServerUnavailable, free_port

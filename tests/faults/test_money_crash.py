@@ -15,11 +15,11 @@ from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
 from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
 from frontrow.core.clock import ManualClock
-from tests.boxoffice.checkout.crashes import ENDS, UNTOUCHED
 from tests.boxoffice.checkout.till import Till, assert_money
+from tests.boxoffice.payments.crashes import ENDS, UNTOUCHED
 from tests.boxoffice.shop import EVENT, NOW, Shop, shop_event, shop_plan
 
-# scenario, number of the step, before or after: each a row of the table in tests/boxoffice/checkout/crashes.py
+# scenario, number of the step, before or after: each a row of the table in tests/boxoffice/payments/crashes.py
 KILLED = [
     "sold:0:before",
     "sold:0:after",

@@ -14,9 +14,9 @@ from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
 from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.model.claims import ClaimedSeats, SeatClaim
-from frontrow.boxoffice.model.hold_values import Hold
-from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.holds.model.claims import ClaimedSeats, SeatClaim
+from frontrow.boxoffice.holds.model.hold_values import Hold
+from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import FrontrowError
 from tests.boxoffice.shop import EVENT, NOW, Shop, shop_event, shop_plan

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.provider_intents import Intent, IntentState
-from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.payments.model.provider_intents import Intent, IntentState
+from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.settings.platform import MailSettings, StripeSettings
 from tests.browser.served import Site
 from tests.journeys.mailbox import Mailbox, SmtpServer, folder_mailbox

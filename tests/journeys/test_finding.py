@@ -6,8 +6,8 @@ from dataclasses import replace
 from playwright.sync_api import expect
 
 from bench.events import load_events, many_events
-from frontrow.boxoffice.model.events import EventStatus
-from frontrow.boxoffice.model.venues import Venue
+from frontrow.boxoffice.events.model.events import EventStatus
+from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.web.platform.platform import Platform
 from tests.browser.steps import get_tickets
 from tests.journeys.conftest import WAIT_MS, Visitor

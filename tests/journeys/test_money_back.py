@@ -15,8 +15,8 @@ from playwright.sync_api import Locator, Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.model.events import RefundPolicy
-from frontrow.boxoffice.model.messages import Contact
+from frontrow.boxoffice.events.model.events import RefundPolicy
+from frontrow.boxoffice.messages.model.messages import Contact
 from tests.browser.staff import staff
 from tests.browser.steps import click_seat, until
 from tests.journeys.conftest import Visitor

@@ -10,7 +10,7 @@ import pyotp
 from playwright.sync_api import Page, expect
 
 from frontrow.core.clock import US_PER_S
-from tests.boxoffice.organising.test_pictures import a_file
+from tests.boxoffice.organiser.test_pictures import a_file
 from tests.browser.looks import read_booking_view
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.model.roles import Role
+from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.people.team import Actor
 from tests.boxoffice.people.support import CHEAP
 from tests.browser.staff import staff

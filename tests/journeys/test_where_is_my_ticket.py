@@ -10,8 +10,8 @@ from playwright.sync_api import expect
 
 from frontrow.boxoffice.adapters.channels.email import FolderChannel
 from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
-from frontrow.boxoffice.model.messages import Outcome
-from frontrow.boxoffice.model.provider_intents import ProviderUnknown
+from frontrow.boxoffice.messages.model.messages import Outcome
+from frontrow.boxoffice.payments.model.provider_intents import ProviderUnknown
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
 from tests.journeys.steps import buy, come_to_checkout, fill_buyer, pay_by_card

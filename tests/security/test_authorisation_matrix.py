@@ -5,7 +5,7 @@ A route that is not in ROWS fails the first test: whoever adds one decides here 
 
 import pytest
 
-from frontrow.boxoffice.model.roles import PERMISSIONS, ROLES, Role
+from frontrow.boxoffice.people.model.roles import PERMISSIONS, ROLES, Role
 from tests.security.route_table import table
 from tests.security.world import EVENT_ID, OTHER_EVENT_ID, Door, World, bearer
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from frontrow.boxoffice.model.people import csrf_of
+from frontrow.boxoffice.people.model.people import csrf_of
 from tests.security.route_table import Route, table
 from tests.security.test_authorisation_matrix import may
 from tests.security.world import EVENT_ID, Door, World

@@ -18,7 +18,7 @@ from litestar import Request, Response
 from frontrow.core.errors import Unavailable
 from frontrow.web import app as web_app
 from frontrow.web.api import idempotency
-from tests.boxoffice.organising.http import a_venue_body
+from tests.boxoffice.organiser.http import a_venue_body
 from tests.security.route_table import Route, table
 from tests.security.world import EVENT_ID, Door, World, bearer
 

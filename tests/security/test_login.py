@@ -9,7 +9,7 @@ import pytest
 from argon2 import PasswordHasher, extract_parameters
 from argon2.exceptions import VerifyMismatchError
 
-from frontrow.boxoffice.model.roles import Role
+from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.people.passwords import unknown_password_hash
 from frontrow.web.app import front_of
 from tests.boxoffice.people.support import CHEAP, PASSWORD, Person, code_now, mailed, member, opened

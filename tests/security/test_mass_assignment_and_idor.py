@@ -7,10 +7,10 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.roles import Role
-from frontrow.boxoffice.model.waitlist import Offer, OfferState
-from tests.boxoffice.organising.http import a_venue_body
+from frontrow.boxoffice.holds.model.bookings import BookingState
+from frontrow.boxoffice.people.model.roles import Role
+from frontrow.boxoffice.waitlist.model.waitlist import Offer, OfferState
+from tests.boxoffice.organiser.http import a_venue_body
 from tests.boxoffice.people.support import fan, mailed, member
 from tests.security.route_table import table
 from tests.security.world import EVENT_ID, World, bearer, pass_for

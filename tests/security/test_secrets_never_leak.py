@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from frontrow.boxoffice.model.roles import Role
+from frontrow.boxoffice.people.model.roles import Role
 from tests.boxoffice.people.support import PASSWORD, api_key, fan, mailed, mails, member, opened
 from tests.security.route_table import table
 from tests.security.world import EVENT_ID, Door, a_door, a_world, bearer

@@ -9,16 +9,16 @@ from typing import Any
 
 import msgspec
 
-from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.facts import encode_fact
-from frontrow.boxoffice.model.roles import Role
-from frontrow.boxoffice.model.tickets import TICKET_ID_BYTES, NewTicket, ticket_id
-from frontrow.boxoffice.tickets.door_bundle import Bundle
-from frontrow.boxoffice.tickets.door_check import DoorVerdict, Gate
+from frontrow.boxoffice.facts.model import encode_fact
+from frontrow.boxoffice.gate.gate_bundle import Bundle
+from frontrow.boxoffice.gate.gate_check import DoorVerdict, Gate
+from frontrow.boxoffice.holds.model.bookings import Booking
+from frontrow.boxoffice.people.model.roles import Role
+from frontrow.boxoffice.tickets.model.tickets import TICKET_ID_BYTES, NewTicket, ticket_id
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import UNSIGNED, Issuer, stored_body
 from frontrow.web.api.access import booking_token
-from tests.boxoffice.organising.http import Desk, a_desk
+from tests.boxoffice.organiser.http import Desk, a_desk
 from tests.boxoffice.people.support import fan
 from tests.boxoffice.tickets.samples import booking as a_booking
 from tests.support.signed_tickets import signed_tickets

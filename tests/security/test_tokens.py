@@ -9,8 +9,8 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from frontrow.boxoffice.model.people import secret_hash
-from frontrow.boxoffice.model.roles import Role
+from frontrow.boxoffice.people.model.people import secret_hash
+from frontrow.boxoffice.people.model.roles import Role
 from frontrow.waitingroom.credentials import passes
 from tests.boxoffice.people.support import member
 from tests.security.world import EVENT_ID, World, bearer, pass_for

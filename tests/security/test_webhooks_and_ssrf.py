@@ -7,7 +7,7 @@ import pytest
 
 from frontrow.app.wiring import open_platform
 from frontrow.boxoffice.adapters.payments.webhook_signatures import sign
-from frontrow.boxoffice.messaging.safe_http import SafeHttpClient, UnsafeAddress
+from frontrow.boxoffice.messages.safe_http import SafeHttpClient, UnsafeAddress
 from frontrow.client import check_signature
 from frontrow.core.errors import Unavailable
 from frontrow.core.webhook_signature import signature

@@ -14,8 +14,8 @@ from urllib.parse import unquote
 import msgspec
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.model.people import Stage, SubjectKind
-from frontrow.boxoffice.model.roles import PERMISSIONS, Role
+from frontrow.boxoffice.people.model.people import Stage, SubjectKind
+from frontrow.boxoffice.people.model.roles import PERMISSIONS, Role
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.credentials.passes import Pass
 from frontrow.waitingroom.ports import PlaceKey

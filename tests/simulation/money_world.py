@@ -9,19 +9,19 @@ from typing import Any
 
 from frontrow.boxoffice.adapters.payments.simulated import CARDS, LAPSES, Fault
 from frontrow.boxoffice.checkout.checkout import Checkout
-from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.model.event_changes import Change
-from frontrow.boxoffice.model.events import EventStatus, RefundPolicy
-from frontrow.boxoffice.model.payments import ENDED, RefundState
-from frontrow.boxoffice.model.ticket_returns import ReturnState
-from frontrow.boxoffice.model.tickets import Ticket, TicketState
+from frontrow.boxoffice.events.model.event_changes import Change
+from frontrow.boxoffice.events.model.events import EventStatus, RefundPolicy
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
+from frontrow.boxoffice.payments.model.payments import ENDED, RefundState
+from frontrow.boxoffice.refunds.model.ticket_returns import ReturnState
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
+from frontrow.boxoffice.tickets.model.tickets import Ticket, TicketState
 from frontrow.core.errors import FrontrowError
-from tests.boxoffice.checkout.crashes import Crash, Fuse, FusedLedger, FusedProvider
 from tests.boxoffice.checkout.office import ADA, Office, replace_event
 from tests.boxoffice.checkout.till import ISSUER
+from tests.boxoffice.payments.crashes import Crash, Fuse, FusedLedger, FusedProvider
 from tests.boxoffice.shop import EVENT
 
 SEATS = 12  # sections A and B of the small plan, all of one price

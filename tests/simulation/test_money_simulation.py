@@ -12,12 +12,12 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
-from frontrow.boxoffice.adapters.ledger.programs import bookings as programs
-from frontrow.boxoffice.adapters.ledger.programs import payments as paying
-from frontrow.boxoffice.adapters.ledger.programs import reseating
-from frontrow.boxoffice.adapters.ledger.programs import ticket_returns as returns
-from frontrow.boxoffice.model.payments import RefundState
-from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.adapters.ledger.holds import booking_transactions as programs
+from frontrow.boxoffice.adapters.ledger.organiser import reseating
+from frontrow.boxoffice.adapters.ledger.payments import payment_transactions as paying
+from frontrow.boxoffice.adapters.ledger.refunds import return_transactions as returns
+from frontrow.boxoffice.payments.model.payments import RefundState
+from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds import payouts as repaying
 from frontrow.boxoffice.refunds.refunds import Refunds
 from tests.boxoffice.checkout.office import an_office

@@ -8,10 +8,10 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.model import facts
-from frontrow.boxoffice.model.ticket_returns import Return, ReturnState
-from frontrow.boxoffice.model.waitlist_matching import SeatPool, assign_seats
+from frontrow.boxoffice.facts import model as facts
+from frontrow.boxoffice.refunds.model.ticket_returns import Return, ReturnState
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
+from frontrow.boxoffice.waitlist.model.waitlist_matching import SeatPool, assign_seats
 from frontrow.boxoffice.waitlist.offers import OfferWorker
 from tests.boxoffice.shop import EVENT, sqlite_url
 from tests.boxoffice.waiting import small_plan

@@ -14,8 +14,8 @@ from typing import Any
 
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.facts import Fact, decode_fact
+from frontrow.boxoffice.facts.model import Fact, decode_fact
+from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import FrontrowError, Unavailable
 from tests.boxoffice.shop import EVENT, Shop, shop_event

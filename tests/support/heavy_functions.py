@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from frontrow.boxoffice.plans.plan_reader import BadPlan
+from frontrow.boxoffice.seats.formats.plan_reader import BadPlan
 
 
 def work_for_ever(path: str) -> None:

@@ -1,6 +1,6 @@
 """The tickets of a booking as gates and fans see them."""
 
-from frontrow.boxoffice.model.tickets import Ticket
+from frontrow.boxoffice.tickets.model.tickets import Ticket
 from frontrow.web.platform.platform import Platform
 
 

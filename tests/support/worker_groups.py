@@ -12,7 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 # other files whose tests share a server -> their group
 SHARED: Final = {
     "tests/app/test_settings_used.py": "settings",
-    "tests/boxoffice/checkout/test_providers.py": "providers",
+    "tests/boxoffice/payments/test_providers.py": "providers",
     "tests/contracts/test_seat_claims.py": "claims",
     "tests/docs/test_commands.py": "commands",
     "tests/test_packaging.py": "packaging",

@@ -16,10 +16,10 @@ from frontrow.settings.deployment import Deployment
 if TYPE_CHECKING:
     from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
     from frontrow.boxoffice.checkout.reconciliation import ReconciliationReport
-    from frontrow.boxoffice.messaging.webhook_endpoints import WebhookEndpoints
+    from frontrow.boxoffice.gate.gate_bundle import Bundle
+    from frontrow.boxoffice.messages.webhook_endpoints import WebhookEndpoints
     from frontrow.boxoffice.people.people import People
     from frontrow.boxoffice.people.people_settings import PeopleSettings
-    from frontrow.boxoffice.tickets.door_bundle import Bundle
     from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 
 
@@ -55,9 +55,9 @@ async def open_webhook_endpoints(here: Deployment) -> "AsyncIterator[WebhookEndp
     """The webhooks that organisers registered. The address of a new one must be public. Its secret is sealed if the
     servers' secret key is known here, else by the next server that starts."""
     from frontrow.app.ledger_tools import opened_ledger
-    from frontrow.boxoffice.messaging.endpoint_secrets import EndpointSecrets
-    from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
-    from frontrow.boxoffice.messaging.webhook_endpoints import WebhookEndpoints
+    from frontrow.boxoffice.messages.safe_http import SafeHttpClient
+    from frontrow.boxoffice.messages.webhook_endpoints import WebhookEndpoints
+    from frontrow.boxoffice.messages.webhook_secrets import EndpointSecrets
     from frontrow.core.derived_keys import Secrets
     from frontrow.core.vault import Vault
 
@@ -103,7 +103,7 @@ async def reconcile_payments(
 async def make_door_bundle(deployment: Deployment, event_id: str, ring: Path | None) -> "Bundle":
     """What a gate of this event takes along. `ring` is a file of ticket keys, instead of the server's."""
     from frontrow.app.ledger_tools import opened_ledger
-    from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
+    from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
 
     async with opened_ledger(deployment.ledger_url) as ledger:
         keys = await _read_ticket_keys(deployment, ledger, ring)

@@ -255,7 +255,7 @@ class LedgerTotals:
 
 async def _read_ledger(home: Path) -> LedgerTotals:
     from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-    from frontrow.boxoffice.ports.queries import Query
+    from frontrow.boxoffice.queries import Query
 
     ledger = await open_ledger(f"sqlite:///{home / 'frontrow.db'}")
     try:

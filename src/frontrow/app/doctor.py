@@ -23,7 +23,7 @@ import msgspec
 from frontrow.boxoffice.adapters.channels.email import SmtpChannel
 from frontrow.boxoffice.adapters.channels.from_settings import open_mail
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
-from frontrow.boxoffice.adapters.ledger.schema import (
+from frontrow.boxoffice.adapters.ledger.schema_versions import (
     check_served,
     known_versions,
     newest_version,

@@ -19,9 +19,9 @@ from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.boxoffice.adapters.ledger.ledger_users import shared_ledger
 from frontrow.boxoffice.adapters.ledger.partitions import Say, TableSize
-from frontrow.boxoffice.adapters.ledger.schema import check_served, known_versions, schema_version
+from frontrow.boxoffice.adapters.ledger.schema_versions import check_served, known_versions, schema_version
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.queries import Query
 from frontrow.core.errors import ConfigError
 from frontrow.core.postgres_url import check_direct
 

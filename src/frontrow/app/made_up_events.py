@@ -7,12 +7,12 @@ from zoneinfo import ZoneInfo
 
 from frontrow.app.command_services import open_people
 from frontrow.app.ledger_tools import opened_ledger
-from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
-from frontrow.boxoffice.model.people import DEFAULT_ORGANISER
-from frontrow.boxoffice.model.roles import Role
-from frontrow.boxoffice.model.venues import Venue
-from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
-from frontrow.boxoffice.plans.plan_generator import generate
+from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
+from frontrow.boxoffice.people.model.people import DEFAULT_ORGANISER
+from frontrow.boxoffice.people.model.roles import Role
+from frontrow.boxoffice.seats.formats.plan_document import digest, plan_bytes
+from frontrow.boxoffice.seats.formats.plan_generator import generate
+from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.core.clock import US_PER_S, SystemClock
 from frontrow.core.money import Money
 from frontrow.settings.deployment import Deployment

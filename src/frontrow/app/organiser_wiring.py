@@ -6,32 +6,32 @@ from frontrow.boxoffice.adapters.channels.in_app import InAppChannel
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.audit.chain_check import ChainCheck
-from frontrow.boxoffice.messaging.endpoint_secrets import EndpointSecrets
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.room_rules import RoomRules
-from frontrow.boxoffice.model.sales_figures import RoomFigures
-from frontrow.boxoffice.organising.bookings import OrganiserBookings
-from frontrow.boxoffice.organising.buyer_message_mail import BuyerMessageMail, SellerOf
-from frontrow.boxoffice.organising.buyer_messages import BuyerMessages
-from frontrow.boxoffice.organising.desk_sales import DeskSales
-from frontrow.boxoffice.organising.events import OrganiserEvents
-from frontrow.boxoffice.organising.exports import Exports
-from frontrow.boxoffice.organising.feeds import Feeds
-from frontrow.boxoffice.organising.report_mails import ReportMails
-from frontrow.boxoffice.organising.reports import Reports
-from frontrow.boxoffice.organising.reseating import Reseater
-from frontrow.boxoffice.organising.sales_figures import SalesFigures, SpeedsOf
-from frontrow.boxoffice.organising.show_dates import ShowDates
-from frontrow.boxoffice.organising.waitlists import OrganiserWaitlists
-from frontrow.boxoffice.organising.wallets import ManagedWallets
-from frontrow.boxoffice.organising.webhooks import ManagedWebhooks
-from frontrow.boxoffice.ports.ledger import TicketIssuer
-from frontrow.boxoffice.ports.messages import Channel
-from frontrow.boxoffice.ports.seat_claims import SeatClaims
-from frontrow.boxoffice.ports.seat_listener import SeatListener
+from frontrow.boxoffice.events.event_editing import OrganiserEvents
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.events.model.room_rules import RoomRules
+from frontrow.boxoffice.events.show_dates import ShowDates
+from frontrow.boxoffice.holds.ports.ledger import TicketIssuer
+from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
+from frontrow.boxoffice.messages.buyer_message_mail import BuyerMessageMail, SellerOf
+from frontrow.boxoffice.messages.buyer_messages import BuyerMessages
+from frontrow.boxoffice.messages.ports import Channel
+from frontrow.boxoffice.messages.webhook_secrets import EndpointSecrets
+from frontrow.boxoffice.organiser.bookings import OrganiserBookings
+from frontrow.boxoffice.organiser.box_office_sales import DeskSales
+from frontrow.boxoffice.organiser.exports import Exports
+from frontrow.boxoffice.organiser.feeds import Feeds
+from frontrow.boxoffice.organiser.model.sales_figures import RoomFigures
+from frontrow.boxoffice.organiser.report_mails import ReportMails
+from frontrow.boxoffice.organiser.reports import Reports
+from frontrow.boxoffice.organiser.reseating import Reseater
+from frontrow.boxoffice.organiser.sales_figures import SalesFigures, SpeedsOf
+from frontrow.boxoffice.organiser.waitlists import OrganiserWaitlists
+from frontrow.boxoffice.organiser.wallets import ManagedWallets
+from frontrow.boxoffice.organiser.webhooks import ManagedWebhooks
 from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
-from frontrow.boxoffice.seatmap.map_feed import MapFeed
+from frontrow.boxoffice.seats.map.map_feed import MapFeed
 from frontrow.boxoffice.tickets.ticket_transfers import TicketTransfers
 from frontrow.boxoffice.tickets.wallet_passes import WalletVault
 from frontrow.core.clock import Clock

@@ -23,39 +23,39 @@ from frontrow.boxoffice.adapters.bus.from_url import open_bus
 from frontrow.boxoffice.adapters.bus.kafka_access import KafkaAccess
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings, open_channels, open_mail
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
-from frontrow.boxoffice.adapters.figures.redis_point_log import RedisPointLog
-from frontrow.boxoffice.adapters.ledger.books.idempotency_store import KEPT_US, IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.requests.idempotency_store import KEPT_US, IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.adapters.payments.call_cap import CallCap
 from frontrow.boxoffice.adapters.payments.from_url import open_provider
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
-from frontrow.boxoffice.catalogue.event_listing import EventBrowser
+from frontrow.boxoffice.adapters.sales_figures.redis_point_log import RedisPointLog
 from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.checkout.invoices import Invoices
 from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.checkout.visit_keeper import VisitKeeper
+from frontrow.boxoffice.events.event_listing import EventBrowser
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.events.picture_leftovers import PictureLeftovers
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.expiry import LedgerClock
 from frontrow.boxoffice.holds.held_seats import HeldSeats
 from frontrow.boxoffice.holds.hold_service import HoldService
+from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.jobs.background_jobs import GROUPS, Job, box_office_jobs, every, money_jobs
 from frontrow.boxoffice.jobs.sales_follower import FollowedSeats, SalesFollower
 from frontrow.boxoffice.jobs.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
-from frontrow.boxoffice.messaging.endpoint_secrets import EndpointSecrets
-from frontrow.boxoffice.messaging.mail_links import MailLinks
-from frontrow.boxoffice.messaging.notifications import Notifier
-from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
-from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.organising.brands import Brands
-from frontrow.boxoffice.organising.picture_leftovers import PictureLeftovers
+from frontrow.boxoffice.messages.mail_links import MailLinks
+from frontrow.boxoffice.messages.notifications import Notifier
+from frontrow.boxoffice.messages.organiser_webhooks import OrganiserWebhooks
+from frontrow.boxoffice.messages.ports import Bus, Channel, InAppWriter
+from frontrow.boxoffice.messages.safe_http import SafeHttpClient
+from frontrow.boxoffice.messages.webhook_secrets import EndpointSecrets
+from frontrow.boxoffice.organiser.brands import Brands
+from frontrow.boxoffice.payments.ports import PaymentProvider
 from frontrow.boxoffice.people.people import People
-from frontrow.boxoffice.ports.messages import Bus, Channel, InAppWriter
-from frontrow.boxoffice.ports.payments import PaymentProvider
-from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.presale.presales import Presales
 from frontrow.boxoffice.presale.signup_mail import SignupLinks, SignupMail
 from frontrow.boxoffice.presale.signups import Signups
@@ -63,15 +63,15 @@ from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
-from frontrow.boxoffice.seatmap.frame_log import FrameLogs, MemoryFrameLogs
-from frontrow.boxoffice.seatmap.map_feed import MapFeed
+from frontrow.boxoffice.seats.map.frame_log import FrameLogs, MemoryFrameLogs
+from frontrow.boxoffice.seats.map.map_feed import MapFeed
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
-from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
+from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
 from frontrow.boxoffice.tickets.ticket_transfers import TicketTransfers
 from frontrow.boxoffice.tickets.wallet_passes import WalletPasses, WalletVault
 from frontrow.boxoffice.waitlist.offers import OfferWorker
-from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
+from frontrow.boxoffice.waitlist.waitlist_entries import WaitlistService
 from frontrow.core.background_tasks import hear_event_loop
 from frontrow.core.clock import Clock, SystemClock
 from frontrow.core.cookies import is_https
@@ -557,7 +557,7 @@ def _open_frame_logs(settings: PlatformSettings, clock: Clock) -> FrameLogs:
     """The logs of the events' maps."""
     if not settings.shared:
         return MemoryFrameLogs(clock)
-    from frontrow.boxoffice.adapters.seatmap.redis_frame_log import RedisFrameLogs
+    from frontrow.boxoffice.adapters.seat_map.redis_frame_log import RedisFrameLogs
 
     return RedisFrameLogs(settings.redis.url)
 

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from frontrow.app.ledger_tools import opened_ledger
-from frontrow.boxoffice.model.messages import Aside
+from frontrow.boxoffice.messages.model.messages import Aside
 from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_ledger
 from frontrow.core.errors import FrontrowError
 

@@ -10,9 +10,9 @@ from typing import Annotated, Final, NoReturn
 
 import typer
 
-from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, find_duplicates
-from frontrow.boxoffice.tickets.door_bundle import read_bundle, write_bundle
-from frontrow.boxoffice.tickets.door_check import MAX_LOG_LINES, VERDICT_TEXTS, DoorAnswer, DoorVerdict, Gate, ScanLog
+from frontrow.boxoffice.gate.gate_bundle import read_bundle, write_bundle
+from frontrow.boxoffice.gate.gate_check import MAX_LOG_LINES, VERDICT_TEXTS, DoorAnswer, DoorVerdict, Gate, ScanLog
+from frontrow.boxoffice.tickets.model.tickets import DuplicateScan, Scan, find_duplicates
 from frontrow.cli.deployment_options import (
     ConfigOption,
     FolderOption,

@@ -10,12 +10,12 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from frontrow.boxoffice.model.venues import Plan, SeatFlag, SectionKind
-from frontrow.boxoffice.plans.csv_plans import from_csv
-from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
-from frontrow.boxoffice.plans.plan_generator import generate
-from frontrow.boxoffice.plans.plan_picture import tier_colours, to_svg
-from frontrow.boxoffice.plans.plan_reader import decode_plan, plan_from_document
+from frontrow.boxoffice.seats.formats.csv_plans import from_csv
+from frontrow.boxoffice.seats.formats.plan_document import digest, plan_bytes
+from frontrow.boxoffice.seats.formats.plan_generator import generate
+from frontrow.boxoffice.seats.formats.plan_reader import decode_plan, plan_from_document
+from frontrow.boxoffice.seats.model.venues import Plan, SeatFlag, SectionKind
+from frontrow.boxoffice.seats.plan_picture import tier_colours, to_svg
 from frontrow.cli.webhooks import app as webhooks_app
 from frontrow.core.errors import ConfigError, FrontrowError, InvalidInput
 
@@ -100,7 +100,7 @@ def show_command(
     summary: Annotated[bool, typer.Option("--summary", help="Figures as JSON instead of a picture.")] = False,
 ) -> None:
     """Draw a plan as SVG, coloured by price tier or by the states of a snapshot."""
-    from frontrow.boxoffice.model.map_format import read_snapshot
+    from frontrow.boxoffice.seats.model.map_format import read_snapshot
 
     try:
         plan, _ = read_plan(file)
@@ -144,7 +144,7 @@ def figures(plan: Plan) -> dict[str, Any]:
 def _pretix() -> ModuleType:
     """The pretix module; its libraries are needed for its files only, not to have a command line."""
     try:
-        from frontrow.boxoffice.plans import pretix_format as pretix
+        from frontrow.boxoffice.seats.formats import pretix_format as pretix
     except ImportError:
         raise ConfigError("pretix files need the box office's libraries: pip install 'frontrow[boxoffice]'") from None
     return pretix

@@ -43,8 +43,8 @@ def create(
         "" if invite else typer.prompt("Password (12 or more characters)", hide_input=True, confirmation_prompt=True)
     )
 
-    from frontrow.boxoffice.model.email_addresses import checked_email
-    from frontrow.boxoffice.model.password_rules import checked_password
+    from frontrow.boxoffice.people.model.email_addresses import checked_email
+    from frontrow.boxoffice.people.model.password_rules import checked_password
 
     try:
         checked_password(password or "checked when it is chosen", checked_email(email))
@@ -52,7 +52,7 @@ def create(
         _fail(error.message)
 
     async def act(people: Any) -> dict[str, str]:
-        from frontrow.boxoffice.model.roles import Role
+        from frontrow.boxoffice.people.model.roles import Role
 
         created = await people.team.create_organiser(name, organiser)
         if invite:
@@ -121,8 +121,8 @@ def reset(
     """Print a one-time link for a new password; using it also removes the second factor and ends all sessions."""
 
     async def act(people: Any) -> str:
-        from frontrow.boxoffice.model.email_addresses import checked_email
-        from frontrow.boxoffice.model.people import PersonNotFound
+        from frontrow.boxoffice.people.model.email_addresses import checked_email
+        from frontrow.boxoffice.people.model.people import PersonNotFound
 
         staff = await people.book.staff_by_email(checked_email(email))
         if staff is None:

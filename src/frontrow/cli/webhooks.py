@@ -10,7 +10,7 @@ from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOp
 from frontrow.core.errors import FrontrowError
 
 if TYPE_CHECKING:  # the command's own group must load without the box office's libraries
-    from frontrow.boxoffice.messaging.webhook_endpoints import WebhookEndpoints
+    from frontrow.boxoffice.messages.webhook_endpoints import WebhookEndpoints
 
 Answer = TypeVar("Answer")
 app = typer.Typer(help="Webhooks to organisers.", no_args_is_help=True)

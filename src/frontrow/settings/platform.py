@@ -13,7 +13,7 @@ from typing import Any
 
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres
-from frontrow.boxoffice.model.room_rules import MAX_LANES
+from frontrow.boxoffice.events.model.room_rules import MAX_LANES
 from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.core.errors import ConfigError
 from frontrow.core.listening import read_address

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from frontrow.boxoffice.model.room_rules import Lane, RoomRules
+from frontrow.boxoffice.events.model.room_rules import Lane, RoomRules
 from frontrow.core.cookies import is_https
 from frontrow.core.errors import ConfigError
 from frontrow.core.settings_loader import setting

@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from frontrow.boxoffice.checkout.checkout import Checkout
-from frontrow.boxoffice.model.event_changes import Change, Editor
-from frontrow.boxoffice.model.events import Event, EventStatus
-from frontrow.boxoffice.model.payments import Refund, RefundState
-from frontrow.boxoffice.model.tickets import Scan
-from frontrow.boxoffice.organising.reseating import Reseater
-from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.events.model.event_changes import Change, Editor
+from frontrow.boxoffice.events.model.events import Event, EventStatus
+from frontrow.boxoffice.organiser.reseating import Reseater
+from frontrow.boxoffice.payments.model.payments import Refund, RefundState
+from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds.event_cancellation import RETRY_US, EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
+from frontrow.boxoffice.tickets.model.tickets import Scan
 from frontrow.core.clock import ManualClock
 from tests.boxoffice.checkout.till import ISSUER
 from tests.boxoffice.refunds.test_ticket_returns import Market

@@ -9,15 +9,15 @@ import pytest
 
 from frontrow.boxoffice.adapters.payments.simulated import ACCEPTED, CARDS, LAPSES, NEEDS_ACTION, Fault
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutState
-from frontrow.boxoffice.model.bookings import BookingState, HoldEnded, StaleFence
-from frontrow.boxoffice.model.facts import (
+from frontrow.boxoffice.facts.model import (
     BookingCancelled,
     BookingConfirmed,
     LatePaymentReturned,
     PaymentDeclined,
 )
-from frontrow.boxoffice.model.payments import PaymentState
-from frontrow.boxoffice.model.provider_intents import Intent, NewIntent
+from frontrow.boxoffice.holds.model.bookings import BookingState, HoldEnded, StaleFence
+from frontrow.boxoffice.payments.model.payments import PaymentState
+from frontrow.boxoffice.payments.model.provider_intents import Intent, NewIntent
 from frontrow.core.errors import InvalidInput
 from frontrow.web.site.fans.demo_cards import NUMBERS
 from tests.boxoffice.checkout.till import ISSUER, Till, assert_money, open_till

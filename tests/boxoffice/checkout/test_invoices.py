@@ -9,26 +9,26 @@ import msgspec
 import psycopg
 import pytest
 
-from frontrow.boxoffice.adapters.ledger.books.invoices import issue_program
+from frontrow.boxoffice.adapters.ledger.checkout.invoice_book import issue_program
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import RunProgram
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
+from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.checkout.invoice_pdf import invoice_pdf
-from frontrow.boxoffice.messaging.locale_formats import LANGUAGES
-from frontrow.boxoffice.model.events import Fee
-from frontrow.boxoffice.model.invoices import (
+from frontrow.boxoffice.checkout.model.invoices import (
     Invoice,
     checked_billed_to,
     credit_document,
     credit_lines,
     invoice_document,
 )
-from frontrow.boxoffice.model.payments import Refund
-from frontrow.boxoffice.model.prices import LineKind
-from frontrow.boxoffice.model.receipts import MoneyMoved, Receipt, ReceiptLine, Seller
-from frontrow.boxoffice.model.refund_lines import RefundLine, RefundLineKind, encode_refund_lines
-from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.checkout.model.receipts import MoneyMoved, Receipt, ReceiptLine, Seller
+from frontrow.boxoffice.events.model.events import Fee
+from frontrow.boxoffice.payments.model.payments import Refund
+from frontrow.boxoffice.pricing.model.prices import LineKind
+from frontrow.boxoffice.queries import Query
+from frontrow.boxoffice.refunds.model.refund_lines import RefundLine, RefundLineKind, encode_refund_lines
+from frontrow.boxoffice.texts.locale_formats import LANGUAGES
 from frontrow.core.errors import InvalidInput
 from frontrow.core.money import Money
 from tests.boxoffice.adapters.ledger.test_audit import run_sql

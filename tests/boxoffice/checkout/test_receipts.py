@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.checkout.receipts import Receipts
-from frontrow.boxoffice.messaging.locale_formats import LANGUAGES
-from frontrow.boxoffice.messaging.message_texts import render
-from frontrow.boxoffice.model.event_changes import Change, Editor
-from frontrow.boxoffice.model.messages import Contact
-from frontrow.boxoffice.model.prices import LineKind
-from frontrow.boxoffice.model.receipts import (
+from frontrow.boxoffice.checkout.model.receipts import (
     MoneyMoved,
     PriceSummary,
     Receipt,
@@ -23,13 +17,19 @@ from frontrow.boxoffice.model.receipts import (
     Seller,
     checked_seller,
 )
-from frontrow.boxoffice.model.taxes import tax_inside
-from frontrow.boxoffice.model.venues import Venue
+from frontrow.boxoffice.checkout.receipts import Receipts
+from frontrow.boxoffice.events.model.event_changes import Change, Editor
+from frontrow.boxoffice.messages.model.messages import Contact
+from frontrow.boxoffice.pricing.model.prices import LineKind
+from frontrow.boxoffice.pricing.model.taxes import tax_inside
+from frontrow.boxoffice.seats.model.venues import Venue
+from frontrow.boxoffice.texts.locale_formats import LANGUAGES
+from frontrow.boxoffice.texts.message_texts import render
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
-from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
+from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
 from frontrow.core.errors import InvalidInput
 from frontrow.core.money import Money
-from tests.boxoffice.messaging.test_texts import ABOUT
+from tests.boxoffice.messages.test_texts import ABOUT
 from tests.boxoffice.shop import EVENT, NOW, shop_event, sqlite_url
 from tests.boxoffice.tickets.samples import KEYS
 from tests.contracts.ledger_contract import Bench

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from frontrow.boxoffice.checkout.visit_keeper import AT_ONCE, MAX_PAUSE_S, VisitKeeper, pause_after
-from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.model.holds import VisitHold
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
+from frontrow.boxoffice.holds.model.holds import VisitHold
 from frontrow.core.errors import Unavailable
 
 EVENT = "evt_a"

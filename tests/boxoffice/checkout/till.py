@@ -15,12 +15,12 @@ from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutResult
 from frontrow.boxoffice.checkout.reconciliation import Reconciler
 from frontrow.boxoffice.holds.expiry import Sweeper
-from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.model.holds import NewHold, PlacedHold
-from frontrow.boxoffice.model.payments import Payment, PaymentState, RefundState
-from frontrow.boxoffice.model.provider_intents import ProviderUnknown
-from frontrow.boxoffice.model.tickets import TicketState
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
+from frontrow.boxoffice.holds.model.holds import NewHold, PlacedHold
+from frontrow.boxoffice.payments.model.payments import Payment, PaymentState, RefundState
+from frontrow.boxoffice.payments.model.provider_intents import ProviderUnknown
 from frontrow.boxoffice.refunds.refunds import Refunds
+from frontrow.boxoffice.tickets.model.tickets import TicketState
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.core.clock import ManualClock

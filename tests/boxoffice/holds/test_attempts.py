@@ -8,10 +8,10 @@ import pytest
 
 from frontrow.boxoffice.holds.attempt import MAX_FOLLOWERS
 from frontrow.boxoffice.holds.local_refusal import AUDIT_EVERY, AUDITS_PER_S
-from frontrow.boxoffice.model.claims import ClaimKind, ClaimRefused, ClaimsLost, SeatClaim, TakenSeat
-from frontrow.boxoffice.model.hold_values import Hold, ShopPass
-from frontrow.boxoffice.model.holds import CapExceeded, SeatsTaken
-from frontrow.boxoffice.model.venues import UnknownSeats
+from frontrow.boxoffice.holds.model.claims import ClaimKind, ClaimRefused, ClaimsLost, SeatClaim, TakenSeat
+from frontrow.boxoffice.holds.model.hold_values import Hold, ShopPass
+from frontrow.boxoffice.holds.model.holds import CapExceeded, SeatsTaken
+from frontrow.boxoffice.seats.model.venues import UnknownSeats
 from frontrow.core.clock import US_PER_S, ManualClock
 from frontrow.core.coalescer import ResultSlot
 from frontrow.core.errors import NotFound

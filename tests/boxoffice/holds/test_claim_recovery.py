@@ -7,9 +7,9 @@ import pytest
 
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.holds.claim_recovery import ROUNDS, WRITE_GRACE_US, Repairs
-from frontrow.boxoffice.model.claims import ClaimKind, ClaimsLost, SeatClaim, TakenSeat, sold_seat
-from frontrow.boxoffice.model.holds import SeatsTaken
-from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, area
+from frontrow.boxoffice.holds.model.claims import ClaimKind, ClaimsLost, SeatClaim, TakenSeat, sold_seat
+from frontrow.boxoffice.holds.model.holds import SeatsTaken
+from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, Section, area
 from frontrow.core.clock import ManualClock
 from tests.boxoffice.shop import EVENT, NOW, open_shop, sqlite_url
 from tests.contracts.seat_claims import seats_of
@@ -85,7 +85,7 @@ async def test_large_sections_and_areas_are_filled_in_steps(redis_url: str) -> N
 
 
 async def test_a_large_area_is_sold_to_the_last_place_through_windows(redis_url: str) -> None:
-    from frontrow.boxoffice.model.claims import BestClaim, ClaimedSeats, ClaimRefused
+    from frontrow.boxoffice.holds.model.claims import BestClaim, ClaimedSeats, ClaimRefused
 
     plan = Plan("area", (area("S", 2_500),))
     claims = RedisClaims(redis_url)

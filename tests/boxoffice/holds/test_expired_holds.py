@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from frontrow.boxoffice.holds.expiry import Sweeper
-from frontrow.boxoffice.model.holds import NewHold
+from frontrow.boxoffice.holds.model.holds import NewHold
 from frontrow.core.errors import Unavailable
 from tests.boxoffice.shop import EVENT, open_shop, sqlite_url
 from tests.faults.selling import eventually

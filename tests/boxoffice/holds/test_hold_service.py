@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from frontrow.boxoffice.model.claims import ClaimRefused
-from frontrow.boxoffice.model.events import NotOnSale
-from frontrow.boxoffice.model.hold_values import Hold, NoSuchSeats, ShopPass
-from frontrow.boxoffice.model.holds import CapExceeded, IdempotencyMismatch, SeatsTaken
-from frontrow.boxoffice.model.seats import (
+from frontrow.boxoffice.events.model.events import NotOnSale
+from frontrow.boxoffice.holds.model.claims import ClaimRefused
+from frontrow.boxoffice.holds.model.hold_values import Hold, NoSuchSeats, ShopPass
+from frontrow.boxoffice.holds.model.holds import CapExceeded, IdempotencyMismatch, SeatsTaken
+from frontrow.boxoffice.holds.model.requested_seats import (
     CapReached,
     DuplicateSeats,
     LonelySeat,
@@ -20,7 +20,7 @@ from frontrow.boxoffice.model.seats import (
     Wish,
     WrongSeatCount,
 )
-from frontrow.boxoffice.model.venues import UnknownSeats
+from frontrow.boxoffice.seats.model.venues import UnknownSeats
 from frontrow.core.clock import US_PER_S, ManualClock
 from frontrow.core.errors import FrontrowError, Overloaded, Unauthorised
 from frontrow.core.money import Money

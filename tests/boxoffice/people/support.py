@@ -15,8 +15,8 @@ import msgspec
 import pyotp
 
 from frontrow.app.wiring import Platform, open_platform
-from frontrow.boxoffice.model.people import Staff, Stage, SubjectKind
-from frontrow.boxoffice.model.roles import Role
+from frontrow.boxoffice.people.model.people import Staff, Stage, SubjectKind
+from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.boxoffice.people.team import Actor
 from frontrow.core.clock import US_PER_S

@@ -3,7 +3,7 @@
 import httpx
 import pyotp
 
-from frontrow.boxoffice.model.roles import Role
+from frontrow.boxoffice.people.model.roles import Role
 from frontrow.web.endpoints.cookies import SESSION_COOKIE
 from tests.boxoffice.people.support import PASSWORD, api_key, asking, code_now, mailed, member, opened
 

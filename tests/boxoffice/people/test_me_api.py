@@ -2,11 +2,11 @@
 
 import msgspec
 
-from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.facts import BookingConfirmed
-from frontrow.boxoffice.model.holds import NewHold
-from frontrow.boxoffice.model.messages import InAppMessage
-from frontrow.boxoffice.model.waitlist import EntryState, NewEntry
+from frontrow.boxoffice.facts.model import BookingConfirmed
+from frontrow.boxoffice.holds.model.bookings import BookingState
+from frontrow.boxoffice.holds.model.holds import NewHold
+from frontrow.boxoffice.messages.model.messages import InAppMessage
+from frontrow.boxoffice.waitlist.model.waitlist import EntryState, NewEntry
 from tests.boxoffice.people.support import asking, fan, on_sale, opened
 from tests.web.api.support import EVENT_ID
 

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from frontrow.boxoffice.model.messages import Contact
-from frontrow.boxoffice.model.password_rules import checked_password
-from frontrow.boxoffice.model.people import (
+from frontrow.boxoffice.messages.model.messages import Contact
+from frontrow.boxoffice.people.model.password_rules import checked_password
+from frontrow.boxoffice.people.model.people import (
     LastOwner,
     LinkSpent,
     NotAllowed,
@@ -15,7 +15,7 @@ from frontrow.boxoffice.model.people import (
     TooManyTries,
     WrongCredentials,
 )
-from frontrow.boxoffice.model.roles import Role
+from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.people.passwords import Passwords
 from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.boxoffice.people.team import Actor

@@ -10,11 +10,11 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.model.events import RefundPolicy
-from frontrow.boxoffice.model.payments import Refund
-from frontrow.boxoffice.model.refund_lines import add_ons_gone, decode_refund_lines
-from frontrow.boxoffice.model.ticket_returns import OWED_STATES, NotReturnable, ReturnState
+from frontrow.boxoffice.events.model.events import RefundPolicy
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
+from frontrow.boxoffice.payments.model.payments import Refund
+from frontrow.boxoffice.refunds.model.refund_lines import add_ons_gone, decode_refund_lines
+from frontrow.boxoffice.refunds.model.ticket_returns import OWED_STATES, NotReturnable, ReturnState
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from tests.boxoffice.checkout.till import EVENT, Till, open_till
 from tests.boxoffice.refunds.test_refunds_by_line import CARD, SHOW, held

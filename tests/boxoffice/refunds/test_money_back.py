@@ -12,17 +12,17 @@ from msgspec.structs import replace
 
 from frontrow.boxoffice.adapters.payments.simulated import LAPSES, REFUND_FAILS, Fault
 from frontrow.boxoffice.checkout.checkout import CheckoutState
-from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.event_changes import Change
-from frontrow.boxoffice.model.events import EventCancelled, EventStatus
-from frontrow.boxoffice.model.facts import LatePaymentReturned, RefundFailed, RefundPaid, TicketResold, WaitlistEnded
-from frontrow.boxoffice.model.payments import PaymentState, Refund, RefundState
-from frontrow.boxoffice.model.ticket_returns import NotReturnable, ReturnState
-from frontrow.boxoffice.model.tickets import Scan, TicketRevoked, TicketScanned, TicketState
-from frontrow.boxoffice.model.waitlist import EntryState, NewEntry
-from frontrow.boxoffice.organising.exports import Exports
-from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.events.model.event_changes import Change
+from frontrow.boxoffice.events.model.events import EventCancelled, EventStatus
+from frontrow.boxoffice.facts.model import LatePaymentReturned, RefundFailed, RefundPaid, TicketResold, WaitlistEnded
+from frontrow.boxoffice.holds.model.bookings import BookingState
+from frontrow.boxoffice.organiser.exports import Exports
+from frontrow.boxoffice.payments.model.payments import PaymentState, Refund, RefundState
+from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds.event_cancellation import SURE_US
+from frontrow.boxoffice.refunds.model.ticket_returns import NotReturnable, ReturnState
+from frontrow.boxoffice.tickets.model.tickets import Scan, TicketRevoked, TicketScanned, TicketState
+from frontrow.boxoffice.waitlist.model.waitlist import EntryState, NewEntry
 from frontrow.core.errors import FrontrowError
 from tests.boxoffice.checkout.office import ADA, Office, an_office, an_office_beside, replace_event
 from tests.boxoffice.checkout.till import assert_money

@@ -8,13 +8,13 @@ import pytest
 
 from frontrow.boxoffice.adapters.payments.simulated import AUTHORISATION_LIFETIME_US, LAPSES, Fault
 from frontrow.boxoffice.checkout.receipts import Receipts
-from frontrow.boxoffice.model.booking_choices import Reprice
-from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.events import RefundPolicy
-from frontrow.boxoffice.model.payments import PaymentState, RefundState
-from frontrow.boxoffice.model.prices import encode_lines, quote
-from frontrow.boxoffice.model.provider_intents import Intent
-from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
+from frontrow.boxoffice.events.model.events import RefundPolicy
+from frontrow.boxoffice.holds.model.bookings import BookingState
+from frontrow.boxoffice.payments.model.payments import PaymentState, RefundState
+from frontrow.boxoffice.payments.model.provider_intents import Intent
+from frontrow.boxoffice.pricing.model.booking_choices import Reprice
+from frontrow.boxoffice.pricing.model.prices import encode_lines, quote
+from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
 from frontrow.core.clock import US_PER_S
 from tests.boxoffice.checkout.till import EVENT, Till, assert_money, open_till
 from tests.boxoffice.shop import shop_event, shop_plan

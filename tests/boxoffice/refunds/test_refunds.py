@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from frontrow.boxoffice.adapters.payments.simulated import Fault
-from frontrow.boxoffice.model.bookings import BookingState, MoveRefused, SeatsNotInBooking
-from frontrow.boxoffice.model.events import EventStatus, RefundPolicy
-from frontrow.boxoffice.model.facts import BookingPartlyRefunded, BookingRefunded, PaymentDeclined, RefundPaid
-from frontrow.boxoffice.model.payments import RefundState
-from frontrow.boxoffice.model.refund_rules import RefundRefused
+from frontrow.boxoffice.events.model.events import EventStatus, RefundPolicy
+from frontrow.boxoffice.facts.model import BookingPartlyRefunded, BookingRefunded, PaymentDeclined, RefundPaid
+from frontrow.boxoffice.holds.model.bookings import BookingState, MoveRefused, SeatsNotInBooking
+from frontrow.boxoffice.payments.model.payments import RefundState
+from frontrow.boxoffice.refunds.model.refund_rules import RefundRefused
 from tests.boxoffice.checkout.till import EVENT, Till, assert_money, open_till
 from tests.boxoffice.shop import shop_event
 

@@ -8,18 +8,24 @@ import pytest
 from msgspec.structs import replace
 
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.model.booking_choices import BookingChoice, NoneLeft, Reprice, price_choice
-from frontrow.boxoffice.model.bookings import BookingState, SeatsNotInBooking
-from frontrow.boxoffice.model.events import Event, Fee, RefundPolicy
-from frontrow.boxoffice.model.facts import BookingPartlyRefunded
-from frontrow.boxoffice.model.payments import PaymentChanged, PaymentState, Refund, RefundState
-from frontrow.boxoffice.model.prices import decode_lines, encode_lines
-from frontrow.boxoffice.model.refund_lines import add_ons_gone, decode_refund_lines
-from frontrow.boxoffice.model.sale_options import AddOn, Discount, SharedLimit, TicketType
-from frontrow.boxoffice.model.ticket_returns import ReturnState
-from frontrow.boxoffice.model.ticket_transfers import DAY_US, HandOver, TicketTransferred, Transfer, TransferState
-from frontrow.boxoffice.model.tickets import NewTicket
+from frontrow.boxoffice.events.model.events import Event, Fee, RefundPolicy
+from frontrow.boxoffice.facts.model import BookingPartlyRefunded
+from frontrow.boxoffice.holds.model.bookings import BookingState, SeatsNotInBooking
+from frontrow.boxoffice.payments.model.payments import PaymentChanged, PaymentState, Refund, RefundState
+from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice, NoneLeft, Reprice, price_choice
+from frontrow.boxoffice.pricing.model.prices import decode_lines, encode_lines
+from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, SharedLimit, TicketType
+from frontrow.boxoffice.refunds.model.refund_lines import add_ons_gone, decode_refund_lines
+from frontrow.boxoffice.refunds.model.ticket_returns import ReturnState
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
+from frontrow.boxoffice.tickets.model.ticket_transfers import (
+    DAY_US,
+    HandOver,
+    TicketTransferred,
+    Transfer,
+    TransferState,
+)
+from frontrow.boxoffice.tickets.model.tickets import NewTicket
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import InvalidInput
 from tests.boxoffice.checkout.till import EVENT, Till, assert_money

@@ -8,17 +8,17 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutResult, CheckoutState
-from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.payments import PaymentState, RefundState
-from frontrow.boxoffice.model.ticket_returns import ReturnState
-from frontrow.boxoffice.model.tickets import TicketState
-from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.gate.gate_check import DoorVerdict, Gate
+from frontrow.boxoffice.holds.model.bookings import BookingState
+from frontrow.boxoffice.payments.model.payments import PaymentState, RefundState
+from frontrow.boxoffice.queries import Query
+from frontrow.boxoffice.refunds.model.ticket_returns import ReturnState
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
-from frontrow.boxoffice.tickets.door_check import DoorVerdict, Gate
+from frontrow.boxoffice.tickets.model.tickets import TicketState
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
-from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
+from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
 from frontrow.core.clock import ManualClock
 from tests.boxoffice.checkout.till import Till, assert_money
 from tests.boxoffice.shop import EVENT, open_shop, sqlite_url

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.model.tickets import NewTicket
-from frontrow.boxoffice.tickets.door_bundle import make_bundle
-from frontrow.boxoffice.tickets.door_check import Gate, ScanLog
+from frontrow.boxoffice.gate.gate_bundle import make_bundle
+from frontrow.boxoffice.gate.gate_check import Gate, ScanLog
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
+from frontrow.boxoffice.tickets.model.tickets import NewTicket
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet

@@ -13,18 +13,18 @@ import zxingcpp
 from PIL import Image
 
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.messaging.message_texts import languages
-from frontrow.boxoffice.model.bookings import BookingNotFound
-from frontrow.boxoffice.model.brands import Brand, Logo, TicketLook, ticket_look
-from frontrow.boxoffice.model.tickets import TicketNotFound
-from frontrow.boxoffice.model.venues import Venue
-from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
+from frontrow.boxoffice.holds.model.bookings import BookingNotFound
+from frontrow.boxoffice.organiser.model.brands import Brand, Logo, TicketLook, ticket_look
+from frontrow.boxoffice.seats.formats.plan_document import digest, plan_bytes
+from frontrow.boxoffice.seats.model.venues import Venue
+from frontrow.boxoffice.texts.message_texts import languages
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets import ticket_codes as codes
 from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
+from frontrow.boxoffice.tickets.model.tickets import TicketNotFound
 from frontrow.boxoffice.tickets.print_fonts import printable
-from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
 from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf
+from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
 from frontrow.core.money import Money
 from tests.boxoffice.shop import shop_event, shop_plan, sqlite_url
 from tests.boxoffice.tickets.samples import EVENT, KEYS, NOW, issued, sheet

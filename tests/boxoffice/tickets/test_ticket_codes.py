@@ -5,9 +5,9 @@ import random
 from collections import Counter
 from collections.abc import Callable
 
+from frontrow.boxoffice.gate.gate_check import DoorVerdict, Gate
 from frontrow.boxoffice.tickets import rotating_codes
 from frontrow.boxoffice.tickets import ticket_codes as codes
-from frontrow.boxoffice.tickets.door_check import DoorVerdict, Gate
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from tests.boxoffice.tickets.samples import EVENT, KEYS, NOW, OTHER_KEYS, booking, gate, issued

@@ -23,8 +23,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.hazmat.primitives.serialization.pkcs7 import load_der_pkcs7_certificates
 from PIL import Image
 
-from frontrow.boxoffice.messaging.locale_formats import LANGUAGES
-from frontrow.boxoffice.model.brands import Brand, Logo, ticket_look
+from frontrow.boxoffice.organiser.model.brands import Brand, Logo, ticket_look
+from frontrow.boxoffice.texts.locale_formats import LANGUAGES
 from frontrow.boxoffice.tickets.apple_passes import PassIssuer, make_apple_passes, pass_document
 from frontrow.boxoffice.tickets.google_passes import MAX_TOKEN_CHARS, SAVE_URL, PassAccount, make_google_link
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.events import EventStatus, NotOnSale
-from frontrow.boxoffice.model.facts import OfferClaimed, OfferLapsed, OfferMade
-from frontrow.boxoffice.model.seats import CapReached
-from frontrow.boxoffice.model.waitlist import (
+from frontrow.boxoffice.events.model.events import EventStatus, NotOnSale
+from frontrow.boxoffice.facts.model import OfferClaimed, OfferLapsed, OfferMade
+from frontrow.boxoffice.holds.model.bookings import BookingState
+from frontrow.boxoffice.holds.model.requested_seats import CapReached
+from frontrow.boxoffice.waitlist.model.waitlist import (
     AlreadyWaiting,
     EntryState,
     NotWaiting,

@@ -12,9 +12,9 @@ from litestar import Litestar
 
 from frontrow.app.wiring import Platform, PlatformSettings, open_platform
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
-from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, Venue
-from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
+from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
+from frontrow.boxoffice.seats.formats.plan_document import digest, plan_bytes
+from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, Section, Venue
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.money import Money
 from frontrow.limits.config import LimitsFile

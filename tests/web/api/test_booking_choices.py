@@ -2,10 +2,10 @@
 
 import asyncio
 
-from frontrow.boxoffice.model.event_changes import Change, Editor
-from frontrow.boxoffice.model.people import csrf_of
-from frontrow.boxoffice.model.roles import Role
-from frontrow.boxoffice.model.sale_options import AddOn, Discount, SharedLimit, TicketType
+from frontrow.boxoffice.events.model.event_changes import Change, Editor
+from frontrow.boxoffice.people.model.people import csrf_of
+from frontrow.boxoffice.people.model.roles import Role
+from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, SharedLimit, TicketType
 from frontrow.web.endpoints.cookies import SESSION_COOKIE
 from tests.boxoffice.people.support import member
 from tests.web.api.script import Buyer, a_buyer

@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from frontrow.boxoffice.model.map_format import decode_changes, read_frame, read_snapshot
+from frontrow.boxoffice.seats.model.map_format import decode_changes, read_frame, read_snapshot
 from frontrow.settings.overload import OverloadSettings
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_server, put_event

@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from frontrow.boxoffice.adapters.ledger.books.idempotency_store import KeptAnswer
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.requests.idempotency_store import KeptAnswer
 from tests.boxoffice.people.support import fan
 from tests.boxoffice.shop import sqlite_url
 from tests.web.api.script import a_buyer

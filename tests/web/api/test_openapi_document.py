@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.model.roles import PERMISSIONS, Role
+from frontrow.boxoffice.people.model.roles import PERMISSIONS, Role
 from tests.boxoffice.people.support import api_key, fan, member
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_server

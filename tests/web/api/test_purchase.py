@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from frontrow.app.wiring import open_platform
-from frontrow.boxoffice.model.bookings import Move
-from frontrow.boxoffice.model.event_changes import Change, Editor
-from frontrow.boxoffice.model.events import Fee
-from frontrow.boxoffice.model.map_format import read_snapshot
-from frontrow.boxoffice.model.payments import Payment, PaymentState
-from frontrow.boxoffice.model.provider_intents import IntentState
-from frontrow.boxoffice.model.roles import Role
-from frontrow.boxoffice.tickets.door_check import DoorVerdict, Gate
+from frontrow.boxoffice.events.model.event_changes import Change, Editor
+from frontrow.boxoffice.events.model.events import Fee
+from frontrow.boxoffice.gate.gate_check import DoorVerdict, Gate
+from frontrow.boxoffice.holds.model.bookings import Move
+from frontrow.boxoffice.payments.model.payments import Payment, PaymentState
+from frontrow.boxoffice.payments.model.provider_intents import IntentState
+from frontrow.boxoffice.people.model.roles import Role
+from frontrow.boxoffice.seats.model.map_format import read_snapshot
 from frontrow.web.app import run_platform
 from tests.boxoffice.people.support import member
 from tests.web.api.script import a_buyer

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.model.roles import Role
+from frontrow.boxoffice.people.model.roles import Role
 from tests.boxoffice.people.support import fan, member
 from tests.journeys.mailbox import folder_mailbox
 from tests.web.api.script import Buyer, a_buyer

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from frontrow.app.wiring import Platform, open_platform
-from frontrow.boxoffice.model.events import EventStatus
+from frontrow.boxoffice.events.model.events import EventStatus
 from frontrow.core.clock import US_PER_S, SystemClock
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.protect.guard import PASS_COOKIES

@@ -4,8 +4,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
-from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
+from frontrow.boxoffice.seats.formats.plan_document import digest, plan_bytes
+from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
 from tests.boxoffice.plan_samples import small_plan
 from tests.web.api.support import an_event
 

@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from frontrow.boxoffice.catalogue.event_listing import ListingPage
+from frontrow.boxoffice.events.event_listing import ListingPage
 from frontrow.web.endpoints.event_list import PLAIN, EventLists
 from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
 from frontrow.web.lane.route_table import RouteTable

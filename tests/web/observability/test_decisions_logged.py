@@ -8,13 +8,13 @@ import httpx
 import pytest
 
 from frontrow.boxoffice.checkout.reconciliation import Reconciler, ReconciliationReport
+from frontrow.boxoffice.events.model.events import RefundPolicy
+from frontrow.boxoffice.facts.fact_consumers import TRIES, FactConsumer
+from frontrow.boxoffice.facts.model import Fact, HoldPlaced, OutboxFact
 from frontrow.boxoffice.holds.expiry import Sweeper
-from frontrow.boxoffice.messaging.fact_consumers import TRIES, FactConsumer
-from frontrow.boxoffice.model.events import RefundPolicy
-from frontrow.boxoffice.model.facts import Fact, HoldPlaced, OutboxFact
-from frontrow.boxoffice.model.messages import BusFact, on_the_bus
-from frontrow.boxoffice.model.refund_rules import RefundRefused
-from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.messages.model.messages import BusFact, on_the_bus
+from frontrow.boxoffice.queries import Query
+from frontrow.boxoffice.refunds.model.refund_rules import RefundRefused
 from frontrow.core.breaker import Breaker
 from frontrow.core.clock import US_PER_S, ManualClock
 from frontrow.limits.stats import Stats

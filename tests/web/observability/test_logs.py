@@ -12,7 +12,7 @@ import httpx
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
+from frontrow.boxoffice.adapters.ledger.events.catalogue import SqlCatalogue
 from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf
 from frontrow.settings.traces import TraceSettings
 from frontrow.web.observability import logs

@@ -17,9 +17,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from frontrow.boxoffice.adapters.bus.memory import MemoryBus
 from frontrow.boxoffice.adapters.claims.redis_memory import RedisMemory
-from frontrow.boxoffice.checkout.payment_records import PaymentRecords
-from frontrow.boxoffice.messaging.fact_consumers import FactConsumer
-from frontrow.boxoffice.messaging.outbox_relay import OutboxRelay
+from frontrow.boxoffice.facts.fact_consumers import FactConsumer
+from frontrow.boxoffice.facts.outbox_relay import OutboxRelay
+from frontrow.boxoffice.payments.payment_records import PaymentRecords
 from frontrow.core.errors import Unavailable
 from frontrow.web.observability.metrics import families
 from frontrow.web.observability.traffic import bounds_s

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from frontrow.boxoffice.model.events import EventStatus
-from frontrow.boxoffice.model.holds import NewHold
+from frontrow.boxoffice.events.model.events import EventStatus
+from frontrow.boxoffice.holds.model.holds import NewHold
 from frontrow.core.errors import FrontrowError, NotFound
 from frontrow.web.platform import event_openings as openings
 from tests.boxoffice.adapters.ledger.test_expiry import until

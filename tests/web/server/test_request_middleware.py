@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from frontrow.app.wiring import open_platform
 from frontrow.boxoffice.adapters.payments.webhook_signatures import sign
-from frontrow.boxoffice.seatmap.frame_log import MemoryFrameLog
-from frontrow.boxoffice.seatmap.map_feed import MapFeed
+from frontrow.boxoffice.seats.map.frame_log import MemoryFrameLog
+from frontrow.boxoffice.seats.map.map_feed import MapFeed
 from frontrow.core.clock import US_PER_S, SystemClock
 from frontrow.settings.platform import StripeSettings
 from frontrow.web.streams.positions import MAX_MISSED

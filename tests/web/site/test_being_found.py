@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.model.events import EventStatus, Fee, FeesShown, PriceTier
+from frontrow.boxoffice.events.model.events import EventStatus, Fee, FeesShown, PriceTier
 from frontrow.core.clock import US_PER_S, ManualClock
 from frontrow.core.money import Money
 from frontrow.web.platform.sitemaps import Sitemaps

@@ -12,16 +12,16 @@ from typing import Any
 
 import msgspec
 
-from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.model.roles import Role
-from frontrow.boxoffice.model.tickets import Scan, Way, find_duplicates, order_scans
-from frontrow.boxoffice.tickets.door_bundle import Bundle, make_bundle, sign_revocations
-from frontrow.boxoffice.tickets.door_check import DoorVerdict, Gate, ScanLog
+from frontrow.boxoffice.gate.gate_bundle import Bundle, make_bundle, sign_revocations
+from frontrow.boxoffice.gate.gate_check import DoorVerdict, Gate, ScanLog
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
+from frontrow.boxoffice.people.model.roles import Role
+from frontrow.boxoffice.tickets.model.tickets import Scan, Way, find_duplicates, order_scans
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import PREFIX, Issuer, read_code, shown_code
 from frontrow.web.api.door.scans import ANSWERS
 from frontrow.web.endpoints.json_values import time_text
-from tests.boxoffice.organising.http import a_desk
+from tests.boxoffice.organiser.http import a_desk
 
 NODE = Path(__file__).parents[2] / "node"
 NOW_US = 1_763_200_000_000_000

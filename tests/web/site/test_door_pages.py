@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from frontrow.boxoffice.model.roles import Role
+from frontrow.boxoffice.people.model.roles import Role
 from frontrow.web.endpoints.cookies import SESSION_COOKIE
 from frontrow.web.site.assets import site_assets
 from tests.boxoffice.people.support import member, on_sale

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontrow.boxoffice.model.room_rules import RoomRules
+from frontrow.boxoffice.events.model.room_rules import RoomRules
 from frontrow.waitingroom.model.config import LaneRule
 from frontrow.web.platform.platform import Platform
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event

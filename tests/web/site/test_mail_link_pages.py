@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.messaging.mail_links import LinkPurpose
-from frontrow.boxoffice.model.hold_values import ShopPass
+from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.messages.mail_links import LinkPurpose
 from frontrow.core.clock import US_PER_S
 from tests.web.api.support import EVENT_ID, a_client, a_platform, one_row
 from tests.web.site.test_pages import BROWSER, FORM

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from frontrow.boxoffice.model.events import EventLink, check_event
+from frontrow.boxoffice.events.model.events import EventLink, check_event
 from frontrow.core.errors import InvalidInput
 from frontrow.web.site.markdown import TAGS, as_html
 from tests.web.api.support import EVENT_ID, a_client, a_platform, an_event, one_row, put_event

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import httpx
 
-from frontrow.boxoffice.model.bookings import BookingState, booking_number
-from frontrow.boxoffice.model.event_changes import Change, Editor
-from frontrow.boxoffice.model.people import csrf_of
-from frontrow.boxoffice.model.roles import Role
-from frontrow.boxoffice.model.ticket_transfers import TransferState
+from frontrow.boxoffice.events.model.event_changes import Change, Editor
+from frontrow.boxoffice.holds.model.bookings import BookingState, booking_number
+from frontrow.boxoffice.people.model.people import csrf_of
+from frontrow.boxoffice.people.model.roles import Role
+from frontrow.boxoffice.tickets.model.ticket_transfers import TransferState
 from frontrow.web.endpoints.cookies import SESSION_COOKIE
 from frontrow.web.site.assets import site_assets
-from tests.boxoffice.organising.http import Desk, a_desk, a_venue_body
+from tests.boxoffice.organiser.http import Desk, a_desk, a_venue_body
 from tests.web.site.test_pages import BROWSER, FORM
 
 PARKING = {"key": "parking", "name": "Parking", "price_minor": 1200}

@@ -8,10 +8,10 @@ import httpx
 import pytest
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.model.event_changes import Editor
-from frontrow.boxoffice.model.people import Stage, SubjectKind, csrf_of
-from frontrow.boxoffice.model.roles import ROLES, Role
-from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
+from frontrow.boxoffice.events.model.event_changes import Editor
+from frontrow.boxoffice.people.model.people import Stage, SubjectKind, csrf_of
+from frontrow.boxoffice.people.model.roles import ROLES, Role
+from frontrow.boxoffice.seats.venues import PlanSource, VenueEdit
 from frontrow.core.errors import InvalidInput
 from frontrow.core.vault import SealBroken
 from frontrow.web.app import pages

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.plans.plan_arrangement import arrange_plan, read_arrangement
-from frontrow.boxoffice.plans.plan_document import plan_bytes
-from frontrow.boxoffice.plans.plan_generator import generate
-from frontrow.boxoffice.plans.plan_reader import decode_plan
+from frontrow.boxoffice.seats.formats.plan_document import plan_bytes
+from frontrow.boxoffice.seats.formats.plan_generator import generate
+from frontrow.boxoffice.seats.formats.plan_reader import decode_plan
+from frontrow.boxoffice.seats.model.venues import Plan
+from frontrow.boxoffice.seats.plan_arrangement import arrange_plan, read_arrangement
 from frontrow.web.site.organiser.venues import map_of
 
 NODE = Path(__file__).parents[2] / "node"

@@ -4,11 +4,11 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from frontrow.boxoffice.model.events import RefundPolicy
-from frontrow.boxoffice.model.hold_values import ShopPass
-from frontrow.boxoffice.model.roles import Role
+from frontrow.boxoffice.events.model.events import RefundPolicy
+from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.people.model.roles import Role
 from frontrow.web.api.access import booking_token
-from tests.boxoffice.organising.http import EVENTS, a_venue_body, an_event_body
+from tests.boxoffice.organiser.http import EVENTS, a_venue_body, an_event_body
 from tests.support.pdf_letters import core_texts
 from tests.web.site.test_organiser_desk_pages import BROWSER, a_site
 from tests.web.site.test_pages import FORM

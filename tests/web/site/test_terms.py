@@ -13,12 +13,12 @@ from typing import Final
 
 import pytest
 
-import frontrow.boxoffice.messaging
+import frontrow.boxoffice.texts
 from frontrow.web.site.languages import LANGUAGES, words_of
 from tests.web.site.texts import all_plurals, all_texts
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "translations.md"
-MAILS: Final = Path(frontrow.boxoffice.messaging.__file__).parent / "texts"
+MAILS: Final = Path(frontrow.boxoffice.texts.__file__).parent / "languages"
 OTHERS: Final = [language for language in LANGUAGES if language != "en"]
 PLACEHOLDER: Final = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{\w+\}")
 # English word -> the beginnings of texts that mean something else by it.

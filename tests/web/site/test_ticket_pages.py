@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.model.bookings import booking_number
-from frontrow.boxoffice.model.events import RefundPolicy
-from frontrow.boxoffice.model.hold_values import ShopPass
-from frontrow.boxoffice.model.messages import Contact
-from frontrow.boxoffice.model.tickets import Scan
+from frontrow.boxoffice.events.model.events import RefundPolicy
+from frontrow.boxoffice.holds.model.bookings import booking_number
+from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.messages.model.messages import Contact
+from frontrow.boxoffice.tickets.model.tickets import Scan
 from frontrow.core.clock import US_PER_S, ManualClock
 from frontrow.web.api.access import booking_token
 from tests.support.pdf_letters import core_texts

@@ -2,7 +2,7 @@
 
 import pytest
 
-from frontrow.boxoffice.model.events import PriceTier
+from frontrow.boxoffice.events.model.events import PriceTier
 from frontrow.core.colours import contrast
 from frontrow.core.money import Money
 from frontrow.web.site.tier_colours import MAP, tier_colours

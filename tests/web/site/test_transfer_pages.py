@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 import httpx
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.model.messages import Contact
-from frontrow.boxoffice.model.roles import Role
-from frontrow.boxoffice.tickets.door_check import DoorVerdict, Gate
+from frontrow.boxoffice.gate.gate_check import DoorVerdict, Gate
+from frontrow.boxoffice.messages.model.messages import Contact
+from frontrow.boxoffice.people.model.roles import Role
 from frontrow.web.api.access import booking_token
 from tests.boxoffice.people.support import api_key, fan, member
 from tests.journeys.mailbox import Mail

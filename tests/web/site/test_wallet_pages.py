@@ -12,13 +12,13 @@ from typing import Any
 import jwt
 import pytest
 
-from frontrow.boxoffice.messaging.mail_links import LinkPurpose
-from frontrow.boxoffice.model.roles import Role
-from frontrow.boxoffice.model.tickets import TicketState
+from frontrow.boxoffice.messages.mail_links import LinkPurpose
+from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.tickets.google_passes import SAVE_URL
+from frontrow.boxoffice.tickets.model.tickets import TicketState
 from frontrow.core.clock import ManualClock
 from frontrow.web.api.access import booking_token
-from tests.boxoffice.organising.http import EVENTS, a_desk, a_venue_body, an_event_body
+from tests.boxoffice.organiser.http import EVENTS, a_desk, a_venue_body, an_event_body
 from tests.support.signed_tickets import signed_tickets
 from tests.support.wallet_files import (
     CLIENT_EMAIL,

@@ -21,13 +21,21 @@ from typing import Final, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from frontrow.boxoffice.checkout.outage_watch import OutageWatch
-from frontrow.boxoffice.checkout.payment_driver import AFTER_SALE, PaymentDriver
-from frontrow.boxoffice.checkout.payment_log import log_sale, log_step
-from frontrow.boxoffice.checkout.payment_records import PaymentRecords, SaleLedger
-from frontrow.boxoffice.checkout.provider_calls import ProviderCalls
-from frontrow.boxoffice.checkout.resting_payments import PAYMENT_JOB, RestingPayments, about_payment
-from frontrow.boxoffice.model.booking_choices import (
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, HoldEnded, Move, MoveRefused, StaleFence
+from frontrow.boxoffice.holds.ports.ledger import TicketIssuer
+from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
+from frontrow.boxoffice.messages.ports import MessageBook
+from frontrow.boxoffice.payments.model.payments import ENDED, LEASE_S, Payment, PaymentChanged, PaymentState
+from frontrow.boxoffice.payments.model.provider_intents import Intent, ProviderError
+from frontrow.boxoffice.payments.outage_watch import OutageWatch
+from frontrow.boxoffice.payments.payment_driver import AFTER_SALE, PaymentDriver
+from frontrow.boxoffice.payments.payment_log import log_sale, log_step
+from frontrow.boxoffice.payments.payment_records import PaymentRecords, SaleLedger
+from frontrow.boxoffice.payments.ports import PaymentProvider
+from frontrow.boxoffice.payments.provider_calls import ProviderCalls
+from frontrow.boxoffice.payments.retry_pauses import PAYMENT_JOB, RestingPayments, about_payment
+from frontrow.boxoffice.pricing.model.booking_choices import (
     BookingChoice,
     Reprice,
     choice_of,
@@ -35,23 +43,15 @@ from frontrow.boxoffice.model.booking_choices import (
     price_choice,
     uses_of,
 )
-from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded, Move, MoveRefused, StaleFence
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.payments import ENDED, LEASE_S, Payment, PaymentChanged, PaymentState
-from frontrow.boxoffice.model.prices import decode_lines, encode_lines
-from frontrow.boxoffice.model.provider_intents import Intent, ProviderError
-from frontrow.boxoffice.model.tickets import NewTicket
-from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.ports.ledger import TicketIssuer
-from frontrow.boxoffice.ports.messages import MessageBook
-from frontrow.boxoffice.ports.payments import PaymentProvider
-from frontrow.boxoffice.ports.quiet_time import QuietTime
-from frontrow.boxoffice.ports.seat_listener import SeatListener
+from frontrow.boxoffice.pricing.model.prices import decode_lines, encode_lines
 from frontrow.boxoffice.refunds.payouts import RefundPayouts
+from frontrow.boxoffice.seats.model.venues import Plan
+from frontrow.boxoffice.tickets.model.tickets import NewTicket
 from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError, InvalidInput, Overloaded
 from frontrow.core.failures import note_failure, note_success
+from frontrow.core.quiet_time import QuietTime
 
 MAX_METHOD_CHARS: Final = 200
 WORK_BATCH: Final = 500

@@ -7,11 +7,11 @@ from typing import Final, cast
 from fpdf import FPDF
 from fpdf.enums import Align, XPos, YPos
 
-from frontrow.boxoffice.messaging.locale_formats import Moment, formats_of
-from frontrow.boxoffice.messaging.message_texts import words_of
-from frontrow.boxoffice.model.bookings import booking_number
-from frontrow.boxoffice.model.invoices import Invoice
-from frontrow.boxoffice.model.receipts import ReceiptLine
+from frontrow.boxoffice.checkout.model.invoices import Invoice
+from frontrow.boxoffice.checkout.model.receipts import ReceiptLine
+from frontrow.boxoffice.holds.model.bookings import booking_number
+from frontrow.boxoffice.texts.locale_formats import Moment, formats_of
+from frontrow.boxoffice.texts.message_texts import words_of
 from frontrow.boxoffice.tickets.print_fonts import CORE_FAMILY, PrintFonts, printable
 from frontrow.boxoffice.tickets.ticket_sheets import local_time
 

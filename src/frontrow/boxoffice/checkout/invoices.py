@@ -7,10 +7,7 @@ what was sold, so it looks the same for ever, whatever changes later.
 from collections.abc import AsyncIterator
 from typing import Final, Protocol
 
-from frontrow.boxoffice.checkout.receipts import Receipts
-from frontrow.boxoffice.messaging.locale_formats import language_of
-from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.model.invoices import (
+from frontrow.boxoffice.checkout.model.invoices import (
     Invoice,
     InvoiceNotFound,
     NothingToInvoice,
@@ -20,12 +17,15 @@ from frontrow.boxoffice.model.invoices import (
     credit_lines,
     invoice_document,
 )
-from frontrow.boxoffice.model.payments import ENDED, Payment, PaymentState, RefundState
-from frontrow.boxoffice.ports.invoices import InvoiceBook
-from frontrow.boxoffice.ports.ledger import Catalogue
-from frontrow.boxoffice.ports.payments import PaymentBook
-from frontrow.boxoffice.tickets.door_bundle import seat_name
-from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
+from frontrow.boxoffice.checkout.ports import InvoiceBook
+from frontrow.boxoffice.checkout.receipts import Receipts
+from frontrow.boxoffice.gate.gate_bundle import seat_name
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
+from frontrow.boxoffice.holds.ports.ledger import Catalogue
+from frontrow.boxoffice.payments.model.payments import ENDED, Payment, PaymentState, RefundState
+from frontrow.boxoffice.payments.ports import PaymentBook
+from frontrow.boxoffice.texts.locale_formats import language_of
+from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
 from frontrow.core.clock import Clock
 from frontrow.core.heavy_work import HeavyWork, Urgency
 from frontrow.core.money import Money

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.model.payments import ENDED, PROVIDER_UNAVAILABLE, Payment, PaymentState
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
+from frontrow.boxoffice.payments.model.payments import ENDED, PROVIDER_UNAVAILABLE, Payment, PaymentState
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import Refused
 

@@ -11,11 +11,11 @@ from typing import Final
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutResult
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.hold_service import HoldService
-from frontrow.boxoffice.model.booking_choices import BookingChoice
-from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, BookingState, HoldEnded, StaleFence
-from frontrow.boxoffice.model.hold_values import Hold, ShopPass
-from frontrow.boxoffice.model.holds import IdempotencyMismatch
-from frontrow.boxoffice.model.seats import Wish
+from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, BookingState, HoldEnded, StaleFence
+from frontrow.boxoffice.holds.model.hold_values import Hold, ShopPass
+from frontrow.boxoffice.holds.model.holds import IdempotencyMismatch
+from frontrow.boxoffice.holds.model.requested_seats import Wish
+from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import NotFound, Overloaded, Refused, Unauthorised

@@ -6,18 +6,18 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
-from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.invoices import credit_lines
-from frontrow.boxoffice.model.payments import ENDED, PaymentState, Refund, RefundState
-from frontrow.boxoffice.model.prices import DIFFERENT, LineKind, PriceLine, decode_lines, tax_line
-from frontrow.boxoffice.model.receipts import MoneyMoved, PriceSummary, Receipt, ReceiptLine, Seller
-from frontrow.boxoffice.model.seat_labels import SeatLabels
-from frontrow.boxoffice.ports.ledger import Catalogue
-from frontrow.boxoffice.ports.payments import PaymentBook
-from frontrow.boxoffice.ports.people import PeopleBook
-from frontrow.boxoffice.tickets.door_bundle import seat_name
-from frontrow.boxoffice.tickets.ticket_desk import SoldBooking, TicketDesk
+from frontrow.boxoffice.checkout.model.invoices import credit_lines
+from frontrow.boxoffice.checkout.model.receipts import MoneyMoved, PriceSummary, Receipt, ReceiptLine, Seller
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.gate.gate_bundle import seat_name
+from frontrow.boxoffice.holds.model.bookings import Booking
+from frontrow.boxoffice.holds.ports.ledger import Catalogue
+from frontrow.boxoffice.payments.model.payments import ENDED, PaymentState, Refund, RefundState
+from frontrow.boxoffice.payments.ports import PaymentBook
+from frontrow.boxoffice.people.ports import PeopleBook
+from frontrow.boxoffice.pricing.model.prices import DIFFERENT, LineKind, PriceLine, decode_lines, tax_line
+from frontrow.boxoffice.seats.model.seat_labels import SeatLabels
+from frontrow.boxoffice.tickets.ticket_renderer import SoldBooking, TicketDesk
 from frontrow.core.money import Money
 
 PAID: Final = frozenset({PaymentState.AUTHORISED, PaymentState.CAPTURING, PaymentState.CAPTURED})

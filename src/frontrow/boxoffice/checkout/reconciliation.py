@@ -16,19 +16,19 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.checkout.payment_driver import PaymentDriver
-from frontrow.boxoffice.checkout.payment_records import PaymentRecords, SaleLedger
-from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.payment_saga import state_from_intent
-from frontrow.boxoffice.model.payments import ENDED, LEASE_S, Payment, PaymentState, Refund, RefundState
-from frontrow.boxoffice.model.provider_intents import (
+from frontrow.boxoffice.holds.model.bookings import BookingState
+from frontrow.boxoffice.payments.model.payment_saga import state_from_intent
+from frontrow.boxoffice.payments.model.payments import ENDED, LEASE_S, Payment, PaymentState, Refund, RefundState
+from frontrow.boxoffice.payments.model.provider_intents import (
     Intent,
     IntentState,
     ProviderNotCalled,
     ProviderRefused,
     ProviderUnknown,
 )
-from frontrow.boxoffice.ports.payments import PaymentProvider
+from frontrow.boxoffice.payments.payment_driver import PaymentDriver
+from frontrow.boxoffice.payments.payment_records import PaymentRecords, SaleLedger
+from frontrow.boxoffice.payments.ports import PaymentProvider
 from frontrow.boxoffice.refunds.payouts import RefundPayouts
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError

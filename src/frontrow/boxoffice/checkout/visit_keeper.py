@@ -12,8 +12,8 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, Protocol
 
 from frontrow.boxoffice.checkout.purchases import kept_until_s
-from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.model.holds import VisitHold
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
+from frontrow.boxoffice.holds.model.holds import VisitHold
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import note_failure

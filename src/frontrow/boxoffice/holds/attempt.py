@@ -16,12 +16,12 @@ from typing import Any, Final, TypeAlias
 from frontrow.boxoffice.holds.background_tasks import BackgroundTasks
 from frontrow.boxoffice.holds.events_on_sale import Sale
 from frontrow.boxoffice.holds.held_seats import HeldSeats
-from frontrow.boxoffice.model.claims import ClaimedSeats, ClaimRefused, SeatClaim
-from frontrow.boxoffice.model.hold_values import Hold, HoldStats, ShopPass
-from frontrow.boxoffice.model.holds import IdempotencyMismatch, NewHold, PlacedHold, SeatsTaken
-from frontrow.boxoffice.model.prices import Quote, decode_lines, encode_lines
-from frontrow.boxoffice.ports.ledger import Ledger
-from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.holds.model.claims import ClaimedSeats, ClaimRefused, SeatClaim
+from frontrow.boxoffice.holds.model.hold_values import Hold, HoldStats, ShopPass
+from frontrow.boxoffice.holds.model.holds import IdempotencyMismatch, NewHold, PlacedHold, SeatsTaken
+from frontrow.boxoffice.holds.ports.ledger import Ledger
+from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.pricing.model.prices import Quote, decode_lines, encode_lines
 from frontrow.core.errors import FrontrowError, Unavailable
 
 HoldResult: TypeAlias = Hold | SeatsTaken

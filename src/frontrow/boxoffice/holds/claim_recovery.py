@@ -14,10 +14,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 import msgspec
 
 from frontrow.boxoffice.holds.events_on_sale import Sales
-from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.claims import SOLD_UNTIL_US, ClaimKind, TakenSeat
-from frontrow.boxoffice.ports.ledger import Ledger
-from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.holds.model.bookings import BookingState
+from frontrow.boxoffice.holds.model.claims import SOLD_UNTIL_US, ClaimKind, TakenSeat
+from frontrow.boxoffice.holds.ports.ledger import Ledger
+from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.core.background_tasks import start_loop
 from frontrow.core.clock import Clock
 from frontrow.core.coalescer import Coalescer

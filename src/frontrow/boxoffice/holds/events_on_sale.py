@@ -6,13 +6,13 @@ and price a hold, so no store is asked.
 
 from collections.abc import Iterator, Sequence
 
+from frontrow.boxoffice.events.model.events import Event, EventStatus
+from frontrow.boxoffice.holds.model.holds import SeatsTaken
+from frontrow.boxoffice.holds.model.requested_seats import MAX_SEATS_PER_REQUEST, Wish, check_seats, masks_for
 from frontrow.boxoffice.holds.seat_cache import TRUST_US, SeatCache
-from frontrow.boxoffice.model.best_seats import SectionLayout, find_lonely_seats, layouts, lonely_rule_applies
-from frontrow.boxoffice.model.events import Event, EventStatus
-from frontrow.boxoffice.model.holds import SeatsTaken
-from frontrow.boxoffice.model.prices import PriceList, Quote, TierPrice
-from frontrow.boxoffice.model.seats import MAX_SEATS_PER_REQUEST, Wish, check_seats, masks_for
-from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.pricing.model.prices import PriceList, Quote, TierPrice
+from frontrow.boxoffice.seats.model.best_seats import SectionLayout, find_lonely_seats, layouts, lonely_rule_applies
+from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.errors import NotFound
 
 MAX_MASKS = 256  # cached wishes per event

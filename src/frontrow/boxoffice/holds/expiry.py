@@ -14,13 +14,13 @@ import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 
-from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.holds import ExpiredHold
-from frontrow.boxoffice.ports.quiet_time import QuietTime
+from frontrow.boxoffice.holds.model.bookings import BookingState
+from frontrow.boxoffice.holds.model.holds import ExpiredHold
 from frontrow.core.clock import US_PER_S, Clock, WallClock
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import note_failure, note_success
 from frontrow.core.log_lines import HOLD_EXPIRED_WHILE_PAYING
+from frontrow.core.quiet_time import QuietTime
 
 SAMPLES: Final = 5
 BATCH: Final = 500

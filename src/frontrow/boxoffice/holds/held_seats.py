@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
-from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking
-from frontrow.boxoffice.model.claims import SeatClaim, sold_seat
-from frontrow.boxoffice.model.hold_values import Hold
-from frontrow.boxoffice.model.holds import ExpiredHold, NewHold, SeatsTaken
-from frontrow.boxoffice.model.prices import encode_lines
-from frontrow.boxoffice.ports.ledger import Ledger
-from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking
+from frontrow.boxoffice.holds.model.claims import SeatClaim, sold_seat
+from frontrow.boxoffice.holds.model.hold_values import Hold
+from frontrow.boxoffice.holds.model.holds import ExpiredHold, NewHold, SeatsTaken
+from frontrow.boxoffice.holds.ports.ledger import Ledger
+from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.pricing.model.prices import encode_lines
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError, NotFound, Unavailable
 

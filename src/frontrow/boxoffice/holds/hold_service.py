@@ -16,20 +16,20 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 
+from frontrow.boxoffice.events.model.events import check_on_sale
 from frontrow.boxoffice.holds.attempt import AttemptRunner, HoldResult
 from frontrow.boxoffice.holds.background_tasks import BackgroundTasks
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
 from frontrow.boxoffice.holds.held_seats import HeldSeats, SeatChangeListener
 from frontrow.boxoffice.holds.local_refusal import LocalRefusals
-from frontrow.boxoffice.model.best_seats import best_available
-from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.claims import BestClaim, ClaimedSeats, ClaimRefused, SeatClaim, check_name
-from frontrow.boxoffice.model.events import check_on_sale
-from frontrow.boxoffice.model.hold_values import Hold, HoldStats, NoSuchSeats, ShopPass
-from frontrow.boxoffice.model.holds import ExpiredHold, SeatsTaken
-from frontrow.boxoffice.model.seats import LonelySeat, Wish, check_count
-from frontrow.boxoffice.ports.ledger import Ledger
-from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.holds.model.bookings import Booking
+from frontrow.boxoffice.holds.model.claims import BestClaim, ClaimedSeats, ClaimRefused, SeatClaim, check_name
+from frontrow.boxoffice.holds.model.hold_values import Hold, HoldStats, NoSuchSeats, ShopPass
+from frontrow.boxoffice.holds.model.holds import ExpiredHold, SeatsTaken
+from frontrow.boxoffice.holds.model.requested_seats import LonelySeat, Wish, check_count
+from frontrow.boxoffice.holds.ports.ledger import Ledger
+from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.seats.model.best_seats import best_available
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput, Overloaded, Unauthorised, Unavailable
 from frontrow.core.ids import ID_CHARS, Ids, encode32

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from frontrow.boxoffice.holds.background_tasks import BackgroundTasks
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
-from frontrow.boxoffice.model.hold_values import HoldStats, ShopPass
-from frontrow.boxoffice.model.holds import SeatsTaken
-from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.holds.model.hold_values import HoldStats, ShopPass
+from frontrow.boxoffice.holds.model.holds import SeatsTaken
+from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.core.clock import US_PER_S, Clock
 
 AUDIT_EVERY = 64  # one in this many local refusals is checked against the claim store

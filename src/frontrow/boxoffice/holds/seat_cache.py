@@ -11,8 +11,8 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
-from frontrow.boxoffice.model.claims import ClaimKind, TakenSeat
-from frontrow.boxoffice.model.seats import SeatState
+from frontrow.boxoffice.holds.model.claims import ClaimKind, TakenSeat
+from frontrow.boxoffice.holds.model.requested_seats import SeatState
 
 FOREVER_US = 1 << 62
 TRUST_US = 1_000_000

@@ -14,21 +14,21 @@ import msgspec
 
 from frontrow.boxoffice.checkout.checkout import AT_ONCE, Checkout
 from frontrow.boxoffice.checkout.reconciliation import Reconciler
+from frontrow.boxoffice.facts.fact_consumers import FactConsumer
+from frontrow.boxoffice.facts.outbox_relay import OutboxRelay
 from frontrow.boxoffice.holds.expiry import OnExpired, Sweeper, ignore_expired
-from frontrow.boxoffice.messaging.fact_consumers import FactConsumer
-from frontrow.boxoffice.messaging.notifications import MESSAGE_FACTS, Notifier
-from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
-from frontrow.boxoffice.messaging.outbox_relay import OutboxRelay
-from frontrow.boxoffice.ports.ledger import TicketIssuer
-from frontrow.boxoffice.ports.messages import Bus
-from frontrow.boxoffice.ports.payments import PaymentProvider
-from frontrow.boxoffice.ports.quiet_time import QuietTime
-from frontrow.boxoffice.ports.seat_listener import SeatListener
+from frontrow.boxoffice.holds.ports.ledger import TicketIssuer
+from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
+from frontrow.boxoffice.messages.notifications import MESSAGE_FACTS, Notifier
+from frontrow.boxoffice.messages.organiser_webhooks import OrganiserWebhooks
+from frontrow.boxoffice.messages.ports import Bus
+from frontrow.boxoffice.payments.ports import PaymentProvider
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.core.background_tasks import FIRST_PAUSE_S, keep_running
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import failures_here, note_failure, note_success
+from frontrow.core.quiet_time import QuietTime
 
 GRACE_S: Final = 20.0
 REFUNDS_EVERY_S: Final = 1.0

@@ -8,17 +8,17 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 
-from frontrow.boxoffice.catalogue.catalogue_follower import POLL_EVERY_S, CatalogueFollower
+from frontrow.boxoffice.events.catalogue_follower import POLL_EVERY_S, CatalogueFollower
+from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
-from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.holds import ExpiredHold
-from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.plans.plan_reader import decode_plan
-from frontrow.boxoffice.ports.ledger import Catalogue
-from frontrow.boxoffice.ports.seat_claims import SeatClaims
-from frontrow.boxoffice.ports.seat_listener import SeatListener
+from frontrow.boxoffice.holds.model.bookings import Booking
+from frontrow.boxoffice.holds.model.holds import ExpiredHold
+from frontrow.boxoffice.holds.ports.ledger import Catalogue
+from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
+from frontrow.boxoffice.seats.formats.plan_reader import decode_plan
+from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.errors import FrontrowError
 
 

@@ -7,12 +7,12 @@ to the groups of the bus. Without the bus the sweeps do the same, a few seconds 
 from collections.abc import Sequence
 from typing import Any, Final
 
-from frontrow.boxoffice.catalogue.event_status import SEATS_UNCHANGED, EventStatusKeeper
+from frontrow.boxoffice.events.status_updates import SEATS_UNCHANGED, EventStatusKeeper
+from frontrow.boxoffice.facts.fact_consumers import FactConsumer
+from frontrow.boxoffice.facts.model import FACT_KINDS, Fact
 from frontrow.boxoffice.jobs.background_jobs import Job
-from frontrow.boxoffice.messaging.fact_consumers import FactConsumer
-from frontrow.boxoffice.model.facts import FACT_KINDS, Fact
-from frontrow.boxoffice.ports.messages import Bus
-from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.messages.ports import Bus
+from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.waitlist.offers import FREEING, OfferWorker
 from frontrow.core.clock import Clock

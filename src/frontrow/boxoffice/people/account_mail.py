@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
-from frontrow.boxoffice.messaging.sealed_mail import SealedMail
-from frontrow.boxoffice.model.people import Invitation
-from frontrow.boxoffice.ports.messages import Channel, MessageBook
+from frontrow.boxoffice.messages.deliveries import DeliveryWorker
+from frontrow.boxoffice.messages.ports import Channel, MessageBook
+from frontrow.boxoffice.messages.sealed_mail import SealedMail
+from frontrow.boxoffice.people.model.people import Invitation
 from frontrow.core.clock import Clock
 from frontrow.core.ids import Ids
 from frontrow.core.vault import Vault

@@ -6,10 +6,12 @@ signs nobody in. What was bought without an account belongs to whoever proves th
 
 from typing import Any, Protocol
 
-from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.email_addresses import checked_email
-from frontrow.boxoffice.model.messages import Contact, InAppMessage
-from frontrow.boxoffice.model.people import (
+from frontrow.boxoffice.holds.model.bookings import Booking
+from frontrow.boxoffice.messages.model.messages import Contact, InAppMessage
+from frontrow.boxoffice.messages.ports import InAppWriter, MessageBook
+from frontrow.boxoffice.people.account_mail import AccountMail
+from frontrow.boxoffice.people.model.email_addresses import checked_email
+from frontrow.boxoffice.people.model.people import (
     Fan,
     LinkSpent,
     OtherBrowser,
@@ -18,14 +20,12 @@ from frontrow.boxoffice.model.people import (
     SubjectKind,
     secret_hash,
 )
-from frontrow.boxoffice.model.person_names import clean_name
-from frontrow.boxoffice.model.ticket_transfers import Transfer
-from frontrow.boxoffice.people.account_mail import AccountMail
+from frontrow.boxoffice.people.model.person_names import clean_name
+from frontrow.boxoffice.people.ports import PeopleBook
 from frontrow.boxoffice.people.sessions import Sessions, SignedIn, is_secret, new_secret
 from frontrow.boxoffice.people.sign_in_limits import SignInLimits
-from frontrow.boxoffice.ports.messages import InAppWriter, MessageBook
-from frontrow.boxoffice.ports.people import PeopleBook
-from frontrow.boxoffice.ports.transfers import TransferBook
+from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer
+from frontrow.boxoffice.tickets.ports.transfers import TransferBook
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.ids import Ids
 

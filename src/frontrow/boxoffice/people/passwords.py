@@ -20,7 +20,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.low_level import ARGON2_VERSION, Type
 
-from frontrow.boxoffice.model.password_rules import normalised_password
+from frontrow.boxoffice.people.model.password_rules import normalised_password
 from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.core.errors import Overloaded
 

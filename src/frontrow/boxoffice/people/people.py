@@ -4,6 +4,7 @@ import asyncio
 from typing import Final
 
 from frontrow.boxoffice.jobs.background_jobs import Job
+from frontrow.boxoffice.messages.ports import Channel, InAppWriter
 from frontrow.boxoffice.people.account_mail import AccountMail
 from frontrow.boxoffice.people.fans import FanDesk, FanLedger
 from frontrow.boxoffice.people.passwords import Passwords
@@ -12,7 +13,6 @@ from frontrow.boxoffice.people.sessions import Sessions
 from frontrow.boxoffice.people.sign_in_limits import SignInLimits
 from frontrow.boxoffice.people.staff_sign_in import StaffDesk
 from frontrow.boxoffice.people.team import Team
-from frontrow.boxoffice.ports.messages import Channel, InAppWriter
 from frontrow.core.clock import Clock
 from frontrow.core.ids import Ids
 from frontrow.core.vault import Vault

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.model.people import (
+from frontrow.boxoffice.people.model.people import (
     ApiKey,
     PersonNotFound,
     Session,
@@ -19,7 +19,7 @@ from frontrow.boxoffice.model.people import (
     csrf_of,
     secret_hash,
 )
-from frontrow.boxoffice.ports.people import PeopleBook
+from frontrow.boxoffice.people.ports import PeopleBook
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.ids import Ids
 

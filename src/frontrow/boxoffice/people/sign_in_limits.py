@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Final
 
-from frontrow.boxoffice.model.people import TooManyTries
+from frontrow.boxoffice.people.model.people import TooManyTries
 from frontrow.core.clock import Clock
 from frontrow.limits import Limiter, Quota, Rule
 

@@ -11,9 +11,9 @@ from typing import Final
 import msgspec
 import pyotp
 
-from frontrow.boxoffice.model.email_addresses import checked_email
-from frontrow.boxoffice.model.password_rules import checked_password
-from frontrow.boxoffice.model.people import (
+from frontrow.boxoffice.people.model.email_addresses import checked_email
+from frontrow.boxoffice.people.model.password_rules import checked_password
+from frontrow.boxoffice.people.model.people import (
     NotAllowed,
     PersonNotFound,
     Session,
@@ -24,9 +24,9 @@ from frontrow.boxoffice.model.people import (
     secret_hash,
 )
 from frontrow.boxoffice.people.passwords import PasswordCheck, Passwords
+from frontrow.boxoffice.people.ports import PeopleBook
 from frontrow.boxoffice.people.sessions import Sessions, SignedIn
 from frontrow.boxoffice.people.sign_in_limits import SignInLimits
-from frontrow.boxoffice.ports.people import PeopleBook
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import InvalidInput
 from frontrow.core.ids import ALPHABET

@@ -8,9 +8,10 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.model.email_addresses import checked_email
-from frontrow.boxoffice.model.password_rules import checked_password
-from frontrow.boxoffice.model.people import (
+from frontrow.boxoffice.people.account_mail import AccountMail
+from frontrow.boxoffice.people.model.email_addresses import checked_email
+from frontrow.boxoffice.people.model.password_rules import checked_password
+from frontrow.boxoffice.people.model.people import (
     AlreadyMember,
     ApiKey,
     Invitation,
@@ -23,11 +24,10 @@ from frontrow.boxoffice.model.people import (
     checked_scopes,
     secret_hash,
 )
-from frontrow.boxoffice.model.roles import ROLES, Role, may_manage
-from frontrow.boxoffice.people.account_mail import AccountMail
+from frontrow.boxoffice.people.model.roles import ROLES, Role, may_manage
 from frontrow.boxoffice.people.passwords import Passwords
+from frontrow.boxoffice.people.ports import PeopleBook
 from frontrow.boxoffice.people.sessions import KEY_PREFIX, is_secret, new_secret
-from frontrow.boxoffice.ports.people import PeopleBook
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded
 from frontrow.core.ids import Ids

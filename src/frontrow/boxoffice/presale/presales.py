@@ -1,7 +1,7 @@
 """Presales with registration (Verified Fan): an organiser opens registration and draws; codes are created and mailed.
 
 The draw is first saved as begun, which closes registration. A job then decides all registrations in bounded batches.
-Who is chosen follows from what is stored (`model.signups.draw_order`), so any server can continue where another died,
+Who is chosen follows from what is stored (`presale.model.draw_order`), so any server can continue where another died,
 and two servers that work at once write the same result.
 """
 
@@ -11,11 +11,11 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from frontrow.boxoffice.events.model.event_changes import Change, Editor
+from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.boxoffice.jobs.background_jobs import Job, every
-from frontrow.boxoffice.model.event_changes import Change, Editor
-from frontrow.boxoffice.model.events import Event, EventStatus
-from frontrow.boxoffice.model.messages import NewDelivery
-from frontrow.boxoffice.model.signups import (
+from frontrow.boxoffice.messages.model.messages import NewDelivery
+from frontrow.boxoffice.presale.model import (
     MAX_BEACON_CHARS,
     DrawOrder,
     DrawRefused,
@@ -29,12 +29,12 @@ from frontrow.boxoffice.model.signups import (
     draw_order,
     rank_of,
 )
-from frontrow.boxoffice.ports.quiet_time import QuietTime
-from frontrow.boxoffice.ports.signups import SignupBook
+from frontrow.boxoffice.presale.ports import SignupBook
 from frontrow.boxoffice.presale.signup_mail import SignupMail
 from frontrow.boxoffice.presale.signups import FindTimeZone, LoadEvent
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput
+from frontrow.core.quiet_time import QuietTime
 
 CHUNK: Final = 200  # registrations decided in one transaction
 CODES_PER_BATCH: Final = 10_000

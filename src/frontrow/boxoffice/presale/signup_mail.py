@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import msgspec
 
-from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
-from frontrow.boxoffice.messaging.locale_formats import Moment
-from frontrow.boxoffice.messaging.sealed_mail import SealedMail
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.messages import NewDelivery
-from frontrow.boxoffice.model.signups import Purpose, Signup
-from frontrow.boxoffice.ports.messages import Channel, MessageBook
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.messages.deliveries import DeliveryWorker
+from frontrow.boxoffice.messages.model.messages import NewDelivery
+from frontrow.boxoffice.messages.ports import Channel, MessageBook
+from frontrow.boxoffice.messages.sealed_mail import SealedMail
+from frontrow.boxoffice.presale.model import Purpose, Signup
+from frontrow.boxoffice.texts.locale_formats import Moment
 from frontrow.core.clock import Clock
 from frontrow.core.vault import Vault
 

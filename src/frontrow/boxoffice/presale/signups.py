@@ -7,11 +7,12 @@ each confirmed notice its mail. Marking the notice and queueing the mail is one 
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.boxoffice.jobs.background_jobs import Job, every
-from frontrow.boxoffice.model.email_addresses import checked_email
-from frontrow.boxoffice.model.events import Event, EventStatus
-from frontrow.boxoffice.model.messages import NewDelivery
-from frontrow.boxoffice.model.signups import (
+from frontrow.boxoffice.messages.model.messages import NewDelivery
+from frontrow.boxoffice.people.model.email_addresses import checked_email
+from frontrow.boxoffice.people.sign_in_limits import SignInLimits
+from frontrow.boxoffice.presale.model import (
     Presale,
     PresaleNotFound,
     Purpose,
@@ -20,8 +21,7 @@ from frontrow.boxoffice.model.signups import (
     SignupNotFound,
     SignupState,
 )
-from frontrow.boxoffice.people.sign_in_limits import SignInLimits
-from frontrow.boxoffice.ports.signups import SignupBook
+from frontrow.boxoffice.presale.ports import SignupBook
 from frontrow.boxoffice.presale.signup_mail import SignupMail
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import NotFound, Refused

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator
 from typing import Final, Protocol
 
 from frontrow.boxoffice.jobs.background_jobs import Job, every
-from frontrow.boxoffice.ports.quiet_time import QuietTime
 from frontrow.boxoffice.refunds.refunds import CancellationProgress
 from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.quiet_time import QuietTime
 
 LEASE_US: Final = 60 * US_PER_S
 RETRY_US: Final = 5 * US_PER_S  # between two rounds over bookings that failed

@@ -11,11 +11,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from frontrow.boxoffice.checkout.payment_records import SaleLedger
-from frontrow.boxoffice.checkout.resting_payments import RestingPayments
-from frontrow.boxoffice.model.desk_sales import EXTERNAL
-from frontrow.boxoffice.model.facts import RefundFailed, RefundPaid
-from frontrow.boxoffice.model.payments import (
+from frontrow.boxoffice.facts.model import RefundFailed, RefundPaid
+from frontrow.boxoffice.organiser.model.box_office_sales import EXTERNAL
+from frontrow.boxoffice.payments.model.payments import (
     ENDED,
     LEASE_S,
     Payment,
@@ -24,14 +22,16 @@ from frontrow.boxoffice.model.payments import (
     Refund,
     RefundState,
 )
-from frontrow.boxoffice.model.provider_intents import (
+from frontrow.boxoffice.payments.model.provider_intents import (
     Intent,
     ProviderNotCalled,
     ProviderRefund,
     ProviderRefused,
     ProviderUnknown,
 )
-from frontrow.boxoffice.ports.payments import PaymentProvider
+from frontrow.boxoffice.payments.payment_records import SaleLedger
+from frontrow.boxoffice.payments.ports import PaymentProvider
+from frontrow.boxoffice.payments.retry_pauses import RestingPayments
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import note_failure

@@ -1,10 +1,10 @@
 """Refunds and cancellation (B12).
 
-A refund is for seats and add-ons, line by line (`model.refund_lines`). Requesting it is one transaction in the ledger:
-the money owed is saved, the seats are free, the tickets are void.
-The worker (refunds.payouts) pays it out and survives outages and crashes as payments do. A whole event is cancelled in
-bounded batches. The bookings themselves say what is done, so a repeated call continues where the last one stopped.
-Seats that were returned to the pool and not resold are refunded with it, and the event's waitlist ends.
+A refund is for seats and add-ons, line by line (`refunds.model.refund_lines`). Requesting it is one transaction in the
+ledger: the money owed is saved, the seats are free, the tickets are void. The worker (refunds.payouts) pays it out and
+survives outages and crashes as payments do. A whole event is cancelled in bounded batches. The bookings themselves say
+what is done, so a repeated call continues where the last one stopped. Seats that were returned to the pool and not
+resold are refunded with it, and the event's waitlist ends.
 """
 
 import asyncio
@@ -16,13 +16,12 @@ from typing import Final, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from frontrow.boxoffice.checkout.payment_records import PaymentRecords, SaleLedger
-from frontrow.boxoffice.model.booking_choices import choice_of, uses_left
-from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, MoveRefused, StaleFence
-from frontrow.boxoffice.model.desk_sales import check_paid_online
-from frontrow.boxoffice.model.event_changes import Change
-from frontrow.boxoffice.model.events import Event, EventMove, EventStatus
-from frontrow.boxoffice.model.payments import (
+from frontrow.boxoffice.events.model.event_changes import Change
+from frontrow.boxoffice.events.model.events import Event, EventMove, EventStatus
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, Move, MoveRefused, StaleFence
+from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
+from frontrow.boxoffice.organiser.model.box_office_sales import check_paid_online
+from frontrow.boxoffice.payments.model.payments import (
     BY_FAN,
     UNFINISHED_REFUNDS,
     Payment,
@@ -31,8 +30,11 @@ from frontrow.boxoffice.model.payments import (
     Refund,
     RefundState,
 )
-from frontrow.boxoffice.model.prices import decode_lines
-from frontrow.boxoffice.model.refund_lines import (
+from frontrow.boxoffice.payments.payment_records import PaymentRecords, SaleLedger
+from frontrow.boxoffice.payments.ports import PaymentProvider
+from frontrow.boxoffice.pricing.model.booking_choices import choice_of, uses_left
+from frontrow.boxoffice.pricing.model.prices import decode_lines
+from frontrow.boxoffice.refunds.model.refund_lines import (
     EVERYTHING,
     RefundChoice,
     add_ons_gone,
@@ -41,7 +43,7 @@ from frontrow.boxoffice.model.refund_lines import (
     encode_refund_lines,
     paid_for,
 )
-from frontrow.boxoffice.model.refund_rules import (
+from frontrow.boxoffice.refunds.model.refund_rules import (
     RefundNotFound,
     RefundRefused,
     RefundSum,
@@ -49,12 +51,10 @@ from frontrow.boxoffice.model.refund_rules import (
     refund_sum,
     resale_sum,
 )
-from frontrow.boxoffice.model.ticket_returns import Return, ReturnState
-from frontrow.boxoffice.ports.payments import PaymentProvider
-from frontrow.boxoffice.ports.seat_listener import SeatListener
-from frontrow.boxoffice.ports.waitlist import WaitlistBook
+from frontrow.boxoffice.refunds.model.ticket_returns import Return, ReturnState
 from frontrow.boxoffice.refunds.payouts import RefundPayouts
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
+from frontrow.boxoffice.waitlist.ports import WaitlistBook
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError, Refused
 from frontrow.core.log_lines import REFUND_ASKED, REFUND_REFUSED

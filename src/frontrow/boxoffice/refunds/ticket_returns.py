@@ -14,15 +14,15 @@ from typing import Final, Protocol
 
 import msgspec
 
+from frontrow.boxoffice.facts.model import BookingConfirmed, Fact
 from frontrow.boxoffice.holds.events_on_sale import Sales
-from frontrow.boxoffice.model.desk_sales import check_paid_online
-from frontrow.boxoffice.model.facts import BookingConfirmed, Fact
-from frontrow.boxoffice.model.ticket_returns import NotReturnable, Return, ReturnState
-from frontrow.boxoffice.ports.ledger import Catalogue, Ledger
-from frontrow.boxoffice.ports.payments import PaymentBook
-from frontrow.boxoffice.ports.returns import ReturnsBook
-from frontrow.boxoffice.ports.seat_listener import SeatListener
-from frontrow.boxoffice.waitlist.waitlist_service import HAS_WAITLIST
+from frontrow.boxoffice.holds.ports.ledger import Catalogue, Ledger
+from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
+from frontrow.boxoffice.organiser.model.box_office_sales import check_paid_online
+from frontrow.boxoffice.payments.ports import PaymentBook
+from frontrow.boxoffice.refunds.model.ticket_returns import NotReturnable, Return, ReturnState
+from frontrow.boxoffice.refunds.ports import ReturnsBook
+from frontrow.boxoffice.waitlist.waitlist_entries import HAS_WAITLIST
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import note_failure, note_success

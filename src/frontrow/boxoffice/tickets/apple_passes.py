@@ -17,9 +17,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key, pkcs7
 
-from frontrow.boxoffice.messaging.message_texts import languages, words_of
-from frontrow.boxoffice.model.brands import OUR_LOOK, TicketLook
-from frontrow.boxoffice.model.seat_labels import AREA_ROW
+from frontrow.boxoffice.organiser.model.brands import OUR_LOOK, TicketLook
+from frontrow.boxoffice.seats.model.seat_labels import AREA_ROW
+from frontrow.boxoffice.texts.message_texts import languages, words_of
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.boxoffice.tickets.wallet_art import BRAND, WHITE, Colour, pass_pictures
 from frontrow.boxoffice.tickets.wallet_keys import AppleSigner

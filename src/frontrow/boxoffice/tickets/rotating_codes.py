@@ -5,7 +5,7 @@ import hashlib
 import hmac
 from typing import Final, Protocol
 
-from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.events.model.events import Event
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import NotFound
 

@@ -14,8 +14,8 @@ costs. They are signed when somebody looks at them (`signed_code`), with the sam
 import hashlib
 from typing import Final, NamedTuple
 
-from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.tickets import NewTicket, Ticket, ticket_id, ticket_id_bytes
+from frontrow.boxoffice.holds.model.bookings import Booking
+from frontrow.boxoffice.tickets.model.tickets import NewTicket, Ticket, ticket_id, ticket_id_bytes
 from frontrow.boxoffice.tickets.rotating_codes import MAC_CHARS, rotating_code, ticket_secret
 from frontrow.boxoffice.tickets.signing_keys import KEY_ID_BYTES, TicketKeys
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
-from frontrow.boxoffice.model.brands import TicketLook
+from frontrow.boxoffice.organiser.model.brands import TicketLook
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.heavy_work import HeavyWork, Urgency
 

@@ -7,10 +7,10 @@ from typing import Final, TypeAlias
 from fpdf import FPDF
 from fpdf.enums import Align, XPos, YPos
 
-from frontrow.boxoffice.messaging.locale_formats import Moment, formats_of, language_of
-from frontrow.boxoffice.messaging.message_texts import MessageWriter, words_of
-from frontrow.boxoffice.model.bookings import booking_number
-from frontrow.boxoffice.model.brands import OUR_LOOK, TicketLook
+from frontrow.boxoffice.holds.model.bookings import booking_number
+from frontrow.boxoffice.organiser.model.brands import OUR_LOOK, TicketLook
+from frontrow.boxoffice.texts.locale_formats import Moment, formats_of, language_of
+from frontrow.boxoffice.texts.message_texts import MessageWriter, words_of
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.print_fonts import CORE_FAMILY, PrintFonts, printable
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet, local_time

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from frontrow.boxoffice.model.seat_labels import AREA_ROW, seat_parts, seat_text
+from frontrow.boxoffice.seats.model.seat_labels import AREA_ROW, seat_parts, seat_text
 from frontrow.core.clock import US_PER_S
 from frontrow.core.money import Money
 

@@ -7,11 +7,12 @@ new ticket's id is random: neither the sender nor anybody who knows the booking 
 import secrets
 from typing import Protocol
 
-from frontrow.boxoffice.model.bookings import Booking, BookingNotFound
-from frontrow.boxoffice.model.email_addresses import checked_email
-from frontrow.boxoffice.model.events import Event, EventStatus
-from frontrow.boxoffice.model.person_names import clean_name
-from frontrow.boxoffice.model.ticket_transfers import (
+from frontrow.boxoffice.events.model.events import Event, EventStatus
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound
+from frontrow.boxoffice.holds.ports.ledger import Catalogue, TicketBook
+from frontrow.boxoffice.people.model.email_addresses import checked_email
+from frontrow.boxoffice.people.model.person_names import clean_name
+from frontrow.boxoffice.tickets.model.ticket_transfers import (
     TRANSFER_LIFE_US,
     HandOver,
     Transfer,
@@ -19,9 +20,8 @@ from frontrow.boxoffice.model.ticket_transfers import (
     TransferRefused,
     TransferState,
 )
-from frontrow.boxoffice.model.tickets import TICKET_ID_BYTES, Ticket, TicketNotFound, TicketState
-from frontrow.boxoffice.ports.ledger import Catalogue, TicketBook
-from frontrow.boxoffice.ports.transfers import TransferBook
+from frontrow.boxoffice.tickets.model.tickets import TICKET_ID_BYTES, Ticket, TicketNotFound, TicketState
+from frontrow.boxoffice.tickets.ports.transfers import TransferBook
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.core.clock import Clock
 from frontrow.core.ids import Ids

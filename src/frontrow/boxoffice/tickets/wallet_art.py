@@ -4,7 +4,7 @@ import functools
 import io
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from frontrow.boxoffice.model.brands import OUR_LOOK, TicketLook
+from frontrow.boxoffice.organiser.model.brands import OUR_LOOK, TicketLook
 from frontrow.core.colours import parts_of
 
 if TYPE_CHECKING:

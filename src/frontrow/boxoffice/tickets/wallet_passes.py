@@ -9,14 +9,14 @@ from typing import Final, Protocol
 
 import msgspec
 
-from frontrow.boxoffice.model.brands import TicketLook
-from frontrow.boxoffice.model.receipts import Seller
-from frontrow.boxoffice.model.ticket_transfers import Transfer
-from frontrow.boxoffice.model.tickets import TicketNotFound
-from frontrow.boxoffice.model.wallets import NoWalletPass, Wallet, WalletKeys, usable_wallets
-from frontrow.boxoffice.ports.ledger import Catalogue
-from frontrow.boxoffice.ports.wallets import WalletBook
-from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
+from frontrow.boxoffice.checkout.model.receipts import Seller
+from frontrow.boxoffice.holds.ports.ledger import Catalogue
+from frontrow.boxoffice.organiser.model.brands import TicketLook
+from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer
+from frontrow.boxoffice.tickets.model.tickets import TicketNotFound
+from frontrow.boxoffice.tickets.model.wallets import NoWalletPass, Wallet, WalletKeys, usable_wallets
+from frontrow.boxoffice.tickets.ports.wallets import WalletBook
+from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.boxoffice.tickets.wallet_keys import AppleSigner, GoogleSigner
 from frontrow.core.clock import Clock

@@ -15,18 +15,18 @@ from typing import Final
 
 import msgspec
 
+from frontrow.boxoffice.events.model.events import EventStatus
+from frontrow.boxoffice.facts import model as facts
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
 from frontrow.boxoffice.holds.held_seats import SeatChangeListener
-from frontrow.boxoffice.model import facts
-from frontrow.boxoffice.model.claims import ClaimedSeats, ClaimRefused, SeatClaim
-from frontrow.boxoffice.model.events import EventStatus
-from frontrow.boxoffice.model.holds import NewHold, SeatsTaken
-from frontrow.boxoffice.model.prices import encode_lines
-from frontrow.boxoffice.model.waitlist import OFFER_TTL_S, NewOffer, Offer, OfferState, WaitlistEntry
-from frontrow.boxoffice.model.waitlist_matching import SeatPool, assign_seats
-from frontrow.boxoffice.ports.seat_claims import SeatClaims
-from frontrow.boxoffice.ports.seat_listener import SeatListener
-from frontrow.boxoffice.waitlist.waitlist_service import HAS_WAITLIST, WaitlistLedger, free_seats
+from frontrow.boxoffice.holds.model.claims import ClaimedSeats, ClaimRefused, SeatClaim
+from frontrow.boxoffice.holds.model.holds import NewHold, SeatsTaken
+from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
+from frontrow.boxoffice.pricing.model.prices import encode_lines
+from frontrow.boxoffice.waitlist.model.waitlist import OFFER_TTL_S, NewOffer, Offer, OfferState, WaitlistEntry
+from frontrow.boxoffice.waitlist.model.waitlist_matching import SeatPool, assign_seats
+from frontrow.boxoffice.waitlist.waitlist_entries import HAS_WAITLIST, WaitlistLedger, free_seats
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import note_failure, note_success

@@ -16,14 +16,21 @@ import msgspec
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
-from frontrow.boxoffice.messaging.mail_links import LinkPurpose
-from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, BookingNotFound
-from frontrow.boxoffice.model.events import Event, EventNotFound
-from frontrow.boxoffice.model.hold_values import ShopPass
-from frontrow.boxoffice.model.people import NotAllowed, SecondFactorNeeded, Session, SignInNeeded, Stage, SubjectKind
-from frontrow.boxoffice.model.roles import PERMISSIONS
+from frontrow.boxoffice.events.model.events import Event, EventNotFound
+from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, BookingNotFound
+from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.messages.mail_links import LinkPurpose
+from frontrow.boxoffice.people.model.people import (
+    NotAllowed,
+    SecondFactorNeeded,
+    Session,
+    SignInNeeded,
+    Stage,
+    SubjectKind,
+)
+from frontrow.boxoffice.people.model.roles import PERMISSIONS
 from frontrow.boxoffice.people.sessions import KEY_PREFIX, SESSION_PREFIX
-from frontrow.boxoffice.ports.request_reads import request_reads
+from frontrow.boxoffice.request_reads import request_reads
 from frontrow.core.clock import US_PER_S
 from frontrow.core.cookies import is_https, names_to_read, read_cookie, read_cookies
 from frontrow.core.errors import ConfigError, FrontrowError, Unauthorised
@@ -64,7 +71,7 @@ class Access:
     def staff(permission: str) -> "Access":
         """A member of the organiser's team, or an API key, with this permission."""
         if permission not in PERMISSIONS:
-            raise ConfigError(f"{permission!r} is not a permission; they are listed in boxoffice/model/roles.py")
+            raise ConfigError(f"{permission!r} is not a permission; they are listed in boxoffice/people/model/roles.py")
         return Access("staff", permission)
 
 

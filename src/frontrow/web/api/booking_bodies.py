@@ -6,12 +6,12 @@ from typing import Annotated, Any
 import msgspec
 
 from frontrow.boxoffice.checkout.checkout import CheckoutResult, CheckoutState
-from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded
-from frontrow.boxoffice.model.payments import Refund
-from frontrow.boxoffice.model.prices import decode_lines
-from frontrow.boxoffice.model.provider_intents import MISTYPED
-from frontrow.boxoffice.model.refund_lines import RefundLine, RefundLineKind, decode_refund_lines
-from frontrow.boxoffice.model.sale_options import MAX_ADD_ONS, MAX_OF_ONE_ADD_ON
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, HoldEnded
+from frontrow.boxoffice.payments.model.payments import Refund
+from frontrow.boxoffice.payments.model.provider_intents import MISTYPED
+from frontrow.boxoffice.pricing.model.prices import decode_lines
+from frontrow.boxoffice.pricing.model.sale_options import MAX_ADD_ONS, MAX_OF_ONE_ADD_ON
+from frontrow.boxoffice.refunds.model.refund_lines import RefundLine, RefundLineKind, decode_refund_lines
 from frontrow.core.errors import NotFound, Refused
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
 from frontrow.web.endpoints.price_lines import PriceLineView, line_views

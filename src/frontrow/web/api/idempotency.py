@@ -26,7 +26,7 @@ from litestar import Request, Response
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore, KeptAnswer
+from frontrow.boxoffice.adapters.ledger.requests.idempotency_store import IdempotencyStore, KeptAnswer
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Refused, Unavailable
 from frontrow.core.vault import Vault

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from frontrow.boxoffice.model.invoices import MAX_BILLED_TO_CHARS, Invoice
+from frontrow.boxoffice.checkout.model.invoices import MAX_BILLED_TO_CHARS, Invoice
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
 
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from litestar import Request, Response
 
-from frontrow.boxoffice.model.email_addresses import EMAIL_PATTERN
-from frontrow.boxoffice.model.people import Session, csrf_of
+from frontrow.boxoffice.people.model.email_addresses import EMAIL_PATTERN
+from frontrow.boxoffice.people.model.people import Session, csrf_of
 from frontrow.boxoffice.people.sessions import SignedIn
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput

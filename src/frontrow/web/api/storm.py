@@ -7,7 +7,7 @@ from litestar import Request, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody
 
-from frontrow.boxoffice.model.events import EventNotFound
+from frontrow.boxoffice.events.model.events import EventNotFound
 from frontrow.core.clock import US_PER_S
 from frontrow.web.api import FromPlatform
 from frontrow.web.api.access import Access, client_ip

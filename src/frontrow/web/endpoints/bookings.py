@@ -18,9 +18,9 @@ import msgspec
 
 from frontrow.boxoffice.checkout.checkout import CheckoutResult, CheckoutState
 from frontrow.boxoffice.checkout.priority import NoPriority, check_priority
-from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.model.person_names import MAX_NAME_CHARS
-from frontrow.boxoffice.model.seats import MAX_SEATS_PER_REQUEST
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
+from frontrow.boxoffice.holds.model.requested_seats import MAX_SEATS_PER_REQUEST
+from frontrow.boxoffice.people.model.person_names import MAX_NAME_CHARS
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.core.guest_identity import is_reserved

@@ -12,13 +12,13 @@ from typing import Annotated, Any, Final, Protocol
 
 import msgspec
 
-from frontrow.boxoffice.catalogue.event_listing import EventBrowser, FreeSeats, Listing
-from frontrow.boxoffice.model.booking_choices import offered_types, priced_types
-from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
-from frontrow.boxoffice.model.prices import PriceList, cheapest_minor
-from frontrow.boxoffice.model.sale_options import TicketType
-from frontrow.boxoffice.model.venues import Venue
-from frontrow.boxoffice.seatmap.map_feed import MapFeed
+from frontrow.boxoffice.events.event_listing import EventBrowser, FreeSeats, Listing
+from frontrow.boxoffice.events.model.events import Event, EventNotFound, EventStatus
+from frontrow.boxoffice.pricing.model.booking_choices import offered_types, priced_types
+from frontrow.boxoffice.pricing.model.prices import PriceList, cheapest_minor
+from frontrow.boxoffice.pricing.model.sale_options import TicketType
+from frontrow.boxoffice.seats.map.map_feed import MapFeed
+from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.door.door_limits import DoorLimits
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from frontrow.boxoffice.catalogue.event_listing import EventBrowser
-from frontrow.boxoffice.model.event_search import EventSearch
+from frontrow.boxoffice.events.event_listing import EventBrowser
+from frontrow.boxoffice.events.model.event_search import EventSearch
 from frontrow.core.errors import InvalidInput
 from frontrow.web.endpoints.event_details import EventSummary, summary
 from frontrow.web.endpoints.messages import JSON, SHARED_CACHE, EndpointRequest, EndpointResponse, encode_json

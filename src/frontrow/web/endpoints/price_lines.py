@@ -5,8 +5,8 @@ from typing import Annotated
 
 import msgspec
 
-from frontrow.boxoffice.model.prices import DIFFERENT, PriceLine
-from frontrow.boxoffice.tickets.door_bundle import seat_name
+from frontrow.boxoffice.gate.gate_bundle import seat_name
+from frontrow.boxoffice.pricing.model.prices import DIFFERENT, PriceLine
 from frontrow.web.endpoints.json_values import MoneyView
 
 

@@ -17,10 +17,10 @@ import msgspec
 from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.holds.attempt import HoldResult
 from frontrow.boxoffice.holds.hold_service import HoldService
-from frontrow.boxoffice.model.hold_values import Hold, ShopPass
-from frontrow.boxoffice.model.holds import SeatsTaken, VisitEnded
-from frontrow.boxoffice.model.seats import MAX_SEATS_PER_REQUEST, Wish
-from frontrow.boxoffice.seatmap.map_feed import MapFeed
+from frontrow.boxoffice.holds.model.hold_values import Hold, ShopPass
+from frontrow.boxoffice.holds.model.holds import SeatsTaken, VisitEnded
+from frontrow.boxoffice.holds.model.requested_seats import MAX_SEATS_PER_REQUEST, Wish
+from frontrow.boxoffice.seats.map.map_feed import MapFeed
 from frontrow.core.background_tasks import start_task
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
 from frontrow.waitingroom.door.door_limits import DoorLimits

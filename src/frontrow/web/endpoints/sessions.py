@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from http.cookies import CookieError, SimpleCookie
 
-from frontrow.boxoffice.model.people import SubjectKind
+from frontrow.boxoffice.people.model.people import SubjectKind
 from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.people.sessions import SESSION_PREFIX
 from frontrow.web.endpoints.cookies import SESSION_COOKIE

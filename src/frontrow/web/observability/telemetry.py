@@ -10,8 +10,8 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from frontrow.boxoffice.model.sales_figures import Percentiles, percentiles_of_buckets
-from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.organiser.model.sales_figures import Percentiles, percentiles_of_buckets
+from frontrow.boxoffice.queries import Query
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import failures_here
 from frontrow.settings.overload import OverloadSettings

@@ -11,19 +11,19 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from frontrow.boxoffice.catalogue.catalogue_follower import POLL_EVERY_S, CatalogueFollower
+from frontrow.boxoffice.events.catalogue_follower import POLL_EVERY_S, CatalogueFollower
+from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.plans.event_map import map_bytes
-from frontrow.boxoffice.plans.plan_document import digest
-from frontrow.boxoffice.plans.plan_reader import decode_plan
-from frontrow.boxoffice.ports.ledger import Catalogue
-from frontrow.boxoffice.ports.seat_claims import SeatClaims
-from frontrow.boxoffice.seatmap.frame_log import FrameLogs
-from frontrow.boxoffice.seatmap.map_feed import FeedSettings, MapFeed
-from frontrow.boxoffice.seatmap.seat_states import ClaimStates
+from frontrow.boxoffice.holds.ports.ledger import Catalogue
+from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.seats.event_map import map_bytes
+from frontrow.boxoffice.seats.formats.plan_document import digest
+from frontrow.boxoffice.seats.formats.plan_reader import decode_plan
+from frontrow.boxoffice.seats.map.frame_log import FrameLogs
+from frontrow.boxoffice.seats.map.map_feed import FeedSettings, MapFeed
+from frontrow.boxoffice.seats.map.seat_states import ClaimStates
+from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 

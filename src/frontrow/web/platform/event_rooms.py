@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.room_rules import RoomRules
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.events.model.room_rules import RoomRules
 from frontrow.core.background_tasks import start_loop
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError, InvalidInput

@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.adapters.ledger.books.organiser_changes import OrganiserBook
-from frontrow.boxoffice.model.event_changes import Change, Editor
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.room_rules import RoomRules
+from frontrow.boxoffice.adapters.ledger.organiser.organiser_changes import OrganiserBook
+from frontrow.boxoffice.events.model.event_changes import Change, Editor
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.events.model.room_rules import RoomRules
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput
 from frontrow.waitingroom.credentials.fan_codes import MAX_CODES as MAX_NUMBERS

@@ -7,36 +7,36 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore
+from frontrow.boxoffice.adapters.ledger.requests.idempotency_store import IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.catalogue.event_listing import EventBrowser
 from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.checkout.invoices import Invoices
 from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.checkout.receipts import Receipts
+from frontrow.boxoffice.events.event_listing import EventBrowser
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.expiry import LedgerClock
 from frontrow.boxoffice.holds.hold_service import HoldService
+from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.jobs.background_jobs import Job
-from frontrow.boxoffice.messaging.mail_links import MailLinks
-from frontrow.boxoffice.messaging.notifications import Notifier
-from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
-from frontrow.boxoffice.organising.brands import Brands
+from frontrow.boxoffice.messages.mail_links import MailLinks
+from frontrow.boxoffice.messages.notifications import Notifier
+from frontrow.boxoffice.messages.organiser_webhooks import OrganiserWebhooks
+from frontrow.boxoffice.organiser.brands import Brands
+from frontrow.boxoffice.payments.ports import PaymentProvider
 from frontrow.boxoffice.people.people import People
-from frontrow.boxoffice.ports.payments import PaymentProvider
-from frontrow.boxoffice.ports.request_reads import RecentChanges
-from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.presale.presales import Presales
 from frontrow.boxoffice.presale.signups import Signups
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
-from frontrow.boxoffice.seatmap.map_feed import MapFeed
-from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
+from frontrow.boxoffice.request_reads import RecentChanges
+from frontrow.boxoffice.seats.map.map_feed import MapFeed
+from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
 from frontrow.boxoffice.tickets.ticket_transfers import TicketTransfers
 from frontrow.boxoffice.tickets.wallet_passes import WalletPasses
 from frontrow.boxoffice.waitlist.offers import OfferWorker
-from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
+from frontrow.boxoffice.waitlist.waitlist_entries import WaitlistService
 from frontrow.core.clock import Clock
 from frontrow.core.derived_keys import Secrets as Secrets
 from frontrow.core.heavy_work import HeavyWork

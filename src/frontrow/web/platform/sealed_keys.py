@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
-from frontrow.boxoffice.adapters.ledger.books.platform_keys import KeyBook
+from frontrow.boxoffice.adapters.ledger.keys.platform_keys import KeyBook
 from frontrow.core.errors import ConfigError, Refused
 from frontrow.core.vault import SealBroken, Vault
 

@@ -9,7 +9,7 @@ import hmac
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from frontrow.boxoffice.model.people import csrf_of
+from frontrow.boxoffice.people.model.people import csrf_of
 from frontrow.core.errors import Forbidden, InvalidInput
 
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})

@@ -17,7 +17,7 @@ from typing import Any
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from frontrow.boxoffice.ports.request_reads import RequestReads, request_reads
+from frontrow.boxoffice.request_reads import RequestReads, request_reads
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.limits import Decision
 from frontrow.waitingroom.door.door_limits import DoorLimits, counted

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.model.brands import Brand, Logo, Paper, Shades, shades_of
+from frontrow.boxoffice.organiser.model.brands import Brand, Logo, Paper, Shades, shades_of
 from frontrow.settings.colours import site_colours
 
 MAX_CACHED: Final = 500

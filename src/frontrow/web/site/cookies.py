@@ -12,8 +12,8 @@ from litestar import Request, Response
 from litestar.datastructures import Cookie
 
 from frontrow.boxoffice.checkout.purchases import is_held, kept_until_s
-from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.people import SubjectKind
+from frontrow.boxoffice.holds.model.bookings import Booking
+from frontrow.boxoffice.people.model.people import SubjectKind
 from frontrow.core.cookies import cookie_line, is_https
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.protect.guard import PASS_COOKIES

@@ -6,7 +6,7 @@ from typing import Any, Final
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
-from frontrow.boxoffice.model.people import NotAllowed, SecondFactorNeeded, SignInNeeded
+from frontrow.boxoffice.people.model.people import NotAllowed, SecondFactorNeeded, SignInNeeded
 from frontrow.core.errors import FrontrowError
 from frontrow.web.api.access import Caller
 from frontrow.web.api.problems import on_http_error

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
-from frontrow.boxoffice.catalogue.event_listing import EventAvailability
-from frontrow.boxoffice.model.booking_choices import PricedType, offered_types, priced_types
-from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
-from frontrow.boxoffice.model.prices import PriceList, TierPrice
-from frontrow.boxoffice.model.venues import Plan, Section, Venue
+from frontrow.boxoffice.adapters.ledger.events.catalogue import SqlCatalogue
+from frontrow.boxoffice.events.event_listing import EventAvailability
+from frontrow.boxoffice.events.model.events import Event, EventNotFound, EventStatus
+from frontrow.boxoffice.pricing.model.booking_choices import PricedType, offered_types, priced_types
+from frontrow.boxoffice.pricing.model.prices import PriceList, TierPrice
+from frontrow.boxoffice.seats.model.venues import Plan, Section, Venue
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
 

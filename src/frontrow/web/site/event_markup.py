@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 from babel.numbers import get_currency_precision
 from markupsafe import Markup
 
-from frontrow.boxoffice.model.events import Event, EventStatus
-from frontrow.boxoffice.model.venues import Venue
+from frontrow.boxoffice.events.model.events import Event, EventStatus
+from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.boxoffice.tickets.ticket_sheets import local_time
 from frontrow.web.site.event_display import Shown
 from frontrow.web.site.render import as_json

@@ -22,7 +22,7 @@ from babel.messages.pofile import read_po
 from babel.numbers import format_currency, format_decimal, get_currency_precision
 from markupsafe import Markup
 
-from frontrow.boxoffice.messaging.locale_formats import LOCALES
+from frontrow.boxoffice.texts.locale_formats import LOCALES
 from frontrow.core.clock import US_PER_S
 from frontrow.web.room.page_parts import N_ as N_
 

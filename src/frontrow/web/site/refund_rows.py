@@ -5,9 +5,9 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.prices import LineKind
-from frontrow.boxoffice.model.refund_lines import (
+from frontrow.boxoffice.holds.model.bookings import Booking
+from frontrow.boxoffice.pricing.model.prices import LineKind
+from frontrow.boxoffice.refunds.model.refund_lines import (
     RefundChoice,
     RefundLine,
     RefundLineKind,

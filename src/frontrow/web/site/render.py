@@ -13,9 +13,9 @@ import msgspec
 from litestar import Request, Response
 from markupsafe import Markup
 
-from frontrow.boxoffice.model.bookings import booking_number
-from frontrow.boxoffice.model.people import csrf_of
-from frontrow.boxoffice.ports.request_reads import request_reads
+from frontrow.boxoffice.holds.model.bookings import booking_number
+from frontrow.boxoffice.people.model.people import csrf_of
+from frontrow.boxoffice.request_reads import request_reads
 from frontrow.core.cookies import read_cookie
 from frontrow.settings.colours import theme_css
 from frontrow.web.api.access import Caller, presented

@@ -19,7 +19,7 @@ from litestar.exceptions import HTTPException
 from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 from litestar.params import SkipValidation
 
-from frontrow.boxoffice.model.people import SignInNeeded, csrf_of
+from frontrow.boxoffice.people.model.people import SignInNeeded, csrf_of
 from frontrow.core.cookies import is_https, names_to_read, read_cookies
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput
 from frontrow.web.api.access import (

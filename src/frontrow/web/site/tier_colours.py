@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from math import dist
 from typing import Final
 
-from frontrow.boxoffice.model.brands import Paper, shades_of
-from frontrow.boxoffice.model.events import PriceTier
+from frontrow.boxoffice.events.model.events import PriceTier
+from frontrow.boxoffice.organiser.model.brands import Paper, shades_of
 from frontrow.core.colours import parts_of
 
 MAX_TIERS: Final = 6  # the map has so many colours, and uses them again from the seventh tier on

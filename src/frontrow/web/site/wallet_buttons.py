@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from frontrow.boxoffice.model.wallets import Wallet
+from frontrow.boxoffice.tickets.model.wallets import Wallet
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
 

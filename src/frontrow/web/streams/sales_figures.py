@@ -14,9 +14,9 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.sales_figures import EventFigures, LiveFigures
-from frontrow.boxoffice.organising.sales_figures import SalesFigures, SpeedsOf
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.organiser.model.sales_figures import EventFigures, LiveFigures
+from frontrow.boxoffice.organiser.sales_figures import SalesFigures, SpeedsOf
 from frontrow.core.background_tasks import start_loop
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Overloaded, Unavailable

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from frontrow.boxoffice.jobs.background_jobs import Job, every
-from frontrow.boxoffice.model.sales_figures import Percentiles, RoomFigures
+from frontrow.boxoffice.organiser.model.sales_figures import Percentiles, RoomFigures
 from frontrow.core.clock import US_PER_S, Clock
 
 EVERY_S: Final = 5.0

@@ -9,8 +9,8 @@ import asyncio
 import secrets
 from typing import Any
 
-from frontrow.boxoffice.seatmap.map_feed import MapFeed
-from frontrow.boxoffice.seatmap.map_ring import HEARTBEAT
+from frontrow.boxoffice.seats.map.map_feed import MapFeed
+from frontrow.boxoffice.seats.map.map_ring import HEARTBEAT
 from frontrow.web.server.address_caps import AddressCaps
 from frontrow.web.streams.positions import MAX_INPUT_BYTES, MAX_MISSED, begin_stream
 from frontrow.web.streams.positions import chunk as wrapped

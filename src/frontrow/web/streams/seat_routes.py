@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.holds.hold_service import HoldService
-from frontrow.boxoffice.seatmap.map_feed import MapFeed
+from frontrow.boxoffice.seats.map.map_feed import MapFeed
 from frontrow.core.background_tasks import start_loop
 from frontrow.web.endpoints.event_details import EventViews
 from frontrow.web.endpoints.passes import Passes

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
-from frontrow.boxoffice.model.best_seats import Grade
-from frontrow.boxoffice.model.claims import BestClaim, ClaimedSeats, sold_seat
-from frontrow.boxoffice.model.venues import Plan, Row, Seat, SeatFlag, Section, area
+from frontrow.boxoffice.holds.model.claims import BestClaim, ClaimedSeats, sold_seat
+from frontrow.boxoffice.seats.model.best_seats import Grade
+from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, SeatFlag, Section, area
 from tests.contracts.seat_claims import HOLD_US, NOW, seats_of
 
 rows = st.lists(

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from frontrow.app.ledger_tools import archive_event, find_past_events, restore_event, verify_ledger
 from frontrow.boxoffice.adapters.ledger import archives
-from frontrow.boxoffice.model.events import Event, EventStatus
+from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.cli.ledger import app
 from frontrow.core.clock import US_PER_S, ManualClock, SystemClock
 from frontrow.core.errors import ConfigError, FrontrowError, InvalidInput, Refused

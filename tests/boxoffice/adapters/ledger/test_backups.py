@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from frontrow.boxoffice.adapters.ledger import backups
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
-from frontrow.boxoffice.adapters.ledger.schema import newest_version
-from frontrow.boxoffice.model.holds import NewHold
+from frontrow.boxoffice.adapters.ledger.schema_versions import newest_version
+from frontrow.boxoffice.holds.model.holds import NewHold
 from frontrow.cli.ledger import app
 from frontrow.core.errors import ConfigError, Refused, Unavailable
 

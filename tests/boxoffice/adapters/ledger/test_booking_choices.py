@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from frontrow.boxoffice.model.booking_choices import DiscountRefused, NoneLeft, Reprice, Use
-from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded, Move, MoveRefused, StaleFence
-from frontrow.boxoffice.model.holds import NewHold
-from frontrow.boxoffice.model.payments import Payment, PaymentChanged
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, HoldEnded, Move, MoveRefused, StaleFence
+from frontrow.boxoffice.holds.model.holds import NewHold
+from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged
+from frontrow.boxoffice.pricing.model.booking_choices import DiscountRefused, NoneLeft, Reprice, Use
 from frontrow.core.errors import Overloaded
 from tests.boxoffice.adapters.ledger.test_contract import broken
 from tests.boxoffice.conftest import opened

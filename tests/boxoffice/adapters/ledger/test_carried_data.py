@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
-from frontrow.boxoffice.model.receipts import Seller
+from frontrow.boxoffice.checkout.model.receipts import Seller
 from tests.boxoffice.adapters.ledger.test_persons_migration import read, run
 from tests.boxoffice.conftest import opened
 

@@ -6,10 +6,10 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.model.events import Event, EventMove, EventNotFound, EventStatus, Fee, PriceTier
-from frontrow.boxoffice.model.venues import Plan, Row, Seat, SeatFlag, Section, Venue, area
-from frontrow.boxoffice.plans.plan_document import plan_bytes, plan_hash
-from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.events.model.events import Event, EventMove, EventNotFound, EventStatus, Fee, PriceTier
+from frontrow.boxoffice.queries import Query
+from frontrow.boxoffice.seats.formats.plan_document import plan_bytes, plan_hash
+from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, SeatFlag, Section, Venue, area
 from frontrow.core.money import Money
 
 NOW_US = 1_700_000_000_000_000

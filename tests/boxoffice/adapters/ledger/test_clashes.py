@@ -5,7 +5,7 @@ import asyncio
 import asyncpg
 import psycopg
 
-from frontrow.boxoffice.model.bookings import BookingState
+from frontrow.boxoffice.holds.model.bookings import BookingState
 from tests.boxoffice.conftest import opened
 from tests.contracts.ledger_contract import Bench, outcomes
 

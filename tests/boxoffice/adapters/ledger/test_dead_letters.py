@@ -8,19 +8,19 @@ import pytest
 from typer.testing import CliRunner
 
 from frontrow.boxoffice.adapters.bus.memory import MemoryBus
-from frontrow.boxoffice.adapters.ledger.books.dead_letters import DeadLetterNotFound
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.messages.dead_letters import DeadLetterNotFound
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.messaging.deliveries import DeliveryWorker, NoteDelivery
-from frontrow.boxoffice.messaging.fact_consumers import FactConsumer
-from frontrow.boxoffice.messaging.outbox_relay import OutboxRelay
-from frontrow.boxoffice.model.facts import Fact
-from frontrow.boxoffice.model.messages import BusFact, Delivery, NewDelivery, Outcome
-from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.facts.fact_consumers import FactConsumer
+from frontrow.boxoffice.facts.model import Fact
+from frontrow.boxoffice.facts.outbox_relay import OutboxRelay
+from frontrow.boxoffice.messages.deliveries import DeliveryWorker, NoteDelivery
+from frontrow.boxoffice.messages.model.messages import BusFact, Delivery, NewDelivery, Outcome
+from frontrow.boxoffice.queries import Query
 from frontrow.cli.ledger import app
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import InvalidInput
-from tests.boxoffice.messaging.outbox import NOW, confirmed, put_facts
+from tests.boxoffice.messages.outbox import NOW, confirmed, put_facts
 from tests.boxoffice.shop import sqlite_url
 from tests.contracts.ledger_contract import CALLERS, outcomes
 

@@ -8,8 +8,8 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.engine.due_work import FRESH_US, QUIET_FRESH_US
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.model.messages import NewDelivery
-from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.messages.model.messages import NewDelivery
+from frontrow.boxoffice.queries import Query
 from frontrow.core.clock import US_PER_S
 from tests.contracts.ledger_contract import Bench
 

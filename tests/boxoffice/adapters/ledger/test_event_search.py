@@ -8,12 +8,12 @@ import pytest
 
 from bench.events import DAY_US, HOUR_US, NOW_US, PLAN, PLAN_HASH, load_events, many_events
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.catalogue.event_listing import EventBrowser
+from frontrow.boxoffice.events.event_listing import EventBrowser
+from frontrow.boxoffice.events.model.event_search import EventSearch, fold, index_texts, local_us
+from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.holds.events_on_sale import Sales
-from frontrow.boxoffice.model.event_search import EventSearch, fold, index_texts, local_us
-from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
-from frontrow.boxoffice.model.venues import Venue
-from frontrow.boxoffice.plans.plan_document import plan_bytes
+from frontrow.boxoffice.seats.formats.plan_document import plan_bytes
+from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.core.errors import InvalidInput
 from frontrow.core.money import Money
 

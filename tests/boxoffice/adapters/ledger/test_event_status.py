@@ -9,14 +9,14 @@ import pytest
 from bench.events import DAY_US, NOW_US
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.catalogue.event_status import EventStatusKeeper
-from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.event_search import EventSearch
-from frontrow.boxoffice.model.events import Event, EventMove, EventStatus, PriceTier, over_at_us
-from frontrow.boxoffice.model.holds import NewHold
-from frontrow.boxoffice.model.venues import Plan, area
-from frontrow.boxoffice.model.waitlist import NewEntry
-from frontrow.boxoffice.plans.plan_document import plan_bytes, plan_hash
+from frontrow.boxoffice.events.model.event_search import EventSearch
+from frontrow.boxoffice.events.model.events import Event, EventMove, EventStatus, PriceTier, over_at_us
+from frontrow.boxoffice.events.status_updates import EventStatusKeeper
+from frontrow.boxoffice.holds.model.bookings import Booking
+from frontrow.boxoffice.holds.model.holds import NewHold
+from frontrow.boxoffice.seats.formats.plan_document import plan_bytes, plan_hash
+from frontrow.boxoffice.seats.model.venues import Plan, area
+from frontrow.boxoffice.waitlist.model.waitlist import NewEntry
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
 from frontrow.core.money import Money
@@ -217,7 +217,7 @@ async def test_b20_the_keeper_hears_sweeps_and_survives_a_silent_ledger(show: Sq
 
 
 def test_the_facts_of_an_event_travel_like_all_others() -> None:
-    from frontrow.boxoffice.model.facts import EventSoldOut, decode_fact, encode_fact
+    from frontrow.boxoffice.facts.model import EventSoldOut, decode_fact, encode_fact
 
     fact = EventSoldOut("", SHOW.id, "", 0, (), NOW_US)
     assert decode_fact(encode_fact(fact)) == fact

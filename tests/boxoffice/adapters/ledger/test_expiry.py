@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.facts.model import HoldExpired
 from frontrow.boxoffice.holds import expiry
 from frontrow.boxoffice.holds.expiry import LedgerClock, Sweeper
-from frontrow.boxoffice.model.facts import HoldExpired
-from frontrow.boxoffice.model.holds import ExpiredHold
+from frontrow.boxoffice.holds.model.holds import ExpiredHold
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
 from tests.boxoffice.conftest import opened

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
-from frontrow.boxoffice.adapters.ledger.schema import MIGRATIONS, newest_version, schema_version
-from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.holds import SeatsTaken
+from frontrow.boxoffice.adapters.ledger.schema_versions import MIGRATIONS, newest_version, schema_version
+from frontrow.boxoffice.holds.model.bookings import BookingState
+from frontrow.boxoffice.holds.model.holds import SeatsTaken
 from frontrow.cli.ledger import app
 from frontrow.core.errors import ConfigError
 from tests.boxoffice.conftest import opened

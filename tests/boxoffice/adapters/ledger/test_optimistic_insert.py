@@ -9,20 +9,20 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.adapters.ledger.engine.statements import NO_CONFLICT
-from frontrow.boxoffice.adapters.ledger.programs.bookings import MakeMove
-from frontrow.boxoffice.adapters.ledger.programs.holds import place_holds
-from frontrow.boxoffice.adapters.ledger.programs.optimistic_insert import (
+from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import MakeMove
+from frontrow.boxoffice.adapters.ledger.holds.hold_transactions import place_holds
+from frontrow.boxoffice.adapters.ledger.holds.optimistic_insert import (
     CAREFUL_BATCHES,
     CAREFUL_SAVES,
     ConflictDetected,
     ConflictHistory,
 )
-from frontrow.boxoffice.adapters.ledger.programs.payments import SavePayment, save_payments
+from frontrow.boxoffice.adapters.ledger.payments.payment_transactions import SavePayment, save_payments
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.model.bookings import Booking, Move
-from frontrow.boxoffice.model.holds import CapExceeded, NewHold, PlacedHold, SeatsTaken
-from frontrow.boxoffice.model.payments import Payment, PaymentChanged
-from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.holds.model.bookings import Booking, Move
+from frontrow.boxoffice.holds.model.holds import CapExceeded, NewHold, PlacedHold, SeatsTaken
+from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged
+from frontrow.boxoffice.queries import Query
 from tests.contracts.ledger_contract import Bench
 
 NOW = 1_700_000_000_000_000

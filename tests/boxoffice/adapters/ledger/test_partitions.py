@@ -17,8 +17,8 @@ from frontrow.boxoffice.adapters.ledger.engine.postgres import SETTINGS
 from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render, statements
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.partitions import TABLES, partition_ledger
-from frontrow.boxoffice.adapters.ledger.schema import MIGRATIONS, PARTITIONS_SINCE, newest_version
-from frontrow.boxoffice.model.bookings import BookingState
+from frontrow.boxoffice.adapters.ledger.schema_versions import MIGRATIONS, PARTITIONS_SINCE, newest_version
+from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.cli.ledger import app
 from frontrow.core.errors import Refused
 from tests.boxoffice.adapters.ledger.test_statements_by_event import ACROSS, ANYWHERE, is_of_sale

@@ -9,7 +9,7 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.model.facts import BookingConfirmed, decode_fact, encode_fact
+from frontrow.boxoffice.facts.model import BookingConfirmed, decode_fact, encode_fact
 from tests.boxoffice.conftest import opened
 
 A, B, C = "evt_a", "evt_b", "evt_c"

@@ -20,9 +20,9 @@ from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.partitions import partition_ledger
 from frontrow.boxoffice.adapters.ledger.recent_changes import RedisRecentChanges
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.model.event_search import EventSearch
-from frontrow.boxoffice.model.roles import Role
-from frontrow.boxoffice.ports.request_reads import RequestReads, request_reads
+from frontrow.boxoffice.events.model.event_search import EventSearch
+from frontrow.boxoffice.people.model.roles import Role
+from frontrow.boxoffice.request_reads import RequestReads, request_reads
 from frontrow.core.errors import ConfigError, InvalidInput
 from frontrow.core.redis_url import connect, disconnect
 from frontrow.settings.platform import LedgerSettings, PlatformSettings, read_settings

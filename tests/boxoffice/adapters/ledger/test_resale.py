@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
-from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState, StaleFence
-from frontrow.boxoffice.model.events import EventStatus
-from frontrow.boxoffice.model.facts import TicketResold, TicketReturned
-from frontrow.boxoffice.model.holds import SeatsTaken
-from frontrow.boxoffice.model.ticket_returns import NotReturnable, ReturnState
+from frontrow.boxoffice.events.model.events import EventStatus
+from frontrow.boxoffice.facts.model import TicketResold, TicketReturned
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound, BookingState, StaleFence
+from frontrow.boxoffice.holds.model.holds import SeatsTaken
+from frontrow.boxoffice.refunds.model.ticket_returns import NotReturnable, ReturnState
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import FrontrowError, Unavailable

@@ -12,7 +12,12 @@ from frontrow.app.doctor import FAIL, WARN, schema
 from frontrow.app.ledger_tools import migrate_ledger
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
-from frontrow.boxoffice.adapters.ledger.schema import MIGRATIONS, compatible_versions, known_versions, newest_version
+from frontrow.boxoffice.adapters.ledger.schema_versions import (
+    MIGRATIONS,
+    compatible_versions,
+    known_versions,
+    newest_version,
+)
 from frontrow.core.errors import ConfigError
 
 

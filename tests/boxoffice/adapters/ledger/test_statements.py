@@ -12,8 +12,8 @@ from frontrow.boxoffice.adapters.ledger.engine.postgres import WARM, PostgresSto
 from frontrow.boxoffice.adapters.ledger.engine.sqlite import PIECES, _pieces
 from frontrow.boxoffice.adapters.ledger.engine.statements import sqlite_piece, statements
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.model.bookings import MOVES, Move, sources
-from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.holds.model.bookings import MOVES, Move, sources
+from frontrow.boxoffice.queries import Query
 from frontrow.core.sqlite_wal import use_wal
 from tests.contracts.ledger_contract import Bench
 

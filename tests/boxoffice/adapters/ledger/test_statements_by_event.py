@@ -22,8 +22,8 @@ from frontrow.boxoffice.adapters.ledger.engine.statements import (
     render,
     statements,
 )
-from frontrow.boxoffice.model.tickets import Scan
-from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.queries import Query
+from frontrow.boxoffice.tickets.model.tickets import Scan
 from frontrow.core.clock import ManualClock
 from tests.boxoffice.refunds.test_ticket_returns import Market
 from tests.boxoffice.shop import open_shop

@@ -15,8 +15,8 @@ from typing import Final
 
 import aiosmtplib
 
-from frontrow.boxoffice.model.messages import SENT, Message, Outcome, not_tried
-from frontrow.boxoffice.ports.messages import NoteMessage
+from frontrow.boxoffice.messages.model.messages import SENT, Message, Outcome, not_tried
+from frontrow.boxoffice.messages.ports import NoteMessage
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import note_failure
 

@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from frontrow.boxoffice.adapters.channels.email import FolderChannel, SmtpChannel
 from frontrow.boxoffice.adapters.channels.in_app import InAppChannel
-from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
-from frontrow.boxoffice.ports.messages import Channel, MessageBook
+from frontrow.boxoffice.messages.ports import Channel, MessageBook
+from frontrow.boxoffice.messages.safe_http import SafeHttpClient
 from frontrow.core.clock import Clock
 from frontrow.core.errors import ConfigError
 from frontrow.core.settings_loader import setting

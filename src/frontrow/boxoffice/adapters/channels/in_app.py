@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from frontrow.boxoffice.model.messages import SENT, InAppMessage, Message, Outcome, not_tried
-from frontrow.boxoffice.ports.messages import MessageBook, NoteMessage
+from frontrow.boxoffice.messages.model.messages import SENT, InAppMessage, Message, Outcome, not_tried
+from frontrow.boxoffice.messages.ports import MessageBook, NoteMessage
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError, Overloaded, Unavailable
 

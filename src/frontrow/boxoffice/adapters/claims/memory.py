@@ -7,8 +7,7 @@ empty Redis: its content ended with the last process, and the ledger fills it.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
-from frontrow.boxoffice.model.best_seats import Grade, SectionLayout, choose_seats, layouts
-from frontrow.boxoffice.model.claims import (
+from frontrow.boxoffice.holds.model.claims import (
     BestClaim,
     ClaimedSeats,
     ClaimKind,
@@ -18,8 +17,9 @@ from frontrow.boxoffice.model.claims import (
     TakenSeat,
     check_name,
 )
-from frontrow.boxoffice.model.seats import SeatState
-from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.holds.model.requested_seats import SeatState
+from frontrow.boxoffice.seats.model.best_seats import Grade, SectionLayout, choose_seats, layouts
+from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.coalescer import ResultSlot, move_result
 from frontrow.core.errors import NotFound
 

@@ -25,8 +25,7 @@ from frontrow.boxoffice.adapters.claims.redis_encoding import (
 )
 from frontrow.boxoffice.adapters.claims.redis_rebuild import Rebuild, find_lost
 from frontrow.boxoffice.adapters.claims.redis_shard import Shard
-from frontrow.boxoffice.model.best_seats import SectionLayout, layouts
-from frontrow.boxoffice.model.claims import (
+from frontrow.boxoffice.holds.model.claims import (
     BestClaim,
     ClaimedSeats,
     ClaimKind,
@@ -37,8 +36,9 @@ from frontrow.boxoffice.model.claims import (
     check_claim,
     check_name,
 )
-from frontrow.boxoffice.model.seats import SeatState
-from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.holds.model.requested_seats import SeatState
+from frontrow.boxoffice.seats.model.best_seats import SectionLayout, layouts
+from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.coalescer import ResultSlot, move_result
 from frontrow.core.errors import FrontrowError, NotFound
 from frontrow.core.redis_url import call

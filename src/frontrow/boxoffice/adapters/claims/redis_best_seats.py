@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from frontrow.boxoffice.adapters.claims.redis_encoding import STALE, SectionKeys, adopt_epoch, decode_claim, lifetime_ms
 from frontrow.boxoffice.adapters.claims.redis_shard import Shard
-from frontrow.boxoffice.model.best_seats import SectionLayout
-from frontrow.boxoffice.model.claims import BestClaim, ClaimedSeats, ClaimRefused, ClaimsLost, TakenSeat
+from frontrow.boxoffice.holds.model.claims import BestClaim, ClaimedSeats, ClaimRefused, ClaimsLost, TakenSeat
+from frontrow.boxoffice.seats.model.best_seats import SectionLayout
 from frontrow.core.coalescer import Coalescer
 
 BEST_HEAD: Final = struct.Struct(">HBHIBB")  # count, worst grade, mask, lifetime_ms, start and length of the owner mark

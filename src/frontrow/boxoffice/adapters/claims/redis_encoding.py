@@ -12,7 +12,7 @@ from array import array
 from enum import IntEnum
 from typing import Any, Final
 
-from frontrow.boxoffice.model.claims import (
+from frontrow.boxoffice.holds.model.claims import (
     SOLD_UNTIL_US,
     ClaimedSeats,
     ClaimKind,
@@ -20,8 +20,8 @@ from frontrow.boxoffice.model.claims import (
     TakenSeat,
     check_name,
 )
-from frontrow.boxoffice.model.seats import SeatState
-from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.holds.model.requested_seats import SeatState
+from frontrow.boxoffice.seats.model.venues import Plan
 
 REQUEST_HEAD: Final = struct.Struct(">BHHIBB")  # op, section, seats, lifetime_ms, start and length of the owner mark
 ScriptReply = int | bytes

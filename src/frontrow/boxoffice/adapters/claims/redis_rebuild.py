@@ -18,7 +18,7 @@ from frontrow.boxoffice.adapters.claims.redis_encoding import (
     lifetime_ms,
 )
 from frontrow.boxoffice.adapters.claims.redis_shard import Shard
-from frontrow.boxoffice.model.claims import TakenSeat
+from frontrow.boxoffice.holds.model.claims import TakenSeat
 from frontrow.core.redis_url import call
 
 FRESH_US = 2_000_000  # a rebuild that began within this time is still running

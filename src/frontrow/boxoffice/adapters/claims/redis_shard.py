@@ -22,7 +22,7 @@ from frontrow.boxoffice.adapters.claims.redis_encoding import (
     adopt_epoch,
     encode_time,
 )
-from frontrow.boxoffice.model.claims import ClaimsLost
+from frontrow.boxoffice.holds.model.claims import ClaimsLost
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import Unavailable
 from frontrow.core.redis_breaker import RedisBreaker

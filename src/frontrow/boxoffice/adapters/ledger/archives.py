@@ -21,7 +21,7 @@ import msgspec
 
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.boxoffice.adapters.ledger.ledger_users import shared_ledger
-from frontrow.boxoffice.model.events import Event, EventStatus, over_at_us
+from frontrow.boxoffice.events.model.events import Event, EventStatus, over_at_us
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import ConfigError, InvalidInput, NotFound, Refused
 from frontrow.core.postgres_url import check_direct, connect

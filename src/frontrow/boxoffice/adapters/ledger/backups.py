@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.boxoffice.adapters.ledger.ledger_users import use_alone
 from frontrow.boxoffice.adapters.ledger.partitions import replaced_partitions
-from frontrow.boxoffice.adapters.ledger.schema import known_versions, newest_version, schema_version
+from frontrow.boxoffice.adapters.ledger.schema_versions import known_versions, newest_version, schema_version
 from frontrow.core.errors import ConfigError, Refused, Unavailable
 from frontrow.core.postgres_url import ask_for_primary, check_direct
 

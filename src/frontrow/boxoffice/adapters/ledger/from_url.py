@@ -14,7 +14,12 @@ from frontrow.boxoffice.adapters.ledger.engine.replica import MAX_LAG_S, Replica
 from frontrow.boxoffice.adapters.ledger.engine.sqlite import SqliteStore
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.boxoffice.adapters.ledger.ledger_users import share_ledger
-from frontrow.boxoffice.adapters.ledger.schema import check_served, known_versions, newest_version, schema_version
+from frontrow.boxoffice.adapters.ledger.schema_versions import (
+    check_served,
+    known_versions,
+    newest_version,
+    schema_version,
+)
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.core.errors import ConfigError
 

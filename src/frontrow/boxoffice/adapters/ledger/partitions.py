@@ -22,7 +22,7 @@ import msgspec
 from frontrow.boxoffice.adapters.ledger.engine.postgres_readers import IS_PARTITIONED
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres
 from frontrow.boxoffice.adapters.ledger.ledger_users import LedgerInUse, list_connections
-from frontrow.boxoffice.adapters.ledger.schema import compatible_versions, newest_version
+from frontrow.boxoffice.adapters.ledger.schema_versions import compatible_versions, newest_version
 from frontrow.core.errors import ConfigError, InvalidInput, Refused
 from frontrow.core.postgres_url import check_direct, connect
 

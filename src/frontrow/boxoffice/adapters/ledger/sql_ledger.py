@@ -9,26 +9,7 @@ import functools
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from frontrow.boxoffice.adapters.ledger.books.brands import SqlBrandBook
-from frontrow.boxoffice.adapters.ledger.books.buyer_messages import SqlBuyerMessageBook
-from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
-from frontrow.boxoffice.adapters.ledger.books.dead_letters import DeadLetterBook
-from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore
-from frontrow.boxoffice.adapters.ledger.books.invoices import SqlInvoiceBook
-from frontrow.boxoffice.adapters.ledger.books.messages import SqlMessageBook
-from frontrow.boxoffice.adapters.ledger.books.organiser_changes import OrganiserBook
-from frontrow.boxoffice.adapters.ledger.books.payments import SqlPaymentBook
-from frontrow.boxoffice.adapters.ledger.books.people import SqlPeopleBook
-from frontrow.boxoffice.adapters.ledger.books.pictures import SqlPictureBook
-from frontrow.boxoffice.adapters.ledger.books.platform_keys import KeyBook
-from frontrow.boxoffice.adapters.ledger.books.reports import SqlReportBook
-from frontrow.boxoffice.adapters.ledger.books.sales_figures import SqlFiguresBook
-from frontrow.boxoffice.adapters.ledger.books.signups import SqlSignupBook
-from frontrow.boxoffice.adapters.ledger.books.ticket_returns import SqlReturnsBook
-from frontrow.boxoffice.adapters.ledger.books.ticket_transfers import SqlTransferBook
-from frontrow.boxoffice.adapters.ledger.books.tickets import SqlTicketBook
-from frontrow.boxoffice.adapters.ledger.books.waitlist import SqlWaitlistBook
-from frontrow.boxoffice.adapters.ledger.books.wallets import SqlWalletBook
+from frontrow.boxoffice.adapters.ledger.checkout.invoice_book import SqlInvoiceBook
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import BatchedReads, KeyedRead
 from frontrow.boxoffice.adapters.ledger.engine.due_work import FACTS, HOLDS, DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import (
@@ -47,23 +28,42 @@ from frontrow.boxoffice.adapters.ledger.engine.replica import (
     NearReader,
     Replica,
 )
-from frontrow.boxoffice.adapters.ledger.programs.booking_choices import confirm_free, reprice
-from frontrow.boxoffice.adapters.ledger.programs.bookings import ExpireHolds, MakeMove, Program, booking_of
-from frontrow.boxoffice.adapters.ledger.programs.hold_changes import change_hold
-from frontrow.boxoffice.model.booking_choices import Reprice
-from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, StaleFence
-from frontrow.boxoffice.model.facts import Fact, OutboxFact
-from frontrow.boxoffice.model.holds import ActiveSeat, ChangedHold, ExpiredHold, NewHold, PlacedHold, VisitHold
-from frontrow.boxoffice.model.tickets import NewTicket
-from frontrow.boxoffice.ports.ledger import Catalogue, Ledger, TicketBook
-from frontrow.boxoffice.ports.messages import MessageBook
-from frontrow.boxoffice.ports.payments import PaymentBook
-from frontrow.boxoffice.ports.people import PeopleBook
-from frontrow.boxoffice.ports.queries import Query
-from frontrow.boxoffice.ports.returns import ReturnsBook
-from frontrow.boxoffice.ports.signups import SignupBook
-from frontrow.boxoffice.ports.transfers import TransferBook
-from frontrow.boxoffice.ports.waitlist import WaitlistBook
+from frontrow.boxoffice.adapters.ledger.events.catalogue import SqlCatalogue
+from frontrow.boxoffice.adapters.ledger.events.pictures import SqlPictureBook
+from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import ExpireHolds, MakeMove, Program, booking_of
+from frontrow.boxoffice.adapters.ledger.holds.hold_changes import change_hold
+from frontrow.boxoffice.adapters.ledger.keys.platform_keys import KeyBook
+from frontrow.boxoffice.adapters.ledger.messages.buyer_message_book import SqlBuyerMessageBook
+from frontrow.boxoffice.adapters.ledger.messages.dead_letters import DeadLetterBook
+from frontrow.boxoffice.adapters.ledger.messages.message_book import SqlMessageBook
+from frontrow.boxoffice.adapters.ledger.organiser.brands import SqlBrandBook
+from frontrow.boxoffice.adapters.ledger.organiser.organiser_changes import OrganiserBook
+from frontrow.boxoffice.adapters.ledger.organiser.reports import SqlReportBook
+from frontrow.boxoffice.adapters.ledger.organiser.sales_figures import SqlFiguresBook
+from frontrow.boxoffice.adapters.ledger.payments.payment_book import SqlPaymentBook
+from frontrow.boxoffice.adapters.ledger.people.people_book import SqlPeopleBook
+from frontrow.boxoffice.adapters.ledger.presale.signup_book import SqlSignupBook
+from frontrow.boxoffice.adapters.ledger.pricing.booking_choices import confirm_free, reprice
+from frontrow.boxoffice.adapters.ledger.refunds.return_book import SqlReturnsBook
+from frontrow.boxoffice.adapters.ledger.requests.idempotency_store import IdempotencyStore
+from frontrow.boxoffice.adapters.ledger.tickets.ticket_book import SqlTicketBook
+from frontrow.boxoffice.adapters.ledger.tickets.transfer_book import SqlTransferBook
+from frontrow.boxoffice.adapters.ledger.tickets.wallet_book import SqlWalletBook
+from frontrow.boxoffice.adapters.ledger.waitlist.waitlist_book import SqlWaitlistBook
+from frontrow.boxoffice.facts.model import Fact, OutboxFact
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, Move, StaleFence
+from frontrow.boxoffice.holds.model.holds import ActiveSeat, ChangedHold, ExpiredHold, NewHold, PlacedHold, VisitHold
+from frontrow.boxoffice.holds.ports.ledger import Catalogue, Ledger, TicketBook
+from frontrow.boxoffice.messages.ports import MessageBook
+from frontrow.boxoffice.payments.ports import PaymentBook
+from frontrow.boxoffice.people.ports import PeopleBook
+from frontrow.boxoffice.presale.ports import SignupBook
+from frontrow.boxoffice.pricing.model.booking_choices import Reprice
+from frontrow.boxoffice.queries import Query
+from frontrow.boxoffice.refunds.ports import ReturnsBook
+from frontrow.boxoffice.tickets.model.tickets import NewTicket
+from frontrow.boxoffice.tickets.ports.transfers import TransferBook
+from frontrow.boxoffice.waitlist.ports import WaitlistBook
 from frontrow.core.coalescer import Coalescer, ResultSlot
 from frontrow.core.errors import InvalidInput
 
@@ -107,7 +107,7 @@ class BrowsingBooks(NamedTuple):
 
 
 class SqlLedger:
-    """A ledger over one store; the contract is `ports.ledger.Ledger`.
+    """A ledger over one store; the contract is `holds.ports.ledger.Ledger`.
 
     Holds, bookings and the outbox are its own methods. Everything else is in books, which share the store, the group
     commit (`line`) and the batched reads. `browsing` has the books that may read from `replica`.

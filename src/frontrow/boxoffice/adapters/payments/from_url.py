@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from frontrow.boxoffice.adapters.payments.call_cap import CallCap
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
-from frontrow.boxoffice.ports.payments import PaymentProvider
+from frontrow.boxoffice.payments.ports import PaymentProvider
 from frontrow.core.clock import Clock
 from frontrow.core.errors import ConfigError
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from frontrow.boxoffice.adapters.payments.call_cap import CallCap
-from frontrow.boxoffice.model.provider_intents import (
+from frontrow.boxoffice.payments.model.provider_intents import (
     Intent,
     NewIntent,
     Notice,
@@ -19,7 +19,7 @@ from frontrow.boxoffice.model.provider_intents import (
     ProviderRefused,
     ProviderUnknown,
 )
-from frontrow.boxoffice.ports.payments import PaymentProvider
+from frontrow.boxoffice.payments.ports import PaymentProvider
 from frontrow.core.breaker import Breaker
 from frontrow.core.clock import Clock
 from frontrow.core.time_limit import TimeLimit

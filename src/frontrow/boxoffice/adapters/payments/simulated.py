@@ -22,7 +22,7 @@ import msgspec
 from frontrow.boxoffice.adapters.payments.stripe_objects import intent_of, refund_of
 from frontrow.boxoffice.adapters.payments.webhook_notices import read_notice
 from frontrow.boxoffice.adapters.payments.webhook_signatures import check_signature, sign
-from frontrow.boxoffice.model.provider_intents import (
+from frontrow.boxoffice.payments.model.provider_intents import (
     Intent,
     NewIntent,
     Notice,

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from frontrow.boxoffice.adapters.payments.simulated import ProviderState
-from frontrow.boxoffice.model.provider_intents import Intent, ProviderRefund, ProviderRefused, ProviderUnknown
+from frontrow.boxoffice.payments.model.provider_intents import Intent, ProviderRefund, ProviderRefused, ProviderUnknown
 
 
 class JournalLine(msgspec.Struct):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from frontrow.boxoffice.model.provider_intents import Intent, IntentState, ProviderRefund
+from frontrow.boxoffice.payments.model.provider_intents import Intent, IntentState, ProviderRefund
 from frontrow.core.clock import US_PER_S
 
 STATES: Final = {

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from frontrow.boxoffice.model.provider_intents import Notice
+from frontrow.boxoffice.payments.model.provider_intents import Notice
 from frontrow.core.errors import InvalidInput
 
 

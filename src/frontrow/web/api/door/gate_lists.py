@@ -11,9 +11,9 @@ from litestar import Request, Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
-from frontrow.boxoffice.model.event_changes import Change, tag_of
-from frontrow.boxoffice.model.tickets import Way
-from frontrow.boxoffice.tickets.door_bundle import Revocations
+from frontrow.boxoffice.events.model.event_changes import Change, tag_of
+from frontrow.boxoffice.gate.gate_bundle import Revocations
+from frontrow.boxoffice.tickets.model.tickets import Way
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import own_event
 from frontrow.web.api.door.scans import PATH, SCANS, ScanId

@@ -13,13 +13,13 @@ from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
-from frontrow.boxoffice.model.booking_search import MAX_SEARCH_CHARS, ticket_number
-from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.model.event_changes import Change
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.messages import NOBODY, Buyer
-from frontrow.boxoffice.model.tickets import ReentryNotAllowed, Ticket, TicketState, Way
-from frontrow.boxoffice.tickets.door_bundle import seat_name
+from frontrow.boxoffice.events.model.event_changes import Change
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.gate.gate_bundle import seat_name
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
+from frontrow.boxoffice.messages.model.messages import NOBODY, Buyer
+from frontrow.boxoffice.organiser.model.booking_search import MAX_SEARCH_CHARS, ticket_number
+from frontrow.boxoffice.tickets.model.tickets import ReentryNotAllowed, Ticket, TicketState, Way
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import own_event, own_event_booking
 from frontrow.web.api.door.scans import PATH, SCANS, Gate, ScanId, ScanView, admit_ticket, let_ticket_out

@@ -12,10 +12,12 @@ from litestar import Request, Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
-from frontrow.boxoffice.model.booking_choices import type_names
-from frontrow.boxoffice.model.event_changes import tag_of
-from frontrow.boxoffice.model.events import Event, EventNotFound
-from frontrow.boxoffice.model.tickets import (
+from frontrow.boxoffice.events.model.event_changes import tag_of
+from frontrow.boxoffice.events.model.events import Event, EventNotFound
+from frontrow.boxoffice.gate.gate_bundle import Bundle, seat_name
+from frontrow.boxoffice.gate.gate_check import VERDICT_TEXTS, DoorVerdict
+from frontrow.boxoffice.pricing.model.booking_choices import type_names
+from frontrow.boxoffice.tickets.model.tickets import (
     DuplicateScan,
     ReentryNotAllowed,
     Scan,
@@ -24,8 +26,6 @@ from frontrow.boxoffice.model.tickets import (
     TicketState,
     Way,
 )
-from frontrow.boxoffice.tickets.door_bundle import Bundle, seat_name
-from frontrow.boxoffice.tickets.door_check import VERDICT_TEXTS, DoorVerdict
 from frontrow.boxoffice.tickets.ticket_codes import read_code
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, own_event

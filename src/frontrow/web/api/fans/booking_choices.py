@@ -7,11 +7,11 @@ from litestar import Request, put
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.model.booking_choices import BookingChoice, choice_of, offered_types
-from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.hold_values import ShopPass
-from frontrow.boxoffice.model.prices import decode_lines
-from frontrow.boxoffice.model.sale_options import fold_code
+from frontrow.boxoffice.holds.model.bookings import Booking
+from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice, choice_of, offered_types
+from frontrow.boxoffice.pricing.model.prices import decode_lines
+from frontrow.boxoffice.pricing.model.sale_options import fold_code
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, client_ip, need_visit, own_booking

@@ -8,8 +8,8 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 from litestar.types import ASGIApp
 
-from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.sale_options import MAX_ADD_ONS
+from frontrow.boxoffice.holds.model.bookings import BookingState
+from frontrow.boxoffice.pricing.model.sale_options import MAX_ADD_ONS
 from frontrow.core.errors import InvalidInput, NotFound
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_booking

@@ -10,14 +10,14 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, QueryParameter
 from litestar.types import ASGIApp
 
-from frontrow.boxoffice.model.event_search import (
+from frontrow.boxoffice.events.model.event_search import (
     END_OF_TIME_US,
     MAX_PAGE,
     MAX_PLACE_CHARS,
     MAX_QUERY_CHARS,
     EventSearch,
 )
-from frontrow.boxoffice.model.events import EventStatus
+from frontrow.boxoffice.events.model.events import EventStatus
 from frontrow.web.api import FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.api.routes import own_checks

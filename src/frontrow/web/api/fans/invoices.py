@@ -6,7 +6,7 @@ from litestar import Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
-from frontrow.boxoffice.model.invoices import Invoice, InvoiceNotFound
+from frontrow.boxoffice.checkout.model.invoices import Invoice, InvoiceNotFound
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_booking
 from frontrow.web.api.invoice_bodies import InvoiceAsk, InvoiceList, invoice_view

@@ -8,12 +8,12 @@ from litestar import Response, delete, get, patch, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
-from frontrow.boxoffice.adapters.ledger.books.messages import MAX_PUSH
-from frontrow.boxoffice.messaging.safe_http import check_url
-from frontrow.boxoffice.model.email_addresses import checked_email
-from frontrow.boxoffice.model.messages import Contact
-from frontrow.boxoffice.model.people import NotAllowed, PersonNotFound
-from frontrow.boxoffice.model.person_names import MAX_NAME_CHARS, clean_name
+from frontrow.boxoffice.adapters.ledger.messages.message_book import MAX_PUSH
+from frontrow.boxoffice.messages.model.messages import Contact
+from frontrow.boxoffice.messages.safe_http import check_url
+from frontrow.boxoffice.people.model.email_addresses import checked_email
+from frontrow.boxoffice.people.model.people import NotAllowed, PersonNotFound
+from frontrow.boxoffice.people.model.person_names import MAX_NAME_CHARS, clean_name
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller

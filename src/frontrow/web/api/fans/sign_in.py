@@ -7,7 +7,7 @@ from litestar import Request, Response, delete, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.model.people import NotAllowed, Session, Stage
+from frontrow.boxoffice.people.model.people import NotAllowed, Session, Stage
 from frontrow.boxoffice.people.sessions import SignedIn
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, client_ip

@@ -7,7 +7,7 @@ from litestar import Request, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.model.signups import Purpose, Signup
+from frontrow.boxoffice.presale.model import Purpose, Signup
 from frontrow.core.errors import Unauthorised
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, client_ip

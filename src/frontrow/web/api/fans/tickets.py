@@ -7,8 +7,8 @@ from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, QueryParameter
 
-from frontrow.boxoffice.model.ticket_transfers import Transfer
-from frontrow.boxoffice.model.tickets import TicketNotFound
+from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer
+from frontrow.boxoffice.tickets.model.tickets import TicketNotFound
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_booking
 from frontrow.web.endpoints.json_values import Time, time_text

@@ -7,9 +7,9 @@ from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.messaging.mail_links import MAX_CHARS, LinkPurpose
-from frontrow.boxoffice.model.bookings import BookingNotFound
-from frontrow.boxoffice.model.ticket_transfers import Transfer, TransferNotFound
+from frontrow.boxoffice.holds.model.bookings import BookingNotFound
+from frontrow.boxoffice.messages.mail_links import MAX_CHARS, LinkPurpose
+from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer, TransferNotFound
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_booking
 from frontrow.web.api.booking_bodies import indexes, seat_ids

@@ -7,7 +7,7 @@ from litestar import delete, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.model.waitlist import MAX_SECTIONS, Offer, OfferNotFound
+from frontrow.boxoffice.waitlist.model.waitlist import MAX_SECTIONS, Offer, OfferNotFound
 from frontrow.core.errors import Unauthorised
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, booking_token

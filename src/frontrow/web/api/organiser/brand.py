@@ -7,8 +7,8 @@ from litestar import delete, get, put
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromQuery, JSONBody
 
-from frontrow.boxoffice.model.brands import Brand, Shades, checked_colour
-from frontrow.boxoffice.organising.pictures import MAX_UPLOAD_CHARS
+from frontrow.boxoffice.events.pictures import MAX_UPLOAD_CHARS
+from frontrow.boxoffice.organiser.model.brands import Brand, Shades, checked_colour
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access

@@ -7,7 +7,8 @@ from litestar import Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.model.buyer_messages import (
+from frontrow.boxoffice.messages.buyer_messages import MessagePreview
+from frontrow.boxoffice.messages.model.buyer_messages import (
     MAX_PER_DAY,
     MAX_SUBJECT_CHARS,
     MAX_TEXT_CHARS,
@@ -15,7 +16,6 @@ from frontrow.boxoffice.model.buyer_messages import (
     AudienceKind,
     BuyerMessage,
 )
-from frontrow.boxoffice.organising.buyer_messages import MessagePreview
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event
 from frontrow.web.api.organiser.common import NO_STORE, Cursor, Limit, editor_of, next_of, read_number

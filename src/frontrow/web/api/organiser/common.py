@@ -8,7 +8,7 @@ import msgspec
 from litestar import Response
 from litestar.params import HeaderParameter, QueryParameter
 
-from frontrow.boxoffice.model.event_changes import Editor
+from frontrow.boxoffice.events.model.event_changes import Editor
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api.access import Caller
 

@@ -9,10 +9,10 @@ from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
-from frontrow.boxoffice.model.desk_sales import MAX_DESK_SEATS, DeskTotal, DeskWish, PaidBy
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.person_names import MAX_NAME_CHARS
-from frontrow.boxoffice.model.sale_options import MAX_ADD_ONS, MAX_OF_ONE_ADD_ON
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.organiser.model.box_office_sales import MAX_DESK_SEATS, DeskTotal, DeskWish, PaidBy
+from frontrow.boxoffice.people.model.person_names import MAX_NAME_CHARS
+from frontrow.boxoffice.pricing.model.sale_options import MAX_ADD_ONS, MAX_OF_ONE_ADD_ON
 from frontrow.core.clock import US_PER_S
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event

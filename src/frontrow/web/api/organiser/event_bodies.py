@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from frontrow.boxoffice.model.events import (
+from frontrow.boxoffice.events.event_editing import EventEdit
+from frontrow.boxoffice.events.model.events import (
     MAX_CARD_TRIES,
     MAX_LINE_CHARS,
     MAX_LINE_UP,
@@ -19,10 +20,9 @@ from frontrow.boxoffice.model.events import (
     RefundPolicy,
     RefundStep,
 )
-from frontrow.boxoffice.model.room_rules import Lane, RoomRules
-from frontrow.boxoffice.model.taxes import MAX_TAX_BASIS_POINTS
-from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.organising.events import EventEdit
+from frontrow.boxoffice.events.model.room_rules import Lane, RoomRules
+from frontrow.boxoffice.pricing.model.taxes import MAX_TAX_BASIS_POINTS
+from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.money import Money
 from frontrow.web.api.organiser.common import Moment, moment_us
 from frontrow.web.api.organiser.option_bodies import (

@@ -7,8 +7,8 @@ from litestar import Response, get, patch, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.model.event_changes import Cancellation
-from frontrow.boxoffice.organising.events import VersionedEvent
+from frontrow.boxoffice.events.event_editing import VersionedEvent
+from frontrow.boxoffice.events.model.event_changes import Cancellation
 from frontrow.core.errors import InvalidInput, NotFound
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event

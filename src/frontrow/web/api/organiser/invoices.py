@@ -8,9 +8,9 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 from litestar.response import Stream
 
-from frontrow.boxoffice.model.csv_cells import to_csv
-from frontrow.boxoffice.model.event_changes import Change
-from frontrow.boxoffice.model.invoices import Invoice
+from frontrow.boxoffice.checkout.model.invoices import Invoice
+from frontrow.boxoffice.events.model.event_changes import Change
+from frontrow.boxoffice.organiser.model.csv_cells import to_csv
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, own_event_booking
 from frontrow.web.api.fans.invoices import Locale, pdf_answer

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import msgspec
 
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.sale_options import (
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.pricing.model.sale_options import (
     MAX_ADD_ONS,
     MAX_COUNT,
     MAX_DISCOUNTS,

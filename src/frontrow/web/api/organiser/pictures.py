@@ -7,8 +7,8 @@ from litestar import delete, put
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.organising.events import EventEdit
-from frontrow.boxoffice.organising.pictures import MAX_UPLOAD_CHARS
+from frontrow.boxoffice.events.event_editing import EventEdit
+from frontrow.boxoffice.events.pictures import MAX_UPLOAD_CHARS
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.api.organiser.common import editor_of

@@ -7,10 +7,10 @@ from litestar import Response, get, post, put
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.model.csv_cells import to_csv
-from frontrow.boxoffice.model.event_changes import Change
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.signups import MAX_BEACON_CHARS, MAX_CODES, DrawOrder, Presale
+from frontrow.boxoffice.events.model.event_changes import Change
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.organiser.model.csv_cells import to_csv
+from frontrow.boxoffice.presale.model import MAX_BEACON_CHARS, MAX_CODES, DrawOrder, Presale
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, own_event
 from frontrow.web.api.organiser.common import Moment, editor_of, moment_us

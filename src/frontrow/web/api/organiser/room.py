@@ -7,8 +7,8 @@ from litestar import get, patch, put
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
-from frontrow.boxoffice.model.event_changes import Change
-from frontrow.boxoffice.model.waitlist import EntryState, WaitOrder
+from frontrow.boxoffice.events.model.event_changes import Change
+from frontrow.boxoffice.waitlist.model.waitlist import EntryState, WaitOrder
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event
 from frontrow.web.api.organiser.common import Cursor, Limit, editor_of, next_of, read_number

@@ -8,8 +8,8 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, QueryParameter
 from litestar.types import ASGIApp
 
-from frontrow.boxoffice.model.reports import EventReport
-from frontrow.boxoffice.model.sales_figures import (
+from frontrow.boxoffice.organiser.model.reports import EventReport
+from frontrow.boxoffice.organiser.model.sales_figures import (
     Amount,
     Bucket,
     Forecast,

@@ -7,9 +7,7 @@ from litestar import get, put
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody
 
-from frontrow.boxoffice.model.event_changes import Change
-from frontrow.boxoffice.model.events import Fee
-from frontrow.boxoffice.model.receipts import (
+from frontrow.boxoffice.checkout.model.receipts import (
     MAX_ADDRESS_CHARS,
     MAX_NAME_CHARS,
     MAX_PREFIX_CHARS,
@@ -17,7 +15,9 @@ from frontrow.boxoffice.model.receipts import (
     Seller,
     checked_seller,
 )
-from frontrow.boxoffice.model.taxes import MAX_TAX_BASIS_POINTS
+from frontrow.boxoffice.events.model.event_changes import Change
+from frontrow.boxoffice.events.model.events import Fee
+from frontrow.boxoffice.pricing.model.taxes import MAX_TAX_BASIS_POINTS
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller
 from frontrow.web.api.organiser.common import editor_of

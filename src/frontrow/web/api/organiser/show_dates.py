@@ -8,7 +8,7 @@ from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.model.show_dates import MAX_DATES, DateRule, SaleOpening, dates_by_rule
+from frontrow.boxoffice.events.model.show_dates import MAX_DATES, DateRule, SaleOpening, dates_by_rule
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.api.organiser.common import editor_of

@@ -7,7 +7,7 @@ from litestar import Request, Response, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody
 
-from frontrow.boxoffice.model.people import NotAllowed
+from frontrow.boxoffice.people.model.people import NotAllowed
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, client_ip
 from frontrow.web.api.fans.sign_in import full_session, read_new_session

@@ -8,8 +8,8 @@ from litestar import Response, delete, get, patch, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.model.people import ApiKey, Invitation, NotAllowed, Staff
-from frontrow.boxoffice.model.roles import PERMISSIONS, Role
+from frontrow.boxoffice.people.model.people import ApiKey, Invitation, NotAllowed, Staff
+from frontrow.boxoffice.people.model.roles import PERMISSIONS, Role
 from frontrow.boxoffice.people.team import MAX_KEY_LIFE_S, Actor
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller

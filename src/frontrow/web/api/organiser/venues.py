@@ -7,8 +7,8 @@ from litestar import Response, get, patch, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.model.event_changes import OwnVenue
-from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
+from frontrow.boxoffice.events.model.event_changes import OwnVenue
+from frontrow.boxoffice.seats.venues import PlanSource, VenueEdit
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.api.organiser.common import Cursor, IfMatch, Limit, editor_of, next_of, read_cursor, tagged

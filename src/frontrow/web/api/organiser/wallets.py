@@ -7,7 +7,7 @@ from litestar import delete, get, put
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody
 
-from frontrow.boxoffice.model.wallets import Wallet, WalletKeys
+from frontrow.boxoffice.tickets.model.wallets import Wallet, WalletKeys
 from frontrow.boxoffice.tickets.wallet_keys import MAX_FILE_BYTES, AppleKeysGiven, GoogleKeysGiven
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access

@@ -7,8 +7,8 @@ from litestar import Response, delete, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.messages import Endpoint
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.messages.model.messages import Endpoint
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event
 from frontrow.web.api.organiser.common import Cursor, Limit, cursor_of, editor_of, next_of, read_cursor, read_number

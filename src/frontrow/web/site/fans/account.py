@@ -7,8 +7,8 @@ import msgspec
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
-from frontrow.boxoffice.model.email_addresses import is_email
-from frontrow.boxoffice.model.person_names import clean_name
+from frontrow.boxoffice.people.model.email_addresses import is_email
+from frontrow.boxoffice.people.model.person_names import clean_name
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.waitingroom.protect.guard import is_plain

@@ -8,7 +8,7 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.organising.pictures import media_type_of
+from frontrow.boxoffice.events.pictures import media_type_of
 from frontrow.core.errors import NotFound
 from frontrow.core.heavy_work import HeavyWork, Urgency
 from frontrow.web.api import FromPlatform

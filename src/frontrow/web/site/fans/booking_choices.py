@@ -6,13 +6,19 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.booking_choices import BookingChoice, DiscountRefused, NoneLeft, choice_of, offered_types
-from frontrow.boxoffice.model.bookings import Booking, HoldEnded
-from frontrow.boxoffice.model.email_addresses import is_email
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.people import TooManyTries
-from frontrow.boxoffice.model.prices import decode_lines
-from frontrow.boxoffice.model.sale_options import fold_code
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.holds.model.bookings import Booking, HoldEnded
+from frontrow.boxoffice.people.model.email_addresses import is_email
+from frontrow.boxoffice.people.model.people import TooManyTries
+from frontrow.boxoffice.pricing.model.booking_choices import (
+    BookingChoice,
+    DiscountRefused,
+    NoneLeft,
+    choice_of,
+    offered_types,
+)
+from frontrow.boxoffice.pricing.model.prices import decode_lines
+from frontrow.boxoffice.pricing.model.sale_options import fold_code
 from frontrow.core.errors import InvalidInput, Refused, Unauthorised
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, client_ip, need_visit, own_booking

@@ -12,12 +12,12 @@ from litestar.params import FromPath
 
 from frontrow.boxoffice.checkout.checkout import CheckoutResult, CheckoutState
 from frontrow.boxoffice.checkout.purchases import MAX_HOLD_FACTOR
-from frontrow.boxoffice.model.booking_choices import NoneLeft
-from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded, MoveRefused, StaleFence
-from frontrow.boxoffice.model.email_addresses import is_email
-from frontrow.boxoffice.model.hold_values import ShopPass
-from frontrow.boxoffice.model.messages import Contact
-from frontrow.boxoffice.model.provider_intents import MISTYPED
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, HoldEnded, MoveRefused, StaleFence
+from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.messages.model.messages import Contact
+from frontrow.boxoffice.payments.model.provider_intents import MISTYPED
+from frontrow.boxoffice.people.model.email_addresses import is_email
+from frontrow.boxoffice.pricing.model.booking_choices import NoneLeft
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, NotFound, Refused, Unauthorised, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform

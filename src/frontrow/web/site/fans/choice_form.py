@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
-from frontrow.boxoffice.model.booking_choices import (
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.holds.model.bookings import Booking
+from frontrow.boxoffice.pricing.model.booking_choices import (
     BookingChoice,
     NoneLeft,
     PricedType,
@@ -12,11 +14,9 @@ from frontrow.boxoffice.model.booking_choices import (
     offers_choices,
     priced_types,
 )
-from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.prices import LineKind, decode_lines
-from frontrow.boxoffice.model.sale_options import AddOn
-from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.pricing.model.prices import LineKind, decode_lines
+from frontrow.boxoffice.pricing.model.sale_options import AddOn
+from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.web.site.languages import N_, Words
 
 CODE_ANSWERS: Final = {

@@ -12,14 +12,14 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.event_search import (
+from frontrow.boxoffice.events.model.event_search import (
     END_OF_TIME_US,
     MAX_PAGES,
     MAX_PLACE_CHARS,
     MAX_QUERY_CHARS,
     EventSearch,
 )
-from frontrow.boxoffice.model.events import Event, EventStatus
+from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.core.clock import US_PER_S
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.endpoints.json_values import time_text

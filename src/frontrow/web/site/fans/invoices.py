@@ -6,10 +6,10 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.messaging.locale_formats import formats_of
-from frontrow.boxoffice.messaging.message_texts import words_of
-from frontrow.boxoffice.model.bookings import Booking, BookingNotFound
-from frontrow.boxoffice.model.invoices import NothingToInvoice, PaymentNotTaken
+from frontrow.boxoffice.checkout.model.invoices import NothingToInvoice, PaymentNotTaken
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound
+from frontrow.boxoffice.texts.locale_formats import formats_of
+from frontrow.boxoffice.texts.message_texts import words_of
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_booking, seen_booking

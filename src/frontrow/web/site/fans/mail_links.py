@@ -11,8 +11,8 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.messaging.mail_links import FOLDERS, MAX_CHARS, LinkPurpose, OpenedLink
-from frontrow.boxoffice.model.waitlist import Offer, OfferNotFound, OfferState
+from frontrow.boxoffice.messages.mail_links import FOLDERS, MAX_CHARS, LinkPurpose, OpenedLink
+from frontrow.boxoffice.waitlist.model.waitlist import Offer, OfferNotFound, OfferState
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Caller
 from frontrow.web.api.booking_bodies import seat_ids

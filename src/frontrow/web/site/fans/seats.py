@@ -8,12 +8,12 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.holds.events_on_sale import Sale
-from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.hold_values import ShopPass
-from frontrow.boxoffice.model.holds import SeatsTaken, VisitEnded
-from frontrow.boxoffice.model.prices import TierPrice
-from frontrow.boxoffice.model.seats import SeatState, Wish
-from frontrow.boxoffice.model.venues import Plan, SeatFlag, Section, SectionKind
+from frontrow.boxoffice.holds.model.bookings import Booking
+from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.holds.model.holds import SeatsTaken, VisitEnded
+from frontrow.boxoffice.holds.model.requested_seats import SeatState, Wish
+from frontrow.boxoffice.pricing.model.prices import TierPrice
+from frontrow.boxoffice.seats.model.venues import Plan, SeatFlag, Section, SectionKind
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError
 from frontrow.web.api import FromCaller, FromPlatform

@@ -11,9 +11,9 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.email_addresses import is_email
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.signups import Presale, PresaleState, Purpose, Signup, SignupNotFound, SignupState
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.people.model.email_addresses import is_email
+from frontrow.boxoffice.presale.model import Presale, PresaleState, Purpose, Signup, SignupNotFound, SignupState
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Caller, client_ip

@@ -9,17 +9,17 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.checkout.receipts import PAID
-from frontrow.boxoffice.messaging.locale_formats import Moment
-from frontrow.boxoffice.messaging.mail_links import LinkPurpose
-from frontrow.boxoffice.messaging.message_texts import MessageWriter
-from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.model.desk_sales import EXTERNAL, PaidAtBoxOffice
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.payments import RefundState
-from frontrow.boxoffice.model.ticket_transfers import Transfer, TransferState
-from frontrow.boxoffice.model.tickets import TicketNotFound, TicketScanned
-from frontrow.boxoffice.model.wallets import Wallet
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
+from frontrow.boxoffice.messages.mail_links import LinkPurpose
+from frontrow.boxoffice.organiser.model.box_office_sales import EXTERNAL, PaidAtBoxOffice
+from frontrow.boxoffice.payments.model.payments import RefundState
 from frontrow.boxoffice.refunds.refunds import QuotedRefund
+from frontrow.boxoffice.texts.locale_formats import Moment
+from frontrow.boxoffice.texts.message_texts import MessageWriter
+from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer, TransferState
+from frontrow.boxoffice.tickets.model.tickets import TicketNotFound, TicketScanned
+from frontrow.boxoffice.tickets.model.wallets import Wallet
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.boxoffice.tickets.wallet_passes import MAX_BUNDLED
 from frontrow.core.clock import US_PER_S

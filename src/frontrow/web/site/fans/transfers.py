@@ -6,9 +6,9 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.messaging.mail_links import LinkPurpose
-from frontrow.boxoffice.model.ticket_transfers import Transfer, TransferNotFound, TransferRefused, TransferState
-from frontrow.boxoffice.model.tickets import TicketNotFound
+from frontrow.boxoffice.messages.mail_links import LinkPurpose
+from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer, TransferNotFound, TransferRefused, TransferState
+from frontrow.boxoffice.tickets.model.tickets import TicketNotFound
 from frontrow.core.errors import FrontrowError, InvalidInput, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, own_booking

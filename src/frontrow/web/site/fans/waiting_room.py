@@ -9,7 +9,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
 
-from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.events.model.events import Event
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse

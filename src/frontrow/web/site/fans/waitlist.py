@@ -7,9 +7,9 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.email_addresses import checked_email, is_email
-from frontrow.boxoffice.model.messages import Contact
-from frontrow.boxoffice.model.waitlist import NotWaiting, Offer, OfferNotFound
+from frontrow.boxoffice.messages.model.messages import Contact
+from frontrow.boxoffice.people.model.email_addresses import checked_email, is_email
+from frontrow.boxoffice.waitlist.model.waitlist import NotWaiting, Offer, OfferNotFound
 from frontrow.core.errors import FrontrowError, NotFound, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Caller

@@ -6,8 +6,8 @@ from litestar import Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.ticket_transfers import TransferState
-from frontrow.boxoffice.model.tickets import TicketNotFound
+from frontrow.boxoffice.tickets.model.ticket_transfers import TransferState
+from frontrow.boxoffice.tickets.model.tickets import TicketNotFound
 from frontrow.boxoffice.tickets.wallet_passes import MAX_BUNDLED
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, seen_booking

@@ -5,8 +5,8 @@ from typing import Any, Final
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
-from frontrow.boxoffice.model.event_changes import OwnVenue
-from frontrow.boxoffice.organising.webhooks import MAX_ENDPOINTS
+from frontrow.boxoffice.events.model.event_changes import OwnVenue
+from frontrow.boxoffice.organiser.webhooks import MAX_ENDPOINTS
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller

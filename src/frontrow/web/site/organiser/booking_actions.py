@@ -9,9 +9,9 @@ from litestar import Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.email_addresses import MAX_EMAIL_CHARS
-from frontrow.boxoffice.model.ticket_transfers import TransferRefused
-from frontrow.boxoffice.organising.bookings import MAX_SEATS
+from frontrow.boxoffice.organiser.bookings import MAX_SEATS
+from frontrow.boxoffice.people.model.email_addresses import MAX_EMAIL_CHARS
+from frontrow.boxoffice.tickets.model.ticket_transfers import TransferRefused
 from frontrow.core.errors import FrontrowError, NotFound, Unavailable
 from frontrow.web.api.access import Access
 from frontrow.web.api.organiser.common import editor_of

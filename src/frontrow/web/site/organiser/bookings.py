@@ -11,15 +11,15 @@ from litestar.di import NamedDependency
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, SkipValidation
 
-from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.messages import NOBODY, Buyer
-from frontrow.boxoffice.model.payments import PaymentState, Refund, RefundState
-from frontrow.boxoffice.model.refund_lines import add_on_names, decode_refund_lines
-from frontrow.boxoffice.model.refund_rules import RefundRefused, check_window
-from frontrow.boxoffice.model.ticket_transfers import TransferRefused, TransferState
-from frontrow.boxoffice.model.tickets import TicketState
-from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
+from frontrow.boxoffice.messages.model.messages import NOBODY, Buyer
+from frontrow.boxoffice.payments.model.payments import PaymentState, Refund, RefundState
+from frontrow.boxoffice.refunds.model.refund_lines import add_on_names, decode_refund_lines
+from frontrow.boxoffice.refunds.model.refund_rules import RefundRefused, check_window
+from frontrow.boxoffice.seats.model.venues import Plan
+from frontrow.boxoffice.tickets.model.ticket_transfers import TransferRefused, TransferState
+from frontrow.boxoffice.tickets.model.tickets import TicketState
 from frontrow.boxoffice.tickets.ticket_transfers import check_transferable
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform

@@ -5,8 +5,8 @@ from typing import Any, Final
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
-from frontrow.boxoffice.model.brands import Brand
-from frontrow.boxoffice.organising.pictures import MAX_UPLOAD_CHARS
+from frontrow.boxoffice.events.pictures import MAX_UPLOAD_CHARS
+from frontrow.boxoffice.organiser.model.brands import Brand
 from frontrow.core.errors import InvalidInput
 from frontrow.settings.colours import site_colours
 from frontrow.web.api import FromCaller, FromPlatform

@@ -11,7 +11,8 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.buyer_messages import (
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.messages.model.buyer_messages import (
     MAX_PER_DAY,
     MAX_SUBJECT_CHARS,
     MAX_TEXT_CHARS,
@@ -23,7 +24,6 @@ from frontrow.boxoffice.model.buyer_messages import (
     NoRecipients,
     TooManyMessages,
 )
-from frontrow.boxoffice.model.events import Event
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event, zone_of

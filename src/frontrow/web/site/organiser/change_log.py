@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import msgspec
 
-from frontrow.boxoffice.model.bookings import booking_number
-from frontrow.boxoffice.model.event_changes import NotedChange
-from frontrow.boxoffice.model.events import EventStatus
-from frontrow.boxoffice.model.roles import Role
+from frontrow.boxoffice.events.model.event_changes import NotedChange
+from frontrow.boxoffice.events.model.events import EventStatus
+from frontrow.boxoffice.holds.model.bookings import booking_number
+from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.people.team import Actor
 from frontrow.web.api.access import Caller
 from frontrow.web.platform.platform import Platform

@@ -8,11 +8,11 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.booking_choices import DiscountRefused, NoneLeft, PricedType, priced_types
-from frontrow.boxoffice.model.desk_sales import MAX_DESK_SEATS, DeskWish, PaidBy
-from frontrow.boxoffice.model.email_addresses import MAX_EMAIL_CHARS
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.person_names import MAX_NAME_CHARS
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.organiser.model.box_office_sales import MAX_DESK_SEATS, DeskWish, PaidBy
+from frontrow.boxoffice.people.model.email_addresses import MAX_EMAIL_CHARS
+from frontrow.boxoffice.people.model.person_names import MAX_NAME_CHARS
+from frontrow.boxoffice.pricing.model.booking_choices import DiscountRefused, NoneLeft, PricedType, priced_types
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, own_event, own_event_booking

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from frontrow.boxoffice.model.events import (
+from frontrow.boxoffice.events.event_editing import MAX_DESCRIPTION_CHARS, EventEdit
+from frontrow.boxoffice.events.model.events import (
     MAX_CARD_TRIES,
     MAX_PER_PERSON,
     MAX_REFUND_STEPS,
@@ -16,11 +17,10 @@ from frontrow.boxoffice.model.events import (
     RefundPolicy,
     RefundStep,
 )
-from frontrow.boxoffice.model.room_rules import MAX_DEPTH, MAX_WEIGHT, PRESALE_LANE, Lane, RoomRules
-from frontrow.boxoffice.model.taxes import MAX_TAX_BASIS_POINTS, SELLERS_TAX
-from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.organising.events import MAX_DESCRIPTION_CHARS, EventEdit
-from frontrow.boxoffice.plans.seat_ranges import format_seat_ranges, parse_seat_ranges
+from frontrow.boxoffice.events.model.room_rules import MAX_DEPTH, MAX_WEIGHT, PRESALE_LANE, Lane, RoomRules
+from frontrow.boxoffice.pricing.model.taxes import MAX_TAX_BASIS_POINTS, SELLERS_TAX
+from frontrow.boxoffice.seats.model.venues import Plan
+from frontrow.boxoffice.seats.seat_ranges import format_seat_ranges, parse_seat_ranges
 from frontrow.core.errors import InvalidInput
 from frontrow.core.money import BASIS_POINTS, Money
 from frontrow.web.site.languages import N_

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.events.model.events import Event
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import Words
 

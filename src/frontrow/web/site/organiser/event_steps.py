@@ -10,11 +10,11 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.event_changes import ChangedMeanwhile, OwnVenue
-from frontrow.boxoffice.model.events import Event, EventStatus
-from frontrow.boxoffice.model.room_rules import RoomRules
-from frontrow.boxoffice.model.venues import Plan, Venue
-from frontrow.boxoffice.organising.events import FINAL, EventEdit
+from frontrow.boxoffice.events.event_editing import FINAL, EventEdit
+from frontrow.boxoffice.events.model.event_changes import ChangedMeanwhile, OwnVenue
+from frontrow.boxoffice.events.model.events import Event, EventStatus
+from frontrow.boxoffice.events.model.room_rules import RoomRules
+from frontrow.boxoffice.seats.model.venues import Plan, Venue
 from frontrow.core.errors import FrontrowError, NotFound, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller

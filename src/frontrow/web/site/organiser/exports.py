@@ -14,8 +14,8 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 from litestar.response import Stream
 
-from frontrow.boxoffice.model.event_changes import Change
-from frontrow.boxoffice.organising.exports import checked_kind
+from frontrow.boxoffice.events.model.event_changes import Change
+from frontrow.boxoffice.organiser.exports import checked_kind
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event, zone_of

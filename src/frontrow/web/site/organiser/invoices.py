@@ -7,7 +7,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 from litestar.response import Stream
 
-from frontrow.boxoffice.model.invoices import NothingToInvoice, PaymentNotTaken
+from frontrow.boxoffice.checkout.model.invoices import NothingToInvoice, PaymentNotTaken
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access

@@ -12,7 +12,7 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.events.model.events import Event
 from frontrow.core.errors import FrontrowError
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event

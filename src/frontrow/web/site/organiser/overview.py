@@ -6,8 +6,8 @@ from typing import Any, Final
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.sales_figures import EventFigures
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.organiser.model.sales_figures import EventFigures
 from frontrow.core.clock import US_PER_S
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access

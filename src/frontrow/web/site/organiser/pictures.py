@@ -6,8 +6,8 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.organising.events import EventEdit
-from frontrow.boxoffice.organising.pictures import MAX_UPLOAD_CHARS
+from frontrow.boxoffice.events.event_editing import EventEdit
+from frontrow.boxoffice.events.pictures import MAX_UPLOAD_CHARS
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access

@@ -6,7 +6,7 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.signups import MAX_BEACON_CHARS, MAX_CODES, DrawOrder, Presale
+from frontrow.boxoffice.presale.model import MAX_BEACON_CHARS, MAX_CODES, DrawOrder, Presale
 from frontrow.core.errors import FrontrowError, NotFound, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, own_event

@@ -8,9 +8,9 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.catalogue.event_listing import EventAvailability, FreeSeats
-from frontrow.boxoffice.model.event_changes import Change
-from frontrow.boxoffice.model.events import EventMove, check_event
+from frontrow.boxoffice.events.event_listing import EventAvailability, FreeSeats
+from frontrow.boxoffice.events.model.event_changes import Change
+from frontrow.boxoffice.events.model.events import EventMove, check_event
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller

@@ -12,12 +12,12 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.csv_cells import to_csv
-from frontrow.boxoffice.model.event_changes import Change
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.report_mails import ReportFrequency
-from frontrow.boxoffice.model.reports import EventReport, Table, report_tables
-from frontrow.boxoffice.organising.workbooks import WorkbookFile
+from frontrow.boxoffice.events.model.event_changes import Change
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.organiser.model.csv_cells import to_csv
+from frontrow.boxoffice.organiser.model.report_mails import ReportFrequency
+from frontrow.boxoffice.organiser.model.reports import EventReport, Table, report_tables
+from frontrow.boxoffice.organiser.workbooks import WorkbookFile
 from frontrow.core.errors import NotFound
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event, zone_of

@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import section_of
 

@@ -9,10 +9,11 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.booking_choices import add_on_counter, discount_counter, limit_counter
-from frontrow.boxoffice.model.event_changes import ChangedMeanwhile
-from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.sale_options import (
+from frontrow.boxoffice.events.event_editing import EventEdit
+from frontrow.boxoffice.events.model.event_changes import ChangedMeanwhile
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.pricing.model.booking_choices import add_on_counter, discount_counter, limit_counter
+from frontrow.boxoffice.pricing.model.sale_options import (
     MAX_ADD_ONS,
     MAX_COUNT,
     MAX_DISCOUNTS,
@@ -25,8 +26,7 @@ from frontrow.boxoffice.model.sale_options import (
     TicketType,
     fold_code,
 )
-from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.organising.events import EventEdit
+from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.errors import FrontrowError, NotFound, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Caller

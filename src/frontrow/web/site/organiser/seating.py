@@ -8,8 +8,8 @@ from litestar import Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.plans.event_map import map_bytes
-from frontrow.boxoffice.plans.plan_document import to_bytes, to_document
+from frontrow.boxoffice.seats.event_map import map_bytes
+from frontrow.boxoffice.seats.formats.plan_document import to_bytes, to_document
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.site.organiser.event_steps import ONE, OrganiserEvent, load_event

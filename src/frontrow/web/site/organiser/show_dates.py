@@ -10,8 +10,8 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.events import Event, EventStatus
-from frontrow.boxoffice.model.show_dates import DateRule, SaleOpening, dates_by_rule
+from frontrow.boxoffice.events.model.events import Event, EventStatus
+from frontrow.boxoffice.events.model.show_dates import DateRule, SaleOpening, dates_by_rule
 from frontrow.core.errors import FrontrowError, NotFound, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller

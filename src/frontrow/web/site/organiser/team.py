@@ -6,7 +6,7 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.roles import PERMISSIONS, ROLES, Role
+from frontrow.boxoffice.people.model.roles import PERMISSIONS, ROLES, Role
 from frontrow.core.errors import FrontrowError, InvalidInput, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller

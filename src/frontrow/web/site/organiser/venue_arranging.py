@@ -11,11 +11,11 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.event_changes import ChangedMeanwhile
-from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
-from frontrow.boxoffice.plans.plan_arrangement import Arrangement, arrange_plan, read_arrangement
-from frontrow.boxoffice.plans.plan_document import to_document
+from frontrow.boxoffice.events.model.event_changes import ChangedMeanwhile
+from frontrow.boxoffice.seats.formats.plan_document import to_document
+from frontrow.boxoffice.seats.model.venues import Plan
+from frontrow.boxoffice.seats.plan_arrangement import Arrangement, arrange_plan, read_arrangement
+from frontrow.boxoffice.seats.venues import PlanSource, VenueEdit
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Caller

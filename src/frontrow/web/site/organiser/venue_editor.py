@@ -14,13 +14,13 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.event_changes import ChangedMeanwhile, OwnVenue
-from frontrow.boxoffice.model.venues import Plan, SeatFlag, Section
-from frontrow.boxoffice.organising.time_zones import zones
-from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
-from frontrow.boxoffice.plans import plan_editing as editing
-from frontrow.boxoffice.plans.plan_document import to_document
-from frontrow.boxoffice.plans.seat_ranges import parse_seat_ranges
+from frontrow.boxoffice.events.model.event_changes import ChangedMeanwhile, OwnVenue
+from frontrow.boxoffice.seats import plan_editing as editing
+from frontrow.boxoffice.seats.formats.plan_document import to_document
+from frontrow.boxoffice.seats.model.venues import Plan, SeatFlag, Section
+from frontrow.boxoffice.seats.seat_ranges import parse_seat_ranges
+from frontrow.boxoffice.seats.time_zones import zones
+from frontrow.boxoffice.seats.venues import PlanSource, VenueEdit
 from frontrow.core.errors import FrontrowError, InvalidInput, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Caller

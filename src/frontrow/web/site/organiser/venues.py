@@ -7,11 +7,11 @@ from typing import Any, Final
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
-from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.organising.time_zones import zones
-from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
-from frontrow.boxoffice.plans.plan_document import FORMAT, to_document
-from frontrow.boxoffice.plans.plan_generator import MAX_GENERATED, MIN_SEATS
+from frontrow.boxoffice.seats.formats.plan_document import FORMAT, to_document
+from frontrow.boxoffice.seats.formats.plan_generator import MAX_GENERATED, MIN_SEATS
+from frontrow.boxoffice.seats.model.venues import Plan
+from frontrow.boxoffice.seats.time_zones import zones
+from frontrow.boxoffice.seats.venues import PlanSource, VenueEdit
 from frontrow.core.errors import InvalidInput, Refused
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access

@@ -6,8 +6,8 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.messages import NOBODY
-from frontrow.boxoffice.model.waitlist import EntryState, WaitOrder
+from frontrow.boxoffice.messages.model.messages import NOBODY
+from frontrow.boxoffice.waitlist.model.waitlist import EntryState, WaitOrder
 from frontrow.core.errors import InvalidInput, Refused
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event

@@ -10,7 +10,7 @@ from typing import Any, Final
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
-from frontrow.boxoffice.model.wallets import Wallet
+from frontrow.boxoffice.tickets.model.wallets import Wallet
 from frontrow.boxoffice.tickets.wallet_keys import MAX_FILE_BYTES, AppleKeysGiven, GoogleKeysGiven
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform

@@ -6,8 +6,8 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.messaging.webhook_endpoints import FACTS
-from frontrow.boxoffice.organising.webhooks import MAX_ENDPOINTS, SentDelivery
+from frontrow.boxoffice.messages.webhook_endpoints import FACTS
+from frontrow.boxoffice.organiser.webhooks import MAX_ENDPOINTS, SentDelivery
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, own_event

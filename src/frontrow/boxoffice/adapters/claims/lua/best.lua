@@ -1,5 +1,5 @@
 -- Best available: chooses and claims seats in one atomic step, for all requests for one section that arrive together.
--- Twin of boxoffice/model/best_seats.py (`choose_seats`). A differential property test keeps them equal: change both or neither.
+-- Twin of boxoffice/seats/model/best_seats.py (`choose_seats`). A differential property test keeps them equal: change both or neither.
 --
 -- KEYS   the section's epoch key, then the seats that may be chosen, in plan order
 -- ARGV   now (16 digits), the expected epoch, 1 for an area, the runs packed as (offset, length, row, column2) best

@@ -11,10 +11,16 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from frontrow.boxoffice.adapters.ledger.audit_chain import AuditEntry, Chain
-from frontrow.boxoffice.adapters.ledger.programs.bookings import ExpireHolds, MakeMove, Program, expire_due, make_moves
-from frontrow.boxoffice.adapters.ledger.programs.holds import fan_lock, place_holds
-from frontrow.boxoffice.adapters.ledger.programs.optimistic_insert import ConflictHistory
-from frontrow.boxoffice.adapters.ledger.programs.payments import (
+from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import (
+    ExpireHolds,
+    MakeMove,
+    Program,
+    expire_due,
+    make_moves,
+)
+from frontrow.boxoffice.adapters.ledger.holds.hold_transactions import fan_lock, place_holds
+from frontrow.boxoffice.adapters.ledger.holds.optimistic_insert import ConflictHistory
+from frontrow.boxoffice.adapters.ledger.payments.payment_transactions import (
     LeaseDue,
     RequestRefund,
     SavePayment,
@@ -24,9 +30,9 @@ from frontrow.boxoffice.adapters.ledger.programs.payments import (
     save_payments,
     save_refunds,
 )
-from frontrow.boxoffice.model.facts import Fact, OutboxFact, decode_fact, encode_fact
-from frontrow.boxoffice.model.holds import NewHold
-from frontrow.boxoffice.ports.queries import Query, Row
+from frontrow.boxoffice.facts.model import Fact, OutboxFact, decode_fact, encode_fact
+from frontrow.boxoffice.holds.model.holds import NewHold
+from frontrow.boxoffice.queries import Query, Row
 from frontrow.core.coalescer import Coalescer
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import asyncpg
 
 from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
-from frontrow.boxoffice.ports.queries import Row
+from frontrow.boxoffice.queries import Row
 from frontrow.core.postgres_pool import borrow
 from frontrow.core.postgres_url import PostgresHosts, begin_with
 

@@ -27,9 +27,9 @@ from frontrow.boxoffice.adapters.ledger.engine.statements import (
     sqlite_piece,
     statements,
 )
-from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
-from frontrow.boxoffice.adapters.ledger.programs.optimistic_insert import ConflictDetected, ConflictHistory
-from frontrow.boxoffice.ports.queries import Query, Row
+from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program
+from frontrow.boxoffice.adapters.ledger.holds.optimistic_insert import ConflictDetected, ConflictHistory
+from frontrow.boxoffice.queries import Query, Row
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.core.ids import Ids
 from frontrow.core.sqlite_wal import BUSY_TIMEOUT_S, use_wal

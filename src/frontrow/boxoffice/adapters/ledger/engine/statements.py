@@ -1,4 +1,4 @@
-"""Named SQL statements, written once for both dialects (sql/*.sql) and rendered for the one in use.
+"""Named SQL statements, written once for both dialects (holds/holds.sql, …) and rendered for the one in use.
 
 A header `-- name: take_seats(event_id text, seat_index int)` names a statement and the columns of its rows. Markers in
 the text are replaced:
@@ -26,7 +26,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from frontrow.boxoffice.ports.queries import Query, Row
+from frontrow.boxoffice.queries import Query, Row
 
 BOOKING_COLUMNS: Final = (
     "b.id, b.event_id, b.fan, b.state, b.fence, b.seats, b.amount_minor, b.currency, b.session, "
@@ -93,9 +93,10 @@ class Statement(msgspec.Struct, frozen=True):
 @functools.cache
 def statements() -> Mapping[str, Statement]:
     """All named statements."""
-    folder = resources.files("frontrow.boxoffice.adapters.ledger") / "sql"
+    ledger = resources.files("frontrow.boxoffice.adapters.ledger")
+    files = [file for folder in ledger.iterdir() if folder.is_dir() for file in folder.iterdir()]
     found: dict[str, Statement] = {}
-    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+    for file in sorted((file for file in files if file.name.endswith(".sql")), key=lambda file: file.name):
         for block in re.split(r"\n(?=-- name: )", file.read_text("utf-8").strip()):
             statement = _parse(block)
             if statement.name in found:

@@ -1,5 +1,5 @@
 // @ts-check
-/** What a gate can decide by itself: the twin of `Gate.verify` in `boxoffice/tickets/door_check.py`, held equal by a test.
+/** What a gate can decide by itself: the twin of `Gate.verify` in `boxoffice/gate/gate_check.py`, held equal by a test.
  *
  * Verdicts have the API's names. Nothing before the signature can accept, so what is refused early was lost anyway.
  * A browser without Ed25519 verifies nothing and therefore admits nobody by itself (`canVerify`). */

@@ -1,6 +1,6 @@
 // @ts-check
 /** Seats as text, one line each: a section (101), a row (101-A), a seat (101-A-4) or neighbours (101-A-4…9).
- * The server reads and writes the same lines (boxoffice/plans/seat_ranges.py). */
+ * The server reads and writes the same lines (boxoffice/seats/seat_ranges.py). */
 
 /** @typedef {import("../seatmap/model.js").SeatModel} SeatModel */
 

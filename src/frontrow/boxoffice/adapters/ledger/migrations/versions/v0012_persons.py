@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from frontrow.boxoffice.adapters.ledger.migrations import ddl
-from frontrow.boxoffice.model.email_addresses import canonical_email
+from frontrow.boxoffice.people.model.email_addresses import canonical_email
 from frontrow.core.guest_identity import with_event
 
 revision = "0012"

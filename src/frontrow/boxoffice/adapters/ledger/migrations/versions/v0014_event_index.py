@@ -11,9 +11,9 @@ from alembic import op
 from sqlalchemy import Connection, text
 
 from frontrow.boxoffice.adapters.ledger.migrations import ddl
-from frontrow.boxoffice.model.event_search import index_texts, local_us, venue_words
-from frontrow.boxoffice.model.events import SHOW_US
-from frontrow.boxoffice.model.venues import Venue
+from frontrow.boxoffice.events.model.event_search import index_texts, local_us, venue_words
+from frontrow.boxoffice.events.model.events import SHOW_US
+from frontrow.boxoffice.seats.model.venues import Venue
 
 revision = "0014"
 down_revision = "0013"

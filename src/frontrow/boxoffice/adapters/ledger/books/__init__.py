@@ -1,1 +1,0 @@
-"""The ledger's books: one per port, each a set of reads and programs."""

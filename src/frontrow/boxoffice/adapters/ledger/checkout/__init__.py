@@ -1,0 +1,1 @@
+"""What the checkout stores: invoices and credit notes."""

@@ -1,0 +1,1 @@
+"""What events store: the catalogue, the search index, the status, pictures."""

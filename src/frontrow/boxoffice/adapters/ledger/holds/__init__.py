@@ -1,0 +1,1 @@
+"""What holds store: bookings, their seats and their moves, each in one transaction."""

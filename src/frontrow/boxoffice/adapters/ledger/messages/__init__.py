@@ -1,0 +1,1 @@
+"""What messages store: deliveries, contacts, messages to buyers, dead letters."""

@@ -1,0 +1,213 @@
+"""The ledger's messages: the inbox of consumers, deliveries with leases and retries, contacts and webhook endpoints.
+
+The contract is in `ports/messages.py`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+import msgspec
+
+from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
+from frontrow.boxoffice.adapters.ledger.engine.due_work import DueWork
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
+from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program
+from frontrow.boxoffice.adapters.ledger.messages.contacts import contact_of, keep_buyer, put_contact
+from frontrow.boxoffice.facts.model import OutboxFact, decode_fact
+from frontrow.boxoffice.messages.model.messages import (
+    Contact,
+    Delivery,
+    DeliveryResult,
+    Endpoint,
+    InAppMessage,
+    NewDelivery,
+)
+from frontrow.boxoffice.queries import Query, Row
+from frontrow.core.errors import InvalidInput
+
+MAX_LEASED: Final = 1_000
+MAX_PUSH: Final = 20  # devices per person
+MAX_BODY_CHARS: Final = 100_000
+NEWEST_FACTS: Final = 100_000  # how far back a consumer looks for facts that the bus lost
+ADD_DELIVERIES: Final = "add_deliveries"
+PUT_IN_APP: Final = "put_in_app"
+TOGETHER: Final = frozenset({ADD_DELIVERIES, PUT_IN_APP})  # rows of many messages in one statement
+_names = msgspec.json.Decoder(tuple[str, ...])
+
+
+class SqlMessageBook:
+    """The inbox of consumers, deliveries, contacts and webhook endpoints (`messages.ports.MessageBook`)."""
+
+    def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey, due: DueWork) -> None:
+        self.quiet = due
+        self._store, self._line, self._reads, self._due = store, line, reads, due
+
+    async def once(self, source: str, message_id: str, queries: Sequence[Query], now_us: int) -> bool:
+        done = await self._line.submit(RunProgram(lambda _: _once(source, message_id, queries, now_us), now_us))
+        return cast(bool, done)
+
+    async def once_each(self, source: str, messages: Sequence[tuple[str, Sequence[Query]]], now_us: int) -> list[bool]:
+        if not messages:
+            return []
+        done = await self._line.submit(RunProgram(lambda _: _once_each(source, messages, now_us), now_us))
+        return cast(list[bool], done)
+
+    async def noticed(self, source: str, message_id: str) -> bool:
+        return bool(await self._store.read(Query("inbox_has", params=(source, message_id))))
+
+    async def seen_before(self, source: str, message_id: str, now_us: int) -> bool:
+        query = Query("add_inbox", [(source, message_id, now_us)])
+        return not await self._line.submit(RunStatements((query,), now_us=now_us))
+
+    async def first_seen(self, source: str, message_id: str, now_us: int) -> int:
+        queries = (Query("add_inbox", [(source, message_id, now_us)]), Query("inbox_time", params=(source, message_id)))
+        rows = await self._line.submit(RunStatements(queries, now_us=now_us))
+        return int(rows[0][0])
+
+    def make_delivery_queries(self, deliveries: Sequence[NewDelivery], now_us: int) -> list[Query]:
+        if not deliveries:
+            return []
+        if any(len(one.body) > MAX_BODY_CHARS for one in deliveries):
+            raise InvalidInput(f"a delivery's body has at most {MAX_BODY_CHARS:,} characters", param="body")
+        rows = [(one.kind, one.lane, one.dedupe, one.body, now_us) for one in deliveries]
+        return [Query(ADD_DELIVERIES, rows)]
+
+    async def lease_deliveries(
+        self, kind: str, now_us: int, lease_us: int, limit: int, per_lane: int
+    ) -> list[Delivery]:
+        if not (1 <= limit <= MAX_LEASED and per_lane >= 1):
+            raise InvalidInput(f"limit must be 1 to {MAX_LEASED}, not {limit}", param="limit")
+        if not await self._due.may_have_deliveries(kind, now_us):
+            return []
+        until_us = now_us + lease_us
+        params, taken = (kind, now_us, per_lane, limit), list[int]()
+        leased = await self._line.submit(RunProgram(lambda _: _lease(params, until_us, taken), now_us))
+        return [Delivery(*row) for row in sorted(leased, key=lambda row: int(row[0]))]
+
+    async def renew_deliveries(self, numbers: Sequence[int], now_us: int, lease_us: int) -> None:
+        if numbers:
+            rows = [(number, now_us, now_us + lease_us) for number in numbers]
+            await self._line.submit(RunStatements((Query("renew_deliveries", rows),), now_us=now_us))
+
+    async def save_delivery_results(self, results: Sequence[DeliveryResult], now_us: int) -> None:
+        if results:
+            rows = [
+                (one.number, one.state.value, one.attempts, one.next_at_us, one.reason, now_us)
+                for one in sorted(results, key=lambda one: one.number)
+            ]
+            await self._line.submit(RunStatements((Query("save_delivery_results", rows),), now_us=now_us))
+
+    async def missed_facts(self, source: str, after: int, limit: int) -> list[OutboxFact]:
+        rows = await self._store.read(Query("missed_facts", params=(source, after, NEWEST_FACTS, limit)))
+        return [OutboxFact(row[0], decode_fact(row[1])) for row in rows]
+
+    async def delivery_counts(self, kind: str) -> dict[str, int]:
+        """The number of deliveries of a kind per state."""
+        return {row[0]: row[1] for row in await self._store.read(Query("delivery_counts", params=(kind,)))}
+
+    async def put_contact(self, contact: Contact, now_us: int) -> None:
+        if len(contact.push) > MAX_PUSH:
+            raise InvalidInput(f"a person has at most {MAX_PUSH} devices for push", param="push")
+        devices = sorted((_push_endpoint(document), contact.fan, document, now_us) for document in contact.push)
+
+        def run() -> Program[None]:
+            yield from put_contact(contact, "", now_us)
+            yield Query("drop_push", [(contact.fan,)])
+            if devices:
+                yield Query("put_push", devices)
+
+        await self._line.submit(RunProgram(lambda _: run(), now_us))
+
+    async def keep_buyer(self, buyer: Contact, event_id: str, now_us: int) -> None:
+        await self._line.submit(RunProgram(lambda _: keep_buyer(buyer, event_id, now_us), now_us))
+
+    async def contact(self, fan: str) -> Contact | None:
+        rows = await self._reads["contacts_by_fan"].read(fan)
+        if not rows:
+            return None
+        push = await self._reads["push_of"].read(fan)
+        return msgspec.structs.replace(contact_of(rows[0]), push=tuple(row[1] for row in push[:MAX_PUSH]))
+
+    async def put_endpoint(self, endpoint: Endpoint, now_us: int) -> None:
+        facts = msgspec.json.encode(endpoint.facts).decode()
+        about = (endpoint.id, endpoint.organiser, endpoint.event_id, endpoint.url, endpoint.secret)
+        row = (*about, facts, int(endpoint.active), now_us)
+        note = {"act": "put_endpoint", "endpoint": endpoint.id, "organiser": endpoint.organiser, "url": endpoint.url}
+        written = RunStatements((Query("put_endpoints", [row]),), msgspec.json.encode(note).decode(), now_us)
+        await self._line.submit(written)
+
+    async def endpoint(self, endpoint_id: str) -> Endpoint | None:
+        rows = await self._store.read(Query("endpoint_by_id", params=(endpoint_id,)))
+        return _endpoint_of(rows[0]) if rows else None
+
+    async def endpoints_of(self, event_id: str) -> list[Endpoint]:
+        return [_endpoint_of(row) for row in await self._store.read(Query("endpoints_of_event", params=(event_id,)))]
+
+    async def unsealed_endpoints(self, limit: int) -> list[Endpoint]:
+        return [_endpoint_of(row) for row in await self._store.read(Query("unsealed_endpoints", params=(limit,)))]
+
+    async def seal_endpoint(self, was: Endpoint, sealed: str, now_us: int) -> None:
+        note = msgspec.json.encode({"act": "seal_endpoint", "endpoint": was.id}).decode()
+        query = Query("seal_endpoints", [(was.id, was.secret, sealed)])
+        await self._line.submit(RunStatements((query,), note, now_us))
+
+    async def put_in_app(self, messages: Sequence[InAppMessage], now_us: int) -> None:
+        if messages:
+            await self._line.submit(RunStatements(tuple(self.make_in_app_queries(messages)), now_us=now_us))
+
+    def make_in_app_queries(self, messages: Sequence[InAppMessage]) -> list[Query]:
+        rows = [(one.id, one.fan, one.subject, one.body, one.created_at_us, one.notice) for one in messages]
+        return [Query(PUT_IN_APP, rows)] if rows else []
+
+    async def in_app(self, fan: str, limit: int = 50) -> list[InAppMessage]:
+        rows = await self._store.read(Query("in_app_of", params=(fan, max(1, min(limit, 500)))))
+        return [InAppMessage(*row) for row in rows]
+
+
+def _once(source: str, message_id: str, queries: Sequence[Query], now_us: int) -> Program[bool]:
+    return (yield from _once_each(source, [(message_id, queries)], now_us))[0]
+
+
+def _once_each(source: str, messages: Sequence[tuple[str, Sequence[Query]]], now_us: int) -> Program[list[bool]]:
+    """Record all messages in one statement, then run the statements of the new ones.
+
+    Their deliveries are written together, and so are their messages for the page.
+    """
+    unseen = {row[1] for row in (yield Query("add_inbox", [(source, id_, now_us) for id_, _ in messages]))}
+    heard: list[bool] = []
+    rows: dict[str, list[Any]] = {}
+    for message_id, queries in messages:
+        heard.append(message_id in unseen)
+        unseen.discard(message_id)  # the same message again in this batch
+        for query in queries if heard[-1] else ():
+            if query.name in TOGETHER:
+                rows.setdefault(query.name, []).extend(query.rows)
+            else:
+                yield query
+    for name in sorted(rows):
+        yield Query(name, rows[name])
+    return heard
+
+
+def _lease(params: tuple[str, int, int, int], until_us: int, taken: list[int]) -> Program[list[Row]]:
+    """Lease what is due. `taken` is what the last run of this request has leased: its answer may have been lost."""
+    due: list[Row] = []
+    if taken:
+        due = yield Query("leased_deliveries", [(number, until_us) for number in taken])
+    due = due or (yield Query("due_deliveries", params=params))
+    taken[:] = [row[0] for row in due]
+    if not due:
+        return []
+    return (yield Query("lease_deliveries", [(row[0], until_us) for row in due]))
+
+
+def _endpoint_of(row: Row) -> Endpoint:
+    return Endpoint(row[0], row[1], row[2], row[3], row[4], _names.decode(row[5]), bool(row[6]))
+
+
+def _push_endpoint(document: str) -> str:
+    """The endpoint of a web push subscription, which identifies the device."""
+    try:
+        return str(msgspec.json.decode(document)["endpoint"])
+    except (msgspec.DecodeError, KeyError, TypeError):
+        raise InvalidInput("a push subscription is JSON with an endpoint", param="push") from None

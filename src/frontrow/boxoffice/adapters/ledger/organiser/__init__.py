@@ -1,0 +1,1 @@
+"""What organisers store and read: their changes, brands, figures, reports, reseating."""

@@ -1,0 +1,1 @@
+"""What payments store: payments and refunds with their bookings, in one transaction."""

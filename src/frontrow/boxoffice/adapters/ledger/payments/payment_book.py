@@ -1,0 +1,115 @@
+"""The ledger's payments and refunds. The contract is in `ports/payments.py`."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import cast
+
+from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
+from frontrow.boxoffice.adapters.ledger.engine.due_work import PAYMENTS, REFUNDS, DueWork
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerReader, RunProgram
+from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import MakeMove
+from frontrow.boxoffice.adapters.ledger.payments.payment_transactions import (
+    LeaseDue,
+    RequestRefund,
+    SavePayment,
+    SaveRefund,
+    payment_of,
+    refund_of,
+    wake_payments,
+)
+from frontrow.boxoffice.facts.model import Fact
+from frontrow.boxoffice.holds.model.bookings import Booking, Move
+from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged, Refund
+from frontrow.boxoffice.queries import Query
+from frontrow.boxoffice.tickets.model.tickets import NewTicket
+
+PAGE = 1_000
+EVER = (-1, 2**62)
+
+
+class SqlPaymentBook:
+    """Payments and refunds (`payments.ports.PaymentBook`)."""
+
+    def __init__(self, store: LedgerReader, line: CommitLine, reads: ReadsByKey, due: DueWork) -> None:
+        self._store, self._line, self._reads, self._due = store, line, reads, due
+
+    async def save_payment(
+        self,
+        payment: Payment,
+        *,
+        now_us: int,
+        move: Move | None = None,
+        fence: int = 0,
+        facts: Sequence[Fact] = (),
+        reason: str = "",
+        tickets: Sequence[NewTicket] = (),
+    ) -> Booking | None:
+        asked = (
+            MakeMove(payment.booking_id, move, fence, now_us, tickets=tuple(tickets), reason=reason) if move else None
+        )
+        answer = await self._line.submit(SavePayment(payment, asked, tuple(facts), now_us))
+        return cast("tuple[Booking | None]", answer)[0]
+
+    async def payment(self, payment_id: str) -> Payment | None:
+        rows = await self._reads["payments_by_id"].read(payment_id)
+        return payment_of(rows[0]) if rows else None
+
+    async def payments_of(self, booking_id: str) -> list[Payment]:
+        return [payment_of(row) for row in await self._reads["payments_of_bookings"].read(booking_id)]
+
+    async def payment_by_ref(self, provider: str, ref: str) -> Payment | None:
+        rows = await self._store.read(Query("payment_by_ref", params=(provider, ref)))
+        return payment_of(rows[0]) if rows else None
+
+    async def lease_payments(self, now_us: int, until_us: int, limit: int) -> list[Payment]:
+        if not await self._due.may_have(PAYMENTS, now_us):
+            return []
+        return cast(list[Payment], await self._line.submit(LeaseDue("payments", now_us, until_us, limit)))
+
+    async def wake_payments(self, now_us: int, limit: int) -> int:
+        return cast(int, await self._line.submit(RunProgram(lambda _: wake_payments(now_us, limit), now_us)))
+
+    async def seat_prices(self, booking_id: str) -> dict[int, int]:
+        return {row[1]: row[2] for row in await self._reads["seat_prices_of"].read(booking_id)}
+
+    async def ask_refund(
+        self,
+        refund: Refund,
+        *,
+        fence: int,
+        now_us: int,
+        late: bool = False,
+        worth_minor: int | None = None,
+        uses: Sequence[tuple[str, int]] = (),
+    ) -> Refund:
+        ask = RequestRefund(refund, fence, now_us, late, worth_minor, tuple(uses))
+        return cast(Refund, await self._line.submit(ask))
+
+    async def save_refund(self, refund: Refund, *, now_us: int, facts: Sequence[Fact] = ()) -> None:
+        if not await self._line.submit(SaveRefund(refund, tuple(facts), now_us)):
+            kept = await self._store.read(Query("refunds_by_id", [(refund.id, refund.booking_id)]))
+            if not kept or refund_of(kept[0]) != refund:
+                raise PaymentChanged(refund.id)
+
+    async def refunds_of(self, booking_id: str) -> list[Refund]:
+        return [refund_of(row) for row in await self._reads["refunds_of_bookings"].read(booking_id)]
+
+    async def lease_refunds(self, now_us: int, until_us: int, limit: int) -> list[Refund]:
+        if not await self._due.may_have(REFUNDS, now_us):
+            return []
+        return cast(list[Refund], await self._line.submit(LeaseDue("refunds", now_us, until_us, limit)))
+
+    async def all_payments(self) -> AsyncIterator[Payment]:
+        """Every payment in the order of ids, read page by page."""
+        async for payment in self.payments_between([EVER]):
+            yield payment
+
+    async def payments_between(self, spans: Sequence[tuple[int, int]]) -> AsyncIterator[Payment]:
+        """The payments created in one of these spans (from, until], and all that are unfinished or lapsed."""
+        after = ""
+        while True:  # ends with the table
+            rows = await self._store.read(Query("payments_page", [*spans], (after, PAGE)))
+            for row in rows:
+                yield payment_of(row)
+            if len(rows) < PAGE:
+                return
+            after = str(rows[-1][0])

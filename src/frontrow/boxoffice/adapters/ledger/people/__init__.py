@@ -1,0 +1,1 @@
+"""What people store: organisers, staff, fans, sessions, links, API keys."""

@@ -1,0 +1,1 @@
+"""What presales store: sign-ups and their draw."""

@@ -1,0 +1,1 @@
+"""What choices store: how often codes, types and add-ons are used."""

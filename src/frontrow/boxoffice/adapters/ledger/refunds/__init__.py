@@ -1,0 +1,1 @@
+"""What refunds store: returned tickets."""

@@ -1,0 +1,1 @@
+"""What tickets store: tickets, scans, transfers, wallet keys."""

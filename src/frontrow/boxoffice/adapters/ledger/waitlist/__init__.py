@@ -1,0 +1,1 @@
+"""What the waitlist stores: entries and offers."""

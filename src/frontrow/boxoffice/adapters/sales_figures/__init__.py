@@ -1,0 +1,1 @@
+"""The history of live sales figures in Redis."""

@@ -1,0 +1,1 @@
+"""The frames of the live seat map in Redis."""

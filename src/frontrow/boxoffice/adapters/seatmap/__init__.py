@@ -1,1 +1,0 @@
-"""The seat map's frame log in Redis."""

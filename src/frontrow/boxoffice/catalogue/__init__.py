@@ -1,1 +1,0 @@
-"""The catalogue of events: listing, status, and following its changes."""

@@ -1,0 +1,1 @@
+"""Receipts and invoices as pure values and rules."""

@@ -1,0 +1,1 @@
+"""Events: their dates and status, their listing and search, and what organisers change about them."""

@@ -1,0 +1,1 @@
+"""Events as pure values and rules."""

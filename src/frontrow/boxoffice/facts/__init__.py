@@ -1,0 +1,1 @@
+"""Facts: what happened, from the outbox over the bus to their consumers."""

@@ -1,0 +1,177 @@
+"""Consumers of facts: each reads the bus as its own group and turns every fact into ledger rows exactly once.
+
+The rows are written in the same transaction as the note that the fact was handled (`MessageBook.once`). So a fact that
+comes twice, or a consumer that is killed at any point, neither doubles nor loses an effect. A fact that cannot be
+handled is tried a bounded number of times and then becomes a dead letter (`poison` in the ledger's deliveries), so that
+one broken fact never stops the others. A bus that lost its memory loses no fact: the outbox still has them, and the
+consumer handles those it has not recorded. A fact without an effect leaves no note, so it may be planned again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence, Set
+from typing import Final
+
+import msgspec
+
+from frontrow.boxoffice.facts.model import FACT_KINDS, Fact, kind_of
+from frontrow.boxoffice.messages.model.messages import (
+    MAX_ERROR_CHARS,
+    POISON,
+    BusFact,
+    NewDelivery,
+    PoisonedFact,
+    on_the_bus,
+)
+from frontrow.boxoffice.messages.ports import Bus, BusReader, MessageBook
+from frontrow.boxoffice.queries import Query
+from frontrow.core.clock import Clock
+from frontrow.core.errors import Overloaded, Unavailable
+from frontrow.core.failures import note_failure, note_success
+from frontrow.core.log_lines import DEAD_LETTER
+
+BATCH: Final = 200
+WAIT_S: Final = 5.0  # facts that come meanwhile end the wait, and so does `stop`
+TRIES: Final = 3
+MAX_FACT_CHARS: Final = 30_000  # of a fact in a dead letter
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
+MISSED_ROUNDS: Final = 1_000  # of one batch each
+
+Plan = Callable[[int, Fact], Awaitable[Sequence[Query]]]
+
+
+class FactConsumer:
+    """Reads as group `name`. `plan` returns the statements for a fact, which are run once.
+
+    Facts of other `kinds` are not even decoded, and facts without statements are not recorded. They cost nearly
+    nothing, and most facts are of no interest to most consumers.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bus: Bus,
+        book: MessageBook,
+        clock: Clock,
+        plan: Plan,
+        *,
+        kinds: Set[str] = FACT_KINDS,
+        in_turn: bool = False,
+        wait_s: float = WAIT_S,
+    ) -> None:
+        """`in_turn`: `plan` hardly ever waits, so one fact after the other is cheaper than a task for each."""
+        self.name = name
+        self._bus, self._book, self._clock, self._plan, self._wait_s = bus, book, clock, plan, wait_s
+        self._kinds, self._in_turn = kinds, in_turn
+        self._stopping = asyncio.Event()
+        self._reader: BusReader | None = None
+        self.handled = 0
+        self.repeated = 0
+        self.poisoned = 0
+
+    async def work(self, reader: BusReader) -> int:
+        """Handle one batch. Returns the number of facts read."""
+        facts = await reader.read(BATCH, self._wait_s)
+        if facts:
+            await self._handle(facts)
+            await reader.done(facts)
+        return len(facts)
+
+    async def catch_up(self) -> int:
+        """Handle the published facts that this consumer has not recorded. Returns their number."""
+        count = after = 0
+        for _ in range(MISSED_ROUNDS):
+            missed = await self._book.missed_facts(self.name, after, BATCH)
+            await self._handle([on_the_bus(fact) for fact in missed])
+            count += len(missed)
+            if len(missed) < BATCH or self._stopping.is_set():
+                break
+            after = missed[-1].number
+        return count
+
+    async def _handle(self, facts: Sequence[BusFact]) -> None:
+        wanted = [(carried, _decoded(carried)) for carried in facts if self._wants(kind_of(carried.body))]
+        planned = await self._plan_all(wanted)
+        ready = [pair for pair in planned if not isinstance(pair, BaseException)]
+        with_effect = [pair for pair in ready if pair[1]]
+        heard = await self._book.once_each(self.name, with_effect, self._clock())
+        self.handled += heard.count(True) + len(facts) - len(wanted) + len(ready) - len(with_effect)
+        self.repeated += heard.count(False)
+        for failure in planned:
+            if isinstance(failure, BaseException):
+                raise failure  # the whole batch comes again; facts already handled are skipped then
+
+    def _wants(self, kind: str) -> bool:
+        return not kind or kind in self._kinds  # what cannot be decoded becomes a dead letter
+
+    async def _plan_all(
+        self, wanted: Sequence[tuple[BusFact, Fact | None]]
+    ) -> Sequence[tuple[str, Sequence[Query]] | BaseException]:
+        """The statements of each fact, or why there are none. In turn, the facts after a failed one are left out."""
+        if not self._in_turn:
+            return await asyncio.gather(*(self._planned(*one) for one in wanted), return_exceptions=True)
+        planned: list[tuple[str, Sequence[Query]] | BaseException] = []
+        for one in wanted:
+            try:
+                planned.append(await self._planned(*one))
+            except (Unavailable, Overloaded) as error:
+                planned.append(error)
+                break
+        return planned
+
+    async def _planned(self, carried: BusFact, fact: Fact | None) -> tuple[str, Sequence[Query]]:
+        """The fact's number and its statements."""
+        for attempt in range(1, TRIES + 1):
+            try:
+                queries: Sequence[Query] = await self._plan(carried.number, fact or carried.fact())
+                break
+            except (Unavailable, Overloaded):
+                raise
+            except Exception as error:
+                if attempt == TRIES:
+                    self.poisoned += 1
+                    note_failure(error, fact=carried.number)
+                    DEAD_LETTER(consumer=self.name, fact=carried.number, error=type(error).__name__)
+                    queries = self._dead_letter(carried, error)
+        return str(carried.number), queries
+
+    def _dead_letter(self, carried: BusFact, error: Exception) -> list[Query]:
+        reason = f"{type(error).__name__}: {error}"[:MAX_ERROR_CHARS]
+        poisoned = PoisonedFact(carried.number, carried.body.decode(errors="replace")[:MAX_FACT_CHARS], reason)
+        body = msgspec.json.encode(poisoned).decode()
+        dead_letter = NewDelivery(POISON, self.name, f"{POISON}:{self.name}:{carried.number}", body)
+        return self._book.make_delivery_queries([dead_letter], self._clock())
+
+    def stop(self) -> None:
+        """Stop after the current batch; without one, at once if the bus can."""
+        self._stopping.set()
+        if self._reader is not None:
+            self._reader.stop_waiting()
+
+    async def run(self) -> None:
+        """Work until stopped. When the bus or the ledger fails, start again with a new reader, so no fact is lost."""
+        pause_s = FIRST_PAUSE_S
+        while not self._stopping.is_set():
+            try:
+                self._reader = reader = await self._bus.reader(self.name)
+                try:
+                    if reader.is_new_group:
+                        await self.catch_up()
+                    while not self._stopping.is_set():
+                        await self.work(reader)
+                        note_success()
+                        pause_s = FIRST_PAUSE_S
+                finally:
+                    self._reader = None
+                    await reader.aclose()
+            except (Unavailable, Overloaded) as error:
+                note_failure(error)
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+def _decoded(carried: BusFact) -> Fact | None:
+    """The fact, or None if it cannot be decoded."""
+    try:
+        return carried.fact()
+    except msgspec.DecodeError:
+        return None

@@ -1,0 +1,1 @@
+"""The gate of the venue: which tickets it admits, with and without a network."""

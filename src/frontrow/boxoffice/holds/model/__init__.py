@@ -1,0 +1,1 @@
+"""Bookings, holds and claims as pure values and rules."""

@@ -1,0 +1,1 @@
+"""The ports of holds: the ledger, the claim store, and who hears about sold and freed seats."""

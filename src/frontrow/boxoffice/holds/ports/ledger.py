@@ -1,0 +1,262 @@
+"""Ports of the ledger: holds and bookings, the catalogue, tickets.
+
+The docstrings are the contract. One test suite per port (tests/contracts) checks it over every adapter.
+
+Every write is safe to repeat: the caller makes the booking ids, and a move that was already made gets the same answer
+again. A call that raises `Unavailable` may or may not have happened. Call again, or read the booking by its id.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+from frontrow.boxoffice.events.model.event_search import EventSearch
+from frontrow.boxoffice.events.model.events import Event, EventStatus
+from frontrow.boxoffice.facts.model import OutboxFact
+from frontrow.boxoffice.holds.model.bookings import Booking
+from frontrow.boxoffice.holds.model.holds import ActiveSeat, ChangedHold, ExpiredHold, NewHold, PlacedHold, VisitHold
+from frontrow.boxoffice.pricing.model.booking_choices import Reprice
+from frontrow.boxoffice.seats.model.venues import Plan, Venue
+from frontrow.boxoffice.tickets.model.tickets import DuplicateScan, NewTicket, Scan, Ticket
+from frontrow.core.coalescer import ResultSlot
+
+
+class Ledger(Protocol):
+    """The SQL store of record. Whatever it has answered is durable, and no two live bookings ever share a seat.
+
+    All methods may raise `Unavailable` (connection lost for longer than the reconnect budget) and `Overloaded` (too
+    many calls waiting). Other errors are those of holds.model.bookings and holds.model.holds.
+    """
+
+    async def place_hold(self, hold: NewHold) -> PlacedHold:
+        """Hold all seats or none, and assign the fence.
+
+        Seats of a hold that ended by `hold.now_us` count as free; that hold is ended in the same transaction (`ended`).
+        `SeatsTaken` names exactly the seats that others have. `CapExceeded` when the fan's active seats in the event
+        plus these exceed `hold.cap`; this is exact under any race.
+
+        A repeated booking id, or the same fan's idempotency key with the same request hash, returns the first hold with
+        `repeated=True` while it is live, and raises `HoldEnded` or `MoveRefused` after its end. The same key with
+        another request hash raises `IdempotencyMismatch`.
+        """
+        ...
+
+    def place_hold_into(self, hold: NewHold, slot: ResultSlot) -> None:
+        """`place_hold` without a task: the answer, or the error, is put into the slot. Invalid input raises here."""
+        ...
+
+    async def change_hold(self, hold: NewHold, fence: int) -> ChangedHold:
+        """Give a live hold other seats: those in both choices are kept, new ones taken, the others free; or nothing.
+
+        `hold.booking_id` names the hold; its end does not move. `SeatsTaken` names exactly the seats that others have.
+        `CapExceeded` as in `place_hold`. `HoldEnded` after its end, `MoveRefused` while it is being paid or after,
+        `StaleFence`, `BookingNotFound` (also for another fan's). The seats it already has are no change.
+        """
+        ...
+
+    async def extend_hold(self, booking_id: str, fence: int, now_us: int, expires_at_us: int) -> Booking:
+        """Move the end of a live hold (held or paying), never to an earlier time."""
+        ...
+
+    async def release_hold(self, booking_id: str, fence: int, now_us: int) -> Booking:
+        """held -> cancelled. Its seats are free at once. An already released or expired hold is returned as is."""
+        ...
+
+    async def begin_payment(self, booking_id: str, fence: int, now_us: int, expires_at_us: int = 0) -> Booking:
+        """held -> paying. An `expires_at_us` later than the hold's end extends the hold."""
+        ...
+
+    async def step_back(self, booking_id: str, fence: int, now_us: int) -> Booking:
+        """paying -> held: the fan wants to pay another way. The authorisation is already void."""
+        ...
+
+    async def decline(self, booking_id: str, fence: int, now_us: int) -> Booking:
+        """paying -> cancelled: the card was declined. The seats are free at once (B9)."""
+        ...
+
+    async def confirm(self, booking_id: str, fence: int, now_us: int, tickets: Sequence[NewTicket] = ()) -> Booking:
+        """paying -> confirmed, by one conditional update over state, fence and `now_us < hold_expires_at_us` (F4).
+
+        `tickets` (from `TicketIssuer.issue`) are written in the same transaction, and only if this call confirms.
+
+        Raises `HoldEnded` (410) after the end, `StaleFence`, `MoveRefused` or `BookingNotFound`; then nothing has
+        changed. A booking already confirmed with this fence is returned as is.
+        """
+        ...
+
+    async def confirm_free(
+        self, booking_id: str, fence: int, now_us: int, tickets: Sequence[NewTicket] = ()
+    ) -> Booking:
+        """held or paying -> confirmed for a booking that costs nothing. `MoveRefused` if it costs something by now."""
+        ...
+
+    async def reprice(self, ask: Reprice) -> Booking:
+        """Write the price of a live hold after a choice, with what the choice uses, all or nothing.
+
+        Raises `DiscountRefused` or `NoneLeft` when a limit is reached; of the last one exactly one caller gets it. A
+        use ends with its booking: released, declined, expired, cancelled or refunded.
+        """
+        ...
+
+    async def live_uses(self, counters: Sequence[str], now_us: int) -> dict[str, int]:
+        """How many of each counter are used by bookings that are sold or held; without those that nobody uses."""
+        ...
+
+    async def cancel(self, booking_id: str, fence: int, now_us: int) -> Booking:
+        """confirmed -> cancelled, without a refund. The seats are free."""
+        ...
+
+    async def refund(self, booking_id: str, fence: int, now_us: int) -> Booking:
+        """confirmed -> refunded. The seats are free."""
+        ...
+
+    async def expire_due(self, now_us: int, limit: int) -> list[ExpiredHold]:
+        """End at most `limit` holds with `hold_expires_at_us <= now_us`, oldest first, each with a fact HoldExpired.
+
+        Any number of workers may call at once. Each due hold is ended and returned exactly once; a worker skips holds
+        that another one is ending.
+        """
+        ...
+
+    async def booking(self, booking_id: str) -> Booking | None:
+        """The booking as last committed."""
+        ...
+
+    async def bookings_of(self, event_id: str, fan: str, limit: int = 100) -> list[Booking]:
+        """The fan's bookings in this event, newest first."""
+        ...
+
+    async def live_bookings(self, event_id: str, after: str, limit: int) -> list[Booking]:
+        """Bookings of the event that are held, paying or confirmed, ordered by id, from after `after` on."""
+        ...
+
+    async def visit_holds(self, event_id: str, now_us: int, limit: int) -> list[VisitHold]:
+        """The visits whose seats are held and not sold, in the order in which their holds end."""
+        ...
+
+    def active_seats(self, event_id: str, now_us: int) -> AsyncIterator[ActiveSeat]:
+        """Every seat that is sold or live held at `now_us`, in index order. Used to rebuild claims and seat maps.
+
+        One consistent snapshot. Never blocks a writer.
+        """
+        ...
+
+    async def time_us(self) -> int:
+        """The ledger's own time: the clock that all servers share (holds/expiry.py LedgerClock)."""
+        ...
+
+    # outbox: every fact leaves it at least once
+
+    async def lease_facts(self, now_us: int, lease_us: int, limit: int) -> list[OutboxFact]:
+        """Lease the oldest unpublished facts until `now_us + lease_us`. Workers get distinct ones."""
+        ...
+
+    async def facts_published(self, numbers: Sequence[int], now_us: int) -> None:
+        """Mark these facts as published. They are never leased again."""
+        ...
+
+    async def aclose(self) -> None:
+        """Finish waiting calls and close the connections."""
+        ...
+
+
+class Catalogue(Protocol):
+    """What is sold: plans, venues, and events with their price tiers (`ledger.catalogue`)."""
+
+    async def put_plan(self, plan_hash: str, plan: Plan, document: str, now_us: int) -> None:
+        """Store a plan, its document and its seats under its hash. A known hash is the same plan."""
+        ...
+
+    async def plan_document(self, plan_hash: str) -> str | None:
+        """The document stored under this hash."""
+        ...
+
+    async def put_venue(self, venue: Venue, now_us: int) -> None:
+        """Create or change a venue."""
+        ...
+
+    async def venue(self, venue_id: str) -> Venue | None: ...
+
+    async def put_event(self, event: Event, now_us: int) -> None:
+        """Create or change an event with its price tiers, in one transaction."""
+        ...
+
+    async def event(self, event_id: str) -> Event:
+        """The event, or `EventNotFound`."""
+        ...
+
+    async def events(
+        self, status: EventStatus | None = None, after: tuple[int, str] = (-1, ""), limit: int = 100
+    ) -> list[Event]:
+        """Events ordered by (starts_at_us, id), from after that pair on."""
+        ...
+
+    async def dates_of_show(self, show_id: str, from_us: int, limit: int) -> list[Event]:
+        """The dates of one show that start at `from_us` or later, drafts included, in order of their start."""
+        ...
+
+    async def find_events(self, search: EventSearch) -> tuple[list[Event], bool]:
+        """A page of search results in the same order, and whether there are more."""
+        ...
+
+    async def newest_change(self) -> int:
+        """The number of the newest change of any event. Numbers become visible in their order."""
+        ...
+
+    async def live_events(self, after: tuple[int, str], limit: int) -> list[Event]:
+        """Events on sale or sold out, ordered by (starts_at_us, id)."""
+        ...
+
+    async def changed_events(self, after: tuple[int, str], limit: int) -> list[tuple[int, str, Event | None]]:
+        """Changes after that pair in order, as (number, id, event). The event is None if it is not for sale."""
+        ...
+
+
+class TicketIssuer(Protocol):
+    """Makes tickets. Pure and fast, no I/O, so it may be called while building the confirm."""
+
+    def prepare(self, booking: Booking, *, rotating: bool = False) -> tuple[NewTicket, ...]:
+        """`issue` without signatures. The tickets of a sale are signed when they are shown: it costs 40 us per seat."""
+        ...
+
+    def issue(self, booking: Booking, *, rotating: bool = False) -> tuple[NewTicket, ...]:
+        """One signed ticket per seat of a booking about to be confirmed. Pass them to `Ledger.confirm(tickets=...)`.
+
+        `rotating` is the event's setting (`Event.rotating_codes`), which is fixed once the event is published. The same
+        booking (id, fence, seats) always gets the same tickets, byte for byte, so a repeated confirm and every message
+        about it show the same QR code.
+        """
+        ...
+
+
+class TicketBook(Protocol):
+    """Tickets and scans (`ledger.tickets`).
+
+    Cancelling or refunding seats revokes their tickets in the same transaction.
+    """
+
+    async def ticket(self, ticket_id: str, event_id: str = "") -> Ticket | None:
+        """The ticket, of any event or of this one. With the event it is found faster in a partitioned ledger."""
+        ...
+
+    async def tickets_of(self, booking_id: str) -> list[Ticket]:
+        """All tickets of a booking, including revoked ones, ordered by seat."""
+        ...
+
+    async def name_of_buyer(self, booking_id: str) -> str:
+        """The name that the buyer entered for the booking, or empty."""
+        ...
+
+    async def revoked_tickets(
+        self, event_id: str, after: tuple[int, str] = (-1, ""), limit: int = 1_000
+    ) -> list[tuple[str, int]]:
+        """The event's revocation list as (ticket id, revoked_at_us), oldest first; `after` is (revoked_at_us, id)."""
+        ...
+
+    async def record_scans(self, scans: Sequence[Scan]) -> list[DuplicateScan]:
+        """Record scans of gates, in any order. Safe to repeat. Returns the tickets among them that were admitted more
+        than once so far."""
+        ...
+
+    async def duplicate_scans(self, event_id: str, after: int = 0, limit: int = 100) -> list[DuplicateScan]:
+        """Tickets of the event that were admitted more than once."""
+        ...

@@ -1,0 +1,1 @@
+"""Messages: mails, push, SMS, webhooks and messages to buyers, each delivered at least once."""

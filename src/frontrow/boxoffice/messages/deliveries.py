@@ -1,0 +1,201 @@
+"""The delivery worker: leases due deliveries lane by lane, sends them and records the outcome. At least once.
+
+One worker at a time works on a lane, and lanes run in parallel, so a slow or broken receiver delays nobody else. If the
+worker is killed after sending and before recording, the delivery is sent again with the same id when its lease ends.
+Each mail is recorded before the next one of its lane is sent, so that is one mail per lane at most. A worker that is
+not killed sends nothing twice: while the ledger is away it keeps the outcomes and records them later.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import groupby
+from typing import Final
+
+from frontrow.boxoffice.messages.delivery_retries import apply_outcome
+from frontrow.boxoffice.messages.model.messages import Delivery, DeliveryState, Message, Outcome, not_tried
+from frontrow.boxoffice.messages.ports import Channel, MessageBook
+from frontrow.core.background_tasks import start_task
+from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.errors import Overloaded, Unavailable
+from frontrow.core.failures import job_name, note_failure
+from frontrow.core.log_lines import DELIVERY_GIVEN_UP, DELIVERY_RETRIED, DELIVERY_SENT
+from frontrow.core.polling import PollLoop
+
+PER_LANE: Final = 50
+LIMIT: Final = 500
+MAX_LANES: Final = 32  # in work at once, per worker
+LEASE_S: Final = 30.0  # how long the deliveries of a killed worker wait
+RENEWALS: Final = 4  # of a lease while the worker lives, so that an outage of the ledger does not end it
+WORK_S: Final = 120.0  # the longest work on a lane
+SETTLE_S: Final = 1.0  # after an outage of the ledger others record what they sent before anything is leased
+EVERY_S: Final = 0.5
+LONGEST_PAUSE_S: Final = 2.0
+SAVE_AGAIN_S: Final = 0.5
+BUSY_PAUSE_S: Final = 0.01  # there may be more
+MAX_ROUNDS: Final = 10_000
+
+_LINES: Final = {DeliveryState.SENT: DELIVERY_SENT, DeliveryState.GIVEN_UP: DELIVERY_GIVEN_UP}
+
+NoteDelivery = Callable[[Delivery, Outcome], Awaitable[None]]
+Send = Callable[[Sequence[Delivery], NoteDelivery], Awaitable[Sequence[Outcome]]]
+
+
+async def send_batch(
+    channel: Channel, deliveries: Sequence[Delivery], messages: Sequence[Message | Outcome], note: NoteDelivery
+) -> list[Outcome]:
+    """Send the messages of these deliveries as one batch; what is an outcome already has no message."""
+    places = [place for place, one in enumerate(messages) if isinstance(one, Message)]
+
+    async def note_message(place: int, outcome: Outcome) -> None:
+        await note(deliveries[places[place]], outcome)
+
+    sent = iter(await channel.send([one for one in messages if isinstance(one, Message)], note_message))
+    return [next(sent) if isinstance(one, Message) else one for one in messages]
+
+
+class DeliveryWorker:
+    """Sends the deliveries of one kind. `send` gets the deliveries of one lane and returns one outcome per delivery. It
+    may record outcomes earlier, by the function that it gets."""
+
+    def __init__(
+        self,
+        kind: str,
+        book: MessageBook,
+        clock: Clock,
+        send: Send,
+        *,
+        give_up_after_s: int,
+        per_lane: int = PER_LANE,
+        lease_s: float = LEASE_S,
+        every_s: float = EVERY_S,
+    ) -> None:
+        self.kind = kind
+        self._book, self._clock, self._send = book, clock, send
+        self._give_up_after_s, self._per_lane, self._every_s = give_up_after_s, per_lane, every_s
+        self._lease_us = round(lease_s * US_PER_S)
+        self._lanes: dict[str, asyncio.Task[None]] = {}
+        self._leased: set[int] = set()
+        self._renewing: asyncio.Task[None] | None = None
+        self._was_away = False
+        self._rounds = PollLoop(every_s, LONGEST_PAUSE_S, book.quiet)
+        self.sent = 0
+        self.failed = 0
+
+    async def round(self) -> int:
+        """Start work on every lane with due deliveries that nobody works on. Returns the number of deliveries."""
+        if len(self._lanes) >= MAX_LANES:
+            return 0
+        due = await self._lease()
+        for lane, of_lane in groupby(sorted(due, key=lambda one: (one.lane, one.number)), key=lambda one: one.lane):
+            self._lanes[lane] = start_task(self._work(lane, list(of_lane)), job_name.get())
+        if due and self._renewing is None:
+            self._renewing = start_task(self._renew(), job_name.get())
+        return len(due)
+
+    async def _lease(self) -> list[Delivery]:
+        if self._was_away:
+            await asyncio.sleep(SETTLE_S)
+        try:
+            due = await self._book.lease_deliveries(self.kind, self._clock(), self._lease_us, LIMIT, self._per_lane)
+        except (Unavailable, Overloaded):
+            self._was_away = True
+            raise
+        self._was_away = False
+        new = [one for one in due if one.number not in self._leased]  # a lease that ended during an outage
+        self._leased.update(one.number for one in new)
+        return new
+
+    async def _renew(self) -> None:
+        """Keep what is in work from other workers. Ends with the work."""
+        while self._leased:
+            await asyncio.sleep(self._lease_us / US_PER_S / RENEWALS)
+            with contextlib.suppress(Unavailable, Overloaded):
+                await self._book.renew_deliveries(sorted(self._leased), self._clock(), self._lease_us)
+        self._renewing = None
+
+    async def _work(self, lane: str, deliveries: list[Delivery]) -> None:
+        known: dict[int, Outcome] = {}
+        recorded: set[int] = set()
+
+        async def note(delivery: Delivery, outcome: Outcome) -> None:
+            known[delivery.number] = outcome
+            await self._save([(delivery, outcome)])
+            recorded.add(delivery.number)
+            self._leased.discard(delivery.number)
+
+        try:
+            try:
+                async with asyncio.timeout(WORK_S):
+                    outcomes = await self._send(deliveries, note)
+            except (Unavailable, Overloaded) as error:
+                outcomes = [known.get(one.number) or not_tried(error) for one in deliveries]
+            except Exception as error:  # whatever it is, it must not affect other lanes
+                note_failure(error, delivery=deliveries[0].number, about=deliveries[0].dedupe)
+                failed = Outcome(False, final=False, reason=repr(error))
+                outcomes = [known.get(one.number) or failed for one in deliveries]
+            pairs = zip(deliveries, outcomes, strict=True)
+            await self._record([(one, out) for one, out in pairs if one.number not in recorded])
+            self.sent += sum(out.sent for out in outcomes)
+            self.failed += sum(not out.sent for out in outcomes)
+        except (Unavailable, Overloaded) as error:
+            self.failed += len(deliveries)  # not recorded, so they are sent again when the lease ends
+            note_failure(error, delivery=deliveries[0].number)
+        finally:
+            self._lanes.pop(lane, None)
+            self._leased.difference_update(one.number for one in deliveries)
+
+    async def _save(self, pairs: Sequence[tuple[Delivery, Outcome]]) -> None:
+        now_us = self._clock()
+        results = [apply_outcome(one, out, now_us, self._give_up_after_s) for one, out in pairs]
+        await self._book.save_delivery_results(results, now_us)
+        for (delivery, _), result in zip(pairs, results, strict=True):
+            line = _LINES.get(result.state)
+            if line is not None:
+                line(delivery=delivery.number, kind=self.kind, about=delivery.dedupe, attempts=result.attempts)
+            elif delivery.attempts == 0 and result.attempts == 1:  # the first try failed
+                retry_in_s = (result.next_at_us - now_us) // US_PER_S
+                DELIVERY_RETRIED(delivery=delivery.number, kind=self.kind, about=delivery.dedupe, retry_in_s=retry_in_s)
+
+    async def _record(self, pairs: Sequence[tuple[Delivery, Outcome]]) -> None:
+        """Record these outcomes. While the ledger is away, try again for as long as the work may take."""
+        began_us = self._clock()
+        while True:  # bounded by WORK_S
+            try:
+                await self._save(pairs)
+                return
+            except (Unavailable, Overloaded):
+                if self._rounds.stopping or self._clock() - began_us > WORK_S * US_PER_S:
+                    raise
+            await asyncio.sleep(SAVE_AGAIN_S)
+
+    async def wait_for_lanes(self) -> None:
+        """Wait for the lanes in work."""
+        if self._lanes:
+            await asyncio.wait(list(self._lanes.values()))
+        if self._renewing is not None:
+            self._renewing.cancel()
+            self._renewing = None
+
+    async def drain(self) -> int:
+        """Deliver everything that is due now. Returns the number of attempts."""
+        count = 0
+        for _ in range(MAX_ROUNDS):
+            began = await self.round()
+            await self.wait_for_lanes()
+            count += began
+            if not began:
+                break
+        return count
+
+    def stop(self) -> None:
+        """Stop after the lanes in work."""
+        self._rounds.stop()
+
+    async def run(self) -> None:
+        """Deliver until stopped."""
+        await self._rounds.run(self._round)
+        await self.wait_for_lanes()
+
+    async def _round(self) -> float:
+        return BUSY_PAUSE_S if await self.round() else self._every_s

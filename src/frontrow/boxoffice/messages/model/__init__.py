@@ -1,0 +1,1 @@
+"""Messages as pure values and rules."""

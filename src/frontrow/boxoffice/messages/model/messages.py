@@ -1,0 +1,193 @@
+"""What is sent: facts on the bus, messages to people, deliveries with their retries, webhook endpoints. Pure values.
+
+A delivery is one thing to one receiver over one way. It waits, is leased, and is sent, tried again later (each pause
+twice as long, up to a bound) or given up when its time is over.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from frontrow.boxoffice.facts.model import Fact, OutboxFact, decode_fact, encode_fact
+
+DEFAULT_CHANNELS: Final = ("email", "in_app")
+MAX_ERROR_CHARS: Final = 300
+POISON: Final = "poison"  # the kind of deliveries that keep facts no consumer could handle
+
+
+class BusFact(msgspec.Struct, frozen=True):
+    """A fact on the bus. `number` (of the outbox) identifies it; facts of one `key` keep their order; `place` is the
+    bus's own name for this delivery of it."""
+
+    number: int
+    key: str
+    body: bytes
+    place: str = ""
+
+    def fact(self) -> Fact:
+        return decode_fact(self.body)
+
+
+def on_the_bus(outbox: OutboxFact) -> BusFact:
+    """A fact as the bus carries it. Its key is its event, so the facts of one event keep their order."""
+    fact = outbox.fact
+    return BusFact(outbox.number, fact.event_id or fact.booking_id, (outbox.body or encode_fact(fact)).encode())
+
+
+class Contact(msgspec.Struct, frozen=True):
+    """How a person wants to be reached. `channels` is the person's choice; the in-app page always has everything."""
+
+    fan: str
+    email: str = ""
+    phone: str = ""
+    locale: str = "en"
+    channels: tuple[str, ...] = DEFAULT_CHANNELS
+    push: tuple[str, ...] = ()  # web push subscriptions, JSON each
+    name: str = ""  # as the buyer wrote it; empty when nobody asked
+
+
+class Buyer(msgspec.Struct, frozen=True):
+    """Who bought something, as organisers see it."""
+
+    email: str = ""
+    name: str = ""
+
+
+NOBODY: Final = Buyer()
+
+
+class Attachment(msgspec.Struct, frozen=True):
+    name: str
+    media_type: str
+    body: bytes
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One message to one person, rendered. `id` is the same however often it is sent."""
+
+    id: str
+    kind: str
+    contact: Contact
+    subject: str
+    text: str
+    html: str = ""
+    short: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    url: str = ""  # the link that does what the message asks for
+    reply_to: str = ""  # where answers go; empty: to the sender
+
+
+class InAppMessage(msgspec.Struct, frozen=True):
+    """A message on a fan's page. One with a `notice` has no text yet: it is written when somebody reads it."""
+
+    id: str
+    fan: str
+    subject: str
+    body: str
+    created_at_us: int
+    read_at_us: int | None = None
+    notice: str = ""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of an attempt. `final` and not `sent`: trying again would not help.
+
+    `tried` is false when our own stores were away: nobody was asked, so it does not count as an attempt.
+    """
+
+    sent: bool
+    final: bool = True
+    reason: str = ""
+    tried: bool = True
+
+
+SENT: Final = Outcome(True)
+
+
+def not_tried(error: Exception) -> Outcome:
+    """The outcome when our own stores do not answer."""
+    return Outcome(False, final=False, reason=str(error), tried=False)
+
+
+class DeliveryState(StrEnum):
+    WAITING = "waiting"
+    SENT = "sent"
+    GIVEN_UP = "given_up"
+
+
+class NewDelivery(msgspec.Struct, frozen=True):
+    """Something to be delivered: `lane` is who must not wait for others, `dedupe` makes putting it in line harmless."""
+
+    kind: str
+    lane: str
+    dedupe: str
+    body: str
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """A leased delivery; `attempts` were made before."""
+
+    number: int
+    kind: str
+    lane: str
+    dedupe: str
+    body: str
+    attempts: int
+    created_at_us: int
+
+
+class PoisonedFact(msgspec.Struct, frozen=True):
+    """A fact that a consumer could not handle, as its delivery of kind `poison` keeps it."""
+
+    number: int
+    fact: str
+    error: str
+
+
+class Aside(msgspec.Struct, frozen=True):
+    """Something nobody works on any more; `lane` of a poisoned fact is the consumer that could not handle it."""
+
+    number: int
+    kind: str
+    lane: str
+    dedupe: str
+    body: str
+    attempts: int
+    last_error: str
+    changed_at_us: int
+
+    @property
+    def reason(self) -> str:
+        """Why it was put aside."""
+        if self.kind != POISON:
+            return self.last_error
+        try:
+            return msgspec.json.decode(self.body, type=PoisonedFact).error
+        except msgspec.DecodeError:
+            return self.body[:MAX_ERROR_CHARS]
+
+
+class DeliveryResult(msgspec.Struct, frozen=True):
+    """What became of a leased delivery."""
+
+    number: int
+    state: DeliveryState
+    attempts: int
+    next_at_us: int
+    reason: str = ""
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """Where an organiser wants an event's facts; `facts` empty means all. The secret signs what is sent."""
+
+    id: str
+    organiser: str
+    event_id: str
+    url: str
+    secret: str
+    facts: tuple[str, ...] = ()
+    active: bool = True
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.id}, {self.organiser}, {self.url})"

@@ -1,1 +1,0 @@
-"""Facts become messages: outbox relay, consumers, notifications, deliveries, organisers' webhooks."""

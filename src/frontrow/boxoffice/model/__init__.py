@@ -1,1 +1,0 @@
-"""The pure core of the box office: values and decisions; no I/O, clock, randomness or async."""

@@ -1,0 +1,1 @@
+"""The organiser's work: bookings, box-office sales, reseating, figures, reports, exports, brand."""

@@ -1,0 +1,1 @@
+"""The organiser's work as pure values and rules."""

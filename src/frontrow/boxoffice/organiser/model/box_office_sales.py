@@ -1,0 +1,59 @@
+"""Sales by staff: at the box office for cash or on a card reader, and free tickets for guests. Pure values.
+
+The payment provider never hears of them. A payment of the provider `external` records how the money came; free tickets
+have no payment. Who sold is the booking's `session`.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from frontrow.boxoffice.payments.model.payments import Payment
+from frontrow.boxoffice.refunds.model.refund_rules import RefundRefused
+
+EXTERNAL: Final = "external"  # the provider of payments that were made at the desk
+MAX_DESK_SEATS: Final = 50  # per sale
+DESK_HOLD_S: Final = 120  # a sale that was interrupted frees its seats after this long
+
+
+class PaidBy(StrEnum):
+    """How the buyer paid."""
+
+    FREE = "free"
+    CASH = "cash"
+    CARD_READER = "card_reader"
+
+
+class PaidAtBoxOffice(RefundRefused):
+    """The money is in the till of the box office. Nobody would hand it out because of a click."""
+
+    code = "paid_at_box_office"
+
+
+def check_paid_online(payments: Sequence[Payment]) -> None:
+    """Raise `PaidAtBoxOffice` if the buyer paid staff, in cash or on a card reader. Staff gives it back, too."""
+    if any(one.provider == EXTERNAL for one in payments):
+        raise PaidAtBoxOffice(
+            "these tickets were paid at the box office; return them there", booking=payments[0].booking_id
+        )
+
+
+class DeskWish(msgspec.Struct, frozen=True):
+    """What is sold with the seats: ticket types by seat id, add-ons and a code."""
+
+    types: dict[str, str] = {}
+    add_ons: dict[str, int] = {}
+    code: str = ""
+
+
+class DeskTotal(msgspec.Struct, frozen=True):
+    """What one member of the team took in one way, less what was given back for these sales."""
+
+    staff: str
+    paid_by: PaidBy
+    bookings: int
+    seats: int
+    taken_minor: int
+    refunded_minor: int

@@ -1,0 +1,15 @@
+"""The move of a booking to other seats: pairs of seats, and the tickets of the new ones."""
+
+import msgspec
+
+from frontrow.boxoffice.tickets.model.tickets import NewTicket
+
+
+class Reseat(msgspec.Struct, frozen=True):
+    """Move from the first seat of each pair to the second. `tickets` are those of the new seats."""
+
+    booking_id: str
+    fence: int
+    pairs: tuple[tuple[int, int], ...]
+    tickets: tuple[NewTicket, ...]
+    now_us: int

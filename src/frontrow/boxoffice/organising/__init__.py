@@ -1,1 +1,0 @@
-"""What organisers do: events, venues, reseating, sales figures, exports."""

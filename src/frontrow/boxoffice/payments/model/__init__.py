@@ -1,0 +1,1 @@
+"""Payments as pure values and rules."""

@@ -1,0 +1,174 @@
+"""The checkout saga as two pure functions (B6): what to do next, and what the provider's object means.
+
+CONFIRMED is the pivot. Before it every failure goes backward: void, free the seats. After it everything goes forward:
+capture; if the bank dropped the authorisation, authorise once more, else cancel and tell the fan. Any process that
+finds a payment, the one that began it or another one after a crash, calls `next_step` and continues from there.
+
+How often the provider was away does not matter here: while the hold lasts, the step stays the same and is tried again
+(B8). Only the end of the hold ends the payment.
+"""
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Final
+
+from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, BookingState
+from frontrow.boxoffice.payments.model.payments import TAKES_CARDS, Payment, PaymentState
+from frontrow.boxoffice.payments.model.provider_intents import Intent, IntentState
+from frontrow.core.clock import US_PER_S
+
+ACTION_CHECK_S: Final = 15  # how often to check whether the fan answered the bank, in case the webhook is lost
+OPEN_CHECK_S: Final = 15  # how soon to check whether the fan paid in the browser; then less often, up to
+OPEN_CHECK_MAX_S: Final = 120
+_RESERVED: Final = frozenset({PaymentState.AUTHORISED, PaymentState.CAPTURING, PaymentState.CAPTURED})
+MAX_ATTEMPTS: Final = 3  # authorisations of one booking after captures that failed for good
+
+
+class PaymentStep(StrEnum):
+    """What to do next about a payment."""
+
+    REST = "rest"  # nothing, until a card, a webhook or the hold's end
+    CREATE = "create"
+    AUTHORISE = "authorise"
+    CONFIRM = "confirm"
+    CAPTURE = "capture"
+    VOID = "void"
+    ABANDON = "abandon"  # the provider has no object: only the ledger changes
+    DECLINE = "decline"
+    REAUTHORISE = "reauthorise"
+    CANCEL = "cancel"
+    RETURN = "return"  # captured for a booking that is over: refund it
+    DROP = "drop"  # declined for good: void the object, so that no browser can use a card on it
+
+
+def next_step(booking: Booking, payment: Payment, now_us: int, *, kept_minor: int = 0) -> PaymentStep:
+    """The one decision of the saga.
+
+    `kept_minor` is what the organiser keeps of a booking that was refunded: its fees. For them the money is taken after
+    the refund, too.
+    """
+    paying = booking.state in HOLD_STATES and now_us < booking.hold_expires_at_us
+    sold = booking.state is BookingState.CONFIRMED
+    if sold and not booking.amount_minor and payment.state not in _RESERVED:
+        sold = False  # nothing is owed for it: it needs no payment, and keeps its seats without one
+    if payment.state is PaymentState.CAPTURING and booking.state is BookingState.REFUNDED and kept_minor > 0:
+        return PaymentStep.CAPTURE
+    return _TABLE[payment.state](paying, sold, booking, payment)
+
+
+def next_check_us(booking: Booking, payment: Payment, now_us: int) -> int:
+    """When to check a payment that rests, in case no webhook arrives before: at the latest at the hold's end. 0: never.
+
+    An open payment is checked after 15 s, then whenever its age has doubled, and at least every two minutes. A hold of
+    ten minutes costs eight reads.
+    """
+    if payment.state is PaymentState.ACTION:
+        pause_us = ACTION_CHECK_S * US_PER_S
+    elif payment.state is PaymentState.OPEN:
+        age_us = now_us - payment.created_at_us
+        pause_us = min(max(age_us, OPEN_CHECK_S * US_PER_S), OPEN_CHECK_MAX_S * US_PER_S)
+    else:
+        return 0
+    return min(now_us + pause_us, booking.hold_expires_at_us)
+
+
+def _creating(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
+    if paying or sold:
+        return PaymentStep.CREATE
+    return PaymentStep.VOID if payment.may_have_object else PaymentStep.ABANDON
+
+
+def _open(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
+    if sold:
+        return PaymentStep.AUTHORISE
+    return PaymentStep.REST if paying else PaymentStep.VOID
+
+
+def _authorising(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
+    return PaymentStep.AUTHORISE if paying or sold else PaymentStep.VOID
+
+
+def _action(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
+    return PaymentStep.REST if paying else PaymentStep.VOID
+
+
+def _authorised(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
+    if paying:
+        return PaymentStep.CONFIRM
+    return PaymentStep.CAPTURE if sold else PaymentStep.VOID
+
+
+def _capturing(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
+    return PaymentStep.CAPTURE if sold else PaymentStep.VOID
+
+
+def _captured(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
+    if paying:
+        return PaymentStep.CONFIRM
+    return PaymentStep.REST if sold or booking.state is BookingState.REFUNDED else PaymentStep.RETURN
+
+
+def _declined(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
+    if sold:
+        return PaymentStep.CANCEL  # a second authorisation after a lapsed capture
+    if booking.state is BookingState.PAYING:
+        return PaymentStep.DECLINE
+    return PaymentStep.DROP if payment.ref and payment.retry_at_us else PaymentStep.REST
+
+
+def _lapsed(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
+    if not sold:
+        return PaymentStep.REST
+    # A card that the fan gave to the provider's own form is not known here, so it cannot be tried again.
+    return PaymentStep.REAUTHORISE if payment.method and payment.attempt < MAX_ATTEMPTS else PaymentStep.CANCEL
+
+
+def _voiding(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
+    return PaymentStep.VOID
+
+
+def _voided(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
+    return PaymentStep.CANCEL if sold else PaymentStep.REST
+
+
+_TABLE: Final[dict[PaymentState, Callable[[bool, bool, Booking, Payment], PaymentStep]]] = {
+    PaymentState.CREATING: _creating,
+    PaymentState.OPEN: _open,
+    PaymentState.AUTHORISING: _authorising,
+    PaymentState.ACTION: _action,
+    PaymentState.AUTHORISED: _authorised,
+    PaymentState.CAPTURING: _capturing,
+    PaymentState.CAPTURED: _captured,
+    PaymentState.DECLINED: _declined,
+    PaymentState.LAPSED: _lapsed,
+    PaymentState.VOIDING: _voiding,
+    PaymentState.VOIDED: _voided,
+}
+
+_BEFORE_CONFIRM: Final = {
+    IntentState.AUTHORISED: PaymentState.AUTHORISED,
+    IntentState.ACTION: PaymentState.ACTION,
+    IntentState.CAPTURED: PaymentState.CAPTURED,
+    IntentState.VOID: PaymentState.VOIDED,
+}
+_STATE_BY_INTENT: Final[dict[PaymentState, dict[IntentState, PaymentState]]] = {
+    PaymentState.OPEN: _BEFORE_CONFIRM,
+    PaymentState.AUTHORISING: _BEFORE_CONFIRM,
+    PaymentState.ACTION: _BEFORE_CONFIRM | {IntentState.CREATED: PaymentState.OPEN},
+    PaymentState.AUTHORISED: {IntentState.CAPTURED: PaymentState.CAPTURED, IntentState.VOID: PaymentState.VOIDED},
+    PaymentState.CAPTURING: {IntentState.CAPTURED: PaymentState.CAPTURED, IntentState.VOID: PaymentState.LAPSED},
+    PaymentState.VOIDING: {IntentState.CAPTURED: PaymentState.CAPTURED, IntentState.VOID: PaymentState.VOIDED},
+}
+
+
+def state_from_intent(payment: Payment, intent: Intent) -> PaymentState | None:
+    """The payment's state by the provider's object; None when there is nothing new.
+
+    DECLINED means one card. Whether another may be tried is the event's policy, which the service applies.
+    """
+    if intent.declined and payment.state in TAKES_CARDS:
+        if payment.state is not PaymentState.ACTION and intent.failure == payment.failure:
+            return None  # seen before: the present card has not been tried yet
+        return PaymentState.OPEN if intent.mistyped else PaymentState.DECLINED
+    state = _STATE_BY_INTENT.get(payment.state, {}).get(intent.state)
+    return None if state is payment.state else state

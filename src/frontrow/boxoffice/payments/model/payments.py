@@ -1,0 +1,244 @@
+"""Payments (B6, B7): one row per attempt to collect a booking's money, and the table of its states.
+
+A state that ends in `-ing` is saved before the call to the provider and left only on a definite answer. It means that
+the outcome is unknown: a process that finds it reads the provider's object and continues. `retry_at_us` says when a
+worker should continue (0: never), so a crash needs no other record.
+
+Idempotency keys are `booking:operation:attempt`. A call whose request or answer was lost is repeated under its key. A
+new key (`attempt.call`) is used only after the provider's definite answer to the old one (such as a stored 500) and a
+read of the object. A card after a declined one is a new call too.
+
+The fan may confirm an `open` payment in the browser without us, so the provider's object knows it first. One object
+takes several cards. A payment counts the cards that were declined (`declines`) and remembers the last failure it has
+seen (`failure`), so that a failure counts once however often it is reported.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from frontrow.core.errors import NotFound, Refused
+
+BY_FAN: Final = "fan"  # the reason of a refund that its fan asked for
+PROVIDER_UNAVAILABLE: Final = "provider_unavailable"  # the reason of a payment that an outage ended
+
+
+class PaymentState(StrEnum):
+    """Where one attempt to collect the money stands."""
+
+    CREATING = "creating"
+    OPEN = "open"
+    AUTHORISING = "authorising"
+    ACTION = "action"
+    AUTHORISED = "authorised"
+    CAPTURING = "capturing"
+    CAPTURED = "captured"
+    VOIDING = "voiding"
+    VOIDED = "voided"
+    DECLINED = "declined"
+    LAPSED = "lapsed"
+
+
+_TABLE: Final = """
+creating     open authorising voiding voided
+open         authorising action authorised declined captured voiding voided
+authorising  open action authorised capturing declined captured voiding voided
+action       open authorised capturing declined captured voiding voided
+authorised   capturing captured voiding voided
+capturing    captured lapsed voiding
+captured     -
+voiding      voided captured
+voided       -
+declined     -
+lapsed       -
+"""  # a state, then every state that may follow it
+
+NEXT: Final[Mapping[PaymentState, frozenset[PaymentState]]] = {
+    PaymentState(words[0]): frozenset(PaymentState(word) for word in words[1:] if word != "-")
+    for words in (line.split() for line in _TABLE.strip().splitlines())
+}
+UNKNOWN: Final = frozenset(
+    {PaymentState.CREATING, PaymentState.AUTHORISING, PaymentState.CAPTURING, PaymentState.VOIDING}
+)
+TAKES_CARDS: Final = frozenset({PaymentState.OPEN, PaymentState.AUTHORISING, PaymentState.ACTION})
+BEFORE_SALE: Final = TAKES_CARDS | {PaymentState.CREATING, PaymentState.AUTHORISED}  # a fan is trying to pay
+ENDED: Final = frozenset({PaymentState.VOIDED, PaymentState.DECLINED, PaymentState.LAPSED})
+RETRIES_S: Final = (5, 15, 45, 135)  # after an outage (B8)
+LEASE_S: Final = 30  # a driver that has saved nothing for this long is taken to be dead
+MAX_RETRY_S: Final = 135  # then everything is retried at this pace: a fan's payment as long as the hold lasts
+
+
+class Payment(msgspec.Struct, frozen=True, gc=False):
+    """One attempt to collect the money of one booking. `version` grows with each change (compare and set)."""
+
+    id: str
+    booking_id: str
+    attempt: int
+    provider: str
+    amount_minor: int
+    currency: str
+    state: PaymentState = PaymentState.CREATING
+    ref: str = ""  # the provider's name for it
+    method: str = ""  # the provider's name for the card
+    reason: str = ""  # why it was declined, lapsed or voided
+    call: int = 1  # the attempt at the present operation
+    tries: int = 0  # retries of the present operation that an outage caused; at most len(RETRIES_S)
+    retry_at_us: int = 0
+    version: int = 1
+    created_at_us: int = 0
+    changed_at_us: int = 0
+    declines: int = 0  # cards that the bank declined, of all attempts of the booking so far
+    failure: str = ""  # the provider's name for the last failure that was seen here
+
+    def moved(self, state: PaymentState, now_us: int, *, retry_at_us: int = 0, **changes: object) -> "Payment":
+        """The next version in `state`; a step that is not in the table is a bug."""
+        if state is not self.state:
+            assert state in NEXT[self.state], f"a payment that is {self.state} cannot become {state}"
+            call = self.call if {self.state, state} <= TAKES_CARDS else 1  # a key is never used for two cards
+            changes = {"call": call, "tries": 0} | changes
+        return replace(
+            self, state=state, changed_at_us=now_us, retry_at_us=retry_at_us, version=self.version + 1, **changes
+        )
+
+    def retry_later(self, now_us: int, *, answered: bool) -> "Payment":
+        """The next version after an outage. The key changes only if the provider answered the old one.
+
+        `tries` stops growing: servers of version 0.1 give a payment up after five.
+        """
+        return replace(
+            self,
+            tries=min(self.tries + 1, len(RETRIES_S)),
+            call=self.call + answered,
+            retry_at_us=now_us + retry_pause_s(self.tries) * 1_000_000,
+            changed_at_us=now_us,
+            version=self.version + 1,
+        )
+
+    def key(self, operation: str) -> str:
+        """The idempotency key of the present call."""
+        return call_key(self.booking_id, operation, self.attempt, self.call)
+
+    @property
+    def may_have_object(self) -> bool:
+        """Whether the provider may have an object that can take or hold money: one that is known, or one whose creation
+        with a card was not answered yet."""
+        return bool(self.ref or self.method)
+
+    @property
+    def is_lost_to_outage(self) -> bool:
+        """Whether an outage of the provider ended this payment of a hold that is over, or is about to: the fan gets
+        priority."""
+        return self.reason == PROVIDER_UNAVAILABLE or (self.tries > 0 and self.state in BEFORE_SALE)
+
+
+def retry_pause_s(tries: int) -> int:
+    """How long to wait after outage number `tries`, counted from 0."""
+    return RETRIES_S[tries] if tries < len(RETRIES_S) else MAX_RETRY_S
+
+
+def call_key(booking_id: str, operation: str, attempt: int, call: int) -> str:
+    """`booking:operation:attempt`, and `.call` where a stored answer forced a new key."""
+    return f"{booking_id}:{operation}:{attempt}" + (f".{call}" if call > 1 else "")
+
+
+class RefundState(StrEnum):
+    """`asked` includes the unknown outcome. `pending`: the provider accepted it, the bank has not. `moot`: nothing was
+    captured. `failed`: the money is still owed, and a person tries again."""
+
+    ASKED = "asked"
+    PENDING = "pending"
+    DONE = "done"
+    MOOT = "moot"
+    FAILED = "failed"
+
+
+_REFUND_TABLE: Final = """
+asked    pending done moot failed
+pending  done failed
+done     failed
+moot     -
+failed   asked pending done
+"""  # a bank may return a refund that succeeded; a failed one may be tried again, or made by hand
+NEXT_REFUND: Final[Mapping[RefundState, frozenset[RefundState]]] = {
+    RefundState(words[0]): frozenset(RefundState(word) for word in words[1:] if word != "-")
+    for words in (line.split() for line in _REFUND_TABLE.strip().splitlines())
+}
+UNFINISHED_REFUNDS: Final = frozenset({RefundState.ASKED, RefundState.PENDING})
+
+
+class Refund(msgspec.Struct, frozen=True, gc=False):
+    """Money to refund for a part of a booking, less `fee_minor`, which the organiser keeps.
+
+    `lines` say what for (refunds.model.refund_lines): `seats`, add-ons, or all that was left.
+    """
+
+    id: str
+    booking_id: str
+    payment_id: str
+    number: int  # the booking's first refund is 1
+    amount_minor: int
+    currency: str
+    seats: tuple[int, ...]
+    fee_minor: int = 0
+    state: RefundState = RefundState.ASKED
+    ref: str = ""
+    reason: str = ""
+    call: int = 1
+    tries: int = 0
+    retry_at_us: int = 0
+    version: int = 1
+    created_at_us: int = 0
+    changed_at_us: int = 0
+    failure: str = ""  # why the provider could not refund
+    lines: str = ""  # what the amount consists of; empty: made before lines were stored, or by another way
+
+    def moved(self, state: RefundState, now_us: int, *, retry_at_us: int = 0, **changes: object) -> "Refund":
+        """The next version in `state`; a step that is not in the table is a bug."""
+        assert state is self.state or state in NEXT_REFUND[self.state], f"a {self.state} refund cannot become {state}"
+        return replace(
+            self, state=state, changed_at_us=now_us, retry_at_us=retry_at_us, version=self.version + 1, **changes
+        )
+
+    def retried(self, now_us: int) -> "Refund":
+        """A failed refund, due again under a new key. With `tries` set, the provider is read before it is called."""
+        return self.moved(RefundState.ASKED, now_us, retry_at_us=now_us, call=self.call + 1, tries=1)
+
+    @property
+    def worth_minor(self) -> int:
+        """By how much the booking became worth less, fee included."""
+        return self.amount_minor + self.fee_minor
+
+    @property
+    def promised_minor(self) -> int:
+        """How much of the payment this refund uses, fee included. 0 if nothing was captured."""
+        return 0 if self.state is RefundState.MOOT else self.worth_minor
+
+    def retry_later(self, now_us: int, *, answered: bool) -> "Refund":
+        """The next version after an outage, as for a payment."""
+        return replace(
+            self,
+            tries=self.tries + 1,
+            call=self.call + answered,
+            retry_at_us=now_us + retry_pause_s(self.tries) * 1_000_000,
+            changed_at_us=now_us,
+            version=self.version + 1,
+        )
+
+    def key(self) -> str:
+        return call_key(self.booking_id, "refund", self.number, self.call)
+
+
+class PaymentChanged(Refused):
+    """Another process changed this payment or refund: load it and decide again."""
+
+    code = "payment_changed"
+
+    def __init__(self, payment_id: str) -> None:
+        super().__init__(f"payment {payment_id} was changed by another process; load it again", payment=payment_id)
+
+
+class PaymentNotFound(NotFound):
+    code = "payment_not_found"

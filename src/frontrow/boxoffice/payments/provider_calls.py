@@ -1,0 +1,196 @@
+"""The calls to the payment provider for one payment: create, authorise, capture, void, read back.
+
+Each method saves the state that follows from a definite answer and returns the new version of the payment. Without a
+definite answer it raises `ProviderUnknown` or `ProviderNotCalled` and saves nothing, so the payment stays in the state
+that means "outcome unknown".
+"""
+
+from msgspec.structs import replace
+
+from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, Move
+from frontrow.boxoffice.payments.model.payment_saga import next_check_us, state_from_intent
+from frontrow.boxoffice.payments.model.payments import LEASE_S, TAKES_CARDS, Payment, PaymentState
+from frontrow.boxoffice.payments.model.provider_intents import (
+    MISTYPED,
+    Intent,
+    IntentState,
+    NewIntent,
+    ProviderRefused,
+    ProviderUnknown,
+)
+from frontrow.boxoffice.payments.payment_records import PaymentRecords, SaleLedger
+from frontrow.boxoffice.payments.ports import PaymentProvider
+from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.errors import NotFound
+
+
+class ProviderCalls:
+    """Asks the provider and saves what it answered."""
+
+    def __init__(self, ledger: SaleLedger, provider: PaymentProvider, clock: Clock, records: PaymentRecords) -> None:
+        self._ledger, self._provider, self._clock, self._records = ledger, provider, clock, records
+
+    @property
+    def provider_name(self) -> str:
+        return self._provider.name
+
+    async def create(self, booking: Booking, payment: Payment) -> Payment:
+        """Create the provider's object for this payment, and authorise its card if there is one."""
+        try:
+            intent = await self._provider.create(_new_intent(booking, payment))
+        except ProviderRefused as error:  # the provider will never accept this payment: end it
+            voided = self._records.advance(payment, PaymentState.VOIDED, reason=error.reason)
+            move = Move.DECLINE if booking.state in HOLD_STATES else None
+            await self._records.save(voided, move, booking, reason=error.reason)
+            return voided
+        if payment.method:
+            if intent.state is IntentState.CREATED and not intent.declined:  # the card is a call of its own
+                return await self._save(self._records.advance(payment, PaymentState.AUTHORISING, ref=intent.ref))
+            authorising = replace(payment, state=PaymentState.AUTHORISING, ref=intent.ref, call=1)
+            return await self._apply_answer(authorising, intent)
+        opened = self._records.advance(payment, PaymentState.OPEN, ref=intent.ref)
+        return await self._save(replace(opened, retry_at_us=next_check_us(booking, opened, self._clock())))
+
+    async def authorise(self, payment: Payment) -> Payment:
+        """Reserve the money on the fan's card."""
+        if payment.state is PaymentState.OPEN:
+            return await self._save(self._records.advance(payment, PaymentState.AUTHORISING))
+        try:
+            intent = await self._provider.authorise(payment.ref, payment.method, payment.key("authorise"))
+        except ProviderRefused as error:
+            return await self.read_back(payment) or await self._card_failed(payment, error.reason, payment.failure)
+        return await self._apply_answer(payment, intent)
+
+    async def _apply_answer(self, payment: Payment, intent: Intent) -> Payment:
+        """Save what the bank said about the card of this payment, which is `authorising`."""
+        if intent.declined:  # the answer to our own call is always new, even if the failure has the same name
+            return await self._card_failed(payment, intent.error, intent.failure)
+        if state_from_intent(payment, intent) is PaymentState.AUTHORISED:
+            # Not saved on its own: the transaction that confirms or voids follows at once and saves this too.
+            return replace(payment, state=PaymentState.AUTHORISED)
+        return await self.apply_intent(payment, intent) or await self._save(
+            self._records.reschedule(payment, self._clock() + LEASE_S * US_PER_S)
+        )
+
+    async def capture(self, payment: Payment) -> Payment:
+        """Take the reserved money."""
+        if payment.state is not PaymentState.CAPTURING:
+            return await self._save(self._records.advance(payment, PaymentState.CAPTURING))
+        try:
+            await self._provider.capture(payment.ref, payment.key("capture"))
+        except ProviderRefused as error:
+            updated = await self.read_back(payment)
+            if updated is None:  # still authorised, yet refused: void it, then it has lapsed
+                await self._provider.void(payment.ref, payment.key("void"))
+                updated = await self._save(self._records.advance(payment, PaymentState.LAPSED, reason=error.reason))
+            return updated
+        return await self._save(replace(self._records.advance(payment, PaymentState.CAPTURED), retry_at_us=0))
+
+    async def void(self, booking: Booking, payment: Payment) -> Payment:
+        """Drop the authorisation, or close an object that took no card."""
+        if not payment.ref:
+            return await self._find_object(booking, payment)
+        try:
+            await self._provider.void(payment.ref, payment.key("void"))
+        except ProviderRefused as error:
+            updated = await self._read_after_refused_void(payment, error)
+            if updated is not None:
+                return updated
+        return await self._save(replace(self._records.advance(payment, PaymentState.VOIDED), retry_at_us=0))
+
+    async def _find_object(self, booking: Booking, payment: Payment) -> Payment:
+        """Learn which object a call created whose answer is not known: the same key gives the same answer.
+
+        If that call never arrived, it arrives now, and the next step voids what it made.
+        """
+        try:
+            intent = await self._provider.create(_new_intent(booking, payment))
+        except ProviderRefused as error:  # no object, or the booking was changed: the reconciler looks for it
+            voided = self._records.advance(payment, PaymentState.VOIDED, reason=payment.reason or error.reason)
+            return await self._save(replace(voided, retry_at_us=0))
+        found = self._records.reschedule(payment, self._clock() + LEASE_S * US_PER_S)
+        return await self._save(replace(found, ref=intent.ref, call=1, tries=0))
+
+    async def _read_after_refused_void(self, payment: Payment, refused: ProviderRefused) -> Payment | None:
+        """Find out why the provider did not void. If the object may still take money, try again later."""
+        try:
+            intent = await self._provider.read(payment.ref)
+        except ProviderRefused:  # there is no such object
+            return None
+        updated = await self.apply_intent(payment, intent)
+        if updated is None and intent.state is not IntentState.VOID:
+            raise ProviderUnknown(f"{payment.ref} is {intent.state}: {refused.message}", answered=True)
+        return updated
+
+    async def drop(self, payment: Payment) -> Payment:
+        """Void the object of a payment that has ended, so that no card can be used on it any more."""
+        try:
+            await self._provider.void(payment.ref, payment.key("void"))
+        except ProviderRefused:
+            if (await self._provider.read(payment.ref)).state is not IntentState.CAPTURED:
+                raise ProviderUnknown(f"{payment.ref} cannot be voided yet", answered=True) from None
+        return await self._save(self._records.reschedule(payment))
+
+    async def read_back(self, payment: Payment) -> Payment | None:
+        """Read the provider's object and save what changed. None when nothing did."""
+        try:
+            return await self.apply_intent(payment, await self._provider.read(payment.ref))
+        except ProviderRefused:
+            return None
+
+    async def apply_intent(self, payment: Payment, intent: Intent) -> Payment | None:
+        """Save what the provider's object says. None when it says nothing new."""
+        state = state_from_intent(payment, intent)
+        if state is None:
+            return None
+        if intent.declined:
+            return await self._card_failed(payment, intent.error, intent.failure)
+        changes: dict[str, object] = {"call": payment.call + 1} if state is PaymentState.OPEN else {}
+        if payment.state in TAKES_CARDS:
+            changes["reason"] = ""  # that of an earlier card
+        if state is PaymentState.AUTHORISED:
+            changes["tries"] = payment.tries  # an outage that made it late is told as the reason
+        return await self._save(self._records.advance(payment, state, **changes))
+
+    async def _card_failed(self, payment: Payment, reason: str, failure: str) -> Payment:
+        """A card was not accepted. The payment waits for another card, or ends if this was the last allowed try."""
+        declines = payment.declines + (reason not in MISTYPED)
+        tries = await self.card_tries(payment)  # 0 once the hold is over or sold: nobody gives another card
+        may_try_again = tries > 0 and (reason in MISTYPED or declines < tries)
+        changes = {"reason": reason, "failure": failure, "declines": declines}
+        if may_try_again:
+            return await self._save(
+                self._records.advance(payment, PaymentState.OPEN, method="", call=payment.call + 1, **changes)
+            )
+        return await self._save(self._records.advance(payment, PaymentState.DECLINED, **changes))
+
+    async def card_tries(self, payment: Payment) -> int:
+        """How many cards may be declined before the seats are given up (set by the event); 0 without a live hold."""
+        booking = await self._records.load_booking(payment.booking_id)
+        if booking.state not in HOLD_STATES or not booking.live(self._clock()):
+            return 0
+        try:
+            return (await self._ledger.catalogue.event(booking.event_id)).card_tries
+        except NotFound:
+            return 1
+
+    async def _save(self, payment: Payment) -> Payment:
+        await self._records.save(payment)
+        return payment
+
+
+def _new_intent(booking: Booking, payment: Payment) -> NewIntent:
+    """What the provider is told about a payment. Its card goes along only with the first call: a call that was answered
+    by an error may have reserved money, so the next ones take one step at a time."""
+    with_card = bool(payment.method) and payment.call == 1
+    return NewIntent(
+        booking.id,
+        payment.attempt,
+        payment.amount_minor,
+        payment.currency,
+        booking.event_id,
+        booking.fence,
+        booking.seats,
+        payment.key("pay" if with_card else "create"),
+        payment.method if with_card else "",
+    )

@@ -1,0 +1,1 @@
+"""People, their roles and their names as pure values and rules."""

@@ -1,1 +1,0 @@
-"""Seating plans as files: the plan document, pretix JSON, CSV, generated plans, pictures."""

@@ -1,1 +1,0 @@
-"""What the box office needs from the outside, as protocols. `adapters` implements them."""

@@ -1,0 +1,1 @@
+"""Pricing: tiers, ticket types, add-ons, codes, fees, taxes, and the lines of a price."""

@@ -1,0 +1,1 @@
+"""Pricing as pure values and rules."""

@@ -1,0 +1,1 @@
+"""Refunds and returned tickets as pure values and rules."""

@@ -1,0 +1,36 @@
+"""The port of ticket returns: seats given back to the pool, and what became of them."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from frontrow.boxoffice.refunds.model.ticket_returns import Return, ReturnState
+
+
+class ReturnsBook(Protocol):
+    """Seats given back, as the ledger keeps them (`ledger.returns`). Every method is safe to repeat."""
+
+    async def begin_return(
+        self, booking_id: str, fan: str, fence: int, seats: Sequence[int], now_us: int
+    ) -> list[Return]:
+        """The intent, for seats of this fan's confirmed booking; given already: as they stand."""
+        ...
+
+    async def list_return(self, booking_id: str, seats: Sequence[int], now_us: int) -> list[Return]:
+        """Free seats being given, with a fact TicketReturned; those that this call freed."""
+        ...
+
+    async def mark_resales(self, now_us: int, limit: int) -> list[Return]:
+        """Find listed seats that were sold again, each once, with a fact TicketResold."""
+        ...
+
+    async def returns_of_event(self, event_id: str, after: str, limit: int) -> list[Return]:
+        """Unsettled returns of an event, ordered by id, from after `after` on."""
+        ...
+
+    async def turn_return(self, given_id: str, was: ReturnState, to: ReturnState, now_us: int) -> bool: ...
+
+    async def returns_of(self, booking_id: str) -> list[Return]: ...
+
+    async def returns_in(self, state: ReturnState, limit: int) -> list[Return]:
+        """Those in this state, the longest unchanged first."""
+        ...

@@ -1,1 +1,0 @@
-"""The live seat map: one numbered stream of changes per event, the same on every server."""

@@ -1,0 +1,1 @@
+"""Seats: venues, plans and their formats, best seats, the live map."""

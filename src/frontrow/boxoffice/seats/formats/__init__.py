@@ -1,0 +1,1 @@
+"""Seating plans as documents: our format, pretix, CSV, and generated plans."""

@@ -1,0 +1,1 @@
+"""The live seat map: one numbered stream of changes per event."""

@@ -1,0 +1,1 @@
+"""Seats, plans and venues as pure values and rules."""

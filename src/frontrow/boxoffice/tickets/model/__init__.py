@@ -1,0 +1,1 @@
+"""Tickets, transfers and wallets as pure values and rules."""

@@ -1,0 +1,1 @@
+"""The ports of tickets: ticket book, transfers, wallet keys."""

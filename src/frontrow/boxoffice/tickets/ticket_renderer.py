@@ -1,0 +1,305 @@
+"""The ticket desk: the tickets of a booking as QR, PDF and calendar entry, rendered on request.
+
+What a ticket's code says was stored by the transaction that confirmed the booking. Signing it gives the same code each
+time, so every rendering shows the same ticket.
+"""
+
+import asyncio
+from typing import Final, Protocol
+
+import msgspec
+
+from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.gate.gate_bundle import Bundle, Revocations, make_bundle, seat_name, sign_revocations
+from frontrow.boxoffice.gate.gate_check import DoorVerdict, check_rotating_code
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound, BookingState
+from frontrow.boxoffice.holds.ports.ledger import Catalogue, TicketBook
+from frontrow.boxoffice.organiser.model.brands import OUR_LOOK, Brand, TicketLook, ticket_look
+from frontrow.boxoffice.pricing.model.booking_choices import type_names
+from frontrow.boxoffice.pricing.model.prices import decode_lines, ticket_prices
+from frontrow.boxoffice.seats.formats.plan_reader import decode_plan
+from frontrow.boxoffice.seats.model.seat_labels import SeatLabels
+from frontrow.boxoffice.seats.model.venues import Plan, Venue
+from frontrow.boxoffice.texts.locale_formats import language_of
+from frontrow.boxoffice.tickets import qr_code as qr
+from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
+from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer
+from frontrow.boxoffice.tickets.model.tickets import Ticket, TicketNotFound, TicketState
+from frontrow.boxoffice.tickets.signing_keys import TicketKeys
+from frontrow.boxoffice.tickets.ticket_codes import (
+    Misread,
+    ReadTicket,
+    event_hash,
+    is_rotating,
+    read_code,
+    shown_code,
+    signed_code,
+    signed_text,
+)
+from frontrow.boxoffice.tickets.ticket_drawings import TicketDrawings, draw_tickets
+from frontrow.boxoffice.tickets.ticket_sheets import Sheet
+from frontrow.core.errors import Overloaded
+from frontrow.core.heavy_work import HeavyWork, Urgency
+from frontrow.core.money import Money
+
+MAX_PLANS: Final = 64  # whose seat names are cached
+PAGE: Final = 10_000
+MAX_PAGES: Final = 200  # per revocation list
+
+
+class BrandReader(Protocol):
+    """Reads brands (`ledger.brands`)."""
+
+    async def of(self, organiser_id: str) -> Brand | None: ...
+
+
+class LogoReader(Protocol):
+    """Reads logos (`ledger.pictures`)."""
+
+    async def find(self, picture_hash: str) -> bytes | None: ...
+
+
+class DeskLedger(Protocol):
+    """The parts of the ledger that the desk reads."""
+
+    @property
+    def catalogue(self) -> Catalogue: ...
+
+    @property
+    def tickets(self) -> TicketBook: ...
+
+    @property
+    def brands(self) -> BrandReader: ...
+
+    @property
+    def pictures(self) -> LogoReader: ...
+
+    async def booking(self, booking_id: str) -> Booking | None: ...
+
+    async def live_bookings(self, event_id: str, after: str, limit: int) -> list[Booking]: ...
+
+
+class SoldBooking(msgspec.Struct, frozen=True):
+    """A booking and what its tickets, its receipt and messages about it show, read once for all of them."""
+
+    booking: Booking
+    event: Event
+    venue: Venue | None
+    buyer: str
+
+
+class TicketDesk:
+    """Renders tickets for their holders and bundles for gates."""
+
+    def __init__(self, ledger: DeskLedger, keys: TicketKeys, work: HeavyWork | None = None) -> None:
+        self._ledger, self._keys = ledger, keys
+        self.drawings = TicketDrawings(work or HeavyWork())
+        self._names_by_plan: dict[str, tuple[tuple[str, ...], SeatLabels]] = {}
+        self._reading = asyncio.Lock()
+
+    async def look_up(self, booking_id: str) -> SoldBooking | None:
+        """The booking with its event, venue and buyer."""
+        booking = await self._ledger.booking(booking_id)
+        if booking is None:
+            return None
+        event = await self._ledger.catalogue.event(booking.event_id)
+        venue = await self._ledger.catalogue.venue(event.venue_id)
+        return SoldBooking(booking, event, venue, await self._ledger.tickets.name_of_buyer(booking_id))
+
+    async def sheets(
+        self, booking_id: str, transfer: Transfer | None = None, sold: SoldBooking | None = None
+    ) -> list[Sheet]:
+        """The valid tickets of a booking that its buyer has, or the one that this transfer brought, ready to print.
+
+        `sold` is the booking, if the caller has looked it up.
+        """
+        transfer_id = transfer.id if transfer is not None else ""
+        tickets = [
+            ticket
+            for ticket in await self._ledger.tickets.tickets_of(booking_id)
+            if ticket.state is TicketState.VALID and ticket.transfer_id == transfer_id
+        ]
+        sold = (sold or await self.look_up(booking_id)) if tickets else None
+        if sold is None:
+            return []
+        event, venue, lines = sold.event, sold.venue, sold.booking.price_lines
+        seats, labels = await self._names(event)
+        name = sold.buyer if transfer is None else transfer.name
+        types = type_names(event, lines, [ticket.seat_index for ticket in tickets])
+        prices = ticket_prices(decode_lines(lines)) if transfer is None else {}  # what it cost is the buyer's affair
+        currency = sold.booking.currency
+        return [
+            _sheet(
+                self.signed(ticket),
+                event,
+                venue,
+                seat_name(seats, ticket.seat_index),
+                labels,
+                name,
+                types.get(ticket.seat_index, ""),
+                Money(prices[ticket.seat_index], currency) if ticket.seat_index in prices else None,
+            )
+            for ticket in tickets
+        ]
+
+    async def pdf(self, booking_id: str, *, locale: str = "en", transfer: Transfer | None = None) -> bytes:
+        return await self._draw(await self._need_sheets(booking_id, transfer), locale, Urgency.SOMEBODY_WAITS)
+
+    async def pdf_for_mail(self, sheets: list[Sheet], locale: str) -> bytes:
+        """The PDF of these tickets as a mail brings it. Whoever waits for a download goes first."""
+        return await self._draw(sheets, locale, Urgency.MAIL)
+
+    async def _draw(self, sheets: list[Sheet], locale: str, urgency: Urgency) -> bytes:
+        language, printed = language_of(locale), tuple(sheets)
+        event = await self._ledger.catalogue.event(printed[0].event_id)
+        look = await self.look_of(event)
+        return await self.drawings.draw((language, printed, look), urgency, draw_tickets, printed, language, look)
+
+    async def look_of(self, event: Event) -> TicketLook:
+        """The look of the tickets: the brand of who sells the event, or our own."""
+        brand = await self._ledger.brands.of(event.organiser_id) if event.organiser_id else None
+        if brand is None:
+            return OUR_LOOK
+        logo = await self._ledger.pictures.find(brand.logo.hash) if brand.logo is not None else None
+        return ticket_look(brand, logo or b"")
+
+    async def calendar(self, booking_id: str, transfer: Transfer | None = None) -> bytes:
+        return calendar_entry(await self._need_sheets(booking_id, transfer))
+
+    async def qr_svg(self, ticket_id: str, now_us: int) -> str:
+        """The QR to show now, with the rotating part if the ticket has one."""
+        return qr.svg(await self.shown_code(ticket_id, now_us), label=ticket_id)
+
+    async def qr_png(self, ticket_id: str, now_us: int) -> bytes:
+        return qr.png(await self.shown_code(ticket_id, now_us))
+
+    async def shown_code(self, ticket_id: str, now_us: int) -> str:
+        """The code that the QR of a valid ticket shows now."""
+        ticket = await self._ledger.tickets.ticket(ticket_id)
+        if ticket is None or ticket.state is not TicketState.VALID:
+            raise TicketNotFound(f"there is no valid ticket {ticket_id}", ticket=ticket_id)
+        return shown_code(self.signed(ticket).code, self._keys.rotating_secret(ticket.event_id), now_us)
+
+    def signed(self, ticket: Ticket) -> Ticket:
+        """The ticket with its signed code."""
+        return msgspec.structs.replace(ticket, code=signed_code(ticket.code, self._keys))
+
+    def verify(self, event_id: str, code: str, now_us: int) -> tuple[DoorVerdict, ReadTicket | None]:
+        """Whether the code is a genuine ticket of this event. Only the ledger knows whether it is still valid."""
+        try:
+            ticket = read_code(code.strip())
+        except Misread:
+            return DoorVerdict.MISREAD, None
+        if ticket.kid not in self._keys.verifying:
+            return DoorVerdict.UNKNOWN_KEY, None
+        if not self._keys.verifying.signed(ticket.kid, signed_text(ticket.body), ticket.signature):
+            return DoorVerdict.FORGED, None
+        if ticket.event != event_hash(event_id):
+            return DoorVerdict.OTHER_EVENT, ticket
+        return check_rotating_code(ticket, self._keys.rotating_secret(event_id), now_us), ticket
+
+    def key_ring_mark(self) -> str:
+        """A text that changes when a key is added to the ring."""
+        return "".join(kid.hex() for kid in sorted(self._keys.verifying.public))
+
+    async def bundle(self, event_id: str, now_us: int) -> Bundle:
+        """The bundle for the gates of an event: keys, seats, ticket types and the whole revocation list."""
+        event = await self._ledger.catalogue.event(event_id)
+        revoked, names = await self._revoked(event_id), await self.seat_names(event)
+        types = await self._sold_types(event)
+        return make_bundle(self._keys, event_id, event.name, revoked, now_us, names, types, reentry=event.reentry)
+
+    async def revocations(self, event_id: str, now_us: int) -> Revocations:
+        """Only the signed revocation list, for a gate that has its bundle."""
+        return sign_revocations(self._keys, event_id, await self._revoked(event_id), now_us)
+
+    async def _sold_types(self, event: Event) -> dict[str, list[int]]:
+        """The sold seats of each ticket type."""
+        found: dict[str, list[int]] = {one.name: [] for one in event.ticket_types}
+        after = ""
+        for _ in range(MAX_PAGES if found else 0):
+            page = await self._ledger.live_bookings(event.id, after, PAGE)
+            for one in page:
+                if one.state is BookingState.CONFIRMED:
+                    for seat, name in type_names(event, one.price_lines, one.seats).items():
+                        found[name].append(seat)
+            if len(page) < PAGE:
+                break
+            after = page[-1].id
+        return found
+
+    async def _revoked(self, event_id: str) -> list[str]:
+        revoked: list[str] = []
+        after = (-1, "")
+        for _ in range(MAX_PAGES):
+            page = await self._ledger.tickets.revoked_tickets(event_id, after, PAGE)
+            revoked += [ticket for ticket, _ in page]
+            if len(page) < PAGE:
+                return revoked
+            after = (page[-1][1], page[-1][0])
+        raise Overloaded(f"more than {MAX_PAGES * PAGE:,} tickets of {event_id} are revoked")
+
+    async def _need_sheets(self, booking_id: str, transfer: Transfer | None = None) -> list[Sheet]:
+        sheets = await self.sheets(booking_id, transfer)
+        if not sheets:
+            raise BookingNotFound(booking_id)
+        return sheets
+
+    async def seat_names(self, event: Event) -> tuple[str, ...]:
+        """The seat ids of the event's plan, by index."""
+        return (await self._names(event))[0]
+
+    async def seat_labels(self, event: Event) -> SeatLabels:
+        """How people call the seats of the event's plan."""
+        return (await self._names(event))[1]
+
+    async def _names(self, event: Event) -> tuple[tuple[str, ...], SeatLabels]:
+        names = self._names_by_plan.get(event.plan_hash)
+        if names is None:
+            async with self._reading:  # a stadium takes a third of a second to read: once, in a thread
+                names = self._names_by_plan.get(event.plan_hash)
+                if names is None:
+                    names = self._names_by_plan[event.plan_hash] = await self._read_names(event.plan_hash)
+        return names
+
+    async def _read_names(self, plan_hash: str) -> tuple[tuple[str, ...], SeatLabels]:
+        document = await self._ledger.catalogue.plan_document(plan_hash)
+        if len(self._names_by_plan) >= MAX_PLANS:
+            self._names_by_plan.pop(next(iter(self._names_by_plan)))
+        if not document:
+            return (), SeatLabels()
+        plan: Plan = await asyncio.to_thread(decode_plan, document.encode())
+        return plan.seat_ids, plan.labels
+
+
+def _sheet(
+    ticket: Ticket,
+    event: Event,
+    venue: Venue | None,
+    seat: str,
+    labels: SeatLabels,
+    name: str,
+    type_name: str,
+    price: Money | None,
+) -> Sheet:
+    return Sheet(
+        ticket_id=ticket.id,
+        code=ticket.code,
+        seat=seat,
+        event_id=event.id,
+        event_name=event.name,
+        venue_name=venue.name if venue else "",
+        city=venue.city if venue else "",
+        time_zone=venue.time_zone if venue else "UTC",
+        starts_at_us=event.starts_at_us,
+        ends_at_us=event.ends_at_us,
+        booking_id=ticket.booking_id,
+        issued_at_us=ticket.issued_at_us,
+        rotating=is_rotating(ticket.code),
+        name=name,
+        scanned_at_us=ticket.scanned_at_us,
+        type_name=type_name,
+        price=price,
+        named=labels.parts(seat),
+        transfer_id=ticket.transfer_id,
+    )

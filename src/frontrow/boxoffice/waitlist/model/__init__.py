@@ -1,0 +1,1 @@
+"""The waitlist as pure values and rules."""

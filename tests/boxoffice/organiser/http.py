@@ -1,0 +1,91 @@
+"""A platform with a team and an event of its own, asked over HTTP; purchases by the real services."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from frontrow.app.wiring import Platform
+from frontrow.boxoffice.holds.model.bookings import Booking
+from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.messages.model.messages import Contact
+from frontrow.boxoffice.people.model.roles import Role
+from frontrow.core.clock import US_PER_S
+from tests.boxoffice.organiser.support import small_document
+from tests.boxoffice.people.support import ORGANISER, Person, asking, member, on_sale, opened
+from tests.support.signed_tickets import signed_tickets
+
+EVENTS = "/v1/organiser/events"
+
+
+class Desk:
+    """One member of a team at work."""
+
+    def __init__(self, platform: Platform, client: httpx.AsyncClient, person: Person, event: str = "") -> None:
+        self.platform, self.client, self.person, self.event = platform, client, person, event
+
+    async def ask(
+        self, method: str, path: str, *, headers: dict[str, str] | None = None, **more: Any
+    ) -> httpx.Response:
+        return await self.client.request(method, path, headers=self.person.bearer | (headers or {}), **more)
+
+    async def get(self, path: str, **more: Any) -> Any:
+        answer = await self.ask("GET", path, **more)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def post(self, path: str, status: int = 200, **more: Any) -> Any:
+        answer = await self.ask("POST", path, **more)
+        assert answer.status_code == status, answer.text
+        return answer.json() if answer.content else None
+
+    async def as_(self, role: Role, organiser: str = ORGANISER, name: str = "") -> "Desk":
+        person = await member(self.platform, role, organiser, name)
+        return Desk(self.platform, self.client, person, self.event)
+
+    async def bought(
+        self, *seats: str, fan: str = "fan_eve", email: str = "", name: str = "", pay: str = "pm_card_visa"
+    ) -> Booking:
+        """Hold and pay by the services themselves."""
+        platform = self.platform
+        if email:
+            await platform.ledger.messages.keep_buyer(Contact(fan, email, name=name), self.event, platform.clock())
+        visit = ShopPass(self.event, fan, platform.clock() + 900 * US_PER_S)
+        hold = await platform.box_office.holds.place(self.event, visit, list(seats))
+        if pay:
+            result = await platform.box_office.checkout.pay(hold.booking_id, hold.fence, pay)
+            await platform.box_office.checkout.work()  # takes the money
+            return result.booking
+        held = await platform.ledger.booking(hold.booking_id)
+        assert held is not None
+        return held
+
+    async def codes(self, booking: Booking) -> list[str]:
+        return [ticket.code for ticket in await signed_tickets(self.platform, booking.id)]
+
+
+@contextlib.asynccontextmanager
+async def a_desk(folder: Path, role: Role = Role.OWNER, **options: Any) -> AsyncIterator[Desk]:
+    """A member of ORGANISER, whose event is on sale on this server."""
+    async with opened(folder, **options) as platform, asking(platform) as client:
+        person = await member(platform, role)
+        yield Desk(platform, client, person, await on_sale(platform))
+
+
+def a_venue_body(**changes: Any) -> dict[str, Any]:
+    return {"name": "Small Hall", "city": "Vienna", "country": "AT", "plan": {"document": small_document()}} | changes
+
+
+def an_event_body(venue: str, **changes: Any) -> dict[str, Any]:
+    body = {
+        "name": "Aurora",
+        "venue": venue,
+        "currency": "EUR",
+        "starts_at": "2099-06-01T20:00:00+02:00",
+        "sale_starts_at": "2020-01-01T10:00:00Z",
+        "sale_ends_at": "2099-05-31T10:00:00Z",
+        "tiers": [{"key": key, "amount_minor": 5000} for key in ("front", "back", "standing")],
+    }
+    return body | changes

@@ -1,0 +1,331 @@
+"""Before the sale: "notify me" and registration for a presale (W12), over HTTP, with the mails they send. The draw can
+be checked, each address counts once, and nothing is left of a person who is forgotten."""
+
+import asyncio
+import csv
+import re
+from typing import Any
+
+import pytest
+
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.messages.model.messages import NewDelivery
+from frontrow.boxoffice.presale.model import (
+    DrawOrder,
+    Presale,
+    Purpose,
+    RegistrationClosed,
+    Signup,
+    SignupState,
+    draw_order,
+    lottery_rank,
+    rank_of,
+)
+from frontrow.core.clock import US_PER_S
+from frontrow.web.endpoints.json_values import time_text
+from tests.boxoffice.organiser.http import EVENTS, Desk, a_desk
+from tests.boxoffice.organiser.test_room_rules import at, draft, join, patched
+from tests.boxoffice.people.support import fan, mails
+
+HOUR_S = 3600
+NOW_US = 1_800_000_000 * US_PER_S
+
+
+def a_signup(number: int, **changes: Any) -> Signup:
+    values: dict[str, Any] = {
+        "id": f"reg_{number:04}",
+        "event_id": "evt_1",
+        "purpose": Purpose.PRESALE,
+        "email": f"{number}@example.org",
+        "locale": "en",
+        "state": SignupState.CONFIRMED,
+        "created_at_us": NOW_US,
+        "confirmed_at_us": NOW_US + number,
+    }
+    return Signup(**(values | changes))
+
+
+def a_presale(**changes: Any) -> Presale:
+    values: dict[str, Any] = {
+        "event_id": "evt_1",
+        "opens_at_us": NOW_US,
+        "closes_at_us": NOW_US + 100,
+        "codes": 3,
+        "order": DrawOrder.LOTTERY,
+        "lane": "presale",
+        "seed": "a secret seed",
+    }
+    return Presale(**(values | changes))
+
+
+# the draw
+
+
+def test_w12_the_draw_follows_from_seed_and_beacon_and_from_nothing_else():
+    everybody = [a_signup(number) for number in range(50)]
+    presale = a_presale(beacon="drand 42")
+    order = draw_order(presale, everybody)
+    assert order == draw_order(presale, everybody[::-1])
+    assert [one.id for one in order] != [one.id for one in draw_order(a_presale(beacon="drand 43"), everybody)]
+    assert rank_of(presale, order[0]) == lottery_rank("a secret seed", "drand 42", "evt_1", order[0].id)
+    assert [one.id for one in draw_order(a_presale(order=DrawOrder.FIRST_COME), everybody[::-1])] == [
+        one.id for one in everybody
+    ]
+    before = presale.record({})
+    assert (before["seed"], before["commitment"]) == (None, presale.commitment)
+
+
+def test_w12_everybody_has_the_same_chance():
+    """Over many seeds each of ten registrations wins one of three codes about three times in ten."""
+    everybody = [a_signup(number) for number in range(10)]
+    won = dict.fromkeys((one.id for one in everybody), 0)
+    for seed in range(2_000):
+        for one in draw_order(a_presale(seed=f"seed {seed}"), everybody)[:3]:
+            won[one.id] += 1
+    assert all(500 < wins < 700 for wins in won.values()), won
+
+
+# the ledger (SQLite and PostgreSQL)
+
+
+async def test_an_address_counts_once_however_often_it_asks(ledger: SqlLedger):
+    book = ledger.signups
+    asks = [a_signup(n, email="ada@example.org", purpose=Purpose.NOTICE, state=SignupState.ASKED) for n in range(50)]
+    found = await asyncio.gather(*(book.save_signup(one, None) for one in asks))
+    assert len({signup_id for signup_id, _ in found}) == 1
+    signup_id = found[0][0]
+    assert await book.confirm(signup_id, NOW_US)
+    assert not await book.confirm(signup_id, NOW_US)
+    again, state = await book.save_signup(asks[7], None)
+    assert (again, state) == (signup_id, SignupState.CONFIRMED)
+    assert await book.drop(signup_id)
+    assert await book.signup(signup_id) is None
+
+
+async def test_of_many_servers_that_send_a_notice_each_address_gets_one(ledger: SqlLedger):
+    """Exactly once per address: marking the notice and its mail are one transaction."""
+    book = ledger.signups
+    for number in range(25):
+        await book.save_signup(a_signup(number, purpose=Purpose.NOTICE), None)
+    await book.save_signup(a_signup(99, purpose=Purpose.NOTICE, state=SignupState.ASKED), None)
+
+    def mail(signup: Signup) -> NewDelivery:
+        return NewDelivery("signup", "email/0", f"sale_opens-{signup.id}", signup.email)
+
+    for _ in range(4):
+        await asyncio.gather(*(book.send_notices("evt_1", mail, 10, NOW_US) for _ in range(5)))
+    leased = await ledger.messages.lease_deliveries("signup", NOW_US, US_PER_S, 100, 100)
+    assert sorted(one.body for one in leased) == sorted(f"{number}@example.org" for number in range(25))
+    assert await book.events_with_notices(0) == []
+
+
+async def test_a_presale_takes_registrations_until_it_closes_and_its_order_is_fixed(ledger: SqlLedger):
+    book = ledger.signups
+    with pytest.raises(RegistrationClosed):
+        await book.save_signup(a_signup(1), None)
+    assert await book.put_presale(a_presale(), NOW_US)
+    signup_id, _ = await book.save_signup(a_signup(1, state=SignupState.ASKED), None)
+    assert await book.put_presale(a_presale(codes=7, seed="another"), NOW_US)
+    kept = await book.presale("evt_1")
+    assert kept is not None
+    assert (kept.codes, kept.seed) == (7, "a secret seed")
+    assert not await book.put_presale(a_presale(order=DrawOrder.FIRST_COME), NOW_US)
+    assert not await book.begin_draw("evt_1", "", "[]", NOW_US + 99)
+    assert not await book.confirm(signup_id, NOW_US + 100)
+    with pytest.raises(RegistrationClosed):
+        await book.save_signup(a_signup(2, created_at_us=NOW_US + 100), None)
+    begun = await asyncio.gather(*(book.begin_draw("evt_1", f"b{n}", "[]", NOW_US + 100) for n in range(10)))
+    assert sum(begun) == 1
+    assert not await book.put_presale(a_presale(), NOW_US + 101)
+
+
+# over HTTP
+
+
+async def sent_to(desk: Desk, address: str) -> list[str]:
+    """Subject and text of every sign-up mail to this address, oldest first."""
+    await desk.platform.presale.signups.mail.worker().drain()
+    found = [
+        one["Subject"] + "\n" + one.get_body(("plain",)).get_content() for one in await mails(desk.platform, address)
+    ]
+    return [text for text in found if "/sign-in#" not in text]
+
+
+async def link_in(desk: Desk, address: str, act: str) -> str:
+    """The last part of the link in the newest mail to an address."""
+    found = re.search(rf"/sign-ups/{act}/(\S+)", (await sent_to(desk, address))[-1])
+    assert found is not None
+    return found[1]
+
+
+async def test_notify_me_is_confirmed_by_mail_and_sent_once_when_the_sale_opens(tmp_path):
+    async with a_desk(tmp_path) as desk:
+        event = await draft(desk, sale_starts_at=at(desk.platform, HOUR_S))
+        path = f"/v1/events/{event}/notices"
+        assert (await desk.client.post(path, json={"email": "ada@example.org"})).status_code == 404  # a draft
+        await desk.post(f"{EVENTS}/{event}/publish")
+        asked = await desk.client.post(path, json={"email": "Ada@Example.org", "locale": "de"})
+        assert (asked.status_code, asked.json()["state"]) == (202, "asked")
+        assert (await desk.client.post(path, json={"email": "no address"})).status_code == 422
+        assert (await desk.client.post(path, json={})).status_code == 401
+        token = await link_in(desk, "ada@example.org", "confirm")
+        page = await desk.client.get(f"/sign-ups/confirm/{token}")  # a mail scanner opens links: nothing is confirmed
+        assert page.status_code == 200
+        assert (await desk.platform.presale.presales.notices(event)) == 0
+        for _ in range(2):
+            done = await desk.client.post("/v1/sign-ups/confirm", json={"token": token})
+            assert done.json()["state"] == "confirmed"
+        for wrong in (token[:-1] + ("A" if token[-1] != "A" else "B"), token.partition(".")[0], "x"):
+            assert (await desk.client.post("/v1/sign-ups/confirm", json={"token": wrong})).status_code == 404
+        bob = await fan(desk.platform, "bob@example.org")
+        direct = await desk.client.post(path, json={}, headers=bob.bearer)
+        assert direct.json()["state"] == "confirmed"
+        await desk.client.post(path, json={"email": "eve@example.org"})  # never confirmed: never told
+        assert await desk.platform.presale.signups.send_due() == 0
+        await patched(desk, event, sale_starts_at=at(desk.platform, 2 * HOUR_S))  # postponed: still nothing
+        assert await desk.platform.presale.signups.send_due() == 0
+        await patched(desk, event, sale_starts_at=at(desk.platform, -1))
+        assert await desk.platform.presale.signups.send_due() == 2
+        (_, text) = await sent_to(desk, "ada@example.org")
+        assert "hat begonnen" in text
+        assert f"/v1/events/{event}/room/" in text
+        assert await desk.platform.presale.signups.send_due() == 0
+        refused = await desk.client.post(path, json={"email": "late@example.org"})
+        assert (refused.status_code, refused.json()["reason"]) == (409, "open")
+        end = await link_in(desk, "ada@example.org", "end")
+        assert (await desk.client.get(f"/sign-ups/end/{end}")).status_code == 200
+        assert (await desk.client.post("/v1/sign-ups/end", json={"token": end})).status_code == 204
+        assert (await desk.client.get(f"/sign-ups/end/{end}")).status_code == 200  # again: kindly
+        assert len(await sent_to(desk, "eve@example.org")) == 1
+        assert len(await sent_to(desk, "bob@example.org")) == 1
+
+
+async def test_nobody_is_told_of_a_cancelled_event_and_a_forgotten_person_leaves_nothing(tmp_path):
+    async with a_desk(tmp_path) as desk:
+        event = await draft(desk, sale_starts_at=at(desk.platform, HOUR_S))
+        await desk.post(f"{EVENTS}/{event}/publish")
+        ada, bob = await fan(desk.platform, "ada@example.org"), await fan(desk.platform, "bob@example.org")
+        for person in (ada, bob):
+            await desk.client.post(f"/v1/events/{event}/notices", json={}, headers=person.bearer)
+        kept = (await desk.client.get("/v1/me/export", headers=ada.bearer)).json()["sign_ups"]
+        assert [(one["event_id"], one["purpose"]) for one in kept] == [(event, "notice")]
+        await desk.platform.people.fans.erase(ada.id)
+        assert await desk.platform.presale.signups.of_address("ada@example.org") == []
+        await desk.post(f"{EVENTS}/{event}/cancel", 202)
+        await desk.platform.presale.signups.send_due()
+        assert await desk.platform.presale.signups.send_due() == 0
+        assert await sent_to(desk, "bob@example.org") == []
+
+
+async def test_asking_again_and_again_is_limited(tmp_path):
+    async with a_desk(tmp_path) as desk:
+        event = await draft(desk, sale_starts_at=at(desk.platform, HOUR_S))
+        await desk.post(f"{EVENTS}/{event}/publish")
+        codes = [
+            (await desk.client.post(f"/v1/events/{event}/notices", json={"email": "ada@example.org"})).status_code
+            for _ in range(12)
+        ]
+        assert 429 in codes
+
+
+async def test_w12_fans_register_are_drawn_get_a_code_by_mail_and_join_with_it(tmp_path):
+    async with a_desk(tmp_path) as desk:
+        starts, sale = desk.platform.clock() + HOUR_S * US_PER_S, at(desk.platform, 2 * HOUR_S)
+        event = await draft(desk, sale_starts_at=sale)
+        path, own = f"/v1/events/{event}/presale", f"{EVENTS}/{event}/presale"
+        await patched(desk, event, presale_starts_at=time_text(starts))
+        await desk.post(f"{EVENTS}/{event}/publish")
+        assert (await desk.client.get(path)).status_code == 404
+        asked = {"opens_at": at(desk.platform, -60), "closes_at": at(desk.platform, 1800), "codes": 2}
+        late = await desk.ask("PUT", own, json=asked | {"closes_at": sale})
+        assert (late.status_code, late.json()["param"]) == (422, "closes_at")
+        assert (await desk.ask("PUT", own, json=asked)).status_code == 200
+        commitment = (await desk.client.get(path)).json()["commitment"]
+        registrations = {}
+        for name in ("ada", "bob", "eve"):
+            person = await fan(desk.platform, f"{name}@example.org")
+            done = await desk.client.post(f"{path}/registrations", json={}, headers=person.bearer)
+            registrations[name] = done.json()["registration"]
+        again = await desk.client.post(f"{path}/registrations", json={}, headers=person.bearer)
+        assert again.json()["registration"] == registrations["eve"]  # one per address
+        await desk.client.post(f"{path}/registrations", json={"email": "mail@example.org", "locale": "ja"})
+        token = await link_in(desk, "mail@example.org", "confirm")
+        done = await desk.client.post("/v1/sign-ups/confirm", json={"token": token})
+        registrations["mail"] = done.json()["registration"]
+        early = await desk.ask("POST", f"{own}/draw", json={})
+        assert (early.status_code, early.json()["code"]) == (409, "draw_refused")
+        await desk.ask("PUT", own, json=asked | {"closes_at": at(desk.platform, -1)})
+        over = await desk.client.post(f"{path}/registrations", json={"email": "late@example.org"})
+        assert (over.status_code, over.json()["code"]) == (409, "registration_closed")
+        answers = await asyncio.gather(*(desk.ask("POST", f"{own}/draw", json={"beacon": "drand 7"}) for _ in range(5)))
+        assert {answer.status_code for answer in answers} == {202}
+        await desk.platform.presale.presales.work()
+        record = (await desk.client.get(path)).json()
+        assert (record["state"], record["commitment"], record["chosen"], record["registrations"]) == (
+            "drawn",
+            commitment,
+            2,
+            4,
+        )
+        ranks = {
+            name: lottery_rank(record["seed"], record["beacon"], event, registration)
+            for name, registration in registrations.items()
+        }
+        chosen = {name for name, rank in ranks.items() if rank <= record["last_rank"]}
+        assert len(chosen) == 2, "everybody can check who was chosen"
+        told = {name: (await sent_to(desk, f"{name}@example.org"))[-1] for name in ranks}
+        codes = {name: found[0] for name, text in told.items() if (found := re.findall(r"VF-\w{7}-\w{13}", text))}
+        assert set(codes) == chosen
+        table = (await desk.ask("GET", f"{own}/registrations.csv")).content.decode("utf-8-sig")
+        rows = list(csv.DictReader(table.splitlines()))
+        assert {row["email"].partition("@")[0]: row["code"] for row in rows if row["code"]} == codes
+        await patched(desk, event, presale_starts_at=at(desk.platform, -1))
+        first, second = codes.values()
+        assert (await join(desk, event, code=first)).json()["lane"] == "presale"
+        assert (await join(desk, event, code=first)).json()["code"] == "code_used"
+        assert (await join(desk, event)).json()["code"] == "code_needed"
+        assert (await join(desk, event, code=second)).status_code == 201
+        acts = [
+            one.act
+            for one in await desk.platform.ledger.organiser.changes(desk.person.staff.organiser_id, event, 0, 50)
+        ]
+        assert {"open_presale", "draw_presale", "make_codes", "export"} <= set(acts)
+
+
+async def test_w12_a_draw_that_died_in_the_middle_goes_on_and_nobody_gets_two_codes(tmp_path, monkeypatch):
+    from frontrow.boxoffice.presale import presales
+
+    monkeypatch.setattr(presales, "CHUNK", 2)
+    async with a_desk(tmp_path) as desk:
+        event = await draft(desk, sale_starts_at=at(desk.platform, 2 * HOUR_S))
+        await patched(desk, event, presale_starts_at=at(desk.platform, HOUR_S))
+        await desk.post(f"{EVENTS}/{event}/publish")
+        asked = {"opens_at": at(desk.platform, -60), "closes_at": at(desk.platform, 60), "codes": 4}
+        await desk.ask("PUT", f"{EVENTS}/{event}/presale", json=asked)
+        for number in range(7):
+            person = await fan(desk.platform, f"f{number}@example.org")
+            await desk.client.post(f"/v1/events/{event}/presale/registrations", json={}, headers=person.bearer)
+        await desk.ask("PUT", f"{EVENTS}/{event}/presale", json=asked | {"closes_at": at(desk.platform, -1)})
+        book = desk.platform.presale.presales._book
+        settle, calls = book.write_draw_results, 0
+
+        async def dies(*given: Any) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == 2:
+                raise RuntimeError("the server died")
+            await settle(*given)
+
+        monkeypatch.setattr(book, "write_draw_results", dies)
+        await desk.ask("POST", f"{EVENTS}/{event}/presale/draw", json={})
+        with pytest.raises(RuntimeError):
+            await desk.platform.presale.presales.work()
+        assert (await desk.platform.presale.presales.counts(event))["confirmed"] == 5
+        await asyncio.gather(*(desk.platform.presale.presales.work() for _ in range(3)))
+        counts = await desk.platform.presale.presales.counts(event)
+        assert counts == {"chosen": 4, "passed_over": 3}
+        rows = await desk.platform.presale.presales.export(await desk.platform.ledger.catalogue.event(event))
+        codes = [row["code"] for row in rows if row["code"]]
+        assert len(set(codes)) == 4
+        for number in range(7):
+            assert len(await sent_to(desk, f"f{number}@example.org")) == 1

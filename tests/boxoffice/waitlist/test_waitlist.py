@@ -1,0 +1,169 @@
+"""Who gets which freed seats, and the lottery: pure (B11)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frontrow.boxoffice.holds.model.bookings import BookingState
+from frontrow.boxoffice.holds.model.requested_seats import Wish, masks_for
+from frontrow.boxoffice.seats.model.best_seats import layouts
+from frontrow.boxoffice.waitlist.model.waitlist import (
+    MAX_LAPSES,
+    OFFER_MOVES,
+    EntryState,
+    NewEntry,
+    Offer,
+    OfferMove,
+    OfferState,
+    WaitlistEntry,
+    WaitOrder,
+    due_move,
+    entry_after,
+    lottery_rank,
+    rules_for,
+    seed_hash,
+)
+from frontrow.boxoffice.waitlist.model.waitlist_matching import SeatPool, assign_seats
+from frontrow.core.errors import InvalidInput
+from tests.boxoffice.shop import shop_event
+from tests.boxoffice.waiting import small_plan
+
+PLAN = small_plan()
+LAYOUTS = layouts(PLAN)
+EVENT = shop_event()
+
+
+def pool(*free: int, last: dict[int, str] | None = None) -> SeatPool:
+    taken = [seat for seat in range(PLAN.size) if seat not in free]
+
+    def masks(wish: Wish) -> list[tuple[int, bytes]]:
+        return masks_for(PLAN, LAYOUTS, EVENT, wish)
+
+    return SeatPool(PLAN, LAYOUTS, masks, taken, last)
+
+
+def entry(number: int, count: int = 1, *sections: str, split_ok: bool = False, rank: int = 0) -> WaitlistEntry:
+    state = EntryState.WAITING
+    return WaitlistEntry(
+        number, f"wle_{number}", EVENT.id, f"f{number}", count, sections, split_ok, rank, state, 0, 0, 0
+    )
+
+
+def given_to(entries: list[WaitlistEntry], free: SeatPool) -> dict[int, tuple[int, ...]]:
+    return {one.number: seats for one, seats in assign_seats(entries, free)}
+
+
+def test_seats_go_to_the_first_in_line_whom_they_fit() -> None:
+    line = [entry(1, 3), entry(2, 2), entry(3, 1, "B"), entry(4, 1)]
+    assert given_to(line, pool(1, 2, 9)) == {2: (1, 2), 3: (9,)}
+    assert given_to(line, pool(1)) == {4: (1,)}
+    assert given_to(line, pool(0, 1, 2)) == {1: (0, 1, 2)}
+
+
+def test_a_party_is_split_only_if_it_said_so() -> None:
+    """Seats 0 and 2 are not side by side, 3 and 4 are in two rows, 7 and 8 in two sections."""
+    for free in ((0, 2), (3, 4), (7, 8), (0, 4)):
+        assert given_to([entry(1, 2)], pool(*free)) == {}
+        assert given_to([entry(1, 2, split_ok=True)], pool(*free)) == {1: free}
+    assert given_to([entry(1, 2, "A", split_ok=True)], pool(7, 8)) == {}, "outside the chosen sections"
+    assert given_to([entry(1, 3)], pool(12, 13, 14)) == {1: (12, 13, 14)}, "places of an area are all alike"
+
+
+def test_nobody_is_offered_the_seat_they_had_last() -> None:
+    last = {1: "f1", 2: "f2"}
+    assert given_to([entry(1)], pool(1, last=last)) == {}
+    assert given_to([entry(1), entry(2)], pool(1, 2, last=last)) == {1: (2,), 2: (1,)}
+    assert given_to([entry(1, 2)], pool(0, 1, last=last)) == {}
+
+
+def test_unknown_sections_fit_nothing() -> None:
+    assert given_to([entry(1, 1, "Z")], pool(1)) == {}
+
+
+@given(
+    free=st.sets(st.integers(0, PLAN.size - 1)),
+    line=st.lists(st.tuples(st.integers(1, 4), st.sampled_from(["", "A", "B", "S"]), st.booleans()), max_size=8),
+)
+def test_every_assignment_is_whole_disjoint_and_in_the_chosen_section(
+    free: set[int], line: list[tuple[int, str, bool]]
+) -> None:
+    entries = [entry(n, count, *filter(None, [section]), split_ok=ok) for n, (count, section, ok) in enumerate(line)]
+    rest = pool(*free)
+    given_seats = given_to(entries, rest)
+    used = [seat for seats in given_seats.values() for seat in seats]
+    assert len(used) == len(set(used))
+    assert set(used) <= free
+    for one in entries:
+        seats = given_seats.get(one.number)
+        if seats is None:
+            assert not rest.pick(one), "was passed over although it fits what is left"
+            continue
+        assert len(seats) == one.seat_count
+        sections = {PLAN.sections[PLAN.section_at(seat)].id for seat in seats}
+        assert not one.sections or sections <= set(one.sections)
+        if not one.split_ok and sections != {"S"}:
+            assert seats == tuple(range(seats[0], seats[0] + len(seats)))
+            assert len({PLAN.seat_ids[seat].rpartition("-")[0] for seat in seats}) == 1, "two rows"
+
+
+def test_a_lottery_can_be_checked_by_anybody_and_favours_nobody() -> None:
+    """The hash is published before, the seed after; ranks are spread evenly over fans in any order of joining."""
+    rules = rules_for("evt_1", WaitOrder.LOTTERY, "0123456789abcdef")
+    assert rules.seed_hash == seed_hash("0123456789abcdef")
+    assert rules.rank("ada") == lottery_rank("0123456789abcdef", "evt_1", "ada") < 2**53
+    assert rules.rank("ada") != rules_for("evt_2", WaitOrder.LOTTERY, "0123456789abcdef").rank("ada")
+    ranks = [rules.rank(f"fan{n}") for n in range(2_000)]
+    first_half = sum(rank < 2**52 for rank in ranks)
+    assert 850 < first_half < 1_150
+    early = sum(sorted(range(2_000), key=ranks.__getitem__)[:1_000]) / 1_000
+    assert 900 < early < 1_100, "those who joined early were preferred"
+    assert rules_for("evt_1", WaitOrder.FIFO).rank("ada") == 0
+    with pytest.raises(InvalidInput, match="seed"):
+        rules_for("evt_1", WaitOrder.LOTTERY, "short")
+
+
+def test_the_table_of_offers_decides_every_cell() -> None:
+    for state in OfferState:
+        for move in OfferMove:
+            to = OFFER_MOVES.get((state, move))
+            if state is OfferState.OPEN:
+                assert to is not None
+                assert OFFER_MOVES[to, move] is to, "a repeated answer is no error"
+            else:
+                assert to in (None, state)
+
+
+def offer(state: BookingState, hold_expires_at_us: int = 300) -> Offer:
+    return Offer("o", "e", "v", "f", "b", OfferState.OPEN, 300, 1, (1,), state, hold_expires_at_us)
+
+
+def test_what_becomes_of_an_offer_follows_from_its_booking() -> None:
+    claim, decline, lapse = OfferMove.CLAIM, OfferMove.DECLINE, OfferMove.LAPSE
+    assert [due_move(offer(BookingState.HELD), now_us) for now_us in (0, 299, 300)] == [None, None, lapse]
+    assert due_move(offer(BookingState.HELD, 900), 300) is claim, "the hold was extended: in use"
+    assert due_move(offer(BookingState.PAYING), 900) is claim
+    assert due_move(offer(BookingState.CONFIRMED), 0) is claim
+    assert due_move(offer(BookingState.REFUNDED), 0) is claim
+    assert due_move(offer(BookingState.CANCELLED), 0) is decline
+    assert due_move(offer(BookingState.EXPIRED), 0) is lapse
+
+
+def test_an_entry_that_never_answers_leaves_the_line() -> None:
+    assert entry_after(OfferMove.LAPSE, 0) is EntryState.WAITING
+    assert entry_after(OfferMove.LAPSE, MAX_LAPSES - 1) is EntryState.ENDED
+    assert entry_after(OfferMove.DECLINE, MAX_LAPSES) is EntryState.WAITING
+    assert entry_after(OfferMove.CLAIM, 0) is EntryState.SERVED
+    assert entry_after(OfferMove.WITHDRAW, 0) is EntryState.ENDED
+
+
+def test_what_can_never_be_right_is_refused() -> None:
+    for bad in (
+        NewEntry("", "e", "f", 1),
+        NewEntry("i", "e", "", 1),
+        NewEntry("i", "e", "f", 0),
+        NewEntry("i", "e", "f", 1, ("A|B",)),
+        NewEntry("i", "e", "f", 1, ("A",) * 51),
+        NewEntry("i", "e", "f\0", 1),
+    ):
+        with pytest.raises(InvalidInput):
+            bad.check()
