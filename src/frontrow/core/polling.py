@@ -44,5 +44,5 @@ class PollLoop:
                 async with asyncio.timeout(pause_s):
                     await self._stopping.wait()
             except TimeoutError:
-                if self._quiet is not None:
+                if self._quiet is not None and not self._stopping.is_set():  # `stop` has rung before anybody slept
                     await self._quiet.wait_while_quiet()
