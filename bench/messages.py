@@ -24,10 +24,10 @@ from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.facts.model import BookingConfirmed, encode_fact
 from frontrow.boxoffice.facts.outbox_relay import OutboxRelay
+from frontrow.boxoffice.facts.ports import Bus
 from frontrow.boxoffice.gate.gate_bundle import make_bundle
 from frontrow.boxoffice.gate.gate_check import Gate
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
-from frontrow.boxoffice.messages.ports import Bus
 from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.calendar_entry import calendar_entry

@@ -1,5 +1,6 @@
 """Rules of the house that a machine can check."""
 
+import ast
 import importlib
 import pkgutil
 import re
@@ -109,10 +110,10 @@ OWN_TASKS = {
     "boxoffice/adapters/claims/memory.py": "the result goes to the caller's slot",
     "boxoffice/adapters/claims/redis.py": "the result goes to the caller's slot",
     "boxoffice/holds/hold_service.py": "the caller's future",
-    "boxoffice/jobs/background_jobs.py": "awaited; each runs `keep_running`",
     "boxoffice/tickets/ticket_drawings.py": "awaited by who wants the file",
     "cli/work.py": "awaited",
     "core/background_tasks.py": "the one way",
+    "core/jobs.py": "awaited; each runs `keep_running`",
     "core/coalescer.py": "errors go to the callers' slots",
     "limits/stores/redis_asyncio.py": "errors go to the callers' futures",
     "waitingroom/service/loops.py": "awaited by who asked for a refresh",
@@ -135,3 +136,51 @@ def test_o3_tasks_that_nobody_waits_for_are_started_in_one_way() -> None:
         if path.suffix in (".py", ".pyx") and starts.search(path.read_text()) and "rehearsal" not in path.parts
     }
     assert found == set(OWN_TASKS), "start it by core.background_tasks, or say here who hears of its error"
+
+
+IMPURE = {
+    "asyncio",
+    "time",
+    "random",
+    "secrets",
+    "os",
+    "socket",
+    "threading",
+    "logging",
+    "subprocess",
+    "sqlite3",
+    "pathlib",
+}
+
+
+def impurities(path: Path) -> list[str]:
+    """What a module imports or does that depends on more than its arguments."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [one.name for one in node.names if one.name.partition(".")[0] in IMPURE]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in IMPURE:
+            found.append(str(node.module))
+        elif isinstance(node, ast.AsyncFunctionDef | ast.Await):
+            found.append(f"async in line {node.lineno}")
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in {"open", "print", "input"}
+        ):
+            found.append(node.func.id)
+        elif isinstance(node, ast.Attribute) and node.attr in {"now", "utcnow", "today"}:
+            found.append(f".{node.attr} in line {node.lineno}")
+    return found
+
+
+def test_the_models_of_the_box_office_are_pure() -> None:
+    """No I/O, clock, randomness or async: what a model decides depends on its arguments alone."""
+    models = [path for path in sources("src/frontrow/boxoffice") if path.suffix == ".py" and is_model(path)]
+    assert len(models) > 40
+    assert {path.name: impurities(path) for path in models if impurities(path)} == {}
+    assert impurities(ROOT / "src/frontrow/boxoffice/holds/expiry.py"), "the check finds what is not pure"
+
+
+def is_model(path: Path) -> bool:
+    return "model" in (path.parent.name, path.stem)

@@ -11,13 +11,13 @@ from frontrow.app.command_services import open_people
 from frontrow.app.ledger_tools import opened_ledger
 from frontrow.app.made_up_events import BUSY_ID, DAY_US, EXAMPLE_ID, OWNER, offer_example
 from frontrow.boxoffice.people.model.people import DEFAULT_ORGANISER
-from frontrow.boxoffice.tickets.ticket_sheets import local_time
 from frontrow.cli import organiser
 from frontrow.cli.backups import restore
 from frontrow.cli.folder_lock import lock_folder
 from frontrow.cli.serve import serve
 from frontrow.core.clock import SystemClock
 from frontrow.core.errors import ConfigError
+from frontrow.core.local_time import local_time
 from frontrow.core.settings_loader import read_toml
 from frontrow.settings.deployment import read_deployment
 from tests.web.api.support import put_into

@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from frontrow.boxoffice.facts.model import HoldReleased, OutboxFact
-from frontrow.boxoffice.messages.model.messages import BusFact, on_the_bus
-from frontrow.boxoffice.messages.ports import Bus, BusReader
+from frontrow.boxoffice.facts.model import BusFact, HoldReleased, OutboxFact, on_the_bus
+from frontrow.boxoffice.facts.ports import Bus, BusReader
 
 Make = Callable[[], Bus]
 Check = Callable[[Make], Coroutine[Any, Any, None]]

@@ -17,7 +17,8 @@ from frontrow.boxoffice.holds.model.bookings import (
     StaleFence,
 )
 from frontrow.boxoffice.holds.model.holds import PlacedHold
-from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged, PaymentState, Refund, RefundState
+from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged, PaymentState
+from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.tickets.model.tickets import NewTicket, Scan, TicketRevoked, TicketScanned, TicketState
 from tests.boxoffice.shop import shop_event
 from tests.contracts.ledger_contract import CALLERS, TEN_MINUTES_US, Bench, outcomes, refusal

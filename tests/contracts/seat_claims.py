@@ -18,9 +18,9 @@ from frontrow.boxoffice.holds.model.claims import (
     TakenSeat,
     sold_seat,
 )
-from frontrow.boxoffice.holds.model.requested_seats import SeatState
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.seats.model.best_seats import Grade
+from frontrow.boxoffice.seats.model.map_format import SeatState
 from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, Section, UnknownSeats, area
 from frontrow.core.clock import US_PER_S
 

@@ -11,7 +11,7 @@ import msgspec
 
 from frontrow.boxoffice.facts.model import encode_fact
 from frontrow.boxoffice.gate.gate_bundle import Bundle
-from frontrow.boxoffice.gate.gate_check import DoorVerdict, Gate
+from frontrow.boxoffice.gate.gate_check import Gate, GateVerdict
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.tickets.model.tickets import TICKET_ID_BYTES, NewTicket, ticket_id
@@ -48,7 +48,7 @@ async def test_a_friend_with_one_ticket_learns_nothing_that_makes_the_others(tmp
     async with a_desk(tmp_path, Role.DOOR) as desk:
         booking, sent, _ = await transferred(desk)
         grace = await fan(desk.platform, GRACE)
-        hers = await desk.platform.box_office.desk.calendar(
+        hers = await desk.platform.box_office.renderer.calendar(
             booking.id, await desk.platform.ledger.transfers.transfer(sent.id)
         )
         export = (await desk.client.get("/v1/me/export", headers=grace.bearer)).text
@@ -137,9 +137,9 @@ async def test_tickets_sold_before_the_upgrade_are_let_in_by_their_codes_alone(t
         path = f"/v1/door/events/{desk.event}"
         assert (await desk.post(f"{path}/scan", json={"code": tickets[0].id, "gate": "n"}))["verdict"] == "look_up"
         gate = Gate(msgspec.json.decode((await desk.ask("GET", f"{path}/bundle")).content, type=Bundle), "north")
-        assert gate.check(tickets[0].id, platform.clock()).verdict is DoorVerdict.MISREAD, "offline a number is nothing"
+        assert gate.check(tickets[0].id, platform.clock()).verdict is GateVerdict.MISREAD, "offline a number is nothing"
         for ticket in (*tickets, *await signed_tickets(platform, new.id)):
-            assert gate.check(ticket.code, platform.clock()).verdict is DoorVerdict.WELCOME
+            assert gate.check(ticket.code, platform.clock()).verdict is GateVerdict.WELCOME
             assert (await desk.post(f"{path}/scan", json={"code": ticket.code, "gate": "n"}))["verdict"] == "ok"
 
 

@@ -16,9 +16,9 @@ from frontrow.boxoffice.adapters.ledger.holds import booking_transactions as pro
 from frontrow.boxoffice.adapters.ledger.organiser import reseating
 from frontrow.boxoffice.adapters.ledger.payments import payment_transactions as paying
 from frontrow.boxoffice.adapters.ledger.refunds import return_transactions as returns
-from frontrow.boxoffice.payments.model.payments import RefundState
 from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds import payouts as repaying
+from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.boxoffice.refunds.refunds import Refunds
 from tests.boxoffice.checkout.office import an_office
 from tests.boxoffice.shop import sqlite_url

@@ -103,11 +103,13 @@ async def reconcile_payments(
 async def make_door_bundle(deployment: Deployment, event_id: str, ring: Path | None) -> "Bundle":
     """What a gate of this event takes along. `ring` is a file of ticket keys, instead of the server's."""
     from frontrow.app.ledger_tools import opened_ledger
-    from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
+    from frontrow.boxoffice.gate.gate_service import GateService
+    from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 
     async with opened_ledger(deployment.ledger_url) as ledger:
         keys = await _read_ticket_keys(deployment, ledger, ring)
-        return await TicketDesk(ledger, keys).bundle(event_id, await ledger.time_us())
+        gates = GateService(ledger, keys, TicketRenderer(ledger, keys))
+        return await gates.bundle(event_id, await ledger.time_us())
 
 
 async def _read_ticket_keys(deployment: Deployment, ledger: "SqlLedger", ring: Path | None) -> "TicketKeys":

@@ -10,7 +10,6 @@ from frontrow.boxoffice.events.event_editing import OrganiserEvents
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.events.model.room_rules import RoomRules
 from frontrow.boxoffice.events.show_dates import ShowDates
-from frontrow.boxoffice.holds.ports.ledger import TicketIssuer
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.messages.buyer_message_mail import BuyerMessageMail, SellerOf
@@ -18,7 +17,7 @@ from frontrow.boxoffice.messages.buyer_messages import BuyerMessages
 from frontrow.boxoffice.messages.ports import Channel
 from frontrow.boxoffice.messages.webhook_secrets import EndpointSecrets
 from frontrow.boxoffice.organiser.bookings import OrganiserBookings
-from frontrow.boxoffice.organiser.box_office_sales import DeskSales
+from frontrow.boxoffice.organiser.box_office_sales import BoxOfficeSales
 from frontrow.boxoffice.organiser.exports import Exports
 from frontrow.boxoffice.organiser.feeds import Feeds
 from frontrow.boxoffice.organiser.model.sales_figures import RoomFigures
@@ -32,6 +31,7 @@ from frontrow.boxoffice.organiser.webhooks import ManagedWebhooks
 from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.seats.map.map_feed import MapFeed
+from frontrow.boxoffice.tickets.ports.tickets import TicketIssuer
 from frontrow.boxoffice.tickets.ticket_transfers import TicketTransfers
 from frontrow.boxoffice.tickets.wallet_passes import WalletVault
 from frontrow.core.clock import Clock
@@ -132,7 +132,7 @@ def make_organiser_services(
             booking_of=ledger.booking,
             plan_of=organise.venues.plan,
         ),
-        desk=DeskSales(ledger, claims, issuer, seats, organise.venues.plan, clock, ids),
+        box_office_sales=BoxOfficeSales(ledger, claims, issuer, seats, organise.venues.plan, clock, ids),
         waitlists=OrganiserWaitlists(ledger, clock),
         wallets=ManagedWallets(ledger.wallets, wallet_vault, work, clock),
         webhooks=ManagedWebhooks(ledger, messaging.webhooks, clock, ids, endpoint_secrets),

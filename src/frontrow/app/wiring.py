@@ -38,19 +38,21 @@ from frontrow.boxoffice.checkout.visit_keeper import VisitKeeper
 from frontrow.boxoffice.events.event_listing import EventBrowser
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.events.picture_leftovers import PictureLeftovers
+from frontrow.boxoffice.facts.ports import Bus
+from frontrow.boxoffice.gate.gate_service import GateService
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.expiry import LedgerClock
 from frontrow.boxoffice.holds.held_seats import HeldSeats
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
-from frontrow.boxoffice.jobs.background_jobs import GROUPS, Job, box_office_jobs, every, money_jobs
+from frontrow.boxoffice.jobs.background_jobs import GROUPS, box_office_jobs, money_jobs
 from frontrow.boxoffice.jobs.sales_follower import FollowedSeats, SalesFollower
 from frontrow.boxoffice.jobs.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
 from frontrow.boxoffice.messages.mail_links import MailLinks
 from frontrow.boxoffice.messages.notifications import Notifier
 from frontrow.boxoffice.messages.organiser_webhooks import OrganiserWebhooks
-from frontrow.boxoffice.messages.ports import Bus, Channel, InAppWriter
+from frontrow.boxoffice.messages.ports import Channel, InAppWriter
 from frontrow.boxoffice.messages.safe_http import SafeHttpClient
 from frontrow.boxoffice.messages.webhook_secrets import EndpointSecrets
 from frontrow.boxoffice.organiser.brands import Brands
@@ -67,7 +69,7 @@ from frontrow.boxoffice.seats.map.frame_log import FrameLogs, MemoryFrameLogs
 from frontrow.boxoffice.seats.map.map_feed import MapFeed
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
-from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
+from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.boxoffice.tickets.ticket_transfers import TicketTransfers
 from frontrow.boxoffice.tickets.wallet_passes import WalletPasses, WalletVault
 from frontrow.boxoffice.waitlist.offers import OfferWorker
@@ -79,6 +81,7 @@ from frontrow.core.derived_keys import Secrets
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.heavy_work import HeavyWork
 from frontrow.core.ids import Ids
+from frontrow.core.jobs import Job, every
 from frontrow.core.settings_loader import load, named
 from frontrow.core.vault import Vault
 from frontrow.limits.http.client import ClientAddress
@@ -205,7 +208,9 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         links = MailLinks(secret_keys.key("mail links"), settings.public_url)
         endpoint_secrets = EndpointSecrets(Vault([secret_keys.key("webhooks")]))
         await endpoint_secrets.seal_existing(ledger.messages, now())
-        messaging = _make_messaging(adapters, channels, links, box_office.desk, box_office.receipts, endpoint_secrets)
+        messaging = _make_messaging(
+            adapters, channels, links, box_office.renderer, box_office.receipts, endpoint_secrets
+        )
         openings, browse = box_office.openings, box_office.browse
         people = _make_people(settings, ledger, now, ids, secret_keys, messaging.notifier)
         stack.push_async_callback(people.aclose)
@@ -369,13 +374,13 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
         keys = TicketKeys.opened(work.keys)
         channels = open_channels(work.mail, load(MessageSettings, "messages"), ledger.messages, outgoing, clock)
         given = Secrets(work.secret_key.encode()) if work.secret_key else None
-        desk = TicketDesk(ledger, keys)
+        renderer = TicketRenderer(ledger, keys)
         messaging = _make_messaging(
             adapters,
             channels,
             MailLinks(given.key("mail links") if given else b"", work.public_url),
-            desk,
-            Receipts(ledger, desk),
+            renderer,
+            Receipts(ledger, renderer),
             EndpointSecrets(Vault([given.key("webhooks")]) if given else None),
         )
         yield _ledger_jobs(adapters, Issuer(keys), messaging)
@@ -492,7 +497,7 @@ def _make_box_office(
     holds = HoldService(sales, claims, ledger, clock, ids=ids, on_change=show_changes, on_doubt=recovery.doubt)
     checkout = Checkout(ledger, provider, clock, seats=holds, issuer=issuer)
     refunds = Refunds(ledger, provider, clock, seats=holds)
-    desk = TicketDesk(ledger, keys, adapters.work)
+    renderer = TicketRenderer(ledger, keys, adapters.work)
     return BoxOfficeServices(
         openings=Openings(ledger.catalogue, sales, claims, recovery, clock, feeds, _open_frame_logs(settings, clock)),
         sales=sales,
@@ -508,10 +513,11 @@ def _make_box_office(
         offering=OfferWorker(sales, ledger, claims, holds, clock, on_change=show_changes),
         resale=TicketReturns(sales, ledger, holds, ReturnRefunds(ledger), clock),
         transfers=TicketTransfers(ledger, issuer, clock, ids),
-        desk=desk,
-        receipts=(receipts := Receipts(ledger, desk)),
-        invoices=Invoices(ledger, receipts, desk, clock, adapters.work),
-        wallets=WalletPasses(ledger, desk, receipts, wallet_vault, clock),
+        renderer=renderer,
+        gates=GateService(ledger, keys, renderer),
+        receipts=(receipts := Receipts(ledger, renderer)),
+        invoices=Invoices(ledger, receipts, renderer, clock, adapters.work),
+        wallets=WalletPasses(ledger, renderer, receipts, wallet_vault, clock),
     )
 
 
@@ -519,13 +525,13 @@ def _make_messaging(
     adapters: _Adapters,
     channels: list[Channel],
     links: MailLinks,
-    desk: TicketDesk,
+    renderer: TicketRenderer,
     receipts: Receipts,
     endpoint_secrets: EndpointSecrets,
 ) -> MessagingServices:
     ledger, clock = adapters.ledger, adapters.clock
     return MessagingServices(
-        notifier=Notifier(ledger, desk, channels, clock, links, receipts),
+        notifier=Notifier(ledger, renderer, channels, clock, links, receipts),
         webhooks=OrganiserWebhooks(ledger.messages, adapters.webhook_calls, clock, endpoint_secrets),
         links=links,
     )

@@ -11,7 +11,7 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 from frontrow.boxoffice.gate.gate_bundle import read_bundle, write_bundle
-from frontrow.boxoffice.gate.gate_check import MAX_LOG_LINES, VERDICT_TEXTS, DoorAnswer, DoorVerdict, Gate, ScanLog
+from frontrow.boxoffice.gate.gate_check import MAX_LOG_LINES, VERDICT_TEXTS, Gate, GateAnswer, GateVerdict, ScanLog
 from frontrow.boxoffice.tickets.model.tickets import DuplicateScan, Scan, find_duplicates
 from frontrow.cli.deployment_options import (
     ConfigOption,
@@ -121,7 +121,7 @@ def _lines() -> Iterator[str]:
             yield line.strip()
 
 
-def _format_answer(answer: DoorAnswer, took_ms: float, as_json: bool) -> str:
+def _format_answer(answer: GateAnswer, took_ms: float, as_json: bool) -> str:
     if as_json:
         first = answer.first_scan
         return json.dumps(
@@ -136,7 +136,7 @@ def _format_answer(answer: DoorAnswer, took_ms: float, as_json: bool) -> str:
             }
         )
     words = [VERDICT_TEXTS[answer.verdict], answer.seat, answer.type_name, answer.ticket_id]
-    if answer.verdict is DoorVerdict.ALREADY_IN and answer.first_scan is not None:
+    if answer.verdict is GateVerdict.ALREADY_IN and answer.first_scan is not None:
         words.append(f"first at {answer.first_scan.gate}")
     return f"{'OK' if answer.accepted else 'NO'}  {'  '.join(word for word in words if word)}  ({took_ms:.2f} ms)"
 

@@ -15,9 +15,9 @@ from typing import Annotated
 import typer
 
 from frontrow.app.wiring import PlatformSettings, WorkUrls, open_jobs, read_settings
-from frontrow.boxoffice.jobs.background_jobs import JobRunner
 from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_deployment
 from frontrow.core.errors import ConfigError, FrontrowError
+from frontrow.core.jobs import JobRunner
 from frontrow.core.settings_loader import DEFAULT_FILE
 from frontrow.settings.work import health_address
 from frontrow.web.observability.job_health import serve_health

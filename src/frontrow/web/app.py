@@ -23,9 +23,9 @@ from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 
 from frontrow import __version__
-from frontrow.boxoffice.jobs.background_jobs import JobRunner
 from frontrow.core.background_tasks import start_loop
 from frontrow.core.errors import ConfigError, FrontrowError
+from frontrow.core.jobs import JobRunner
 from frontrow.settings.colours import theme_css
 from frontrow.web import api, site
 from frontrow.web.api.access import Access, Caller, Connection, check_access

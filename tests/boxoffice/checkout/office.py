@@ -9,9 +9,9 @@ from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.boxoffice.organiser.reseating import Reseater
-from frontrow.boxoffice.payments.model.payments import Refund, RefundState
 from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds.event_cancellation import RETRY_US, EventCancellations
+from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.tickets.model.tickets import Scan
 from frontrow.core.clock import ManualClock

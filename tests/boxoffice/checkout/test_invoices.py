@@ -24,10 +24,10 @@ from frontrow.boxoffice.checkout.model.invoices import (
 )
 from frontrow.boxoffice.checkout.model.receipts import MoneyMoved, Receipt, ReceiptLine, Seller
 from frontrow.boxoffice.events.model.events import Fee
-from frontrow.boxoffice.payments.model.payments import Refund
 from frontrow.boxoffice.pricing.model.prices import LineKind
 from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds.model.refund_lines import RefundLine, RefundLineKind, encode_refund_lines
+from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.boxoffice.texts.locale_formats import LANGUAGES
 from frontrow.core.errors import InvalidInput
 from frontrow.core.money import Money

@@ -26,7 +26,7 @@ from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.boxoffice.texts.locale_formats import LANGUAGES
 from frontrow.boxoffice.texts.message_texts import render
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
-from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
+from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.core.errors import InvalidInput
 from frontrow.core.money import Money
 from tests.boxoffice.messages.test_texts import ABOUT
@@ -88,7 +88,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[SqlLedger]:
 async def test_the_receipt_of_a_booking_follows_the_sellers_details_and_refunds(ledger: SqlLedger) -> None:
     bench = Bench(ledger, ledger)
     bench.event, bench.clock.now_us = EVENT, NOW
-    receipts = Receipts(ledger, TicketDesk(ledger, KEYS))
+    receipts = Receipts(ledger, TicketRenderer(ledger, KEYS))
     hold = await bench.paid(3, 4, fan="fan_1")
     assert await receipts.of(hold.booking_id) is None  # nothing is paid yet
     booking = await ledger.booking(hold.booking_id)

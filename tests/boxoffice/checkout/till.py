@@ -17,8 +17,9 @@ from frontrow.boxoffice.checkout.reconciliation import Reconciler
 from frontrow.boxoffice.holds.expiry import Sweeper
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.holds.model.holds import NewHold, PlacedHold
-from frontrow.boxoffice.payments.model.payments import Payment, PaymentState, RefundState
+from frontrow.boxoffice.payments.model.payments import Payment, PaymentState
 from frontrow.boxoffice.payments.model.provider_intents import ProviderUnknown
+from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.tickets.model.tickets import TicketState
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys

@@ -13,8 +13,8 @@ from frontrow.boxoffice.adapters.bus.from_url import open_bus
 from frontrow.boxoffice.adapters.bus.kafka import KafkaBus
 from frontrow.boxoffice.adapters.bus.memory import MemoryBus, MemoryReader
 from frontrow.boxoffice.adapters.bus.redis import RedisBus
-from frontrow.boxoffice.messages.model.messages import BusFact
-from frontrow.boxoffice.messages.ports import Bus, BusReader
+from frontrow.boxoffice.facts.model import BusFact
+from frontrow.boxoffice.facts.ports import Bus, BusReader
 from frontrow.core.errors import ConfigError, Overloaded, Unavailable
 from tests.contracts.bus_contract import CHECKS, Check, Make, facts
 from tests.support.servers import free_port

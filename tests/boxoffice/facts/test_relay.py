@@ -17,9 +17,9 @@ from frontrow.boxoffice.adapters.bus.redis import RedisBus
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.facts.fact_consumers import FactConsumer
-from frontrow.boxoffice.facts.model import Fact, OutboxFact
+from frontrow.boxoffice.facts.model import BusFact, Fact, OutboxFact
 from frontrow.boxoffice.facts.outbox_relay import OutboxRelay
-from frontrow.boxoffice.messages.model.messages import BusFact, NewDelivery
+from frontrow.boxoffice.messages.model.messages import NewDelivery
 from frontrow.boxoffice.queries import Query
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.gate.gate_bundle import make_bundle, sign_revocations, write_bundle
-from frontrow.boxoffice.gate.gate_check import DoorVerdict, ScanLog
+from frontrow.boxoffice.gate.gate_check import GateVerdict, ScanLog
 from frontrow.boxoffice.tickets.model.tickets import ReentryNotAllowed, Scan
-from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
+from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.cli.door import app
 from frontrow.core.errors import InvalidInput
 from tests.boxoffice.shop import shop_event, sqlite_url
@@ -23,9 +23,9 @@ def test_a_ticket_is_let_in_once_and_a_restart_forgets_nobody(tmp_path: Path) ->
     log = ScanLog(tmp_path / "north.jsonl")
     ticket, other = issued(3, 4)
     at = gate(log=log)
-    assert (at.check(ticket.code, NOW).verdict, at.check(ticket.code, NOW).seat) == (DoorVerdict.WELCOME, "A-1-4")
+    assert (at.check(ticket.code, NOW).verdict, at.check(ticket.code, NOW).seat) == (GateVerdict.WELCOME, "A-1-4")
     again = gate(log=log).check(f" {ticket.code}\n", NOW + 5)
-    assert again.verdict is DoorVerdict.ALREADY_IN
+    assert again.verdict is GateVerdict.ALREADY_IN
     assert again.first_scan is not None
     assert again.first_scan.at_us == NOW
     with log.path.open("ab") as file:
@@ -39,10 +39,10 @@ def test_an_older_ticket_of_a_seat_stays_outside_once_a_newer_one_came_in(tmp_pa
     log = ScanLog(tmp_path / "scans.jsonl")
     old, new = issued(5, number=1)[0], issued(5, number=2)[0]
     assert gate(log=log).check(new.code, NOW).accepted
-    assert gate(log=log).check(old.code, NOW).verdict is DoorVerdict.REPLACED
+    assert gate(log=log).check(old.code, NOW).verdict is GateVerdict.REPLACED
     other = gate("south")
     other.sync(log.scans())
-    assert other.check(old.code, NOW).verdict is DoorVerdict.REPLACED
+    assert other.check(old.code, NOW).verdict is GateVerdict.REPLACED
 
 
 def test_gates_that_sync_find_the_ticket_that_came_in_twice() -> None:
@@ -56,7 +56,7 @@ def test_gates_that_sync_find_the_ticket_that_came_in_twice() -> None:
     assert [one.ticket_id for one in south.sync(scans * 2)] == []  # the earliest is known already and is the same scan
     fresh = gate("west")
     assert fresh.sync(scans) == []
-    assert fresh.check(twice.code, NOW + 20).verdict is DoorVerdict.ALREADY_IN
+    assert fresh.check(twice.code, NOW + 20).verdict is GateVerdict.ALREADY_IN
 
 
 def test_who_left_comes_in_again_at_any_gate_and_nobody_else(tmp_path: Path) -> None:
@@ -64,17 +64,17 @@ def test_who_left_comes_in_again_at_any_gate_and_nobody_else(tmp_path: Path) -> 
     ticket, other = issued(1, 2)
     at = gate("north", log=log, reentry=True)
     assert at.check(ticket.code, NOW + 1).accepted
-    assert at.check(ticket.code, NOW + 2).verdict is DoorVerdict.ALREADY_IN
-    assert at.let_out(ticket.code, NOW + 3).verdict is DoorVerdict.LEFT
-    assert gate("north", log=log, reentry=True).let_out(ticket.code, NOW + 4).verdict is DoorVerdict.NOT_INSIDE
+    assert at.check(ticket.code, NOW + 2).verdict is GateVerdict.ALREADY_IN
+    assert at.let_out(ticket.code, NOW + 3).verdict is GateVerdict.LEFT
+    assert gate("north", log=log, reentry=True).let_out(ticket.code, NOW + 4).verdict is GateVerdict.NOT_INSIDE
     assert south.sync(log.scans()) == []
     assert south.check(ticket.code, NOW + 5).accepted
-    assert south.check(ticket.code, NOW + 6).verdict is DoorVerdict.ALREADY_IN
-    assert south.let_out(other.code[:-1], NOW + 7).verdict is DoorVerdict.MISREAD
-    assert south.let_out(other.code, NOW + 7).verdict is DoorVerdict.LEFT  # came in at a gate that has not reported yet
-    assert south.let_out(other.code, NOW + 8).verdict is DoorVerdict.NOT_INSIDE
+    assert south.check(ticket.code, NOW + 6).verdict is GateVerdict.ALREADY_IN
+    assert south.let_out(other.code[:-1], NOW + 7).verdict is GateVerdict.MISREAD
+    assert south.let_out(other.code, NOW + 7).verdict is GateVerdict.LEFT  # came in at a gate that has not reported yet
+    assert south.let_out(other.code, NOW + 8).verdict is GateVerdict.NOT_INSIDE
     assert south.check(other.code, NOW - 9).accepted  # although its clock was put back
-    assert south.check(other.code, NOW + 9).verdict is DoorVerdict.ALREADY_IN
+    assert south.check(other.code, NOW + 9).verdict is GateVerdict.ALREADY_IN
     twice = Scan("east:1", EVENT, ticket.id, "east", NOW + 8)
     assert [one.ticket_id for one in south.sync([twice])] == [ticket.id]  # came in at the east gate while inside
     with pytest.raises(ReentryNotAllowed):
@@ -93,7 +93,7 @@ def test_a_newer_revocation_list_kills_a_ticket_and_only_a_signed_one_counts() -
         with pytest.raises(InvalidInput):
             at.revoke(bad)
     assert at.revoke(sign_revocations(KEYS, EVENT, [ticket.id], NOW)) == 1
-    assert at.check(ticket.code, NOW).verdict is DoorVerdict.REVOKED
+    assert at.check(ticket.code, NOW).verdict is GateVerdict.REVOKED
     assert at.check(kept.code, NOW).accepted
 
 
@@ -161,6 +161,6 @@ async def test_bundle_and_sync_work_against_a_ledger(tmp_path: Path) -> None:
     try:
         found = await ledger.tickets.duplicate_scans(EVENT)
         assert [[scan.gate for scan in one.scans] for one in found] == [["north", "south"]]
-        assert (await TicketDesk(ledger, KEYS).bundle(EVENT, NOW)).keys == (KEYS.public.hex(),)
+        assert (await TicketRenderer(ledger, KEYS).bundle(EVENT, NOW)).keys == (KEYS.public.hex(),)
     finally:
         await ledger.aclose()

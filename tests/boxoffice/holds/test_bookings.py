@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from docsite.bookings_diagram import MEANING, page
 from frontrow.boxoffice.holds.model.bookings import (
     ACTIVE_STATES,
     HOLD_STATES,
@@ -14,7 +15,6 @@ from frontrow.boxoffice.holds.model.bookings import (
     Move,
     sources,
 )
-from frontrow.boxoffice.holds.model.bookings_diagram import MEANING, page
 
 S, M = BookingState, Move
 
@@ -103,6 +103,6 @@ def test_a_hold_is_live_until_its_end_and_a_sale_for_ever() -> None:
 def test_the_docs_page_is_drawn_from_the_table() -> None:
     root = Path(__file__).parents[3]
     assert (root / "docs" / "bookings.md").read_text() == page(), (
-        "run: python -m frontrow.boxoffice.holds.model.bookings_diagram > docs/bookings.md"
+        "run: python -m docsite.bookings_diagram > docs/bookings.md"
     )
     assert set(MEANING) == set(Move)

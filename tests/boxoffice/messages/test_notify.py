@@ -58,7 +58,7 @@ from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.boxoffice.tickets.model.wallets import Wallet, WalletKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
-from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
+from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
 from frontrow.core.failures import failures_here
@@ -82,7 +82,7 @@ class Desk:
         self.clock = ManualClock(NOW)
 
     def notifier(self, *channels: Channel) -> Notifier:
-        desk = TicketDesk(self.ledger, KEYS)
+        desk = TicketRenderer(self.ledger, KEYS)
         return Notifier(self.ledger, desk, channels, self.clock, LINKS, Receipts(self.ledger, desk))
 
     async def tell(self, notifier: Notifier, fact: Fact | None = None, number: int = 1) -> None:

@@ -12,10 +12,10 @@ from frontrow.boxoffice.adapters.bus.redis import RedisBus
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.facts.fact_consumers import FactConsumer
-from frontrow.boxoffice.facts.model import Fact, HoldReleased, encode_fact, kind_of
+from frontrow.boxoffice.facts.model import BusFact, Fact, HoldReleased, encode_fact, kind_of
 from frontrow.boxoffice.facts.outbox_relay import OutboxRelay
 from frontrow.boxoffice.messages.deliveries import DeliveryWorker, NoteDelivery
-from frontrow.boxoffice.messages.model.messages import SENT, BusFact, Delivery, NewDelivery, Outcome
+from frontrow.boxoffice.messages.model.messages import SENT, Delivery, NewDelivery, Outcome
 from frontrow.boxoffice.queries import Query
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable

@@ -21,12 +21,12 @@ from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutState
 from frontrow.boxoffice.events.model.events import EventStatus
 from frontrow.boxoffice.facts.model import PriorityGranted
 from frontrow.boxoffice.holds.model.bookings import BookingState, Move
-from frontrow.boxoffice.jobs.background_jobs import Job, JobRunner, every
 from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.messages.safe_http import SafeHttpClient
-from frontrow.boxoffice.payments.model.payments import PaymentState, RefundState
+from frontrow.boxoffice.payments.model.payments import PaymentState
 from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds.event_cancellation import SURE_US
+from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.seats.formats.plan_document import digest, plan_bytes
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
@@ -34,6 +34,7 @@ from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.waitlist.waitlist_entries import WaitlistService
 from frontrow.core.clock import ManualClock, SystemClock
 from frontrow.core.errors import ConfigError, Unavailable
+from frontrow.core.jobs import Job, JobRunner, every
 from frontrow.core.settings_loader import load
 from tests.boxoffice.messages.outbox import put_facts, unpublished
 from tests.boxoffice.shop import EVENT, open_shop, shop_event, shop_plan, sqlite_url

@@ -10,7 +10,7 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.ledger_url import sqlite_path
 from frontrow.boxoffice.facts.model import BookingConfirmed
-from frontrow.boxoffice.gate.gate_check import DoorVerdict
+from frontrow.boxoffice.gate.gate_check import GateVerdict
 from frontrow.boxoffice.holds.model.hold_values import ShopPass
 from frontrow.boxoffice.messages.safe_http import SafeHttpClient
 from frontrow.boxoffice.people.model.people import Fan
@@ -168,7 +168,7 @@ async def test_b13_a_booking_moves_to_other_seats_of_the_same_price_with_new_tic
         assert (await desk.post(door, json={"code": old_codes[0], "gate": "n"}))["verdict"] == "revoked"
         new_code = (await signed_tickets(platform, booking.id))[2].code
         assert (await desk.post(door, json={"code": new_code, "gate": "n"}))["verdict"] == "ok"
-        assert platform.box_office.desk.verify(desk.event, new_code, platform.clock())[0] is DoorVerdict.WELCOME
+        assert platform.box_office.gates.verify(desk.event, new_code, platform.clock())[0] is GateVerdict.WELCOME
         freed = await desk.bought("S-A-1", fan="fan_next")
         assert freed.state.value == "confirmed"
         back = await desk.ask("POST", path, json={"leave": ["S-C-1"], "to": ["S-A-2"]})

@@ -8,9 +8,10 @@ from frontrow.boxoffice.events.model.event_changes import Editor
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.holds.model.claims import SeatClaim
 from frontrow.boxoffice.holds.model.holds import IdempotencyMismatch, SeatsTaken
-from frontrow.boxoffice.organiser.model.box_office_sales import DeskWish, PaidAtBoxOffice, PaidBy
-from frontrow.boxoffice.payments.model.payments import PaymentState, RefundState
+from frontrow.boxoffice.organiser.model.box_office_sales import BoxOfficeWish, PaidAtBoxOffice, PaidBy
+from frontrow.boxoffice.payments.model.payments import PaymentState
 from frontrow.boxoffice.people.model.roles import Role
+from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.web.api.access import booking_token
 from tests.boxoffice.organiser.http import EVENTS, a_desk
 from tests.boxoffice.people.support import mails
@@ -90,7 +91,7 @@ async def test_of_fifty_who_sell_one_seat_at_once_one_does_and_a_form_sent_twice
         asks = [desk.ask("POST", path, json={"seats": ["S-A-1"], "paid_by": "cash"}) for _ in range(50)]
         codes = [answer.status_code for answer in await asyncio.gather(*asks)]
         assert (codes.count(201), codes.count(409)) == (1, 49)
-        service, ledger = desk.platform.organiser.desk, desk.platform.ledger
+        service, ledger = desk.platform.organiser.box_office_sales, desk.platform.ledger
         event = await ledger.catalogue.event(desk.event)
         editor = Editor(desk.person.id, event.organiser_id)
         number = service.new_booking_id()
@@ -132,7 +133,7 @@ async def test_a_limit_holds_at_the_desk_and_a_refused_sale_frees_its_seats_at_o
         comp = await desk.post(path, 201, json=guest | given)
         assert comp["amount"]["amount_minor"] == 0
         for booking, names in ((sold, ["Child", "Child", "Crew"]), (comp, ["Child"])):
-            sheets = await platform.box_office.desk.sheets(booking["booking"])
+            sheets = await platform.box_office.renderer.sheets(booking["booking"])
             assert [sheet.type_name for sheet in sheets] == names
         for more, name in (
             ({"types": {"S-B-1": "child"}}, "Children"),
@@ -165,7 +166,7 @@ async def test_a_limit_holds_at_the_desk_and_a_refused_sale_frees_its_seats_at_o
 async def test_a_sale_and_the_note_of_who_sold_are_written_together(tmp_path, monkeypatch):
     """A process that died between the two writes left a sale that the audit log did not have."""
     async with a_desk(tmp_path, Role.OWNER) as desk:
-        service, ledger = desk.platform.organiser.desk, desk.platform.ledger
+        service, ledger = desk.platform.organiser.box_office_sales, desk.platform.ledger
         event = await ledger.catalogue.event(desk.event)
         editor = Editor(desk.person.id, event.organiser_id)
         for paid_by, seat, act in ((PaidBy.CASH, "S-A-1", "desk_sale"), (PaidBy.FREE, "S-A-2", "give_tickets")):
@@ -203,7 +204,7 @@ async def test_a_sale_that_was_interrupted_is_repeated_at_its_price_or_refused(t
             "add_ons": [{"key": "parking", "name": "Parking", "price_minor": 800, "stock": 1}],
         }
         assert (await desk.ask("PATCH", f"{EVENTS}/{desk.event}", json=options)).status_code == 200
-        service, ledger = desk.platform.organiser.desk, desk.platform.ledger
+        service, ledger = desk.platform.organiser.box_office_sales, desk.platform.ledger
         event = await ledger.catalogue.event(desk.event)
         editor, number = Editor(desk.person.id, event.organiser_id), service.new_booking_id()
         submit = ledger.line.submit
@@ -217,7 +218,7 @@ async def test_a_sale_that_was_interrupted_is_repeated_at_its_price_or_refused(t
 
         async def sell(**wish):
             return await service.sell(
-                editor, event, ["S-A-1"], PaidBy.CASH, booking_id=number, wish=DeskWish(add_ons=add_ons, **wish)
+                editor, event, ["S-A-1"], PaidBy.CASH, booking_id=number, wish=BoxOfficeWish(add_ons=add_ons, **wish)
             )
 
         monkeypatch.setattr(ledger.line, "submit", dies)
@@ -239,9 +240,9 @@ async def test_a_sale_that_is_sent_twice_at_the_same_time_is_one_sale_and_keeps_
     async with a_desk(tmp_path, Role.OWNER) as desk:
         options = {"add_ons": [{"key": "parking", "name": "Parking", "price_minor": 800}]}
         assert (await desk.ask("PATCH", f"{EVENTS}/{desk.event}", json=options)).status_code == 200
-        service, ledger = desk.platform.organiser.desk, desk.platform.ledger
+        service, ledger = desk.platform.organiser.box_office_sales, desk.platform.ledger
         event = await ledger.catalogue.event(desk.event)
-        editor, wish = Editor(desk.person.id, event.organiser_id), DeskWish(add_ons=add_ons)
+        editor, wish = Editor(desk.person.id, event.organiser_id), BoxOfficeWish(add_ons=add_ons)
 
         async def sell(seat, number, turns):
             for _ in range(turns):
@@ -263,11 +264,11 @@ async def test_a_repeated_sale_with_something_else_to_sell_is_refused(tmp_path):
     async with a_desk(tmp_path, Role.OWNER) as desk:
         options = {"add_ons": [{"key": "parking", "name": "Parking", "price_minor": 800, "stock": 2}]}
         assert (await desk.ask("PATCH", f"{EVENTS}/{desk.event}", json=options)).status_code == 200
-        service, ledger = desk.platform.organiser.desk, desk.platform.ledger
+        service, ledger = desk.platform.organiser.box_office_sales, desk.platform.ledger
         event = await ledger.catalogue.event(desk.event)
         editor, buyer = Editor(desk.person.id, event.organiser_id), {"name": "Ada", "email": "ada@example.org"}
         number, gift = service.new_booking_id(), service.new_booking_id()
-        wish = DeskWish(add_ons={"parking": 1})
+        wish = BoxOfficeWish(add_ons={"parking": 1})
         await service.sell(editor, event, ["S-A-1"], PaidBy.CASH, booking_id=number, wish=wish)
         await service.sell(editor, event, ["S-A-2"], PaidBy.FREE, booking_id=gift, **buyer)
         for seats, paid_by, asked, booking_id in (
@@ -275,9 +276,9 @@ async def test_a_repeated_sale_with_something_else_to_sell_is_refused(tmp_path):
             (["S-A-1", "S-A-3"], PaidBy.CASH, wish, number),
             (["S-A-1"], PaidBy.CARD_READER, wish, number),
             (["S-A-1"], PaidBy.FREE, wish, number),
-            (["S-A-1"], PaidBy.CASH, DeskWish(), number),
-            (["S-A-1"], PaidBy.CASH, DeskWish(add_ons={"parking": 2}), number),
-            (["S-A-2"], PaidBy.CASH, DeskWish(), gift),
+            (["S-A-1"], PaidBy.CASH, BoxOfficeWish(), number),
+            (["S-A-1"], PaidBy.CASH, BoxOfficeWish(add_ons={"parking": 2}), number),
+            (["S-A-2"], PaidBy.CASH, BoxOfficeWish(), gift),
         ):
             with pytest.raises(IdempotencyMismatch):
                 await service.sell(editor, event, seats, paid_by, booking_id=booking_id, wish=asked, **buyer)
@@ -297,26 +298,26 @@ async def test_a_repeated_sale_at_another_price_is_refused(tmp_path):
             "discounts": [{"code": "TEN", "basis_points": 1000}],
         }
         assert (await desk.ask("PATCH", f"{EVENTS}/{desk.event}", json=options)).status_code == 200
-        service, ledger = desk.platform.organiser.desk, desk.platform.ledger
+        service, ledger = desk.platform.organiser.box_office_sales, desk.platform.ledger
         event = await ledger.catalogue.event(desk.event)
         editor, child = Editor(desk.person.id, event.organiser_id), {"S-A-1": "child"}
         number, other = service.new_booking_id(), service.new_booking_id()
-        sales = {number: DeskWish(types=child, code="ten"), other: DeskWish()}
+        sales = {number: BoxOfficeWish(types=child, code="ten"), other: BoxOfficeWish()}
         for at, (booking_id, wish) in enumerate(sales.items(), start=1):
             await service.sell(editor, event, [f"S-A-{at}"], PaidBy.CASH, booking_id=booking_id, wish=wish)
         for at, booking_id, asked in (
-            (1, number, DeskWish(code="TEN")),
-            (1, number, DeskWish(types=child)),
-            (1, number, DeskWish(types={"S-A-1": "adult"}, code="TEN")),
-            (2, other, DeskWish(code="TEN")),
-            (2, other, DeskWish(types={"S-A-2": "child"})),
+            (1, number, BoxOfficeWish(code="TEN")),
+            (1, number, BoxOfficeWish(types=child)),
+            (1, number, BoxOfficeWish(types={"S-A-1": "adult"}, code="TEN")),
+            (2, other, BoxOfficeWish(code="TEN")),
+            (2, other, BoxOfficeWish(types={"S-A-2": "child"})),
         ):
             with pytest.raises(IdempotencyMismatch):
                 await service.sell(editor, event, [f"S-A-{at}"], PaidBy.CASH, booking_id=booking_id, wish=asked)
         for at, (booking_id, wish) in enumerate(sales.items(), start=1):
             again = await service.sell(editor, event, [f"S-A-{at}"], PaidBy.CASH, booking_id=booking_id, wish=wish)
             assert again.id == booking_id
-        named = DeskWish(types={"S-A-2": "adult"})
+        named = BoxOfficeWish(types={"S-A-2": "adult"})
         assert (await service.sell(editor, event, ["S-A-2"], PaidBy.CASH, booking_id=other, wish=named)).id == other
 
 

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 
 from frontrow.boxoffice.gate.gate_bundle import Bundle, Revocations
-from frontrow.boxoffice.gate.gate_check import DoorVerdict, Gate
+from frontrow.boxoffice.gate.gate_check import Gate, GateVerdict
 from frontrow.boxoffice.holds.model.bookings import booking_number
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
@@ -204,14 +204,14 @@ async def test_b10_a_gate_works_offline_with_the_bundle_and_hears_when_it_change
         answer = await desk.ask("GET", path)
         bundle = msgspec.json.decode(answer.content, type=Bundle)
         gate = Gate(bundle, "north")
-        assert gate.check(codes[0], desk.platform.clock()).verdict is DoorVerdict.WELCOME
+        assert gate.check(codes[0], desk.platform.clock()).verdict is GateVerdict.WELCOME
         tag = {"if-none-match": answer.headers["etag"]}
         assert (await desk.ask("GET", path, headers=tag)).status_code == 304
         await desk.platform.box_office.refunds.override(booking.id, [1])
         newer = await desk.ask("GET", path, headers=tag)
         assert newer.status_code == 200
         fresh = Gate(msgspec.json.decode(newer.content, type=Bundle), "north")
-        assert fresh.check(codes[1], desk.platform.clock()).verdict is DoorVerdict.REVOKED
+        assert fresh.check(codes[1], desk.platform.clock()).verdict is GateVerdict.REVOKED
         # with ticket types the bundle knows each sold seat's, and each sale makes a new one
         owner, own = await desk.as_(Role.OWNER), f"/v1/organiser/events/{desk.event}"
         types = [{"key": "adult", "name": "Adult"}, {"key": "child", "name": "Child", "basis_points": 5000}]
@@ -232,7 +232,7 @@ async def test_b10_a_gate_keeps_up_with_revocations_and_with_what_others_let_in(
         booking = await desk.bought("S-A-1", "S-A-2", "S-A-3")
         codes = await desk.codes(booking)
         path = f"/v1/door/events/{desk.event}"
-        gate = Gate(await desk.platform.box_office.desk.bundle(desk.event, 1), "north")
+        gate = Gate(await desk.platform.box_office.gates.bundle(desk.event, 1), "north")
         empty = await desk.ask("GET", f"{path}/revocations")
         tag = {"if-none-match": empty.headers["etag"]}
         assert (await desk.ask("GET", f"{path}/revocations", headers=tag)).status_code == 304
@@ -292,7 +292,7 @@ async def test_b10_the_number_of_a_ticket_with_a_rotating_code_lets_nobody_in(tm
         path = f"/v1/door/events/{desk.event}/scan"
         assert (await desk.post(path, json={"code": ticket.id, "gate": "north"}))["verdict"] == "look_up"
         assert (await desk.post(path, json={"code": ticket.code, "gate": "north"}))["verdict"] == "old_code"
-        live = await desk.platform.box_office.desk.shown_code(ticket.id, desk.platform.clock())
+        live = await desk.platform.box_office.renderer.shown_code(ticket.id, desk.platform.clock())
         assert (await desk.post(path, json={"code": live, "gate": "north"}))["verdict"] == "ok"
 
 

@@ -18,12 +18,12 @@ from frontrow.boxoffice.events.model.events import (
     PriceTier,
     RefundPolicy,
 )
-from frontrow.boxoffice.events.model.room_rules import FixedOncePublished
+from frontrow.boxoffice.events.model.published_changes import FixedOncePublished
 from frontrow.boxoffice.holds.model.holds import SeatsTaken
 from frontrow.boxoffice.pricing.model.taxes import SELLERS_TAX
 from frontrow.boxoffice.seats.formats.pretix_format import to_pretix
 from frontrow.boxoffice.seats.venues import PlanSource, VenueEdit
-from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
+from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.core.errors import InvalidInput
 from frontrow.core.money import Money
 from tests.boxoffice.organiser.support import (
@@ -249,7 +249,7 @@ async def test_a_receipt_shows_seller_and_tax_rate_as_of_the_sale(ledger: SqlLed
     """Issue 11: it showed the seller's present details."""
     clock = a_clock()
     office = an_office(ledger, clock)
-    receipts = Receipts(ledger, TicketDesk(ledger, KEYS))
+    receipts = Receipts(ledger, TicketRenderer(ledger, KEYS))
     event = await on_sale(office)
     sold: list[tuple[str, str, int]] = []
     steps: list[tuple[Seller | None, int | None]] = [

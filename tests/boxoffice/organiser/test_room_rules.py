@@ -12,13 +12,8 @@ from hypothesis import strategies as st
 
 from frontrow.app.wiring import open_platform
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.events.model.room_rules import (
-    FIXED,
-    HUMAN_CHECKS,
-    Lane,
-    RoomRules,
-    check_rules,
-)
+from frontrow.boxoffice.events.model.published_changes import FIXED
+from frontrow.boxoffice.events.model.room_rules import HUMAN_CHECKS, Lane, RoomRules, check_rules
 from frontrow.boxoffice.tickets.ticket_codes import read_code
 from frontrow.core.errors import InvalidInput
 from frontrow.waitingroom.credentials.now_serving import check_fits

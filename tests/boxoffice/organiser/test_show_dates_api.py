@@ -7,7 +7,7 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.events.model.events import EventNotFound, EventStatus
-from frontrow.boxoffice.events.model.room_rules import FixedOncePublished
+from frontrow.boxoffice.events.model.published_changes import FixedOncePublished
 from frontrow.boxoffice.events.model.show_dates import MAX_DATES, SaleOpening
 from frontrow.boxoffice.events.show_dates import ShowDates
 from frontrow.boxoffice.people.model.people import csrf_of

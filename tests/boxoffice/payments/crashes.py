@@ -12,8 +12,10 @@ from typing import Any
 
 from frontrow.boxoffice.adapters.payments.simulated import LAPSES
 from frontrow.boxoffice.holds.model.bookings import BookingState, HoldEnded
-from frontrow.boxoffice.payments.model.payments import RETRIES_S, Payment, Refund
+from frontrow.boxoffice.payments.model.payments import Payment
 from frontrow.boxoffice.payments.model.provider_intents import NewIntent
+from frontrow.boxoffice.payments.model.retry_schedule import RETRIES_S
+from frontrow.boxoffice.refunds.model.refunds import Refund
 
 CARD = "pm_card_visa"
 CALLS = ("create", "authorise", "capture", "void", "refund")

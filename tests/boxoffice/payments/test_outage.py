@@ -14,8 +14,9 @@ from frontrow.boxoffice.checkout.checkout import CheckoutState
 from frontrow.boxoffice.facts.model import HoldExpired, LatePaymentReturned, PaymentDeclined, PriorityGranted
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.holds.model.holds import PlacedHold
-from frontrow.boxoffice.payments.model.payments import PROVIDER_UNAVAILABLE, RETRIES_S, PaymentState
+from frontrow.boxoffice.payments.model.payments import PROVIDER_UNAVAILABLE, PaymentState
 from frontrow.boxoffice.payments.model.provider_intents import Intent, NewIntent, ProviderNotCalled, ProviderUnknown
+from frontrow.boxoffice.payments.model.retry_schedule import RETRIES_S
 from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice
 from frontrow.boxoffice.pricing.model.sale_options import Discount
 from frontrow.core.clock import ManualClock

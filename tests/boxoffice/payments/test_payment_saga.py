@@ -5,7 +5,8 @@ from msgspec.structs import replace
 
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.payments.model.payment_saga import PaymentStep, next_step
-from frontrow.boxoffice.payments.model.payments import RETRIES_S, Payment, PaymentState
+from frontrow.boxoffice.payments.model.payments import Payment, PaymentState
+from frontrow.boxoffice.payments.model.retry_schedule import RETRIES_S
 
 NOW_US = 1_000_000_000
 # paying: the hold lasts. over: it has ended, and the sweeper may or may not have seen it.

@@ -17,9 +17,10 @@ from frontrow.boxoffice.events.model.events import EventCancelled, EventStatus
 from frontrow.boxoffice.facts.model import LatePaymentReturned, RefundFailed, RefundPaid, TicketResold, WaitlistEnded
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.organiser.exports import Exports
-from frontrow.boxoffice.payments.model.payments import PaymentState, Refund, RefundState
+from frontrow.boxoffice.payments.model.payments import PaymentState
 from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds.event_cancellation import SURE_US
+from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.refunds.model.ticket_returns import NotReturnable, ReturnState
 from frontrow.boxoffice.tickets.model.tickets import Scan, TicketRevoked, TicketScanned, TicketState
 from frontrow.boxoffice.waitlist.model.waitlist import EntryState, NewEntry

@@ -10,11 +10,12 @@ from frontrow.boxoffice.adapters.payments.simulated import AUTHORISATION_LIFETIM
 from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.events.model.events import RefundPolicy
 from frontrow.boxoffice.holds.model.bookings import BookingState
-from frontrow.boxoffice.payments.model.payments import PaymentState, RefundState
+from frontrow.boxoffice.payments.model.payments import PaymentState
 from frontrow.boxoffice.payments.model.provider_intents import Intent
 from frontrow.boxoffice.pricing.model.booking_choices import Reprice
 from frontrow.boxoffice.pricing.model.prices import encode_lines, quote
-from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
+from frontrow.boxoffice.refunds.model.refunds import RefundState
+from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.core.clock import US_PER_S
 from tests.boxoffice.checkout.till import EVENT, Till, assert_money, open_till
 from tests.boxoffice.shop import shop_event, shop_plan
@@ -208,7 +209,7 @@ async def test_the_receipt_of_a_second_payment_adds_up_to_it(till: Till, fee: in
     till.clock.advance(AUTHORISATION_LIFETIME_US // US_PER_S + 1)
     await till.settle()
     assert taken(till) == [(0, 0), (5_000, 0)]
-    receipt = await Receipts(till.ledger, TicketDesk(till.ledger, KEYS)).of(hold.booking_id)
+    receipt = await Receipts(till.ledger, TicketRenderer(till.ledger, KEYS)).of(hold.booking_id)
     assert receipt is not None
     assert receipt.total.minor == sum(line.amount.minor for line in receipt.lines) == 5_000
     assert [line.amount.minor for line in receipt.lines] == [10_000, -5_000]

@@ -8,17 +8,18 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutResult, CheckoutState
-from frontrow.boxoffice.gate.gate_check import DoorVerdict, Gate
+from frontrow.boxoffice.gate.gate_check import Gate, GateVerdict
 from frontrow.boxoffice.holds.model.bookings import BookingState
-from frontrow.boxoffice.payments.model.payments import PaymentState, RefundState
+from frontrow.boxoffice.payments.model.payments import PaymentState
 from frontrow.boxoffice.queries import Query
+from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.boxoffice.refunds.model.ticket_returns import ReturnState
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.tickets.model.tickets import TicketState
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
-from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
+from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.core.clock import ManualClock
 from tests.boxoffice.checkout.till import Till, assert_money
 from tests.boxoffice.shop import EVENT, open_shop, sqlite_url
@@ -122,18 +123,18 @@ async def test_a_returned_seat_is_resold_through_the_waitlist_and_its_price_goes
 async def test_the_old_qr_is_dead_at_the_gate_from_the_moment_it_is_given_back(market: Market) -> None:
     """B11, ADR 0073: before the seat is resold, and for good; what the booking keeps still opens the gate."""
     booking_id, fence = await market.sell("old", 0, 1)
-    desk = TicketDesk(market.ledger, TicketKeys(bytes(32)))
+    desk = TicketRenderer(market.ledger, TicketKeys(bytes(32)))
     given, kept = (desk.signed(ticket).code for ticket in await market.ledger.tickets.tickets_of(booking_id))
 
-    async def entry(code: str) -> DoorVerdict:
+    async def entry(code: str) -> GateVerdict:
         gate = Gate(await desk.bundle(EVENT, market.clock()), "north")
         return gate.verify(code, market.clock())[0]
 
-    assert [await entry(given), await entry(kept)] == [DoorVerdict.WELCOME] * 2
+    assert [await entry(given), await entry(kept)] == [GateVerdict.WELCOME] * 2
     await market.resale.give_back(booking_id, "old", fence, [0])
-    assert [await entry(given), await entry(kept)] == [DoorVerdict.REVOKED, DoorVerdict.WELCOME]
+    assert [await entry(given), await entry(kept)] == [GateVerdict.REVOKED, GateVerdict.WELCOME]
     await market.sell("new", 0)
-    assert await entry(given) is DoorVerdict.REVOKED
+    assert await entry(given) is GateVerdict.REVOKED
 
 
 async def test_a_whole_booking_returned_and_resold_seat_by_seat_pays_what_was_captured(market: Market) -> None:

@@ -24,7 +24,7 @@ from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
 from frontrow.boxoffice.tickets.model.tickets import TicketNotFound
 from frontrow.boxoffice.tickets.print_fonts import printable
 from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf
-from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
+from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.core.money import Money
 from tests.boxoffice.shop import shop_event, shop_plan, sqlite_url
 from tests.boxoffice.tickets.samples import EVENT, KEYS, NOW, issued, sheet
@@ -177,12 +177,12 @@ async def test_the_desk_renders_what_the_ledger_has_and_nothing_of_dead_tickets(
         assert booking is not None
         tickets = codes.Issuer(KEYS).issue(booking)
         await ledger.confirm(hold.booking_id, hold.fence, bench.now_us, tickets)
-        desk = TicketDesk(ledger, KEYS)
+        desk = TicketRenderer(ledger, KEYS)
         sheets = await desk.sheets(hold.booking_id)
         assert [(one.seat, one.code, one.place) for one in sheets] == [
             (plan.seat_ids[one.seat_index], one.code, "Waldbühne, Berlin") for one in tickets
         ]
-        assert await desk.pdf(hold.booking_id) == await TicketDesk(ledger, KEYS).pdf(hold.booking_id)
+        assert await desk.pdf(hold.booking_id) == await TicketRenderer(ledger, KEYS).pdf(hold.booking_id)
         at_once = await asyncio.gather(*(desk.pdf(hold.booking_id, locale="de") for _ in range(50)))
         assert len({id(drawn) for drawn in at_once}) == 1, "fifty who want the same file wait for one drawing"
         assert await desk.pdf_for_mail(sheets, "de-AT") is at_once[0]

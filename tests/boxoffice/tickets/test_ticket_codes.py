@@ -5,7 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 
-from frontrow.boxoffice.gate.gate_check import DoorVerdict, Gate
+from frontrow.boxoffice.gate.gate_check import Gate, GateVerdict
 from frontrow.boxoffice.tickets import rotating_codes
 from frontrow.boxoffice.tickets import ticket_codes as codes
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
@@ -61,10 +61,10 @@ def grafted(code: str, rng: random.Random) -> str:
     return code_of(raw_of(code)[: codes.BODY_BYTES] + other[codes.BODY_BYTES :])
 
 
-def accepted(at: Gate, mutate: Callable[[str, random.Random], str], count: int, seed: int) -> Counter[DoorVerdict]:
+def accepted(at: Gate, mutate: Callable[[str, random.Random], str], count: int, seed: int) -> Counter[GateVerdict]:
     rng = random.Random(seed)
     sources = [one.code for one in issued(*range(8))]
-    found: Counter[DoorVerdict] = Counter()
+    found: Counter[GateVerdict] = Counter()
     for number in range(count):
         source = sources[number % len(sources)]
         code = mutate(source, rng)
@@ -76,7 +76,7 @@ def accepted(at: Gate, mutate: Callable[[str, random.Random], str], count: int, 
 def test_of_100_000_mutated_tickets_none_is_accepted() -> None:
     """B10: bit flips in text and in bytes, cuts, swaps, forged checks, grafts, foreign keys, revoked tickets."""
     at = gate(revoked=tuple(one.id for one in issued(*range(500), number=3)))
-    found: Counter[DoorVerdict] = Counter()
+    found: Counter[GateVerdict] = Counter()
     for seed, (mutate, count) in enumerate(
         [(text_flip, 40_000), (cut, 25_000), (swap, 15_000), (raw_flip, 15_000), (signed_flip, 3_000), (grafted, 500)]
     ):
@@ -89,24 +89,24 @@ def test_of_100_000_mutated_tickets_none_is_accepted() -> None:
     for ticket in issued(*range(500), number=3):
         found[at.verify(ticket.code, NOW)[0]] += 1
     assert found.total() >= MUTATIONS
-    assert found[DoorVerdict.WELCOME] == 0
+    assert found[GateVerdict.WELCOME] == 0
     reached = {
-        DoorVerdict.MISREAD,
-        DoorVerdict.UNKNOWN_KEY,
-        DoorVerdict.OTHER_EVENT,
-        DoorVerdict.REVOKED,
-        DoorVerdict.FORGED,
+        GateVerdict.MISREAD,
+        GateVerdict.UNKNOWN_KEY,
+        GateVerdict.OTHER_EVENT,
+        GateVerdict.REVOKED,
+        GateVerdict.FORGED,
     }
     assert set(found) == reached, "every kind of refusal was met"
-    assert found[DoorVerdict.FORGED] >= 2_500, "thousands got as far as the signature"
-    assert all(at.verify(ticket.code, NOW)[0] is DoorVerdict.WELCOME for ticket in issued(*range(8)))
+    assert found[GateVerdict.FORGED] >= 2_500, "thousands got as far as the signature"
+    assert all(at.verify(ticket.code, NOW)[0] is GateVerdict.WELCOME for ticket in issued(*range(8)))
 
 
 def test_the_mutation_test_catches_a_gate_that_trusts_signatures() -> None:
     """The canary: with a signature check that says yes, the same mutations get in."""
     at = gate()
     at._keys.signed = lambda kid, message, signature: True  # type: ignore[method-assign]
-    assert accepted(at, signed_flip, 200, 4)[DoorVerdict.WELCOME] > 0
+    assert accepted(at, signed_flip, 200, 4)[GateVerdict.WELCOME] > 0
 
 
 def test_the_same_booking_always_gets_the_same_codes() -> None:
@@ -128,8 +128,8 @@ def test_old_tickets_stay_valid_when_the_key_is_changed() -> None:
     ring = KEYS.rotated(b"n" * 32)
     old, new = issued(1)[0], issued(2, keys=ring)[0]
     for ticket in (old, new):
-        assert gate(keys=ring).verify(ticket.code, NOW)[0] is DoorVerdict.WELCOME
-    assert gate().verify(new.code, NOW)[0] is DoorVerdict.UNKNOWN_KEY
+        assert gate(keys=ring).verify(ticket.code, NOW)[0] is GateVerdict.WELCOME
+    assert gate().verify(new.code, NOW)[0] is GateVerdict.UNKNOWN_KEY
 
 
 def test_a_ticket_that_is_signed_when_shown_is_the_same_as_one_signed_at_once() -> None:
@@ -141,7 +141,7 @@ def test_a_ticket_that_is_signed_when_shown_is_the_same_as_one_signed_at_once() 
         assert [codes.signed_code(one.code, KEYS) for one in stored] == [one.code for one in at_once]
         assert [codes.signed_code(one.code, KEYS) for one in at_once] == [one.code for one in at_once]
         assert {codes.is_rotating(one.code) for one in (*stored, *at_once)} == {rotating}
-        assert {gate().verify(one.code, NOW)[0] for one in stored} == {DoorVerdict.MISREAD}
+        assert {gate().verify(one.code, NOW)[0] for one in stored} == {GateVerdict.MISREAD}
         assert [codes.stored_body(one.code) for one in stored] == [codes.stored_body(one.code) for one in at_once]
 
 
@@ -150,7 +150,7 @@ def test_a_ticket_from_before_the_key_was_changed_is_signed_by_the_new_key() -> 
     shown = codes.signed_code(stored.code, ring)
     assert (codes.read_code(shown).id, codes.read_code(shown).kid) == (stored.id, ring.kid)
     for code in (shown, codes.signed_code(stored.code, KEYS)):  # on paper, from before
-        assert gate(keys=ring).verify(code, NOW)[0] is DoorVerdict.WELCOME
+        assert gate(keys=ring).verify(code, NOW)[0] is GateVerdict.WELCOME
 
 
 def test_a_rotating_code_lives_for_its_step_and_one_to_either_side() -> None:
@@ -163,20 +163,20 @@ def test_a_rotating_code_lives_for_its_step_and_one_to_either_side() -> None:
     shown = codes.shown_code(ticket.code, secret, start)
     at = gate()
     for now_us, verdict in [
-        (start - step_us - 1, DoorVerdict.OLD_CODE),
-        (start - step_us, DoorVerdict.WELCOME),
-        (start, DoorVerdict.WELCOME),
-        (start + 2 * step_us - 1, DoorVerdict.WELCOME),
-        (start + 2 * step_us, DoorVerdict.OLD_CODE),
+        (start - step_us - 1, GateVerdict.OLD_CODE),
+        (start - step_us, GateVerdict.WELCOME),
+        (start, GateVerdict.WELCOME),
+        (start + 2 * step_us - 1, GateVerdict.WELCOME),
+        (start + 2 * step_us, GateVerdict.OLD_CODE),
     ]:
         assert at.verify(shown, now_us)[0] is verdict, now_us - start
-    assert at.verify(ticket.code, start)[0] is DoorVerdict.OLD_CODE, "the printed part alone is a picture"
+    assert at.verify(ticket.code, start)[0] is GateVerdict.OLD_CODE, "the printed part alone is a picture"
     rng = random.Random(7)
     for _ in range(500):
         tail = "".join(rng.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", k=8))
-        assert tail == shown[-8:] or at.verify(f"{ticket.code}.{tail}", start)[0] is DoorVerdict.OLD_CODE
+        assert tail == shown[-8:] or at.verify(f"{ticket.code}.{tail}", start)[0] is GateVerdict.OLD_CODE
     plain = issued(2)[0]
-    assert at.verify(f"{plain.code}.{shown[-8:]}", start)[0] is DoorVerdict.MISREAD
+    assert at.verify(f"{plain.code}.{shown[-8:]}", start)[0] is GateVerdict.MISREAD
     assert codes.shown_code(plain.code, secret, start) == plain.code
 
 
@@ -213,4 +213,4 @@ def test_a_key_ring_is_made_once_and_kept_for_its_owner_only(tmp_path) -> None: 
 
 def test_a_ticket_of_another_event_is_refused() -> None:
     ticket = codes.Issuer(KEYS).issue(booking(1, event="evt_elsewhere"))[0]
-    assert gate().verify(ticket.code, NOW)[0] is DoorVerdict.OTHER_EVENT
+    assert gate().verify(ticket.code, NOW)[0] is GateVerdict.OTHER_EVENT

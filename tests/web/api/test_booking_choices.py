@@ -64,7 +64,7 @@ async def test_a_choice_is_in_the_price_the_booking_and_the_refund_to_the_cent(t
         receipt = await platform.box_office.receipts.of(booking)
         assert [line.name for line in receipt.lines] == ["Front · Adult", "Front · Child", "TEN", "Parking"]
         assert receipt.total.minor == 7550
-        sheets = await platform.box_office.desk.sheets(booking)
+        sheets = await platform.box_office.renderer.sheets(booking)
         assert [(sheet.seat, sheet.type_name, str(sheet.price)) for sheet in sheets] == [
             ("S-A-1", "Adult", "50.00 EUR"),
             ("S-A-2", "Child", "25.00 EUR"),
@@ -263,7 +263,7 @@ async def test_a_hidden_ticket_type_is_nowhere_until_its_code_is_given_and_count
         assert (await buyer.pay(booking))["amount"]["amount_minor"] == 10_000
         assert (await late.call("choose", booking_id=second, json=both)).json()["amount"]["amount_minor"] == 2_000
         assert (await late.pay(second))["state"] == "confirmed"
-        sheets = await platform.box_office.desk.sheets(second)
+        sheets = await platform.box_office.renderer.sheets(second)
         assert sheets[0].type_name == "Member of the club"
         third, last = await a_hold(client, "F-GA-1")
         assert (await third.call("choose", booking_id=last, json={"code": "CLUB"})).json()["reason"] == "used_up"

@@ -8,7 +8,7 @@ import pytest
 from frontrow.app.wiring import open_platform
 from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.events.model.events import Fee
-from frontrow.boxoffice.gate.gate_check import DoorVerdict, Gate
+from frontrow.boxoffice.gate.gate_check import Gate, GateVerdict
 from frontrow.boxoffice.holds.model.bookings import Move
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentState
 from frontrow.boxoffice.payments.model.provider_intents import IntentState
@@ -47,9 +47,9 @@ async def test_b18_from_the_line_to_the_door_and_back_knowing_only_the_document(
         assert paid["checkout"]["state"] == paid["state"] == "confirmed"
         tickets = (await buyer.call("list_tickets", booking_id=held["booking"])).json()["tickets"]
         assert [ticket["seat"] for ticket in tickets] == ["S-B-3", "S-B-4"]
-        gate = Gate(await platform.box_office.desk.bundle(EVENT_ID, platform.clock()), "north")
-        assert gate.check(tickets[0]["code"], platform.clock()).verdict is DoorVerdict.WELCOME
-        assert gate.check(tickets[0]["code"], platform.clock()).verdict is DoorVerdict.ALREADY_IN
+        gate = Gate(await platform.box_office.gates.bundle(EVENT_ID, platform.clock()), "north")
+        assert gate.check(tickets[0]["code"], platform.clock()).verdict is GateVerdict.WELCOME
+        assert gate.check(tickets[0]["code"], platform.clock()).verdict is GateVerdict.ALREADY_IN
         doorkeeper = await a_buyer(client)
         doorkeeper.headers |= (await member(platform, Role.DOOR, "org_default")).bearer
         asked = {"code": tickets[0]["code"], "gate": "north"}

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from frontrow.boxoffice.seats.formats.plan_document import digest, plan_bytes
-from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
+from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from tests.boxoffice.plan_samples import small_plan
 from tests.web.api.support import an_event
 
@@ -24,7 +24,7 @@ async def test_fifty_at_once_read_the_plan_once():
 
     ledger: Any = SimpleNamespace(catalogue=Catalogue())
     keys: Any = None
-    desk = TicketDesk(ledger, keys)
+    desk = TicketRenderer(ledger, keys)
     found = await asyncio.gather(*(desk.seat_names(event) for _ in range(50)))
     assert Catalogue.reads == 1
     assert set(found) == {small_plan().seat_ids}

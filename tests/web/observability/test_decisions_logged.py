@@ -10,9 +10,8 @@ import pytest
 from frontrow.boxoffice.checkout.reconciliation import Reconciler, ReconciliationReport
 from frontrow.boxoffice.events.model.events import RefundPolicy
 from frontrow.boxoffice.facts.fact_consumers import TRIES, FactConsumer
-from frontrow.boxoffice.facts.model import Fact, HoldPlaced, OutboxFact
+from frontrow.boxoffice.facts.model import BusFact, Fact, HoldPlaced, OutboxFact, on_the_bus
 from frontrow.boxoffice.holds.expiry import Sweeper
-from frontrow.boxoffice.messages.model.messages import BusFact, on_the_bus
 from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds.model.refund_rules import RefundRefused
 from frontrow.core.breaker import Breaker

@@ -19,9 +19,11 @@ from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.events.catalogue_follower import CatalogueFollower
 from frontrow.boxoffice.facts.fact_consumers import FactConsumer
 from frontrow.boxoffice.holds.expiry import Sweeper
-from frontrow.boxoffice.payments.model.payments import LEASE_S, Payment, PaymentState, RefundState
+from frontrow.boxoffice.payments.model.payments import Payment, PaymentState
+from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
 from frontrow.boxoffice.payments.provider_calls import ProviderCalls
 from frontrow.boxoffice.payments.retry_pauses import LONGEST_REST_S, PAYMENT_JOB, RestingPayments, rest_s
+from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.boxoffice.refunds.payouts import RefundPayouts
 from frontrow.core.clock import US_PER_S, ManualClock
 from frontrow.core.failures import FailureBook

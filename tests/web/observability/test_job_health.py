@@ -6,8 +6,8 @@ import socket
 import httpx
 import pytest
 
-from frontrow.boxoffice.jobs.background_jobs import Job, JobRunner
 from frontrow.core.errors import ConfigError
+from frontrow.core.jobs import Job, JobRunner
 from frontrow.settings.platform import read_settings
 from frontrow.settings.work import health_address
 from frontrow.web.observability import plain_pages

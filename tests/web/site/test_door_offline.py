@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from frontrow.boxoffice.gate.gate_bundle import Bundle, make_bundle, sign_revocations
-from frontrow.boxoffice.gate.gate_check import DoorVerdict, Gate, ScanLog
+from frontrow.boxoffice.gate.gate_check import Gate, GateVerdict, ScanLog
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.tickets.model.tickets import Scan, Way, find_duplicates, order_scans
@@ -107,11 +107,11 @@ def test_b10_the_page_and_the_python_gate_give_every_code_the_same_verdict() -> 
 MS_US = 1_000
 WAYS = {Way.IN: "scan", Way.OUT: "exit"}
 PASSAGES = {
-    DoorVerdict.WELCOME: "ok",
-    DoorVerdict.ALREADY_IN: "duplicate",
-    DoorVerdict.REPLACED: "replaced",
-    DoorVerdict.LEFT: "left",
-    DoorVerdict.NOT_INSIDE: "not_inside",
+    GateVerdict.WELCOME: "ok",
+    GateVerdict.ALREADY_IN: "duplicate",
+    GateVerdict.REPLACED: "replaced",
+    GateVerdict.LEFT: "left",
+    GateVerdict.NOT_INSIDE: "not_inside",
 }
 
 
@@ -180,7 +180,7 @@ async def test_b10_the_server_decides_as_the_gates_do_and_merges_what_they_hand_
         path = f"/v1/door/events/{desk.event}"
         await desk.ask("PATCH", f"/v1/organiser/events/{desk.event}", json={"reentry": True})
         codes = await desk.codes(await desk.bought("S-A-1", "S-A-2", "S-A-3"))
-        bundle = await desk.platform.box_office.desk.bundle(desk.event, 1)
+        bundle = await desk.platform.box_office.gates.bundle(desk.event, 1)
         doors = Doors(tmp_path, bundle, codes)
         chance = random.Random(7)
         for number in range(25):  # one gate hears all: the server's word is its own

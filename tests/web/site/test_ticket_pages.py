@@ -39,10 +39,12 @@ async def test_an_order_is_written_as_people_say_it_and_a_used_ticket_says_so(tm
         assert f"<bdi>{booking_number(booking_id)}</bdi>" in page  # as the organiser sees it, not the long id
         # the organiser's name of the section, wherever a fan reads it; its id is for machines
         assert page.count("Stalls") >= 2
-        sheets = await platform.box_office.desk.sheets(booking_id)
+        sheets = await platform.box_office.renderer.sheets(booking_id)
         assert sheets[0].parts == ("Stalls", "A", "1")
-        assert {"Stalls", booking_number(booking_id)} <= set(core_texts(await platform.box_office.desk.pdf(booking_id)))
-        assert "Stalls · A · 1" in (await platform.box_office.desk.calendar(booking_id)).decode()
+        assert {"Stalls", booking_number(booking_id)} <= set(
+            core_texts(await platform.box_office.renderer.pdf(booking_id))
+        )
+        assert "Stalls · A · 1" in (await platform.box_office.renderer.calendar(booking_id)).decode()
         german = (await client.get(f"/bookings/{booking_id}", headers=BROWSER | {"accept-language": "de"})).text
         assert "Montag, 25. Januar 2027" in german
         assert "100\xa0€" in german
@@ -68,8 +70,8 @@ async def test_a_place_to_stand_has_no_row_wherever_a_fan_reads_it(tmp_path: Pat
         assert sent.status_code == 303
         page = (await client.get(f"/bookings/{booking_id}", headers=BROWSER)).text
         receipt = (await client.get(f"/bookings/{booking_id}/receipt", headers=BROWSER)).text
-        calendar = (await platform.box_office.desk.calendar(booking_id)).decode()
-        ((section, _, _),) = [sheet.parts for sheet in await platform.box_office.desk.sheets(booking_id)]
+        calendar = (await platform.box_office.renderer.calendar(booking_id)).decode()
+        ((section, _, _),) = [sheet.parts for sheet in await platform.box_office.renderer.sheets(booking_id)]
         assert f"Section {section} · place 1" in page
         assert f"{section} · 1: sent to grace@example.org" in page
         assert f"{section} · 1" in receipt

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.gate.gate_check import DoorVerdict, Gate
+from frontrow.boxoffice.gate.gate_check import Gate, GateVerdict
 from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.web.api.access import booking_token
@@ -93,13 +93,13 @@ async def test_a_ticket_is_sent_accepted_and_only_the_new_code_opens_the_door(tm
         assert (await ada.post(f"{path}/give-back", data=returned, headers=FORM)).status_code == 409
         assert await platform.ledger.payments.refunds_of(booking_id) == []
 
-        gate = Gate(await platform.box_office.desk.bundle(EVENT_ID, platform.clock()), "north")
-        stale = Gate(await platform.box_office.desk.bundle(EVENT_ID, platform.clock()), "south")
+        gate = Gate(await platform.box_office.gates.bundle(EVENT_ID, platform.clock()), "north")
+        stale = Gate(await platform.box_office.gates.bundle(EVENT_ID, platform.clock()), "south")
         stale._revoked.clear()  # a gate that was offline when the ticket changed hands
-        assert gate.check(old.code, platform.clock()).verdict is DoorVerdict.REVOKED
+        assert gate.check(old.code, platform.clock()).verdict is GateVerdict.REVOKED
         for one in (gate, stale):
-            assert one.check(ticket["code"], platform.clock()).verdict is DoorVerdict.WELCOME
-        assert stale.check(old.code, platform.clock()).verdict is DoorVerdict.REPLACED
+            assert one.check(ticket["code"], platform.clock()).verdict is GateVerdict.WELCOME
+        assert stale.check(old.code, platform.clock()).verdict is GateVerdict.REPLACED
         staff = await member(platform, Role.OWNER, "org_default")
         scanner = {"authorization": f"Bearer {await api_key(platform, staff, ['door:scan'])}"}
         for code, verdict in ((old.code, "revoked"), (old.id, "revoked"), (ticket["code"], "ok")):

@@ -23,11 +23,11 @@ from msgspec.structs import replace
 
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, HoldEnded, Move, MoveRefused, StaleFence
-from frontrow.boxoffice.holds.ports.ledger import TicketIssuer
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.messages.ports import MessageBook
-from frontrow.boxoffice.payments.model.payments import ENDED, LEASE_S, Payment, PaymentChanged, PaymentState
+from frontrow.boxoffice.payments.model.payments import ENDED, Payment, PaymentChanged, PaymentState
 from frontrow.boxoffice.payments.model.provider_intents import Intent, ProviderError
+from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
 from frontrow.boxoffice.payments.outage_watch import OutageWatch
 from frontrow.boxoffice.payments.payment_driver import AFTER_SALE, PaymentDriver
 from frontrow.boxoffice.payments.payment_log import log_sale, log_step
@@ -47,6 +47,7 @@ from frontrow.boxoffice.pricing.model.prices import decode_lines, encode_lines
 from frontrow.boxoffice.refunds.payouts import RefundPayouts
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.boxoffice.tickets.model.tickets import NewTicket
+from frontrow.boxoffice.tickets.ports.tickets import TicketIssuer
 from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError, InvalidInput, Overloaded

@@ -19,13 +19,14 @@ from frontrow.boxoffice.checkout.model.invoices import (
 )
 from frontrow.boxoffice.checkout.ports import InvoiceBook
 from frontrow.boxoffice.checkout.receipts import Receipts
-from frontrow.boxoffice.gate.gate_bundle import seat_name
+from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
-from frontrow.boxoffice.holds.ports.ledger import Catalogue
-from frontrow.boxoffice.payments.model.payments import ENDED, Payment, PaymentState, RefundState
+from frontrow.boxoffice.payments.model.payments import ENDED, Payment, PaymentState
 from frontrow.boxoffice.payments.ports import PaymentBook
+from frontrow.boxoffice.refunds.model.refunds import RefundState
+from frontrow.boxoffice.seats.model.seat_labels import seat_name
 from frontrow.boxoffice.texts.locale_formats import language_of
-from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
+from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.core.clock import Clock
 from frontrow.core.heavy_work import HeavyWork, Urgency
 from frontrow.core.money import Money
@@ -52,9 +53,14 @@ class Invoices:
     """Issues and draws invoices."""
 
     def __init__(
-        self, ledger: InvoiceLedger, receipts: Receipts, desk: TicketDesk, clock: Clock, work: HeavyWork | None = None
+        self,
+        ledger: InvoiceLedger,
+        receipts: Receipts,
+        renderer: TicketRenderer,
+        clock: Clock,
+        work: HeavyWork | None = None,
     ) -> None:
-        self._ledger, self._receipts, self._desk, self._clock = ledger, receipts, desk, clock
+        self._ledger, self._receipts, self._renderer, self._clock = ledger, receipts, renderer, clock
         self._work = work or HeavyWork()
 
     async def issue(self, booking: Booking, billed_to: str = "") -> list[Invoice]:
@@ -73,7 +79,7 @@ class Invoices:
             organiser_id, booking.id, "", invoice_document(receipt, prefix, billed), self._clock()
         )
         event = await self._ledger.catalogue.event(booking.event_id)
-        names, labels = await self._desk.seat_names(event), await self._desk.seat_labels(event)
+        names, labels = await self._renderer.seat_names(event), await self._renderer.seat_labels(event)
         for refund in await self._ledger.payments.refunds_of(booking.id):
             if refund.state is RefundState.DONE and refund.amount_minor:
                 lines = credit_lines(refund, lambda seat: labels.text(seat_name(names, seat)))

@@ -9,15 +9,15 @@ from msgspec.structs import replace
 from frontrow.boxoffice.checkout.model.invoices import credit_lines
 from frontrow.boxoffice.checkout.model.receipts import MoneyMoved, PriceSummary, Receipt, ReceiptLine, Seller
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.gate.gate_bundle import seat_name
+from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.holds.model.bookings import Booking
-from frontrow.boxoffice.holds.ports.ledger import Catalogue
-from frontrow.boxoffice.payments.model.payments import ENDED, PaymentState, Refund, RefundState
+from frontrow.boxoffice.payments.model.payments import ENDED, PaymentState
 from frontrow.boxoffice.payments.ports import PaymentBook
 from frontrow.boxoffice.people.ports import PeopleBook
 from frontrow.boxoffice.pricing.model.prices import DIFFERENT, LineKind, PriceLine, decode_lines, tax_line
-from frontrow.boxoffice.seats.model.seat_labels import SeatLabels
-from frontrow.boxoffice.tickets.ticket_renderer import SoldBooking, TicketDesk
+from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
+from frontrow.boxoffice.seats.model.seat_labels import SeatLabels, seat_name
+from frontrow.boxoffice.tickets.ticket_renderer import SoldBooking, TicketRenderer
 from frontrow.core.money import Money
 
 PAID: Final = frozenset({PaymentState.AUTHORISED, PaymentState.CAPTURING, PaymentState.CAPTURED})
@@ -52,12 +52,12 @@ class ReceiptLedger(Protocol):
 class Receipts:
     """Builds the receipts of paid bookings."""
 
-    def __init__(self, ledger: ReceiptLedger, desk: TicketDesk) -> None:
-        self._ledger, self._desk = ledger, desk
+    def __init__(self, ledger: ReceiptLedger, renderer: TicketRenderer) -> None:
+        self._ledger, self._renderer = ledger, renderer
 
     async def of(self, booking_id: str, sold: SoldBooking | None = None) -> Receipt | None:
         """The receipt, or None if nothing was paid. `sold` is the booking, if the caller has looked it up."""
-        sold = sold or await self._desk.look_up(booking_id)
+        sold = sold or await self._renderer.look_up(booking_id)
         if sold is None or sold.booking.confirmed_at_us is None:
             return None
         booking, event, venue = sold.booking, sold.event, sold.venue
@@ -126,7 +126,7 @@ class Receipts:
 
     async def _lines(self, booking: Booking, event: Event, paid_minor: int) -> tuple[ReceiptLine, ...]:
         """The lines as sold. A booking from before lines were stored has a line per seat, if they still add up."""
-        names, labels = await self._desk.seat_names(event), await self._desk.seat_labels(event)
+        names, labels = await self._renderer.seat_names(event), await self._renderer.seat_labels(event)
         lines = decode_lines(booking.price_lines)
         if not lines:
             prices = await self._ledger.payments.seat_prices(booking.id)
@@ -139,7 +139,7 @@ class Receipts:
 
     async def _returned_lines(self, event: Event, refunds: Sequence[Refund]) -> tuple[ReceiptLine, ...]:
         """What refunds took out of a booking before it was paid, as negative amounts."""
-        names, labels = await self._desk.seat_names(event), await self._desk.seat_labels(event)
+        names, labels = await self._renderer.seat_names(event), await self._renderer.seat_labels(event)
         found: list[ReceiptLine] = []
         for refund in refunds:
             whole = replace(refund, amount_minor=refund.worth_minor, fee_minor=0)

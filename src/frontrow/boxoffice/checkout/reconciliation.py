@@ -18,7 +18,7 @@ import msgspec
 
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.payments.model.payment_saga import state_from_intent
-from frontrow.boxoffice.payments.model.payments import ENDED, LEASE_S, Payment, PaymentState, Refund, RefundState
+from frontrow.boxoffice.payments.model.payments import ENDED, Payment, PaymentState
 from frontrow.boxoffice.payments.model.provider_intents import (
     Intent,
     IntentState,
@@ -26,9 +26,11 @@ from frontrow.boxoffice.payments.model.provider_intents import (
     ProviderRefused,
     ProviderUnknown,
 )
+from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
 from frontrow.boxoffice.payments.payment_driver import PaymentDriver
 from frontrow.boxoffice.payments.payment_records import PaymentRecords, SaleLedger
 from frontrow.boxoffice.payments.ports import PaymentProvider
+from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.refunds.payouts import RefundPayouts
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError

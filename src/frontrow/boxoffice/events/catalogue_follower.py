@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.holds.ports.ledger import Catalogue
+from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.core.errors import FrontrowError, Overloaded, Unavailable
 from frontrow.core.failures import note_failure, note_success
 

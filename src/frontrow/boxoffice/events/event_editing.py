@@ -35,16 +35,11 @@ from frontrow.boxoffice.events.model.events import (
     check_event,
 )
 from frontrow.boxoffice.events.model.pictures import KEEP_UNUSED_US
-from frontrow.boxoffice.events.model.room_rules import (
-    HUMAN_CHECKS,
-    FixedOncePublished,
-    RoomRules,
-    check_change,
-    check_rules,
-)
+from frontrow.boxoffice.events.model.published_changes import FixedOncePublished, check_change
+from frontrow.boxoffice.events.model.room_rules import HUMAN_CHECKS, RoomRules, check_rules
 from frontrow.boxoffice.events.pictures import PREPARE_WITHIN_S, prepare_picture
+from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.holds.model.holds import SeatsTaken
-from frontrow.boxoffice.holds.ports.ledger import Catalogue
 from frontrow.boxoffice.people.model.people import checked_name
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, SharedLimit, TicketType
 from frontrow.boxoffice.pricing.model.taxes import SELLERS_TAX

@@ -13,7 +13,7 @@ import msgspec
 from frontrow.boxoffice.events.event_editing import FINAL, OrganiserEvents, OrganiserLedger, check_draft
 from frontrow.boxoffice.events.model.event_changes import Change, ChangedMeanwhile, Editor
 from frontrow.boxoffice.events.model.events import Event, EventStatus
-from frontrow.boxoffice.events.model.room_rules import FixedOncePublished
+from frontrow.boxoffice.events.model.published_changes import FixedOncePublished
 from frontrow.boxoffice.events.model.show_dates import MAX_DATES, SaleOpening, further_dates, moments_of
 from frontrow.core.clock import Clock
 from frontrow.core.ids import Ids

@@ -1,6 +1,6 @@
 """Consumers of facts: each reads the bus as its own group and turns every fact into ledger rows exactly once.
 
-The rows are written in the same transaction as the note that the fact was handled (`MessageBook.once`). So a fact that
+The rows are written in the same transaction as the note that the fact was handled (`Inbox.once`). So a fact that
 comes twice, or a consumer that is killed at any point, neither doubles nor loses an effect. A fact that cannot be
 handled is tried a bounded number of times and then becomes a dead letter (`poison` in the ledger's deliveries), so that
 one broken fact never stops the others. A bus that lost its memory loses no fact: the outbox still has them, and the
@@ -13,16 +13,9 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.facts.model import FACT_KINDS, Fact, kind_of
-from frontrow.boxoffice.messages.model.messages import (
-    MAX_ERROR_CHARS,
-    POISON,
-    BusFact,
-    NewDelivery,
-    PoisonedFact,
-    on_the_bus,
-)
-from frontrow.boxoffice.messages.ports import Bus, BusReader, MessageBook
+from frontrow.boxoffice.facts.model import FACT_KINDS, BusFact, Fact, kind_of, on_the_bus
+from frontrow.boxoffice.facts.ports import Bus, BusReader, Inbox
+from frontrow.boxoffice.messages.model.messages import MAX_ERROR_CHARS, POISON, NewDelivery, PoisonedFact
 from frontrow.boxoffice.queries import Query
 from frontrow.core.clock import Clock
 from frontrow.core.errors import Overloaded, Unavailable
@@ -50,7 +43,7 @@ class FactConsumer:
         self,
         name: str,
         bus: Bus,
-        book: MessageBook,
+        inbox: Inbox,
         clock: Clock,
         plan: Plan,
         *,
@@ -60,7 +53,7 @@ class FactConsumer:
     ) -> None:
         """`in_turn`: `plan` hardly ever waits, so one fact after the other is cheaper than a task for each."""
         self.name = name
-        self._bus, self._book, self._clock, self._plan, self._wait_s = bus, book, clock, plan, wait_s
+        self._bus, self._inbox, self._clock, self._plan, self._wait_s = bus, inbox, clock, plan, wait_s
         self._kinds, self._in_turn = kinds, in_turn
         self._stopping = asyncio.Event()
         self._reader: BusReader | None = None
@@ -80,7 +73,7 @@ class FactConsumer:
         """Handle the published facts that this consumer has not recorded. Returns their number."""
         count = after = 0
         for _ in range(MISSED_ROUNDS):
-            missed = await self._book.missed_facts(self.name, after, BATCH)
+            missed = await self._inbox.missed_facts(self.name, after, BATCH)
             await self._handle([on_the_bus(fact) for fact in missed])
             count += len(missed)
             if len(missed) < BATCH or self._stopping.is_set():
@@ -93,7 +86,7 @@ class FactConsumer:
         planned = await self._plan_all(wanted)
         ready = [pair for pair in planned if not isinstance(pair, BaseException)]
         with_effect = [pair for pair in ready if pair[1]]
-        heard = await self._book.once_each(self.name, with_effect, self._clock())
+        heard = await self._inbox.once_each(self.name, with_effect, self._clock())
         self.handled += heard.count(True) + len(facts) - len(wanted) + len(ready) - len(with_effect)
         self.repeated += heard.count(False)
         for failure in planned:
@@ -139,7 +132,7 @@ class FactConsumer:
         poisoned = PoisonedFact(carried.number, carried.body.decode(errors="replace")[:MAX_FACT_CHARS], reason)
         body = msgspec.json.encode(poisoned).decode()
         dead_letter = NewDelivery(POISON, self.name, f"{POISON}:{self.name}:{carried.number}", body)
-        return self._book.make_delivery_queries([dead_letter], self._clock())
+        return self._inbox.make_delivery_queries([dead_letter], self._clock())
 
     def stop(self) -> None:
         """Stop after the current batch; without one, at once if the bus can."""

@@ -268,3 +268,22 @@ class OutboxFact(msgspec.Struct, frozen=True):
     number: int
     fact: Fact
     body: str = ""  # as the outbox has it
+
+
+class BusFact(msgspec.Struct, frozen=True):
+    """A fact on the bus. `number` (of the outbox) identifies it; facts of one `key` keep their order; `place` is the
+    bus's own name for this delivery of it."""
+
+    number: int
+    key: str
+    body: bytes
+    place: str = ""
+
+    def fact(self) -> Fact:
+        return decode_fact(self.body)
+
+
+def on_the_bus(outbox: OutboxFact) -> BusFact:
+    """A fact as the bus carries it. Its key is its event, so the facts of one event keep their order."""
+    fact = outbox.fact
+    return BusFact(outbox.number, fact.event_id or fact.booking_id, (outbox.body or encode_fact(fact)).encode())

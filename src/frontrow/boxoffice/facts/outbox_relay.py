@@ -9,9 +9,8 @@ relays, or after a crash, facts of one booking can arrive out of order or twice.
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from frontrow.boxoffice.facts.model import OutboxFact
-from frontrow.boxoffice.messages.model.messages import on_the_bus
-from frontrow.boxoffice.messages.ports import Bus
+from frontrow.boxoffice.facts.model import OutboxFact, on_the_bus
+from frontrow.boxoffice.facts.ports import Bus
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.polling import PollLoop
 from frontrow.core.quiet_time import QuietTime

@@ -111,11 +111,3 @@ def read_bundle(path: Path) -> Bundle:
 
 def write_bundle(bundle: Bundle, path: Path) -> None:
     path.write_bytes(msgspec.json.encode(bundle))
-
-
-def seat_name(seats: Sequence[str] | Mapping[int, str], index: int) -> str:
-    """The name of a seat, or its number when it has no name here."""
-    try:
-        return seats[index]
-    except (IndexError, KeyError):
-        return f"seat {index}"

@@ -13,7 +13,8 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.gate.gate_bundle import Bundle, Revocations, check_revocations, seat_name
+from frontrow.boxoffice.gate.gate_bundle import Bundle, Revocations, check_revocations
+from frontrow.boxoffice.seats.model.seat_labels import seat_name
 from frontrow.boxoffice.tickets.model.tickets import (
     DuplicateScan,
     ReentryNotAllowed,
@@ -30,7 +31,7 @@ from frontrow.core.errors import InvalidInput
 MAX_LOG_LINES: Final = 2_000_000
 
 
-class DoorVerdict(StrEnum):
+class GateVerdict(StrEnum):
     """The result of a check."""
 
     WELCOME = "welcome"
@@ -47,24 +48,24 @@ class DoorVerdict(StrEnum):
 
 
 VERDICT_TEXTS: Final = {
-    DoorVerdict.WELCOME: "welcome",
-    DoorVerdict.MISREAD: "not a whole ticket code; scan again",
-    DoorVerdict.UNKNOWN_KEY: "signed with a key this gate does not know",
-    DoorVerdict.OTHER_EVENT: "a ticket for another event",
-    DoorVerdict.REVOKED: "cancelled or returned",
-    DoorVerdict.FORGED: "forged",
-    DoorVerdict.OLD_CODE: "a picture of a ticket; ask for the live code",
-    DoorVerdict.REPLACED: "a newer ticket for this seat was used",
-    DoorVerdict.ALREADY_IN: "already used",
-    DoorVerdict.LEFT: "left; may come back",
-    DoorVerdict.NOT_INSIDE: "not inside",
+    GateVerdict.WELCOME: "welcome",
+    GateVerdict.MISREAD: "not a whole ticket code; scan again",
+    GateVerdict.UNKNOWN_KEY: "signed with a key this gate does not know",
+    GateVerdict.OTHER_EVENT: "a ticket for another event",
+    GateVerdict.REVOKED: "cancelled or returned",
+    GateVerdict.FORGED: "forged",
+    GateVerdict.OLD_CODE: "a picture of a ticket; ask for the live code",
+    GateVerdict.REPLACED: "a newer ticket for this seat was used",
+    GateVerdict.ALREADY_IN: "already used",
+    GateVerdict.LEFT: "left; may come back",
+    GateVerdict.NOT_INSIDE: "not inside",
 }
 
 
-class DoorAnswer(msgspec.Struct, frozen=True):
+class GateAnswer(msgspec.Struct, frozen=True):
     """The result of checking one code."""
 
-    verdict: DoorVerdict
+    verdict: GateVerdict
     ticket_id: str = ""
     seat: str = ""
     first_scan: Scan | None = None  # by which it is inside, if it was already admitted
@@ -72,15 +73,15 @@ class DoorAnswer(msgspec.Struct, frozen=True):
 
     @property
     def accepted(self) -> bool:
-        return self.verdict in (DoorVerdict.WELCOME, DoorVerdict.LEFT)
+        return self.verdict in (GateVerdict.WELCOME, GateVerdict.LEFT)
 
 
-def check_rotating_code(ticket: ReadTicket, event_secret: bytes, now_us: int) -> DoorVerdict:
+def check_rotating_code(ticket: ReadTicket, event_secret: bytes, now_us: int) -> GateVerdict:
     """Check the rotating part of a signed ticket's code, if the ticket has one."""
     if not ticket.rotating:
-        return DoorVerdict.MISREAD if ticket.rotating_code else DoorVerdict.WELCOME
+        return GateVerdict.MISREAD if ticket.rotating_code else GateVerdict.WELCOME
     fits = is_rotating_code(ticket_secret(event_secret, ticket.short_id), ticket.rotating_code, now_us)
-    return DoorVerdict.WELCOME if fits else DoorVerdict.OLD_CODE
+    return GateVerdict.WELCOME if fits else GateVerdict.OLD_CODE
 
 
 class Gate:
@@ -106,39 +107,39 @@ class Gate:
         self._revoked |= ids
         return len(self._revoked) - before
 
-    def verify(self, code: str, now_us: int) -> tuple[DoorVerdict, ReadTicket | None]:
+    def verify(self, code: str, now_us: int) -> tuple[GateVerdict, ReadTicket | None]:
         """Whether the code is a valid ticket of this event, regardless of earlier scans."""
         try:
             ticket = read_code(code)
         except Misread:
-            return DoorVerdict.MISREAD, None
+            return GateVerdict.MISREAD, None
         if ticket.kid not in self._keys:
-            return DoorVerdict.UNKNOWN_KEY, None
+            return GateVerdict.UNKNOWN_KEY, None
         if ticket.event != self._event:
-            return DoorVerdict.OTHER_EVENT, None
+            return GateVerdict.OTHER_EVENT, None
         if ticket.id in self._revoked:
-            return DoorVerdict.REVOKED, ticket
+            return GateVerdict.REVOKED, ticket
         if not self._keys.signed(ticket.kid, signed_text(ticket.body), ticket.signature):
-            return DoorVerdict.FORGED, None
+            return GateVerdict.FORGED, None
         return check_rotating_code(ticket, self._secret, now_us), ticket
 
-    def check(self, code: str, now_us: int) -> DoorAnswer:
+    def check(self, code: str, now_us: int) -> GateAnswer:
         """Verify the code and admit the ticket once. The admission is on disk before this returns."""
         verdict, ticket = self.verify(code.strip(), now_us)
         if ticket is None:
-            return DoorAnswer(verdict)
+            return GateAnswer(verdict)
         seat = seat_name(self.bundle.seats, ticket.seat_index)
         entries = [scan for scan in self._scans_of(ticket.id) if scan.way is Way.IN]
         first = entries[-1 if self.bundle.reentry else 0] if entries else None
-        if verdict is DoorVerdict.WELCOME and entries and not self._may_return(ticket.id):
-            verdict = DoorVerdict.ALREADY_IN
-        elif verdict is DoorVerdict.WELCOME and self._newest.get(ticket.seat_index, 0) > ticket.fence:
-            verdict = DoorVerdict.REPLACED
-        if verdict is DoorVerdict.WELCOME:
+        if verdict is GateVerdict.WELCOME and entries and not self._may_return(ticket.id):
+            verdict = GateVerdict.ALREADY_IN
+        elif verdict is GateVerdict.WELCOME and self._newest.get(ticket.seat_index, 0) > ticket.fence:
+            verdict = GateVerdict.REPLACED
+        if verdict is GateVerdict.WELCOME:
             self._record(ticket, Way.IN, now_us)
-        return DoorAnswer(verdict, ticket.id, seat, first, self._types.get(ticket.seat_index, ""))
+        return GateAnswer(verdict, ticket.id, seat, first, self._types.get(ticket.seat_index, ""))
 
-    def let_out(self, code: str, now_us: int) -> DoorAnswer:
+    def let_out(self, code: str, now_us: int) -> GateAnswer:
         """Verify the code at an exit and record that its holder left. `ReentryNotAllowed` if nobody may come back.
 
         A ticket that this gate has not seen is let out as well: its holder came in at another gate.
@@ -147,13 +148,13 @@ class Gate:
             raise ReentryNotAllowed(f"{self.bundle.name} does not let people come back, so its exits scan nothing")
         verdict, ticket = self.verify(code.strip(), now_us)
         if ticket is None:
-            return DoorAnswer(verdict)
-        if verdict is DoorVerdict.WELCOME:
-            verdict = DoorVerdict.NOT_INSIDE if self._may_return(ticket.id) else DoorVerdict.LEFT
-        if verdict is DoorVerdict.LEFT:
+            return GateAnswer(verdict)
+        if verdict is GateVerdict.WELCOME:
+            verdict = GateVerdict.NOT_INSIDE if self._may_return(ticket.id) else GateVerdict.LEFT
+        if verdict is GateVerdict.LEFT:
             self._record(ticket, Way.OUT, now_us)
         seat = seat_name(self.bundle.seats, ticket.seat_index)
-        return DoorAnswer(verdict, ticket.id, seat, None, self._types.get(ticket.seat_index, ""))
+        return GateAnswer(verdict, ticket.id, seat, None, self._types.get(ticket.seat_index, ""))
 
     def _scans_of(self, ticket_id: str) -> list[Scan]:
         return order_scans(self._scans.get(ticket_id, {}).values())

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
 from frontrow.boxoffice.holds.model.claims import ClaimKind, TakenSeat
-from frontrow.boxoffice.holds.model.requested_seats import SeatState
+from frontrow.boxoffice.seats.model.map_format import SeatState
 
 FOREVER_US = 1 << 62
 TRUST_US = 1_000_000

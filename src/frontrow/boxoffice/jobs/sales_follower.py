@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from frontrow.boxoffice.events.catalogue_follower import POLL_EVERY_S, CatalogueFollower
 from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.holds.model.holds import ExpiredHold
-from frontrow.boxoffice.holds.ports.ledger import Catalogue
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.seats.formats.plan_reader import decode_plan

@@ -10,12 +10,12 @@ from typing import Any, Final
 from frontrow.boxoffice.events.status_updates import SEATS_UNCHANGED, EventStatusKeeper
 from frontrow.boxoffice.facts.fact_consumers import FactConsumer
 from frontrow.boxoffice.facts.model import FACT_KINDS, Fact
-from frontrow.boxoffice.jobs.background_jobs import Job
-from frontrow.boxoffice.messages.ports import Bus
+from frontrow.boxoffice.facts.ports import Bus
 from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.waitlist.offers import FREEING, OfferWorker
 from frontrow.core.clock import Clock
+from frontrow.core.jobs import Job
 
 WAITLIST_GROUP: Final = "waitlist"
 

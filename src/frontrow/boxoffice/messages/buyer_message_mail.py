@@ -17,8 +17,8 @@ from markupsafe import escape
 
 from frontrow.boxoffice.checkout.model.receipts import Seller
 from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.holds.model.bookings import booking_number
-from frontrow.boxoffice.holds.ports.ledger import Catalogue
 from frontrow.boxoffice.messages.deliveries import DeliveryWorker, NoteDelivery, send_batch
 from frontrow.boxoffice.messages.mail_links import LinkPurpose, MailLinks
 from frontrow.boxoffice.messages.model.buyer_messages import NOT_NEEDED, BuyerMessage, TicketHolder, fill_variables

@@ -14,7 +14,6 @@ import msgspec
 from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound
-from frontrow.boxoffice.jobs.background_jobs import Job, every
 from frontrow.boxoffice.messages.buyer_message_mail import BuyerMessageMail, lanes_of
 from frontrow.boxoffice.messages.model.buyer_messages import (
     Audience,
@@ -34,6 +33,7 @@ from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import InvalidInput
 from frontrow.core.ids import Ids
+from frontrow.core.jobs import Job, every
 from frontrow.core.quiet_time import QuietTime
 
 EVERY_S: Final = 0.5

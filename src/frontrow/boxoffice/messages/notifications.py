@@ -18,6 +18,7 @@ import msgspec
 
 from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.facts.model import (
     BookingConfirmed,
     Fact,
@@ -26,9 +27,7 @@ from frontrow.boxoffice.facts.model import (
     decode_fact,
     encode_fact,
 )
-from frontrow.boxoffice.gate.gate_bundle import seat_name
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, booking_number
-from frontrow.boxoffice.holds.ports.ledger import Catalogue
 from frontrow.boxoffice.messages.deliveries import DeliveryWorker, NoteDelivery, send_batch
 from frontrow.boxoffice.messages.mail_links import LinkPurpose, MailLinks
 from frontrow.boxoffice.messages.model.messages import (
@@ -48,6 +47,7 @@ from frontrow.boxoffice.payments.ports import PaymentBook
 from frontrow.boxoffice.people.model.roles import ROLES
 from frontrow.boxoffice.people.ports import PeopleBook
 from frontrow.boxoffice.queries import Query
+from frontrow.boxoffice.seats.model.seat_labels import seat_name
 from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.boxoffice.texts.locale_formats import Moment, language_of
 from frontrow.boxoffice.texts.message_texts import render
@@ -57,7 +57,7 @@ from frontrow.boxoffice.tickets.model.ticket_transfers import TransferState
 from frontrow.boxoffice.tickets.model.wallets import Wallet, usable_wallets
 from frontrow.boxoffice.tickets.ports.transfers import TransferBook
 from frontrow.boxoffice.tickets.ports.wallets import WalletBook
-from frontrow.boxoffice.tickets.ticket_renderer import BrandReader, LogoReader, TicketDesk
+from frontrow.boxoffice.tickets.ticket_renderer import BrandReader, LogoReader, TicketRenderer
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import NotFound, Overloaded, Unavailable
@@ -160,13 +160,13 @@ class Notifier:
     def __init__(
         self,
         ledger: NotifyLedger,
-        desk: TicketDesk,
+        renderer: TicketRenderer,
         channels: Sequence[Channel],
         clock: Clock,
         links: MailLinks,
         receipts: Receipts,
     ) -> None:
-        self._ledger, self._desk, self._clock, self._links = ledger, desk, clock, links
+        self._ledger, self._renderer, self._clock, self._links = ledger, renderer, clock, links
         self._receipts = receipts
         self._channels = {channel.name: channel for channel in channels}
         self._logos: dict[str, bytes] = {}
@@ -326,8 +326,8 @@ class Notifier:
             fact = msgspec.structs.replace(fact, seats=(transfer.seat_index,))
             contact = Contact(transfer.id, transfer.email, locale=transfer.locale, name=transfer.name)
         holder = transfer if body.transfer else None
-        sold = await self._desk.look_up(fact.booking_id) if body.kind in WITH_TICKETS | WITH_RECEIPT else None
-        sheets = await self._desk.sheets(fact.booking_id, holder, sold) if body.kind in WITH_TICKETS else []
+        sold = await self._renderer.look_up(fact.booking_id) if body.kind in WITH_TICKETS | WITH_RECEIPT else None
+        sheets = await self._renderer.sheets(fact.booking_id, holder, sold) if body.kind in WITH_TICKETS else []
         if body.kind in WITH_TICKETS and not sheets and body.channel != IN_APP:
             return None  # refunded before the mail was sent: do not send invalid tickets
         event = sold.event if sold is not None else await self._ledger.catalogue.event(fact.event_id)
@@ -348,7 +348,7 @@ class Notifier:
         rendered = render(body.kind, contact.locale, about, url=url, html=with_html)
         if body.channel == "email" and sheets:
             async with drawing:
-                pdf = await self._desk.pdf_for_mail(sheets, language_of(contact.locale))
+                pdf = await self._renderer.pdf_for_mail(sheets, language_of(contact.locale))
                 attachments += await asyncio.to_thread(_make_attachments, sheets, pdf)
         return Message(
             body.message_id,
@@ -421,7 +421,7 @@ class Notifier:
     async def _describe(self, fact: Fact, event: Event, venue: Venue | None, sheets: Sequence[Sheet]) -> dict[str, Any]:
         """The values that the texts may use."""
         zone = venue.time_zone if venue else "UTC"
-        names, labels = await self._desk.seat_names(event), await self._desk.seat_labels(event)
+        names, labels = await self._renderer.seat_names(event), await self._renderer.seat_labels(event)
         amount = getattr(fact, "amount_minor", 0), getattr(fact, "currency", "") or event.currency
         return {
             "event_name": event.name,

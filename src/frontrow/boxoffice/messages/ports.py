@@ -1,4 +1,4 @@
-"""Ports of facts and messages: the bus that carries facts, the channels that reach people, the ledger's message book.
+"""The ports of messages: the channels that reach people, and the ledger's message book.
 
 Everything here is delivered at least once: what was not acknowledged comes again. A consumer that must not act twice
 records the message in the ledger (`MessageBook.once`), in the same transaction as its effect.
@@ -7,72 +7,18 @@ records the message in the ledger (`MessageBook.once`), in the same transaction 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from frontrow.boxoffice.facts.model import OutboxFact
+from frontrow.boxoffice.facts.ports import Inbox
 from frontrow.boxoffice.messages.model.messages import (
-    BusFact,
     Contact,
     Delivery,
     DeliveryResult,
     Endpoint,
     InAppMessage,
     Message,
-    NewDelivery,
     Outcome,
 )
 from frontrow.boxoffice.queries import Query
 from frontrow.core.quiet_time import QuietTime
-
-
-class BusReader(Protocol):
-    """One member of a group of readers. Each fact goes to one member of every group.
-
-    `is_new_group`: the bus did not know the group when the reader came. It is the first, or the bus lost its memory.
-    """
-
-    is_new_group: bool
-
-    async def read(self, limit: int, wait_s: float) -> list[BusFact]:
-        """At most `limit` facts, oldest first. Empty when none came within `wait_s`.
-
-        A new group starts with the oldest fact on the bus. Facts of one event come in the order of publishing.
-        """
-        ...
-
-    async def done(self, facts: Sequence[BusFact]) -> None:
-        """Acknowledge these facts, which are all that the last `read` returned.
-
-        Facts that a reader read and did not acknowledge come again, to another member or to the next reader, after this
-        one was closed or died (Redis: after a timeout; Kafka: when the group has noticed).
-        """
-        ...
-
-    def stop_waiting(self) -> None:
-        """Let a `read` that waits return at once. Where it could bring facts at that very moment (Redis, Kafka), it
-        returns when its `wait_s` is over."""
-        ...
-
-    async def aclose(self) -> None: ...
-
-
-class Bus(Protocol):
-    """Carries facts from the outbox to their consumers."""
-
-    async def publish(self, facts: Sequence[BusFact]) -> None:
-        """When it returns, the bus has stored all facts.
-
-        On `Unavailable` some may be stored: publish all of them again.
-        """
-        ...
-
-    async def reader(self, group: str) -> BusReader: ...
-
-    async def measure_lag(self, groups: Sequence[str]) -> dict[tuple[str, str], int]:
-        """Facts on the bus that each of these groups has not finished, by group and partition (`all` where there is
-        only one). Groups that the bus does not know are left out."""
-        ...
-
-    async def aclose(self) -> None: ...
-
 
 NoteMessage = Callable[[int, Outcome], Awaitable[None]]  # a message's place in its batch, and what became of it
 
@@ -91,40 +37,12 @@ class Channel(Protocol):
         ...
 
 
-class MessageBook(Protocol):
-    """Messages in the ledger (`ledger.messages`): inbox of consumers, deliveries and retries, contacts, webhooks."""
+class MessageBook(Inbox, Protocol):
+    """Messages in the ledger (`ledger.messages`): deliveries and retries, contacts, webhooks, and the inbox."""
 
     @property
     def quiet(self) -> QuietTime:
         """When workers may sleep."""
-        ...
-
-    async def once(self, source: str, message_id: str, queries: Sequence[Query], now_us: int) -> bool:
-        """Run the statements and record the message, in one transaction. False when the message was seen before.
-
-        Of many racing callers with one message, exactly one gets True. After a crash at any point, either both happened
-        or neither.
-        """
-        ...
-
-    async def once_each(self, source: str, messages: Sequence[tuple[str, Sequence[Query]]], now_us: int) -> list[bool]:
-        """`once` for many (message id, statements) in one transaction. Returns whether each was new."""
-        ...
-
-    async def noticed(self, source: str, message_id: str) -> bool:
-        """Whether this message was seen before. Does not record it."""
-        ...
-
-    async def seen_before(self, source: str, message_id: str, now_us: int) -> bool:
-        """Whether this message was seen before; records it. Of many racing callers exactly one gets False."""
-        ...
-
-    async def first_seen(self, source: str, message_id: str, now_us: int) -> int:
-        """When this message was first seen, by any server; records it."""
-        ...
-
-    def make_delivery_queries(self, deliveries: Sequence[NewDelivery], now_us: int) -> list[Query]:
-        """The statements that queue deliveries. A delivery with a known `dedupe` is already queued."""
         ...
 
     async def lease_deliveries(
@@ -142,13 +60,6 @@ class MessageBook(Protocol):
 
     async def save_delivery_results(self, results: Sequence[DeliveryResult], now_us: int) -> None:
         """Record what became of leased deliveries: sent, given up, or due again later."""
-        ...
-
-    async def missed_facts(self, source: str, after: int, limit: int) -> list[OutboxFact]:
-        """Of the newest published facts those that this consumer has not recorded, oldest first, at most `limit`.
-
-        Only facts with a greater number than `after`: a consumer does not record facts that it does not want.
-        """
         ...
 
     async def put_contact(self, contact: Contact, now_us: int) -> None:

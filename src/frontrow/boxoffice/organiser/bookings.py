@@ -12,10 +12,10 @@ from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, Move,
 from frontrow.boxoffice.messages.notifications import Notifier
 from frontrow.boxoffice.organiser.model.booking_search import BookingSearch, read_search
 from frontrow.boxoffice.organiser.reseating import Reseater
-from frontrow.boxoffice.payments.model.payments import Refund
 from frontrow.boxoffice.people.model.email_addresses import checked_email, is_email
 from frontrow.boxoffice.people.model.person_names import search_words
 from frontrow.boxoffice.refunds.model.refund_lines import add_ons_gone, decode_refund_lines
+from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.seats.model.venues import Plan, UnknownSeats
 from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer, TransferState

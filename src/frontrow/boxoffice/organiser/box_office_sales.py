@@ -16,7 +16,7 @@ from frontrow.boxoffice.events.model.events import Event, EventStatus, NotOnSale
 from frontrow.boxoffice.holds.model.bookings import ACTIVE_STATES, Booking, BookingState, MoveRefused
 from frontrow.boxoffice.holds.model.claims import ClaimRefused, SeatClaim
 from frontrow.boxoffice.holds.model.holds import IdempotencyMismatch, NewHold, SeatsTaken
-from frontrow.boxoffice.holds.ports.ledger import Ledger, TicketIssuer
+from frontrow.boxoffice.holds.ports.ledger import Ledger
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.messages.model.messages import Contact
@@ -26,8 +26,8 @@ from frontrow.boxoffice.organiser.model.box_office_sales import (
     DESK_HOLD_S,
     EXTERNAL,
     MAX_DESK_SEATS,
-    DeskTotal,
-    DeskWish,
+    BoxOfficeTotal,
+    BoxOfficeWish,
     PaidBy,
 )
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentState
@@ -48,16 +48,17 @@ from frontrow.boxoffice.pricing.model.prices import decode_lines, encode_lines
 from frontrow.boxoffice.pricing.model.sale_options import fold_code
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.boxoffice.tickets.model.tickets import NewTicket
+from frontrow.boxoffice.tickets.ports.tickets import TicketIssuer
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Refused
 from frontrow.core.ids import Ids, check_id
 
 SELLS = frozenset({EventStatus.ON_SALE, EventStatus.SOLD_OUT})
-NOTHING_ELSE = DeskWish()
+NOTHING_ELSE = BoxOfficeWish()
 
 
-class DeskSaleBook(Protocol):
-    async def desk_totals(self, event_id: str, from_us: int, before_us: int) -> list[DeskTotal]: ...
+class BoxOfficeSaleBook(Protocol):
+    async def desk_totals(self, event_id: str, from_us: int, before_us: int) -> list[BoxOfficeTotal]: ...
 
     async def sell_noted(
         self,
@@ -71,11 +72,11 @@ class DeskSaleBook(Protocol):
     ) -> Booking: ...
 
 
-class DeskSaleLedger(Ledger, Protocol):
+class BoxOfficeSaleLedger(Ledger, Protocol):
     """What the desk needs of the ledger."""
 
     @property
-    def organiser(self) -> DeskSaleBook: ...
+    def organiser(self) -> BoxOfficeSaleBook: ...
 
     @property
     def messages(self) -> MessageBook: ...
@@ -84,12 +85,12 @@ class DeskSaleLedger(Ledger, Protocol):
     def payments(self) -> PaymentBook: ...
 
 
-class DeskSales:
+class BoxOfficeSales:
     """Sells seats for staff. The caller has checked whose event it is."""
 
     def __init__(
         self,
-        ledger: DeskSaleLedger,
+        ledger: BoxOfficeSaleLedger,
         claims: SeatClaims,
         issuer: TicketIssuer,
         seats: SeatListener,
@@ -114,7 +115,7 @@ class DeskSales:
         name: str = "",
         email: str = "",
         booking_id: str = "",
-        wish: DeskWish = NOTHING_ELSE,
+        wish: BoxOfficeWish = NOTHING_ELSE,
     ) -> Booking:
         """Sell these seats, also withheld ones. Free tickets need a name and an address; they are mailed.
 
@@ -146,7 +147,7 @@ class DeskSales:
             return made  # sent twice at the same time
 
     async def _check_repeated(
-        self, earlier: Booking, event: Event, seat_ids: Sequence[str], paid_by: PaidBy, wish: DeskWish
+        self, earlier: Booking, event: Event, seat_ids: Sequence[str], paid_by: PaidBy, wish: BoxOfficeWish
     ) -> None:
         """Raise `IdempotencyMismatch` unless this sale is the one that was made under the same booking id."""
         payments = await self._ledger.payments.payments_of(earlier.id)
@@ -168,7 +169,7 @@ class DeskSales:
                 raise IdempotencyMismatch(earlier.id)
 
     async def price(
-        self, event: Event, seat_ids: Sequence[str], wish: DeskWish, paid_by: PaidBy
+        self, event: Event, seat_ids: Sequence[str], wish: BoxOfficeWish, paid_by: PaidBy
     ) -> tuple[tuple[int, ...], ChosenPrice]:
         """These seats in the plan's order, and what they cost with this wish."""
         plan = await self._plan_of(event.plan_hash)
@@ -285,7 +286,7 @@ class DeskSales:
         if isinstance(answer, ClaimRefused):
             raise SeatsTaken(claim.event_id, [taken.seat for taken in answer.taken])
 
-    async def totals(self, event: Event, from_us: int, before_us: int) -> list[DeskTotal]:
+    async def totals(self, event: Event, from_us: int, before_us: int) -> list[BoxOfficeTotal]:
         """What each member of the team took between two moments, by way of payment."""
         return await self._ledger.organiser.desk_totals(event.id, from_us, before_us)
 

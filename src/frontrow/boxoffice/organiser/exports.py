@@ -15,17 +15,18 @@ from typing import Any, Final, Protocol
 
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.bookings import Booking
-from frontrow.boxoffice.holds.ports.ledger import TicketBook
 from frontrow.boxoffice.messages.model.messages import NOBODY, Buyer
 from frontrow.boxoffice.organiser.model.csv_cells import amount_cell, to_csv
 from frontrow.boxoffice.organiser.workbooks import WorkbookFile
-from frontrow.boxoffice.payments.model.payments import Payment, PaymentState, Refund, RefundState
+from frontrow.boxoffice.payments.model.payments import Payment, PaymentState
 from frontrow.boxoffice.payments.ports import PaymentBook
 from frontrow.boxoffice.pricing.model.booking_choices import choice_of, type_names
 from frontrow.boxoffice.pricing.model.prices import LineKind, PriceLine
 from frontrow.boxoffice.pricing.model.taxes import TaxRates, tax_inside
 from frontrow.boxoffice.refunds.model.refund_lines import add_ons_gone, decode_refund_lines, kept_lines
+from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.tickets.model.tickets import Ticket
+from frontrow.boxoffice.tickets.ports.tickets import TicketBook
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import NotFound
 from frontrow.core.money import Money

@@ -13,7 +13,6 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from frontrow.boxoffice.events.model.events import Event, EventStatus
-from frontrow.boxoffice.jobs.background_jobs import Job, every
 from frontrow.boxoffice.messages.deliveries import DeliveryWorker
 from frontrow.boxoffice.messages.model.messages import NewDelivery
 from frontrow.boxoffice.messages.ports import Channel, MessageBook
@@ -25,6 +24,7 @@ from frontrow.boxoffice.people.model.people import Staff
 from frontrow.boxoffice.people.model.roles import ROLES
 from frontrow.boxoffice.texts.locale_formats import Moment, formats_of, language_of
 from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.jobs import Job, every
 from frontrow.core.money import Money
 from frontrow.core.vault import Vault
 

@@ -15,11 +15,11 @@ from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.holds.model.claims import ClaimRefused, SeatClaim
 from frontrow.boxoffice.holds.model.holds import SeatsTaken
-from frontrow.boxoffice.holds.ports.ledger import TicketIssuer
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.organiser.model.reseating import Reseat
 from frontrow.boxoffice.seats.model.venues import Plan
+from frontrow.boxoffice.tickets.ports.tickets import TicketIssuer
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError, NotFound, Refused
 

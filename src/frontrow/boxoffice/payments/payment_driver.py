@@ -14,25 +14,25 @@ from msgspec.structs import replace
 from frontrow.boxoffice.events.model.events import EventCancelled
 from frontrow.boxoffice.facts.model import Fact, LatePaymentReturned, PriorityGranted
 from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, BookingState, HoldEnded, Move, MoveRefused
-from frontrow.boxoffice.holds.ports.ledger import TicketIssuer
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.payments.model.payment_saga import PaymentStep, next_check_us, next_step
 from frontrow.boxoffice.payments.model.payments import (
     BEFORE_SALE,
-    LEASE_S,
     PROVIDER_UNAVAILABLE,
     TAKES_CARDS,
     Payment,
     PaymentChanged,
     PaymentState,
-    Refund,
 )
 from frontrow.boxoffice.payments.model.provider_intents import ProviderNotCalled, ProviderUnknown
+from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
 from frontrow.boxoffice.payments.payment_log import log_retry, log_step
 from frontrow.boxoffice.payments.payment_records import PaymentRecords, SaleLedger
 from frontrow.boxoffice.payments.provider_calls import ProviderCalls
+from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.boxoffice.refunds.model.ticket_returns import OWED_STATES
 from frontrow.boxoffice.tickets.model.tickets import NewTicket, TicketScanned
+from frontrow.boxoffice.tickets.ports.tickets import TicketIssuer
 from frontrow.boxoffice.tickets.rotating_codes import RotatingCodes
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError

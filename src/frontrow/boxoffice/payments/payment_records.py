@@ -5,10 +5,11 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.facts.model import Fact
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound, Move
-from frontrow.boxoffice.holds.ports.ledger import Catalogue
-from frontrow.boxoffice.payments.model.payments import LEASE_S, Payment, PaymentNotFound, PaymentState
+from frontrow.boxoffice.payments.model.payments import Payment, PaymentNotFound, PaymentState
+from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
 from frontrow.boxoffice.payments.ports import PaymentBook
 from frontrow.boxoffice.refunds.ports import ReturnsBook
 from frontrow.boxoffice.tickets.model.tickets import NewTicket

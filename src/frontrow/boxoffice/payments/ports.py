@@ -5,8 +5,9 @@ from typing import Protocol, runtime_checkable
 
 from frontrow.boxoffice.facts.model import Fact
 from frontrow.boxoffice.holds.model.bookings import Booking, Move
-from frontrow.boxoffice.payments.model.payments import Payment, Refund
+from frontrow.boxoffice.payments.model.payments import Payment
 from frontrow.boxoffice.payments.model.provider_intents import Intent, NewIntent, Notice, ProviderRefund
+from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.boxoffice.tickets.model.tickets import NewTicket
 from frontrow.core.breaker import Breaker
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, Move
 from frontrow.boxoffice.payments.model.payment_saga import next_check_us, state_from_intent
-from frontrow.boxoffice.payments.model.payments import LEASE_S, TAKES_CARDS, Payment, PaymentState
+from frontrow.boxoffice.payments.model.payments import TAKES_CARDS, Payment, PaymentState
 from frontrow.boxoffice.payments.model.provider_intents import (
     MISTYPED,
     Intent,
@@ -18,6 +18,7 @@ from frontrow.boxoffice.payments.model.provider_intents import (
     ProviderRefused,
     ProviderUnknown,
 )
+from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
 from frontrow.boxoffice.payments.payment_records import PaymentRecords, SaleLedger
 from frontrow.boxoffice.payments.ports import PaymentProvider
 from frontrow.core.clock import US_PER_S, Clock

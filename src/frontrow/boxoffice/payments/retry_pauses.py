@@ -8,7 +8,9 @@ that mends the error finds it due.
 from collections import OrderedDict
 from typing import Final
 
-from frontrow.boxoffice.payments.model.payments import LEASE_S, Payment, Refund
+from frontrow.boxoffice.payments.model.payments import Payment
+from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
+from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.core.clock import US_PER_S
 
 PAYMENT_JOB: Final = "payment"  # the job of every payment that a worker continues

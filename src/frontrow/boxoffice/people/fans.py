@@ -47,7 +47,7 @@ class FanLedger(Protocol):
     async def booking(self, booking_id: str) -> Booking | None: ...
 
 
-class FanDesk:
+class FanAccounts:
     """Signs fans in and shows them what is theirs."""
 
     def __init__(

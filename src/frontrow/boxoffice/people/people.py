@@ -3,18 +3,18 @@
 import asyncio
 from typing import Final
 
-from frontrow.boxoffice.jobs.background_jobs import Job
 from frontrow.boxoffice.messages.ports import Channel, InAppWriter
 from frontrow.boxoffice.people.account_mail import AccountMail
-from frontrow.boxoffice.people.fans import FanDesk, FanLedger
+from frontrow.boxoffice.people.fans import FanAccounts, FanLedger
 from frontrow.boxoffice.people.passwords import Passwords
 from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.boxoffice.people.sessions import Sessions
 from frontrow.boxoffice.people.sign_in_limits import SignInLimits
-from frontrow.boxoffice.people.staff_sign_in import StaffDesk
+from frontrow.boxoffice.people.staff_sign_in import StaffAccounts
 from frontrow.boxoffice.people.team import Team
 from frontrow.core.clock import Clock
 from frontrow.core.ids import Ids
+from frontrow.core.jobs import Job
 from frontrow.core.vault import Vault
 
 PURGE_EVERY_S: Final = 300.0
@@ -51,11 +51,11 @@ class People:
         self.passwords = Passwords(settings)
         self.mail = AccountMail(ledger.messages, mail_channel, self.vault, clock, ids, public_url)
         self.sessions = Sessions(self.book, clock, ids)
-        self.staff = StaffDesk(
+        self.staff = StaffAccounts(
             self.book, self.sessions, self.passwords, self.sign_in_limits, self.vault, clock, issuer=settings.issuer
         )
         self.team = Team(self.book, self.passwords, self.mail, clock, ids, settings.invitation_life_s)
-        self.fans = FanDesk(
+        self.fans = FanAccounts(
             ledger, self.sessions, self.mail, self.sign_in_limits, clock, ids, settings.link_life_s, writer
         )
 

@@ -51,7 +51,7 @@ class Enrolment(msgspec.Struct, frozen=True):
         return "Enrolment(…)"
 
 
-class StaffDesk:
+class StaffAccounts:
     """Signs members of staff in and manages their credentials."""
 
     def __init__(

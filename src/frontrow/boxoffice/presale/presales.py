@@ -13,7 +13,6 @@ import msgspec
 
 from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.events.model.events import Event, EventStatus
-from frontrow.boxoffice.jobs.background_jobs import Job, every
 from frontrow.boxoffice.messages.model.messages import NewDelivery
 from frontrow.boxoffice.presale.model import (
     MAX_BEACON_CHARS,
@@ -34,6 +33,7 @@ from frontrow.boxoffice.presale.signup_mail import SignupMail
 from frontrow.boxoffice.presale.signups import FindTimeZone, LoadEvent
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput
+from frontrow.core.jobs import Job, every
 from frontrow.core.quiet_time import QuietTime
 
 CHUNK: Final = 200  # registrations decided in one transaction

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from frontrow.boxoffice.events.model.events import Event, EventStatus
-from frontrow.boxoffice.jobs.background_jobs import Job, every
 from frontrow.boxoffice.messages.model.messages import NewDelivery
 from frontrow.boxoffice.people.model.email_addresses import checked_email
 from frontrow.boxoffice.people.sign_in_limits import SignInLimits
@@ -26,6 +25,7 @@ from frontrow.boxoffice.presale.signup_mail import SignupMail
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import NotFound, Refused
 from frontrow.core.ids import Ids
+from frontrow.core.jobs import Job, every
 
 BATCH: Final = 200
 BATCHES_PER_ROUND: Final = 20  # of one event, before the next one

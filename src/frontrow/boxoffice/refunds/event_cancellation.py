@@ -10,9 +10,9 @@ after the first round. So rounds go on until one that began at least `SURE_US` a
 from collections.abc import AsyncIterator
 from typing import Final, Protocol
 
-from frontrow.boxoffice.jobs.background_jobs import Job, every
 from frontrow.boxoffice.refunds.refunds import CancellationProgress
 from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.jobs import Job, every
 from frontrow.core.quiet_time import QuietTime
 
 LEASE_US: Final = 60 * US_PER_S

@@ -13,15 +13,7 @@ from msgspec.structs import replace
 
 from frontrow.boxoffice.facts.model import RefundFailed, RefundPaid
 from frontrow.boxoffice.organiser.model.box_office_sales import EXTERNAL
-from frontrow.boxoffice.payments.model.payments import (
-    ENDED,
-    LEASE_S,
-    Payment,
-    PaymentChanged,
-    PaymentState,
-    Refund,
-    RefundState,
-)
+from frontrow.boxoffice.payments.model.payments import ENDED, Payment, PaymentChanged, PaymentState
 from frontrow.boxoffice.payments.model.provider_intents import (
     Intent,
     ProviderNotCalled,
@@ -29,9 +21,11 @@ from frontrow.boxoffice.payments.model.provider_intents import (
     ProviderRefused,
     ProviderUnknown,
 )
+from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
 from frontrow.boxoffice.payments.payment_records import SaleLedger
 from frontrow.boxoffice.payments.ports import PaymentProvider
 from frontrow.boxoffice.payments.retry_pauses import RestingPayments
+from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import note_failure

@@ -21,15 +21,7 @@ from frontrow.boxoffice.events.model.events import Event, EventMove, EventStatus
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, Move, MoveRefused, StaleFence
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.organiser.model.box_office_sales import check_paid_online
-from frontrow.boxoffice.payments.model.payments import (
-    BY_FAN,
-    UNFINISHED_REFUNDS,
-    Payment,
-    PaymentChanged,
-    PaymentState,
-    Refund,
-    RefundState,
-)
+from frontrow.boxoffice.payments.model.payments import BY_FAN, Payment, PaymentChanged, PaymentState
 from frontrow.boxoffice.payments.payment_records import PaymentRecords, SaleLedger
 from frontrow.boxoffice.payments.ports import PaymentProvider
 from frontrow.boxoffice.pricing.model.booking_choices import choice_of, uses_left
@@ -51,6 +43,7 @@ from frontrow.boxoffice.refunds.model.refund_rules import (
     refund_sum,
     resale_sum,
 )
+from frontrow.boxoffice.refunds.model.refunds import UNFINISHED_REFUNDS, Refund, RefundState
 from frontrow.boxoffice.refunds.model.ticket_returns import Return, ReturnState
 from frontrow.boxoffice.refunds.payouts import RefundPayouts
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds

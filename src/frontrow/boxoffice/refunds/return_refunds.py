@@ -7,8 +7,9 @@ repeated call finds it. It is never more than was captured and not yet refunded.
 import contextlib
 from typing import Final
 
-from frontrow.boxoffice.payments.model.payments import ENDED, PaymentChanged, Refund
+from frontrow.boxoffice.payments.model.payments import ENDED, PaymentChanged
 from frontrow.boxoffice.payments.payment_records import SaleLedger
+from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.boxoffice.refunds.model.ticket_returns import Return
 
 MAX_TRIES: Final = 20  # when refunds of one booking race, the loser counts its refunds again

@@ -14,9 +14,10 @@ from typing import Final, Protocol
 
 import msgspec
 
+from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.facts.model import BookingConfirmed, Fact
 from frontrow.boxoffice.holds.events_on_sale import Sales
-from frontrow.boxoffice.holds.ports.ledger import Catalogue, Ledger
+from frontrow.boxoffice.holds.ports.ledger import Ledger
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.organiser.model.box_office_sales import check_paid_online
 from frontrow.boxoffice.payments.ports import PaymentBook

@@ -15,7 +15,7 @@ from frontrow.boxoffice.events.model.event_changes import (
     check_tag,
     describe_changes,
 )
-from frontrow.boxoffice.holds.ports.ledger import Catalogue
+from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.people.model.people import checked_name
 from frontrow.boxoffice.queries import Query, Row
 from frontrow.boxoffice.seats.formats.csv_plans import from_csv

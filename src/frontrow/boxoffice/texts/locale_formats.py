@@ -15,7 +15,7 @@ from babel import Locale
 from babel.dates import format_date, format_time, get_timezone_location
 from babel.numbers import format_currency, format_decimal
 
-from frontrow.boxoffice.tickets.ticket_sheets import local_time, zone
+from frontrow.core.local_time import local_time, zone
 from frontrow.core.money import DIGITS, Money
 
 LANGUAGES: Final = ("en", "de", "fr", "es", "pt", "ja", "ar")

@@ -7,7 +7,8 @@ booking of the person who sent it.
 from collections.abc import Sequence
 from datetime import UTC
 
-from frontrow.boxoffice.tickets.ticket_sheets import Sheet, local_time
+from frontrow.boxoffice.tickets.ticket_sheets import Sheet
+from frontrow.core.local_time import local_time
 
 
 def calendar_entry(sheets: Sequence[Sheet], *, cancelled: bool = False) -> bytes:

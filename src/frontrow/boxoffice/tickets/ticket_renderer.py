@@ -1,4 +1,4 @@
-"""The ticket desk: the tickets of a booking as QR, PDF and calendar entry, rendered on request.
+"""Renders the tickets of a booking as QR, PDF and calendar entry, when somebody asks for them.
 
 What a ticket's code says was stored by the transaction that confirmed the booking. Signing it gives the same code each
 time, so every rendering shows the same ticket.
@@ -10,41 +10,32 @@ from typing import Final, Protocol
 import msgspec
 
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.gate.gate_bundle import Bundle, Revocations, make_bundle, seat_name, sign_revocations
-from frontrow.boxoffice.gate.gate_check import DoorVerdict, check_rotating_code
-from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound, BookingState
-from frontrow.boxoffice.holds.ports.ledger import Catalogue, TicketBook
+from frontrow.boxoffice.events.ports import Catalogue
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound
 from frontrow.boxoffice.organiser.model.brands import OUR_LOOK, Brand, TicketLook, ticket_look
 from frontrow.boxoffice.pricing.model.booking_choices import type_names
 from frontrow.boxoffice.pricing.model.prices import decode_lines, ticket_prices
 from frontrow.boxoffice.seats.formats.plan_reader import decode_plan
-from frontrow.boxoffice.seats.model.seat_labels import SeatLabels
+from frontrow.boxoffice.seats.model.seat_labels import SeatLabels, seat_name
 from frontrow.boxoffice.seats.model.venues import Plan, Venue
 from frontrow.boxoffice.texts.locale_formats import language_of
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
 from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer
 from frontrow.boxoffice.tickets.model.tickets import Ticket, TicketNotFound, TicketState
+from frontrow.boxoffice.tickets.ports.tickets import TicketBook
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import (
-    Misread,
-    ReadTicket,
-    event_hash,
     is_rotating,
-    read_code,
     shown_code,
     signed_code,
-    signed_text,
 )
 from frontrow.boxoffice.tickets.ticket_drawings import TicketDrawings, draw_tickets
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
-from frontrow.core.errors import Overloaded
 from frontrow.core.heavy_work import HeavyWork, Urgency
 from frontrow.core.money import Money
 
 MAX_PLANS: Final = 64  # whose seat names are cached
-PAGE: Final = 10_000
-MAX_PAGES: Final = 200  # per revocation list
 
 
 class BrandReader(Protocol):
@@ -59,8 +50,8 @@ class LogoReader(Protocol):
     async def find(self, picture_hash: str) -> bytes | None: ...
 
 
-class DeskLedger(Protocol):
-    """The parts of the ledger that the desk reads."""
+class TicketLedger(Protocol):
+    """The parts of the ledger that rendering reads."""
 
     @property
     def catalogue(self) -> Catalogue: ...
@@ -76,8 +67,6 @@ class DeskLedger(Protocol):
 
     async def booking(self, booking_id: str) -> Booking | None: ...
 
-    async def live_bookings(self, event_id: str, after: str, limit: int) -> list[Booking]: ...
-
 
 class SoldBooking(msgspec.Struct, frozen=True):
     """A booking and what its tickets, its receipt and messages about it show, read once for all of them."""
@@ -88,10 +77,10 @@ class SoldBooking(msgspec.Struct, frozen=True):
     buyer: str
 
 
-class TicketDesk:
-    """Renders tickets for their holders and bundles for gates."""
+class TicketRenderer:
+    """Renders tickets for their holders."""
 
-    def __init__(self, ledger: DeskLedger, keys: TicketKeys, work: HeavyWork | None = None) -> None:
+    def __init__(self, ledger: TicketLedger, keys: TicketKeys, work: HeavyWork | None = None) -> None:
         self._ledger, self._keys = ledger, keys
         self.drawings = TicketDrawings(work or HeavyWork())
         self._names_by_plan: dict[str, tuple[tuple[str, ...], SeatLabels]] = {}
@@ -183,61 +172,6 @@ class TicketDesk:
     def signed(self, ticket: Ticket) -> Ticket:
         """The ticket with its signed code."""
         return msgspec.structs.replace(ticket, code=signed_code(ticket.code, self._keys))
-
-    def verify(self, event_id: str, code: str, now_us: int) -> tuple[DoorVerdict, ReadTicket | None]:
-        """Whether the code is a genuine ticket of this event. Only the ledger knows whether it is still valid."""
-        try:
-            ticket = read_code(code.strip())
-        except Misread:
-            return DoorVerdict.MISREAD, None
-        if ticket.kid not in self._keys.verifying:
-            return DoorVerdict.UNKNOWN_KEY, None
-        if not self._keys.verifying.signed(ticket.kid, signed_text(ticket.body), ticket.signature):
-            return DoorVerdict.FORGED, None
-        if ticket.event != event_hash(event_id):
-            return DoorVerdict.OTHER_EVENT, ticket
-        return check_rotating_code(ticket, self._keys.rotating_secret(event_id), now_us), ticket
-
-    def key_ring_mark(self) -> str:
-        """A text that changes when a key is added to the ring."""
-        return "".join(kid.hex() for kid in sorted(self._keys.verifying.public))
-
-    async def bundle(self, event_id: str, now_us: int) -> Bundle:
-        """The bundle for the gates of an event: keys, seats, ticket types and the whole revocation list."""
-        event = await self._ledger.catalogue.event(event_id)
-        revoked, names = await self._revoked(event_id), await self.seat_names(event)
-        types = await self._sold_types(event)
-        return make_bundle(self._keys, event_id, event.name, revoked, now_us, names, types, reentry=event.reentry)
-
-    async def revocations(self, event_id: str, now_us: int) -> Revocations:
-        """Only the signed revocation list, for a gate that has its bundle."""
-        return sign_revocations(self._keys, event_id, await self._revoked(event_id), now_us)
-
-    async def _sold_types(self, event: Event) -> dict[str, list[int]]:
-        """The sold seats of each ticket type."""
-        found: dict[str, list[int]] = {one.name: [] for one in event.ticket_types}
-        after = ""
-        for _ in range(MAX_PAGES if found else 0):
-            page = await self._ledger.live_bookings(event.id, after, PAGE)
-            for one in page:
-                if one.state is BookingState.CONFIRMED:
-                    for seat, name in type_names(event, one.price_lines, one.seats).items():
-                        found[name].append(seat)
-            if len(page) < PAGE:
-                break
-            after = page[-1].id
-        return found
-
-    async def _revoked(self, event_id: str) -> list[str]:
-        revoked: list[str] = []
-        after = (-1, "")
-        for _ in range(MAX_PAGES):
-            page = await self._ledger.tickets.revoked_tickets(event_id, after, PAGE)
-            revoked += [ticket for ticket, _ in page]
-            if len(page) < PAGE:
-                return revoked
-            after = (page[-1][1], page[-1][0])
-        raise Overloaded(f"more than {MAX_PAGES * PAGE:,} tickets of {event_id} are revoked")
 
     async def _need_sheets(self, booking_id: str, transfer: Transfer | None = None) -> list[Sheet]:
         sheets = await self.sheets(booking_id, transfer)

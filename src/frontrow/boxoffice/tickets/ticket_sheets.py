@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import datetime
 
 from frontrow.boxoffice.seats.model.seat_labels import AREA_ROW, seat_parts, seat_text
 from frontrow.core.clock import US_PER_S
+from frontrow.core.local_time import local_time
 from frontrow.core.money import Money
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +64,3 @@ class Sheet:
     def ends_at(self) -> datetime:
         """The end of the show, or three hours after its start when no end is set."""
         return local_time(self.ends_at_us or self.starts_at_us + 3 * 3600 * US_PER_S, self.time_zone)
-
-
-def zone(name: str) -> tzinfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        return UTC
-
-
-def local_time(time_us: int, time_zone: str) -> datetime:
-    """The time in the venue's time zone, limited to what a calendar can represent."""
-    seconds = max(0, min(time_us // US_PER_S, 250_000_000_000))
-    return (EPOCH + timedelta(seconds=seconds)).astimezone(zone(time_zone))

@@ -8,8 +8,8 @@ import secrets
 from typing import Protocol
 
 from frontrow.boxoffice.events.model.events import Event, EventStatus
+from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound
-from frontrow.boxoffice.holds.ports.ledger import Catalogue, TicketBook
 from frontrow.boxoffice.people.model.email_addresses import checked_email
 from frontrow.boxoffice.people.model.person_names import clean_name
 from frontrow.boxoffice.tickets.model.ticket_transfers import (
@@ -21,6 +21,7 @@ from frontrow.boxoffice.tickets.model.ticket_transfers import (
     TransferState,
 )
 from frontrow.boxoffice.tickets.model.tickets import TICKET_ID_BYTES, Ticket, TicketNotFound, TicketState
+from frontrow.boxoffice.tickets.ports.tickets import TicketBook
 from frontrow.boxoffice.tickets.ports.transfers import TransferBook
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.core.clock import Clock

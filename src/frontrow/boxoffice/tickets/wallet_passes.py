@@ -10,13 +10,13 @@ from typing import Final, Protocol
 import msgspec
 
 from frontrow.boxoffice.checkout.model.receipts import Seller
-from frontrow.boxoffice.holds.ports.ledger import Catalogue
+from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.organiser.model.brands import TicketLook
 from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer
 from frontrow.boxoffice.tickets.model.tickets import TicketNotFound
 from frontrow.boxoffice.tickets.model.wallets import NoWalletPass, Wallet, WalletKeys, usable_wallets
 from frontrow.boxoffice.tickets.ports.wallets import WalletBook
-from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
+from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.boxoffice.tickets.wallet_keys import AppleSigner, GoogleSigner
 from frontrow.core.clock import Clock
@@ -81,9 +81,9 @@ class WalletPasses:
     """Makes wallet passes of valid tickets with a fixed code."""
 
     def __init__(
-        self, ledger: WalletLedger, desk: TicketDesk, sellers: SellerNames, vault: WalletVault, clock: Clock
+        self, ledger: WalletLedger, renderer: TicketRenderer, sellers: SellerNames, vault: WalletVault, clock: Clock
     ) -> None:
-        self._ledger, self._desk, self._sellers, self._vault, self._clock = ledger, desk, sellers, vault, clock
+        self._ledger, self._renderer, self._sellers, self._vault, self._clock = ledger, renderer, sellers, vault, clock
 
     async def offered(self, organiser_id: str) -> frozenset[Wallet]:
         """The wallets that this organiser can sign tickets for now."""
@@ -100,7 +100,9 @@ class WalletPasses:
         issuer = PassIssuer(keys.account, keys.holder, seller, look)
         key = (Wallet.APPLE, keys.changed_at_us, issuer, sheets)
         signer = self._vault.open_apple(keys)
-        body = await self._desk.drawings.draw(key, Urgency.SOMEBODY_WAITS, make_apple_passes, sheets, issuer, signer)
+        body = await self._renderer.drawings.draw(
+            key, Urgency.SOMEBODY_WAITS, make_apple_passes, sheets, issuer, signer
+        )
         return AppleFile(body, *(ONE_PASS if len(sheets) == 1 else SEVERAL_PASSES))
 
     async def google(self, booking_id: str, ticket_id: str = "", transfer: Transfer | None = None) -> str:
@@ -111,13 +113,13 @@ class WalletPasses:
         keys, seller, look = await self._keys(sheet, Wallet.GOOGLE)
         account, signer = PassAccount(keys.account, keys.holder, seller, look.fill), self._vault.open_google(keys)
         key = (Wallet.GOOGLE, keys.changed_at_us, account, sheet)
-        link = await self._desk.drawings.draw(
+        link = await self._renderer.drawings.draw(
             key, Urgency.SOMEBODY_WAITS, make_google_link, sheet, account, signer, self._clock()
         )
         return link.decode()
 
     async def _sheets(self, booking_id: str, ticket_id: str, transfer: Transfer | None) -> tuple[Sheet, ...]:
-        found = await self._desk.sheets(booking_id, transfer)
+        found = await self._renderer.sheets(booking_id, transfer)
         sheets = tuple(one for one in found if not ticket_id or one.ticket_id == ticket_id)
         if not sheets:
             raise TicketNotFound("this booking has no such ticket", ticket=ticket_id[:60])
@@ -134,4 +136,4 @@ class WalletPasses:
             raise NoWalletPass("not_configured")
         if not keys.usable(self._clock()):
             raise NoWalletPass("expired")
-        return keys, (await self._sellers.seller_of(event.organiser_id)).name, await self._desk.look_of(event)
+        return keys, (await self._sellers.seller_of(event.organiser_id)).name, await self._renderer.look_of(event)

@@ -11,11 +11,12 @@ from typing import Final, Protocol
 import msgspec
 
 from frontrow.boxoffice.events.model.events import EventStatus, NotOnSale
+from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.holds.model.claims import SeatClaim
 from frontrow.boxoffice.holds.model.requested_seats import check_count
-from frontrow.boxoffice.holds.ports.ledger import Catalogue, Ledger
+from frontrow.boxoffice.holds.ports.ledger import Ledger
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.waitlist.model.waitlist import (

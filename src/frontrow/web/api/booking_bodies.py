@@ -7,11 +7,11 @@ import msgspec
 
 from frontrow.boxoffice.checkout.checkout import CheckoutResult, CheckoutState
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, HoldEnded
-from frontrow.boxoffice.payments.model.payments import Refund
 from frontrow.boxoffice.payments.model.provider_intents import MISTYPED
 from frontrow.boxoffice.pricing.model.prices import decode_lines
 from frontrow.boxoffice.pricing.model.sale_options import MAX_ADD_ONS, MAX_OF_ONE_ADD_ON
 from frontrow.boxoffice.refunds.model.refund_lines import RefundLine, RefundLineKind, decode_refund_lines
+from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.core.errors import NotFound, Refused
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
 from frontrow.web.endpoints.price_lines import PriceLineView, line_views
@@ -110,7 +110,7 @@ async def all_seat_ids(platform: Platform, event_id: str) -> tuple[str, ...]:
     try:
         return platform.box_office.sales.get(event_id).plan.seat_ids
     except NotFound:
-        return await platform.box_office.desk.seat_names(await platform.ledger.catalogue.event(event_id))
+        return await platform.box_office.renderer.seat_names(await platform.ledger.catalogue.event(event_id))
 
 
 async def indexes(platform: Platform, booking: Booking, seats: list[str]) -> list[int] | None:

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import msgspec
 
-from frontrow.boxoffice.gate.gate_bundle import seat_name
 from frontrow.boxoffice.pricing.model.prices import DIFFERENT, PriceLine
+from frontrow.boxoffice.seats.model.seat_labels import seat_name
 from frontrow.web.endpoints.json_values import MoneyView
 
 

@@ -19,7 +19,7 @@ from frontrow.web.observability.plain_pages import METRICS_TYPE, Answer, serve_p
 from frontrow.web.observability.worker_metrics import Board, Family, Sample, text
 
 if TYPE_CHECKING:  # a room that is served alone has these pages too, without the box office
-    from frontrow.boxoffice.jobs.background_jobs import JobRunner
+    from frontrow.core.jobs import JobRunner
 
 FAILURES: Final = "frontrow_job_failures_total"
 FAILING: Final = "frontrow_job_failing"

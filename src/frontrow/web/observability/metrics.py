@@ -11,7 +11,8 @@ from typing import Any, Final
 from frontrow import __version__
 from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.boxoffice.holds.model.bookings import BookingState
-from frontrow.boxoffice.payments.model.payments import PaymentState, RefundState
+from frontrow.boxoffice.payments.model.payments import PaymentState
+from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.web.observability.job_health import job_families
 from frontrow.web.observability.plain_pages import METRICS_TYPE, Answer
 from frontrow.web.observability.room_metrics import room_families

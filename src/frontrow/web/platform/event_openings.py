@@ -13,9 +13,9 @@ import msgspec
 
 from frontrow.boxoffice.events.catalogue_follower import POLL_EVERY_S, CatalogueFollower
 from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
-from frontrow.boxoffice.holds.ports.ledger import Catalogue
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.seats.event_map import map_bytes
 from frontrow.boxoffice.seats.formats.plan_document import digest

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from frontrow.boxoffice.audit.chain_check import ChainCheck
 from frontrow.boxoffice.events.event_editing import OrganiserEvents
 from frontrow.boxoffice.events.show_dates import ShowDates
-from frontrow.boxoffice.jobs.background_jobs import Job
 from frontrow.boxoffice.messages.buyer_messages import BuyerMessages
 from frontrow.boxoffice.organiser.bookings import OrganiserBookings
-from frontrow.boxoffice.organiser.box_office_sales import DeskSales
+from frontrow.boxoffice.organiser.box_office_sales import BoxOfficeSales
 from frontrow.boxoffice.organiser.exports import Exports
 from frontrow.boxoffice.organiser.feeds import Feeds
 from frontrow.boxoffice.organiser.report_mails import ReportMails
@@ -19,6 +18,7 @@ from frontrow.boxoffice.organiser.waitlists import OrganiserWaitlists
 from frontrow.boxoffice.organiser.wallets import ManagedWallets
 from frontrow.boxoffice.organiser.webhooks import ManagedWebhooks
 from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
+from frontrow.core.jobs import Job
 from frontrow.core.quiet_time import QuietTime
 from frontrow.web.platform.fan_codes import FanCodes
 from frontrow.web.streams.sales_figures import LiveFiguresStreams
@@ -33,7 +33,7 @@ class OrganiserServices:
     dates: ShowDates
     bookings: OrganiserBookings
     messages: BuyerMessages
-    desk: DeskSales
+    box_office_sales: BoxOfficeSales
     waitlists: OrganiserWaitlists
     webhooks: ManagedWebhooks
     wallets: ManagedWallets

@@ -14,12 +14,12 @@ from frontrow.boxoffice.checkout.invoices import Invoices
 from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.events.event_listing import EventBrowser
+from frontrow.boxoffice.gate.gate_service import GateService
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.expiry import LedgerClock
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
-from frontrow.boxoffice.jobs.background_jobs import Job
 from frontrow.boxoffice.messages.mail_links import MailLinks
 from frontrow.boxoffice.messages.notifications import Notifier
 from frontrow.boxoffice.messages.organiser_webhooks import OrganiserWebhooks
@@ -32,7 +32,7 @@ from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.request_reads import RecentChanges
 from frontrow.boxoffice.seats.map.map_feed import MapFeed
-from frontrow.boxoffice.tickets.ticket_renderer import TicketDesk
+from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.boxoffice.tickets.ticket_transfers import TicketTransfers
 from frontrow.boxoffice.tickets.wallet_passes import WalletPasses
 from frontrow.boxoffice.waitlist.offers import OfferWorker
@@ -41,6 +41,7 @@ from frontrow.core.clock import Clock
 from frontrow.core.derived_keys import Secrets as Secrets
 from frontrow.core.heavy_work import HeavyWork
 from frontrow.core.ids import Ids
+from frontrow.core.jobs import Job
 from frontrow.settings.platform import PlatformSettings
 from frontrow.waitingroom.door.door_limits import DoorLimits
 from frontrow.waitingroom.service.room import WaitingRoom
@@ -84,7 +85,8 @@ class BoxOfficeServices:
     offering: OfferWorker
     resale: TicketReturns
     transfers: TicketTransfers
-    desk: TicketDesk
+    renderer: TicketRenderer
+    gates: GateService
     receipts: Receipts
     invoices: Invoices
     wallets: WalletPasses

@@ -111,5 +111,5 @@ async def shown_event(platform: Platform, event_id: str, catalogue: SqlCatalogue
 
 async def seat_places(platform: Platform, event_id: str, seat_ids: Sequence[str]) -> list[tuple[str, str, str]]:
     """Section, row and number of seats, by the names that the organiser gave them."""
-    labels = await platform.box_office.desk.seat_labels(await platform.ledger.catalogue.event(event_id))
+    labels = await platform.box_office.renderer.seat_labels(await platform.ledger.catalogue.event(event_id))
     return [labels.parts(one) for one in seat_ids]

@@ -12,10 +12,10 @@ from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.messages.dead_letters import DeadLetterNotFound
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.facts.fact_consumers import FactConsumer
-from frontrow.boxoffice.facts.model import Fact
+from frontrow.boxoffice.facts.model import BusFact, Fact
 from frontrow.boxoffice.facts.outbox_relay import OutboxRelay
 from frontrow.boxoffice.messages.deliveries import DeliveryWorker, NoteDelivery
-from frontrow.boxoffice.messages.model.messages import BusFact, Delivery, NewDelivery, Outcome
+from frontrow.boxoffice.messages.model.messages import Delivery, NewDelivery, Outcome
 from frontrow.boxoffice.queries import Query
 from frontrow.cli.ledger import app
 from frontrow.core.clock import ManualClock

@@ -5,7 +5,7 @@ from typing import Final
 
 from frontrow.boxoffice.adapters.bus.kafka_access import KafkaAccess, read_kafka_url
 from frontrow.boxoffice.adapters.bus.memory import MemoryBus
-from frontrow.boxoffice.messages.ports import Bus
+from frontrow.boxoffice.facts.ports import Bus
 from frontrow.core.errors import ConfigError
 from frontrow.core.redis_url import SCHEMES, mask_password
 

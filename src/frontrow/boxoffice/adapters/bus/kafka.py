@@ -21,7 +21,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from frontrow.boxoffice.adapters.bus.kafka_access import TOPIC, KafkaAccess
 from frontrow.boxoffice.adapters.bus.kafka_check import VAGUE
-from frontrow.boxoffice.messages.model.messages import BusFact
+from frontrow.boxoffice.facts.model import BusFact
 from frontrow.core.errors import Unavailable
 
 PUBLISH_TIMEOUT_S: Final = 15.0

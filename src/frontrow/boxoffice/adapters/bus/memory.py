@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from frontrow.boxoffice.messages.model.messages import BusFact
+from frontrow.boxoffice.facts.model import BusFact
 from frontrow.core.errors import Overloaded, Unavailable
 
 MAX_KEPT: Final = 100_000

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from redis.exceptions import RedisError, ResponseError
 
-from frontrow.boxoffice.messages.model.messages import BusFact
+from frontrow.boxoffice.facts.model import BusFact
 from frontrow.core.errors import Unavailable
 from frontrow.core.ids import Ids
 from frontrow.core.redis_url import call, connect, disconnect, is_cluster

@@ -17,8 +17,8 @@ from frontrow.boxoffice.holds.model.claims import (
     TakenSeat,
     check_name,
 )
-from frontrow.boxoffice.holds.model.requested_seats import SeatState
 from frontrow.boxoffice.seats.model.best_seats import Grade, SectionLayout, choose_seats, layouts
+from frontrow.boxoffice.seats.model.map_format import SeatState
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.coalescer import ResultSlot, move_result
 from frontrow.core.errors import NotFound

@@ -20,7 +20,7 @@ from frontrow.boxoffice.holds.model.claims import (
     TakenSeat,
     check_name,
 )
-from frontrow.boxoffice.holds.model.requested_seats import SeatState
+from frontrow.boxoffice.seats.model.map_format import SeatState
 from frontrow.boxoffice.seats.model.venues import Plan
 
 REQUEST_HEAD: Final = struct.Struct(">BHHIBB")  # op, section, seats, lifetime_ms, start and length of the owner mark

@@ -50,10 +50,11 @@ from frontrow.boxoffice.adapters.ledger.tickets.ticket_book import SqlTicketBook
 from frontrow.boxoffice.adapters.ledger.tickets.transfer_book import SqlTransferBook
 from frontrow.boxoffice.adapters.ledger.tickets.wallet_book import SqlWalletBook
 from frontrow.boxoffice.adapters.ledger.waitlist.waitlist_book import SqlWaitlistBook
+from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.facts.model import Fact, OutboxFact
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, Move, StaleFence
 from frontrow.boxoffice.holds.model.holds import ActiveSeat, ChangedHold, ExpiredHold, NewHold, PlacedHold, VisitHold
-from frontrow.boxoffice.holds.ports.ledger import Catalogue, Ledger, TicketBook
+from frontrow.boxoffice.holds.ports.ledger import Ledger
 from frontrow.boxoffice.messages.ports import MessageBook
 from frontrow.boxoffice.payments.ports import PaymentBook
 from frontrow.boxoffice.people.ports import PeopleBook
@@ -62,6 +63,7 @@ from frontrow.boxoffice.pricing.model.booking_choices import Reprice
 from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds.ports import ReturnsBook
 from frontrow.boxoffice.tickets.model.tickets import NewTicket
+from frontrow.boxoffice.tickets.ports.tickets import TicketBook
 from frontrow.boxoffice.tickets.ports.transfers import TransferBook
 from frontrow.boxoffice.waitlist.ports import WaitlistBook
 from frontrow.core.coalescer import Coalescer, ResultSlot

@@ -13,10 +13,10 @@ from typing import Final
 import msgspec
 
 from frontrow.boxoffice.checkout.model.receipts import Receipt, ReceiptLine, Seller
-from frontrow.boxoffice.payments.model.payments import Refund
 from frontrow.boxoffice.pricing.model.prices import LineKind
 from frontrow.boxoffice.pricing.model.taxes import tax_inside
 from frontrow.boxoffice.refunds.model.refund_lines import RefundLineKind, decode_refund_lines
+from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.core.errors import InvalidInput, NotFound, Refused
 from frontrow.core.money import Money
 

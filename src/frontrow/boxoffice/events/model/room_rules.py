@@ -2,17 +2,14 @@
 
 The rules are part of the event's document. What the organiser left open (None) is what the server's `[room]` settings
 say; publishing writes the values of that moment into the event, so that a later change of the settings changes no
-running sale. `check_change` is the one place that decides what can still be changed once the event is published.
+running sale. What can still be changed after that is in `published_changes`.
 """
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from frontrow.core.errors import InvalidInput, Refused
-
-if TYPE_CHECKING:
-    from frontrow.boxoffice.events.model.events import Event
+from frontrow.core.errors import InvalidInput
 
 HUMAN_CHECKS: Final = ("none", "altcha", "turnstile", "hcaptcha")
 MAX_LANES: Final = 2  # the signed now-serving document of an event has room for two
@@ -20,21 +17,6 @@ MAX_WEIGHT: Final = 1_000
 MAX_DEPTH: Final = 10**9
 LANE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,34}")
 PRESALE_LANE: Final = "presale"
-
-# what cannot be changed once an event is published -> why
-FIXED: Final = {
-    "rotating_codes": "tickets that people have already would behave differently at the door",
-    "one_place_per_person": "people in the line joined under the other rule",
-    "lanes": "people wait in them and codes lead to them; a lane can be added and its share changed",
-    "presale": "people may be waiting already, with or without a code; its times can be moved",
-    "presale_starts_at": "the presale has begun",
-}
-
-
-class FixedOncePublished(Refused):
-    """This cannot change any more: people have bought by it."""
-
-    code = "fixed_once_published"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +77,3 @@ def check_rules(rules: RoomRules, human_checks: tuple[str, ...] = HUMAN_CHECKS) 
             f"human must be one of {', '.join(human_checks)}; other checks need their keys in the server's settings",
             param="human",
         )
-
-
-def check_change(was: "Event", now: "Event", defaults: RoomRules, at_us: int) -> None:
-    """Refuse what a published event can no longer change, with the reason (`FIXED`)."""
-    presale = bool(was.presale_starts_at_us)
-    before, after = was.room.filled(defaults, presale=presale), now.room.filled(defaults, presale=presale)
-    assert before.lanes is not None
-    assert after.lanes is not None
-    if now.rotating_codes != was.rotating_codes:
-        _refuse("rotating_codes")
-    if after.one_place_per_person != before.one_place_per_person:
-        _refuse("one_place_per_person")
-    if [lane.name for lane in after.lanes[: len(before.lanes)]] != [lane.name for lane in before.lanes]:
-        _refuse("lanes")
-    if bool(now.presale_starts_at_us) != presale:
-        _refuse("presale", "presale_starts_at")
-    if presale and now.presale_starts_at_us != was.presale_starts_at_us and was.presale_starts_at_us <= at_us:
-        _refuse("presale_starts_at")
-
-
-def _refuse(what: str, param: str = "") -> None:
-    raise FixedOncePublished(f"{what} is fixed once the event is published: {FIXED[what]}", param=param or what)

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.holds.model.requested_seats import SeatState
+from frontrow.boxoffice.seats.model.map_format import SeatState
 from frontrow.core.errors import InvalidInput, Unavailable
 
 SOLD_UNTIL_US: Final = 0

@@ -1,4 +1,4 @@
-"""Seat states, the wish of a fan, and the checks that requested seats must pass before anything is claimed.
+"""The wish of a fan, and the checks that requested seats must pass before anything is claimed.
 
 Every refusal names its seats. A request that can never succeed (unknown, duplicate, no or too many seats) gets 422. One
 that depends on other fans or on the organiser (taken, withheld, over the cap) gets 409.
@@ -6,7 +6,6 @@ that depends on other fans or on the organiser (taken, withheld, over the cap) g
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.pricing.model.prices import PriceList
@@ -15,15 +14,6 @@ from frontrow.boxoffice.seats.model.venues import MAX_SEATS_NAMED, Plan, SeatFla
 from frontrow.core.errors import InvalidInput, Refused
 
 MAX_SEATS_PER_REQUEST = 100
-
-
-class SeatState(IntEnum):
-    """The state of a seat on the map, in two bits."""
-
-    FREE = 0
-    HELD = 1
-    SOLD = 2
-    BLOCKED = 3
 
 
 class DuplicateSeats(InvalidInput):

@@ -1,4 +1,4 @@
-"""Ports of the ledger: holds and bookings, the catalogue, tickets.
+"""The port of the ledger: holds and bookings.
 
 The docstrings are the contract. One test suite per port (tests/contracts) checks it over every adapter.
 
@@ -9,14 +9,11 @@ again. A call that raises `Unavailable` may or may not have happened. Call again
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from frontrow.boxoffice.events.model.event_search import EventSearch
-from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.boxoffice.facts.model import OutboxFact
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.holds.model.holds import ActiveSeat, ChangedHold, ExpiredHold, NewHold, PlacedHold, VisitHold
 from frontrow.boxoffice.pricing.model.booking_choices import Reprice
-from frontrow.boxoffice.seats.model.venues import Plan, Venue
-from frontrow.boxoffice.tickets.model.tickets import DuplicateScan, NewTicket, Scan, Ticket
+from frontrow.boxoffice.tickets.model.tickets import NewTicket
 from frontrow.core.coalescer import ResultSlot
 
 
@@ -156,107 +153,4 @@ class Ledger(Protocol):
 
     async def aclose(self) -> None:
         """Finish waiting calls and close the connections."""
-        ...
-
-
-class Catalogue(Protocol):
-    """What is sold: plans, venues, and events with their price tiers (`ledger.catalogue`)."""
-
-    async def put_plan(self, plan_hash: str, plan: Plan, document: str, now_us: int) -> None:
-        """Store a plan, its document and its seats under its hash. A known hash is the same plan."""
-        ...
-
-    async def plan_document(self, plan_hash: str) -> str | None:
-        """The document stored under this hash."""
-        ...
-
-    async def put_venue(self, venue: Venue, now_us: int) -> None:
-        """Create or change a venue."""
-        ...
-
-    async def venue(self, venue_id: str) -> Venue | None: ...
-
-    async def put_event(self, event: Event, now_us: int) -> None:
-        """Create or change an event with its price tiers, in one transaction."""
-        ...
-
-    async def event(self, event_id: str) -> Event:
-        """The event, or `EventNotFound`."""
-        ...
-
-    async def events(
-        self, status: EventStatus | None = None, after: tuple[int, str] = (-1, ""), limit: int = 100
-    ) -> list[Event]:
-        """Events ordered by (starts_at_us, id), from after that pair on."""
-        ...
-
-    async def dates_of_show(self, show_id: str, from_us: int, limit: int) -> list[Event]:
-        """The dates of one show that start at `from_us` or later, drafts included, in order of their start."""
-        ...
-
-    async def find_events(self, search: EventSearch) -> tuple[list[Event], bool]:
-        """A page of search results in the same order, and whether there are more."""
-        ...
-
-    async def newest_change(self) -> int:
-        """The number of the newest change of any event. Numbers become visible in their order."""
-        ...
-
-    async def live_events(self, after: tuple[int, str], limit: int) -> list[Event]:
-        """Events on sale or sold out, ordered by (starts_at_us, id)."""
-        ...
-
-    async def changed_events(self, after: tuple[int, str], limit: int) -> list[tuple[int, str, Event | None]]:
-        """Changes after that pair in order, as (number, id, event). The event is None if it is not for sale."""
-        ...
-
-
-class TicketIssuer(Protocol):
-    """Makes tickets. Pure and fast, no I/O, so it may be called while building the confirm."""
-
-    def prepare(self, booking: Booking, *, rotating: bool = False) -> tuple[NewTicket, ...]:
-        """`issue` without signatures. The tickets of a sale are signed when they are shown: it costs 40 us per seat."""
-        ...
-
-    def issue(self, booking: Booking, *, rotating: bool = False) -> tuple[NewTicket, ...]:
-        """One signed ticket per seat of a booking about to be confirmed. Pass them to `Ledger.confirm(tickets=...)`.
-
-        `rotating` is the event's setting (`Event.rotating_codes`), which is fixed once the event is published. The same
-        booking (id, fence, seats) always gets the same tickets, byte for byte, so a repeated confirm and every message
-        about it show the same QR code.
-        """
-        ...
-
-
-class TicketBook(Protocol):
-    """Tickets and scans (`ledger.tickets`).
-
-    Cancelling or refunding seats revokes their tickets in the same transaction.
-    """
-
-    async def ticket(self, ticket_id: str, event_id: str = "") -> Ticket | None:
-        """The ticket, of any event or of this one. With the event it is found faster in a partitioned ledger."""
-        ...
-
-    async def tickets_of(self, booking_id: str) -> list[Ticket]:
-        """All tickets of a booking, including revoked ones, ordered by seat."""
-        ...
-
-    async def name_of_buyer(self, booking_id: str) -> str:
-        """The name that the buyer entered for the booking, or empty."""
-        ...
-
-    async def revoked_tickets(
-        self, event_id: str, after: tuple[int, str] = (-1, ""), limit: int = 1_000
-    ) -> list[tuple[str, int]]:
-        """The event's revocation list as (ticket id, revoked_at_us), oldest first; `after` is (revoked_at_us, id)."""
-        ...
-
-    async def record_scans(self, scans: Sequence[Scan]) -> list[DuplicateScan]:
-        """Record scans of gates, in any order. Safe to repeat. Returns the tickets among them that were admitted more
-        than once so far."""
-        ...
-
-    async def duplicate_scans(self, event_id: str, after: int = 0, limit: int = 100) -> list[DuplicateScan]:
-        """Tickets of the event that were admitted more than once."""
         ...

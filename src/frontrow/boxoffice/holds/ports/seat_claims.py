@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
 from frontrow.boxoffice.holds.model.claims import BestClaim, ClaimedSeats, ClaimRefused, SeatClaim, TakenSeat
-from frontrow.boxoffice.holds.model.requested_seats import SeatState
+from frontrow.boxoffice.seats.model.map_format import SeatState
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.coalescer import ResultSlot
 

@@ -40,7 +40,7 @@ def check_paid_online(payments: Sequence[Payment]) -> None:
         )
 
 
-class DeskWish(msgspec.Struct, frozen=True):
+class BoxOfficeWish(msgspec.Struct, frozen=True):
     """What is sold with the seats: ticket types by seat id, add-ons and a code."""
 
     types: dict[str, str] = {}
@@ -48,7 +48,7 @@ class DeskWish(msgspec.Struct, frozen=True):
     code: str = ""
 
 
-class DeskTotal(msgspec.Struct, frozen=True):
+class BoxOfficeTotal(msgspec.Struct, frozen=True):
     """What one member of the team took in one way, less what was given back for these sales."""
 
     staff: str

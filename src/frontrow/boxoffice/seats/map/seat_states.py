@@ -5,8 +5,8 @@ from typing import Protocol
 
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.claims import TakenSeat
-from frontrow.boxoffice.holds.model.requested_seats import SeatState
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.seats.model.map_format import SeatState
 from frontrow.core.clock import Clock
 
 BLOCKED = int(SeatState.BLOCKED)

@@ -11,6 +11,7 @@ import binascii
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import NamedTuple
 
 from frontrow.core.errors import InvalidInput
@@ -20,6 +21,15 @@ _HEADER = struct.Struct("<4sIQQ")
 MAX_VARINT_BYTES = 5
 # The four states in each packed byte.
 _UNPACK = [bytes((byte >> shift) & 3 for shift in (0, 2, 4, 6)) for byte in range(256)]
+
+
+class SeatState(IntEnum):
+    """The state of a seat on the map, in two bits."""
+
+    FREE = 0
+    HELD = 1
+    SOLD = 2
+    BLOCKED = 3
 
 
 class BadMap(InvalidInput):

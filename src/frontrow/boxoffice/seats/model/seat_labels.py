@@ -4,7 +4,7 @@ People read the names that the organiser gave to sections and rows instead, on e
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from frontrow.core.errors import InvalidInput
@@ -56,3 +56,11 @@ class SeatLabels:
     def text(self, seat_id: str) -> str:
         """A seat in a list."""
         return seat_text(self.parts(seat_id))
+
+
+def seat_name(seats: Sequence[str] | Mapping[int, str], index: int) -> str:
+    """The name of a seat, or its number when it has no name here."""
+    try:
+        return seats[index]
+    except (IndexError, KeyError):
+        return f"seat {index}"

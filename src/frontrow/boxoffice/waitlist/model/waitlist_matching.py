@@ -7,8 +7,9 @@ seats than it asked for, and never offered a seat that its fan was the last to h
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from frontrow.boxoffice.holds.model.requested_seats import SeatState, Wish
+from frontrow.boxoffice.holds.model.requested_seats import Wish
 from frontrow.boxoffice.seats.model.best_seats import Grade, SectionLayout, best_available
+from frontrow.boxoffice.seats.model.map_format import SeatState
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.boxoffice.waitlist.model.waitlist import NewEntry, WaitlistEntry
 

@@ -64,11 +64,11 @@ async def get_revocations(
 ) -> Response[Revocations | None]:
     event = await own_event(platform, caller, event_id)
     count, last_us = await platform.ledger.organiser.revocation_mark(event.id)
-    tag = f'"{tag_of(f"{event.id} {platform.box_office.desk.key_ring_mark()} {count} {last_us}")}"'
+    tag = f'"{tag_of(f"{event.id} {platform.box_office.gates.key_ring_mark()} {count} {last_us}")}"'
     headers = {"etag": tag, "cache-control": "private, no-cache"}
     if tag in request.headers.get("if-none-match", ""):
         return Response(None, status_code=304, headers=headers)
-    return Response(await platform.box_office.desk.revocations(event.id, platform.clock()), headers=headers)
+    return Response(await platform.box_office.gates.revocations(event.id, platform.clock()), headers=headers)
 
 
 @get(

@@ -15,10 +15,10 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 
 from frontrow.boxoffice.events.model.event_changes import Change
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.gate.gate_bundle import seat_name
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.messages.model.messages import NOBODY, Buyer
 from frontrow.boxoffice.organiser.model.booking_search import MAX_SEARCH_CHARS, ticket_number
+from frontrow.boxoffice.seats.model.seat_labels import seat_name
 from frontrow.boxoffice.tickets.model.tickets import ReentryNotAllowed, Ticket, TicketState, Way
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import own_event, own_event_booking
@@ -139,7 +139,7 @@ async def _valid_tickets(platform: Platform, booking: Booking) -> list[Ticket]:
 
 async def _cards(platform: Platform, event: Event, booking: Booking, buyer: Buyer) -> list[DoorBookingView]:
     """The tickets of a booking by who has them: those of the buyer, then those of each person who was sent one."""
-    names = await platform.box_office.desk.seat_names(event)
+    names = await platform.box_office.renderer.seat_names(event)
     held: dict[str, list[Ticket]] = {"": []}
     for one in await platform.ledger.tickets.tickets_of(booking.id):
         if not one.transfer_id or one.state is TicketState.VALID:
@@ -177,7 +177,7 @@ async def _holder_of(platform: Platform, event: Event, number: str) -> DoorBooki
         return None
     buyer = (await platform.ledger.organiser.buyers_of([booking.fan])).get(booking.fan, NOBODY)
     name, email = await _name_and_email(platform, buyer, kept.transfer_id)
-    names = await platform.box_office.desk.seat_names(event)
+    names = await platform.box_office.renderer.seat_names(event)
     return DoorBookingView(booking.id, name, hinted_email(email), [_ticket(kept, names)])
 
 

@@ -14,9 +14,10 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 
 from frontrow.boxoffice.events.model.event_changes import tag_of
 from frontrow.boxoffice.events.model.events import Event, EventNotFound
-from frontrow.boxoffice.gate.gate_bundle import Bundle, seat_name
-from frontrow.boxoffice.gate.gate_check import VERDICT_TEXTS, DoorVerdict
+from frontrow.boxoffice.gate.gate_bundle import Bundle
+from frontrow.boxoffice.gate.gate_check import VERDICT_TEXTS, GateVerdict
 from frontrow.boxoffice.pricing.model.booking_choices import type_names
+from frontrow.boxoffice.seats.model.seat_labels import seat_name
 from frontrow.boxoffice.tickets.model.tickets import (
     DuplicateScan,
     ReentryNotAllowed,
@@ -41,14 +42,14 @@ Gate = Annotated[str, msgspec.Meta(min_length=1, max_length=60, pattern=r"^[\w .
 ScanId = Annotated[str, msgspec.Meta(min_length=1, max_length=120, pattern="^[!-~]+$", examples=["north:tkt_1:42"])]
 # What a gate shows. Several verdicts of the offline check are one here.
 ANSWERS: Final = {
-    DoorVerdict.WELCOME: "ok",
-    DoorVerdict.ALREADY_IN: "duplicate",
-    DoorVerdict.REVOKED: "revoked",
-    DoorVerdict.FORGED: "forged",
-    DoorVerdict.UNKNOWN_KEY: "forged",
-    DoorVerdict.OTHER_EVENT: "wrong_event",
-    DoorVerdict.MISREAD: "unreadable",
-    DoorVerdict.OLD_CODE: "old_code",
+    GateVerdict.WELCOME: "ok",
+    GateVerdict.ALREADY_IN: "duplicate",
+    GateVerdict.REVOKED: "revoked",
+    GateVerdict.FORGED: "forged",
+    GateVerdict.UNKNOWN_KEY: "forged",
+    GateVerdict.OTHER_EVENT: "wrong_event",
+    GateVerdict.MISREAD: "unreadable",
+    GateVerdict.OLD_CODE: "old_code",
 }
 LOOK_UP: Final = "look_up"
 
@@ -170,7 +171,7 @@ async def get_bundle(
     headers = {"etag": f'"{tag}"', "cache-control": "private, no-cache"}
     if f'"{tag}"' in request.headers.get("if-none-match", ""):
         return Response(None, status_code=304, headers=headers)
-    return Response(await platform.box_office.desk.bundle(event.id, platform.clock()), headers=headers)
+    return Response(await platform.box_office.gates.bundle(event.id, platform.clock()), headers=headers)
 
 
 @post(f"{PATH}/scan", operation_id="scan_ticket", summary="May this ticket in?", status_code=200, opt=SCANS)
@@ -205,7 +206,7 @@ async def scan_exit(
 
 async def let_ticket_out(platform: Platform, event: Event, kept: Ticket, gate: str, scan_id: str) -> ScanView:
     """Note that the holder of a valid ticket left and may come back."""
-    seat = seat_name(await platform.box_office.desk.seat_names(event), kept.seat_index)
+    seat = seat_name(await platform.box_office.renderer.seat_names(event), kept.seat_index)
     scan = Scan(scan_id, event.id, kept.id, gate, platform.clock(), way=Way.OUT)
     if await platform.ledger.organiser.let_out(scan):
         return ScanView("left", "left; may come back", kept.id, seat, scan=scan.id)
@@ -214,15 +215,15 @@ async def let_ticket_out(platform: Platform, event: Event, kept: Ticket, gate: s
 
 async def admit_ticket(platform: Platform, event: Event, kept: Ticket, gate: str, scan_id: str) -> ScanView:
     """Admit a valid ticket of the event, or say why not."""
-    seat = seat_name(await platform.box_office.desk.seat_names(event), kept.seat_index)
+    seat = seat_name(await platform.box_office.renderer.seat_names(event), kept.seat_index)
     scan = Scan(scan_id, event.id, kept.id, gate, platform.clock())
     try:
         before = await platform.ledger.organiser.admit(scan, again=event.reentry)
     except TicketRevoked:  # returned between the lookup and the scan
-        return _scanned(DoorVerdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
+        return _scanned(GateVerdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
     if before:
-        return _scanned(DoorVerdict.ALREADY_IN, kept.id, seat, before[-1] if event.reentry else before[0])
-    view = _scanned(DoorVerdict.WELCOME, kept.id, seat, scan=scan.id)
+        return _scanned(GateVerdict.ALREADY_IN, kept.id, seat, before[-1] if event.reentry else before[0])
+    view = _scanned(GateVerdict.WELCOME, kept.id, seat, scan=scan.id)
     view.again = kept.left_at_us is not None
     if event.ticket_types:
         booking = await platform.ledger.booking(kept.booking_id)
@@ -233,21 +234,21 @@ async def admit_ticket(platform: Platform, event: Event, kept: Ticket, gate: str
 async def _find(platform: Platform, caller: Caller, event: Event, code: str) -> Ticket | ScanView:
     """The valid ticket of a code, or why it opens no gate. A number is looked up and opens none."""
     is_number = code.startswith("tkt_")
-    verdict, ticket_id = (DoorVerdict.WELCOME, code[:60]) if is_number else _read(platform, event, code)
-    if verdict is DoorVerdict.OTHER_EVENT:
+    verdict, ticket_id = (GateVerdict.WELCOME, code[:60]) if is_number else _read(platform, event, code)
+    if verdict is GateVerdict.OTHER_EVENT:
         return await _elsewhere(platform, caller, read_code(code).id)
-    if verdict is not DoorVerdict.WELCOME:
+    if verdict is not GateVerdict.WELCOME:
         return _scanned(verdict)
     kept = await platform.ledger.tickets.ticket(ticket_id, event.id) or await platform.ledger.tickets.ticket(ticket_id)
     if kept is None:
-        return _scanned(DoorVerdict.FORGED)
+        return _scanned(GateVerdict.FORGED)
     if kept.event_id != event.id:
         return await _elsewhere(platform, caller, kept.id)
     if kept.state is not TicketState.VALID:
-        seat = seat_name(await platform.box_office.desk.seat_names(event), kept.seat_index)
-        return _scanned(DoorVerdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
+        seat = seat_name(await platform.box_office.renderer.seat_names(event), kept.seat_index)
+        return _scanned(GateVerdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
     if is_number:
-        seat = seat_name(await platform.box_office.desk.seat_names(event), kept.seat_index)
+        seat = seat_name(await platform.box_office.renderer.seat_names(event), kept.seat_index)
         says = "a number alone admits nobody; look at the person, then check in the ticket"
         return ScanView(LOOK_UP, says, kept.id, seat, booking=kept.booking_id)
     return kept
@@ -255,7 +256,7 @@ async def _find(platform: Platform, caller: Caller, event: Event, code: str) -> 
 
 async def _elsewhere(platform: Platform, caller: Caller, ticket_id: str) -> ScanView:
     """A ticket of another event. Which one is told if it is the same organiser's."""
-    view = _scanned(DoorVerdict.OTHER_EVENT)
+    view = _scanned(GateVerdict.OTHER_EVENT)
     kept = await platform.ledger.tickets.ticket(ticket_id)
     if kept is not None:
         with contextlib.suppress(EventNotFound):
@@ -266,9 +267,9 @@ async def _elsewhere(platform: Platform, caller: Caller, ticket_id: str) -> Scan
     return view
 
 
-def _read(platform: Platform, event: Event, code: str) -> tuple[DoorVerdict, str]:
+def _read(platform: Platform, event: Event, code: str) -> tuple[GateVerdict, str]:
     """The ticket of a signed code."""
-    verdict, ticket = platform.box_office.desk.verify(event.id, code, platform.clock())
+    verdict, ticket = platform.box_office.gates.verify(event.id, code, platform.clock())
     return verdict, ticket.id if ticket is not None else ""
 
 
@@ -332,7 +333,7 @@ async def _bundle_tag(platform: Platform, event: Event) -> str:
     """The ETag of a bundle. It changes when keys, seats, revoked tickets or the rule of re-entry change, and with each
     sale if there are ticket types."""
     count, last_us = await platform.ledger.organiser.revocation_mark(event.id)
-    keys = platform.box_office.desk.key_ring_mark()
+    keys = platform.box_office.gates.key_ring_mark()
     sold_us = (await platform.ledger.figures.sold_span(event.id))[1] if event.ticket_types else 0
     types = ",".join(one.name for one in event.ticket_types)
     return tag_of(
@@ -341,7 +342,7 @@ async def _bundle_tag(platform: Platform, event: Event) -> str:
 
 
 def _scanned(
-    verdict: DoorVerdict,
+    verdict: GateVerdict,
     ticket: str = "",
     seat: str = "",
     first: Scan | None = None,

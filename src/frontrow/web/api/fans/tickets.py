@@ -51,13 +51,13 @@ async def ticket_views(platform: Platform, booking_id: str, transfer: Transfer |
         TicketView(
             sheet.ticket_id,
             sheet.seat,
-            await platform.box_office.desk.shown_code(sheet.ticket_id, now_us),
+            await platform.box_office.renderer.shown_code(sheet.ticket_id, now_us),
             sheet.event_name,
             sheet.place,
             time_text(sheet.starts_at_us),
             sheet.rotating,
         )
-        for sheet in await platform.box_office.desk.sheets(booking_id, transfer)
+        for sheet in await platform.box_office.renderer.sheets(booking_id, transfer)
     ]
 
 
@@ -75,7 +75,7 @@ async def tickets_pdf(
     locale: Annotated[str, QueryParameter(pattern=r"^[A-Za-z-]{2,10}$", max_length=10)] = "en",
 ) -> Response[bytes]:
     booking = await own_booking(platform, caller, booking_id)
-    body = await platform.box_office.desk.pdf(booking.id, locale=locale)
+    body = await platform.box_office.renderer.pdf(booking.id, locale=locale)
     headers = PRIVATE | {"content-disposition": f'attachment; filename="{booking.id}.pdf"'}
     return Response(body, headers=headers, media_type="application/pdf")
 
@@ -89,7 +89,9 @@ async def tickets_pdf(
 )
 async def tickets_ics(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> Response[bytes]:
     booking = await own_booking(platform, caller, booking_id)
-    return Response(await platform.box_office.desk.calendar(booking.id), headers=PRIVATE, media_type="text/calendar")
+    return Response(
+        await platform.box_office.renderer.calendar(booking.id), headers=PRIVATE, media_type="text/calendar"
+    )
 
 
 @get(
@@ -106,7 +108,7 @@ async def ticket_qr(
     ticket = await platform.ledger.tickets.ticket(ticket_id)
     if ticket is None or ticket.booking_id != booking.id or ticket.transfer_id:
         raise TicketNotFound(f"this booking has no ticket {ticket_id[:60]}", ticket=ticket_id[:60])
-    body = await platform.box_office.desk.qr_png(ticket.id, platform.clock())
+    body = await platform.box_office.renderer.qr_png(ticket.id, platform.clock())
     return Response(body, headers=PRIVATE, media_type="image/png")
 
 

@@ -12,7 +12,7 @@ from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.messages.model.messages import NOBODY
 from frontrow.boxoffice.organiser.bookings import MAX_SEATS
 from frontrow.boxoffice.organiser.model.booking_search import MAX_SEARCH_CHARS
-from frontrow.boxoffice.payments.model.payments import Refund, RefundState
+from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event, own_event_booking

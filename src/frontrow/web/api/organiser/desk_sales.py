@@ -10,7 +10,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.organiser.model.box_office_sales import MAX_DESK_SEATS, DeskTotal, DeskWish, PaidBy
+from frontrow.boxoffice.organiser.model.box_office_sales import MAX_DESK_SEATS, BoxOfficeTotal, BoxOfficeWish, PaidBy
 from frontrow.boxoffice.people.model.person_names import MAX_NAME_CHARS
 from frontrow.boxoffice.pricing.model.sale_options import MAX_ADD_ONS, MAX_OF_ONE_ADD_ON
 from frontrow.core.clock import US_PER_S
@@ -76,8 +76,8 @@ async def sell_at_desk(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[DeskSaleAsked]
 ) -> OwnBookingView:
     event = await own_event(platform, caller, event_id)
-    wish = DeskWish(data.types, data.add_ons, data.code)
-    sold = await platform.organiser.desk.sell(
+    wish = BoxOfficeWish(data.types, data.add_ons, data.code)
+    sold = await platform.organiser.box_office_sales.sell(
         editor_of(caller), event, data.seats, data.paid_by, name=data.name, email=data.email, wish=wish
     )
     return (await booking_views(platform, event, [sold]))[0]
@@ -113,7 +113,7 @@ async def get_desk_totals(
     )
 
 
-async def desk_totals(platform: Platform, event: Event, day: date | None) -> tuple[date, list[DeskTotal]]:
+async def desk_totals(platform: Platform, event: Event, day: date | None) -> tuple[date, list[BoxOfficeTotal]]:
     """A day in the venue's time (None: today) and its totals."""
     venue = await platform.ledger.catalogue.venue(event.venue_id)
     zone = ZoneInfo(venue.time_zone if venue else "UTC")
@@ -122,7 +122,7 @@ async def desk_totals(platform: Platform, event: Event, day: date | None) -> tup
     after = day + timedelta(days=1)
     ends = datetime(after.year, after.month, after.day, tzinfo=zone)
     from_us, before_us = (int(moment.timestamp()) * US_PER_S for moment in (begins, ends))
-    return day, await platform.organiser.desk.totals(event, from_us, before_us)
+    return day, await platform.organiser.box_office_sales.totals(event, from_us, before_us)
 
 
 ROUTES: list[HTTPRouteHandler] = [sell_at_desk, get_desk_totals]

@@ -62,7 +62,7 @@ async def gate(request: Asked, platform: FromPlatform, caller: FromCaller, event
         for other in await _listed(platform, caller)
         if other.event.id != event.id
     ]
-    labels = await platform.box_office.desk.seat_labels(event)
+    labels = await platform.box_office.renderer.seat_labels(event)
     far = abs(event.starts_at_us - platform.clock()) > NEAR_US
     return render(
         request,

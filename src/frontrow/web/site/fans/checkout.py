@@ -180,7 +180,7 @@ async def booking_context(platform: Platform, booking: Booking) -> dict[str, Any
     longest_us = booking.created_at_us + MAX_HOLD_FACTOR * hold_us
     names = await seat_ids(platform, booking.event_id, booking.seats)
     summary = await platform.box_office.receipts.summary(booking, event)
-    prices, labels = summary.prices(), await platform.box_office.desk.seat_labels(event)
+    prices, labels = summary.prices(), await platform.box_office.renderer.seat_labels(event)
     return {
         "booking": booking,
         "one": shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id)),

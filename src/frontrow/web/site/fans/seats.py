@@ -11,8 +11,9 @@ from frontrow.boxoffice.holds.events_on_sale import Sale
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.holds.model.hold_values import ShopPass
 from frontrow.boxoffice.holds.model.holds import SeatsTaken, VisitEnded
-from frontrow.boxoffice.holds.model.requested_seats import SeatState, Wish
+from frontrow.boxoffice.holds.model.requested_seats import Wish
 from frontrow.boxoffice.pricing.model.prices import TierPrice
+from frontrow.boxoffice.seats.model.map_format import SeatState
 from frontrow.boxoffice.seats.model.venues import Plan, SeatFlag, Section, SectionKind
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError

@@ -13,7 +13,7 @@ from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.messages.mail_links import LinkPurpose
 from frontrow.boxoffice.organiser.model.box_office_sales import EXTERNAL, PaidAtBoxOffice
-from frontrow.boxoffice.payments.model.payments import RefundState
+from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.boxoffice.refunds.refunds import QuotedRefund
 from frontrow.boxoffice.texts.locale_formats import Moment
 from frontrow.boxoffice.texts.message_texts import MessageWriter
@@ -82,7 +82,7 @@ async def tickets_page(
     context = await booking_context(platform, booking)
     event = context["one"].event
     own = await is_own(platform, caller, booking)
-    sheets = await platform.box_office.desk.sheets(booking.id)
+    sheets = await platform.box_office.renderer.sheets(booking.id)
     refunds = [
         one
         for one in await platform.ledger.payments.refunds_of(booking.id)
@@ -158,7 +158,7 @@ async def _named_transfers(
 ) -> list[tuple[Transfer, str]]:
     names = await seat_ids(platform, booking.event_id, tuple(one.seat_index for one in transfers))
     event = await platform.ledger.catalogue.event(booking.event_id)
-    labels = await platform.box_office.desk.seat_labels(event)
+    labels = await platform.box_office.renderer.seat_labels(event)
     return [(one, labels.text(name)) for one, name in zip(transfers, names, strict=True)]
 
 
@@ -199,7 +199,7 @@ async def ticket_qr(
     ticket = await platform.ledger.tickets.ticket(ticket_id)
     if ticket is None or ticket.booking_id != booking.id or ticket.transfer_id:
         raise TicketNotFound("this booking has no such ticket", ticket=ticket_id[:60])
-    body = await platform.box_office.desk.qr_png(ticket.id, platform.clock())
+    body = await platform.box_office.renderer.qr_png(ticket.id, platform.clock())
     return Response(body, headers=PRIVATE, media_type="image/png")
 
 
@@ -209,7 +209,7 @@ async def tickets_pdf(
 ) -> Response[bytes]:
     """The tickets to print."""
     booking = await seen_booking(platform, caller, booking_id)
-    body = await platform.box_office.desk.pdf(booking.id, locale=words_for(request).language)
+    body = await platform.box_office.renderer.pdf(booking.id, locale=words_for(request).language)
     headers = PRIVATE | {"content-disposition": f'attachment; filename="{booking.id}.pdf"'}
     return Response(body, headers=headers, media_type="application/pdf")
 
@@ -219,7 +219,9 @@ async def tickets_ics(platform: FromPlatform, caller: FromCaller, booking_id: Fr
     """The show for the calendar."""
     booking = await seen_booking(platform, caller, booking_id)
     headers = PRIVATE | {"content-disposition": f'attachment; filename="{booking.id}.ics"'}
-    return Response(await platform.box_office.desk.calendar(booking.id), headers=headers, media_type="text/calendar")
+    return Response(
+        await platform.box_office.renderer.calendar(booking.id), headers=headers, media_type="text/calendar"
+    )
 
 
 class ReturnChoice(msgspec.Struct, frozen=True):

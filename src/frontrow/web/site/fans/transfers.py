@@ -97,7 +97,7 @@ async def _page(
     event = await platform.ledger.catalogue.event(transfer.event_id)
     one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
     accepted, now_us = transfer.state is TransferState.ACCEPTED, platform.clock()
-    sheets = await platform.box_office.desk.sheets(transfer.booking_id, transfer) if accepted else []
+    sheets = await platform.box_office.renderer.sheets(transfer.booking_id, transfer) if accepted else []
     sender = await platform.ledger.messages.contact(transfer.fan)
     names = await seat_ids(platform, event.id, (transfer.seat_index,))
     others = await platform.ledger.transfers.transfers_of(transfer.booking_id) if sheets else []
@@ -163,10 +163,10 @@ async def send_received(
 async def transfer_qr(platform: FromPlatform, caller: FromCaller, transfer_id: FromPath[str]) -> Response[bytes]:
     """The code of a received ticket as a picture."""
     transfer = await received_transfer(platform, caller, transfer_id)
-    sheets = await platform.box_office.desk.sheets(transfer.booking_id, transfer)
+    sheets = await platform.box_office.renderer.sheets(transfer.booking_id, transfer)
     if transfer.state is not TransferState.ACCEPTED or not sheets:
         raise TicketNotFound("this ticket is not valid any more", transfer=transfer.id)
-    body = await platform.box_office.desk.qr_png(sheets[0].ticket_id, platform.clock())
+    body = await platform.box_office.renderer.qr_png(sheets[0].ticket_id, platform.clock())
     return Response(body, headers=PRIVATE, media_type="image/png")
 
 
@@ -177,7 +177,7 @@ async def transfer_pdf(
     """A received ticket to print."""
     transfer = await received_transfer(platform, caller, transfer_id)
     locale = words_for(request).language
-    body = await platform.box_office.desk.pdf(transfer.booking_id, locale=locale, transfer=transfer)
+    body = await platform.box_office.renderer.pdf(transfer.booking_id, locale=locale, transfer=transfer)
     headers = PRIVATE | {"content-disposition": f'attachment; filename="{transfer.id}.pdf"'}
     return Response(body, headers=headers, media_type="application/pdf")
 
@@ -186,7 +186,7 @@ async def transfer_pdf(
 async def transfer_ics(platform: FromPlatform, caller: FromCaller, transfer_id: FromPath[str]) -> Response[bytes]:
     """The show of a received ticket for the calendar."""
     transfer = await received_transfer(platform, caller, transfer_id)
-    body = await platform.box_office.desk.calendar(transfer.booking_id, transfer)
+    body = await platform.box_office.renderer.calendar(transfer.booking_id, transfer)
     headers = PRIVATE | {"content-disposition": f'attachment; filename="{transfer.id}.ics"'}
     return Response(body, headers=headers, media_type="text/calendar")
 

@@ -21,7 +21,7 @@ from frontrow.web.site.routes import go_to, page
 async def apple_wallet(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> Response[bytes]:
     """All tickets of a booking in one file. A phone takes a few at once; more are on the page, one by one."""
     booking = await seen_booking(platform, caller, booking_id)
-    sheets = await platform.box_office.desk.sheets(booking.id)
+    sheets = await platform.box_office.renderer.sheets(booking.id)
     if len(sheets) > MAX_BUNDLED:
         return go_to(f"/bookings/{booking.id}")
     return apple_answer(await platform.box_office.wallets.apple(booking.id), booking.id)
@@ -31,7 +31,7 @@ async def apple_wallet(platform: FromPlatform, caller: FromCaller, booking_id: F
 async def google_wallet(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> Response[bytes]:
     """The only ticket of a booking. A link has room for one; of several, each has its button on the page."""
     booking = await seen_booking(platform, caller, booking_id)
-    if len(await platform.box_office.desk.sheets(booking.id)) > 1:
+    if len(await platform.box_office.renderer.sheets(booking.id)) > 1:
         return go_to(f"/bookings/{booking.id}")
     return _to_google(await platform.box_office.wallets.google(booking.id))
 

@@ -14,9 +14,10 @@ from litestar.params import FromPath, SkipValidation
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.messages.model.messages import NOBODY, Buyer
-from frontrow.boxoffice.payments.model.payments import PaymentState, Refund, RefundState
+from frontrow.boxoffice.payments.model.payments import PaymentState
 from frontrow.boxoffice.refunds.model.refund_lines import add_on_names, decode_refund_lines
 from frontrow.boxoffice.refunds.model.refund_rules import RefundRefused, check_window
+from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.boxoffice.tickets.model.ticket_transfers import TransferRefused, TransferState
 from frontrow.boxoffice.tickets.model.tickets import TicketState

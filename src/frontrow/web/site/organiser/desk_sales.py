@@ -9,7 +9,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.organiser.model.box_office_sales import MAX_DESK_SEATS, DeskWish, PaidBy
+from frontrow.boxoffice.organiser.model.box_office_sales import MAX_DESK_SEATS, BoxOfficeWish, PaidBy
 from frontrow.boxoffice.people.model.email_addresses import MAX_EMAIL_CHARS
 from frontrow.boxoffice.people.model.person_names import MAX_NAME_CHARS
 from frontrow.boxoffice.pricing.model.booking_choices import DiscountRefused, NoneLeft, PricedType, priced_types
@@ -74,7 +74,7 @@ async def _desk_page(
         script="js/organiser/sell.js",
         status=409 if refusal else 200,
         of_event=event,
-        v=shown | {"booking": platform.organiser.desk.new_booking_id()},
+        v=shown | {"booking": platform.organiser.box_office_sales.new_booking_id()},
         types=_types(event),
         chosen={name.removeprefix(TYPE): key for name, key in shown.items() if name.startswith(TYPE)},
         ways=WAYS,
@@ -94,7 +94,7 @@ async def price(request: Asked, platform: FromPlatform, caller: FromCaller, even
     try:
         if seats:
             paid_by = _paid_by(typed.get("paid_by", ""))
-            _, chosen = await platform.organiser.desk.price(event, seats, _wish(typed), paid_by)
+            _, chosen = await platform.organiser.box_office_sales.price(event, seats, _wish(typed), paid_by)
             total = chosen.quote.total_minor
     except Unavailable:
         raise
@@ -112,7 +112,7 @@ async def sell(
     event = await own_event(platform, caller, event_id)
     seats = form.one("seats", 4_000).replace(",", " ").split()[: MAX_DESK_SEATS + 1]
     try:
-        sold = await platform.organiser.desk.sell(
+        sold = await platform.organiser.box_office_sales.sell(
             editor_of(caller),
             event,
             seats,
@@ -141,7 +141,7 @@ def _paid_by(typed: str) -> PaidBy:
     return PaidBy(typed) if typed in list(PaidBy) else PaidBy.CASH
 
 
-def _wish(typed: Mapping[str, str]) -> DeskWish:
+def _wish(typed: Mapping[str, str]) -> BoxOfficeWish:
     """What was chosen in the form."""
     types = {name.removeprefix(TYPE): key[:40] for name, key in typed.items() if name.startswith(TYPE) and key}
     add_ons = {}
@@ -152,7 +152,7 @@ def _wish(typed: Mapping[str, str]) -> DeskWish:
                 raise InvalidInput("an add-on needs a number", param="add_ons")
             if int(count):
                 add_ons[name.removeprefix(ADD_ON)[:40]] = int(count)
-    return DeskWish(types, add_ons, typed.get("code", "")[:60])
+    return BoxOfficeWish(types, add_ons, typed.get("code", "")[:60])
 
 
 def _say(words: Words, error: FrontrowError) -> str:
@@ -170,7 +170,7 @@ async def own_tickets_pdf(
 ) -> Response[bytes]:
     """The tickets, to be printed at the desk."""
     _, booking = await own_event_booking(platform, caller, event_id, booking_id)
-    body = await platform.box_office.desk.pdf(booking.id, locale=words_for(request).language)
+    body = await platform.box_office.renderer.pdf(booking.id, locale=words_for(request).language)
     headers = {"cache-control": PRIVATE, "content-disposition": 'inline; filename="tickets.pdf"'}
     return Response(body, headers=headers, media_type="application/pdf")
 

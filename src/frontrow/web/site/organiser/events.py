@@ -10,7 +10,7 @@ from litestar.params import FromPath
 from frontrow.boxoffice.events.model.event_changes import Editor
 from frontrow.boxoffice.events.model.events import Event, EventMoveRefused, EventStatus
 from frontrow.boxoffice.organiser.model.sales_figures import EventFigures
-from frontrow.boxoffice.payments.model.payments import RefundState
+from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller
 from frontrow.web.api.organiser.common import editor_of

@@ -38,12 +38,13 @@ from frontrow.boxoffice.facts.model import Fact
 from frontrow.boxoffice.holds.model.bookings import Booking, Move
 from frontrow.boxoffice.messages.model.messages import Buyer, Endpoint
 from frontrow.boxoffice.organiser.model.booking_search import MAX_SCANNED, BookingSearch, like_part
-from frontrow.boxoffice.organiser.model.box_office_sales import DeskTotal, PaidBy
+from frontrow.boxoffice.organiser.model.box_office_sales import BoxOfficeTotal, PaidBy
 from frontrow.boxoffice.organiser.model.reseating import Reseat
-from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged, Refund
+from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged
 from frontrow.boxoffice.people.model.person_names import LAST
 from frontrow.boxoffice.pricing.model.taxes import SELLERS_TAX, TaxRates
 from frontrow.boxoffice.queries import Query, Row
+from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.boxoffice.tickets.model.tickets import NewTicket, Scan, TicketRevoked, Way, later_than
 from frontrow.boxoffice.waitlist.model.waitlist import WaitlistEntry
@@ -319,11 +320,11 @@ class OrganiserBook:
         rows = await self._store.read(Query("failed_refunds", params=params))
         return [(row[-1], refund_of(row[:-1])) for row in rows]
 
-    async def desk_totals(self, event_id: str, from_us: int, before_us: int) -> list[DeskTotal]:
+    async def desk_totals(self, event_id: str, from_us: int, before_us: int) -> list[BoxOfficeTotal]:
         """What each member of the team sold at the desk, by way of payment."""
         params = (event_id, f"desk:{event_id}:", f"desk:{event_id};", from_us, before_us)
         rows = await self._store.read(Query("desk_totals", params=params))
-        return [DeskTotal(row[0], PaidBy(row[1]), *(int(count) for count in row[2:])) for row in rows]
+        return [BoxOfficeTotal(row[0], PaidBy(row[1]), *(int(count) for count in row[2:])) for row in rows]
 
     # waitlist
 

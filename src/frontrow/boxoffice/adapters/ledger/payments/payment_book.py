@@ -18,8 +18,9 @@ from frontrow.boxoffice.adapters.ledger.payments.payment_transactions import (
 )
 from frontrow.boxoffice.facts.model import Fact
 from frontrow.boxoffice.holds.model.bookings import Booking, Move
-from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged, Refund
+from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged
 from frontrow.boxoffice.queries import Query
+from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.boxoffice.tickets.model.tickets import NewTicket
 
 PAGE = 1_000

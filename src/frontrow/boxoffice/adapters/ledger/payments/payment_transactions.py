@@ -36,17 +36,11 @@ from frontrow.boxoffice.holds.model.bookings import (
     SeatsNotInBooking,
     StaleFence,
 )
-from frontrow.boxoffice.payments.model.payments import (
-    BY_FAN,
-    RETRIES_S,
-    Payment,
-    PaymentChanged,
-    PaymentState,
-    Refund,
-    RefundState,
-)
+from frontrow.boxoffice.payments.model.payments import BY_FAN, Payment, PaymentChanged, PaymentState
+from frontrow.boxoffice.payments.model.retry_schedule import RETRIES_S
 from frontrow.boxoffice.queries import Query, Row
 from frontrow.boxoffice.refunds.model.refund_lines import add_on_names, decode_refund_lines
+from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.tickets.model.ticket_transfers import TicketTransferred
 from frontrow.boxoffice.tickets.model.tickets import TicketScanned
 from frontrow.core.clock import US_PER_S

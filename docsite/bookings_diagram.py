@@ -1,6 +1,6 @@
 """Draws docs/bookings.md from the table of moves, so the page cannot say anything else than the code does.
 
-python -m frontrow.boxoffice.holds.model.bookings_diagram > docs/bookings.md
+python -m docsite.bookings_diagram > docs/bookings.md
 """
 
 from frontrow.boxoffice.holds.model.bookings import (
@@ -61,7 +61,7 @@ def page() -> str:
             "# The states of a booking",
             "",
             "Drawn from the table in `src/frontrow/boxoffice/holds/model/bookings.py` by",
-            "`python -m frontrow.boxoffice.holds.model.bookings_diagram > docs/bookings.md`.",
+            "`python -m docsite.bookings_diagram > docs/bookings.md`.",
             "A test checks that it is current.",
             "",
             "```mermaid",
