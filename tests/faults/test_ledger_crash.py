@@ -121,7 +121,7 @@ async def test_a_silent_postgresql_is_an_error_in_bounded_time_and_its_return_is
         await ledger.place_hold(wish(1))
         server.kill()
         answers = await asyncio.gather(*[ledger.place_hold(wish(n)) for n in range(2, 60)], return_exceptions=True)
-        assert all(isinstance(answer, Unavailable) for answer in answers)
+        assert [answer for answer in answers if not isinstance(answer, Unavailable)] == []
         with pytest.raises(Unavailable):
             await ledger.booking("bkg_00000001")
         with pytest.raises(Unavailable):  # what /readyz asks for: 503, not 500

@@ -19,6 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import psutil
+
 from tests.support.server_programs import (
     ServerUnavailable,
     postgres_bin_dir,
@@ -313,8 +315,15 @@ class Postgres(Server):
         return probe.returncode == 0
 
     def stop(self, sig: int = signal.SIGINT) -> None:
-        """Fast shutdown; a SIGKILL also ends the children, which would otherwise hold the port for a moment."""
+        """Fast shutdown. A SIGKILL also ends the backends, which would go on answering for a moment."""
+        process, backends = self._process, []
+        with contextlib.suppress(psutil.NoSuchProcess):
+            backends = psutil.Process(process.pid).children(recursive=True) if process and sig == signal.SIGKILL else []
         super().stop(signal.SIGINT if sig == signal.SIGTERM else sig)
+        for backend in backends:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                backend.kill()
+        psutil.wait_procs(backends, timeout=10)
 
 
 class Standby(Postgres):
