@@ -25,7 +25,7 @@ import yaml
 
 from frontrow.core.settings_loader import load
 from frontrow.settings.platform import _SECTIONS
-from frontrow.waitingroom.door.door_limits import DoorLimits
+from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.web.api.organiser.venues import MAX_PLAN_BYTES
 from frontrow.web.site.organiser.venues import MOST_BYTES
 from tests.support.compose import COMPOSE, read_env
@@ -388,7 +388,7 @@ def _run(command: list[str], **env: str) -> Any:
 
 def test_what_nginx_caches_for_everybody_says_nothing_about_one_client() -> None:
     """The headers of the limits and the id of a request belong to whoever asked first."""
-    limits = DoorLimits()
+    limits = EntranceLimits()
     own = {name.decode() for name, _ in limits.header_fields([limits._per_ip.check("somebody")])} | {"x-request-id"}
     text = (DEPLOY / "nginx" / "frontrow.conf").read_text("utf-8")
     cached = [block for block in re.findall(r"location [^{]+\{([^{}]*)\}", text) if "proxy_cache frontrow;" in block]

@@ -17,9 +17,9 @@ from frontrow.settings.colours import theme_css
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
-from frontrow.waitingroom.door.door_limits import DoorLimits, DoorRules
-from frontrow.waitingroom.door.human_check import HCAPTCHA, TURNSTILE, Captcha, HumanCheck, ProofOfWork, UsedProofs
-from frontrow.waitingroom.door.used_proofs import MemoryUsedProofs, RedisUsedProofs
+from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, EntranceRules
+from frontrow.waitingroom.entrance.human_check import HCAPTCHA, TURNSTILE, Captcha, HumanCheck, ProofOfWork, UsedProofs
+from frontrow.waitingroom.entrance.used_proofs import MemoryUsedProofs, RedisUsedProofs
 from frontrow.waitingroom.ports import Audit, RoomStore
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.service.sharding import ShardedRoom
@@ -142,8 +142,8 @@ def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) ->
     """The endpoints with their entry, pages and streams."""
     of_events = {event: check for event in settings.events if (check := human_check(settings, keys, event)) is not None}
     checks = of_events | {name: of_events[queue] for name in settings.rooms if (queue := _queue_of(name)) in of_events}
-    rules = DoorRules(settings.per_person, settings.per_ip, settings.per_device, settings.x_ratelimit_headers)
-    entry = DoorLimits(
+    rules = EntranceRules(settings.per_person, settings.per_ip, settings.per_device, settings.x_ratelimit_headers)
+    entry = EntranceLimits(
         checks,
         rules=rules,
         trusted_proxies=settings.trusted_proxies,

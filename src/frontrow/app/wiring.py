@@ -89,7 +89,7 @@ from frontrow.settings.colours import theme_css
 from frontrow.settings.platform import PlatformSettings, read_settings
 from frontrow.settings.room import PLATFORM_IDLE_S
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
-from frontrow.waitingroom.door.door_limits import DoorLimits, DoorRules
+from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, EntranceRules
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.api.access import booking_token
 from frontrow.web.api.api_rules import ApiRules
@@ -602,8 +602,8 @@ def _make_room(
     store = settings.redis.url or "memory://"
     own = replace(page, store=store, folder=str(folder), audit=audit, by_identity=False)  # each event says by itself
     room = make_room(own, keys, sale_clock=clock, clock=given_clock)
-    rules = DoorRules(server.per_person, server.per_ip, page.per_device, server.x_ratelimit_headers)
-    entry = DoorLimits(
+    rules = EntranceRules(server.per_person, server.per_ip, page.per_device, server.x_ratelimit_headers)
+    entry = EntranceLimits(
         rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers, store=own.limit_store
     )
     secure = page.secure_cookies or is_https(settings.public_url)

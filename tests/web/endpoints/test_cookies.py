@@ -15,7 +15,7 @@ from frontrow.app.room_wiring import make_endpoints
 from frontrow.core.cookies import cookie_line, cookie_names, is_https, read_cookie, read_cookies
 from frontrow.core.errors import Unauthorised
 from frontrow.settings.room import RoomSettings
-from frontrow.waitingroom.door.door_limits import DoorLimits
+from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.web.endpoints.messages import EndpointRequest
 from frontrow.web.room.page import PageSettings, RoomPages
 from frontrow.web.room.page_parts import place_cookies
@@ -148,7 +148,7 @@ def standing() -> SimpleRoom:
 
 @pytest.mark.parametrize("secure", [True, False])
 async def test_the_room_alone_reads_and_writes_the_name_of_its_address(standing: SimpleRoom, secure: bool) -> None:
-    pages = RoomPages(standing, DoorLimits(), PageSettings(secure_cookies=secure))
+    pages = RoomPages(standing, EntranceLimits(), PageSettings(secure_cookies=secure))
     joined = await standing.join("aurora")
     written = dict(pages.joined("aurora", joined, is_form=True).headers())["set-cookie"]
     assert written.startswith("__Host-frontrow-" if secure else "frontrow_")

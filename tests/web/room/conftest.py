@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
-from frontrow.waitingroom.door.door_limits import DoorLimits, DoorRules
+from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, EntranceRules
 from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.lane.protocol import lane
 from frontrow.web.room.app import hot_routes, room_app
@@ -17,11 +17,13 @@ from tests.web.room.served import serving
 from tests.web.room.simple_room import SimpleRoom
 
 ORGANISER = "organiser-key-of-the-tests"
-WIDE = DoorRules("100000/second", "100000/second", "100000/second")
+WIDE = EntranceRules("100000/second", "100000/second", "100000/second")
 
 
-def endpoints_of(room: SimpleRoom, *, rules: DoorRules = WIDE, key: str = ORGANISER, **stream: object) -> RoomEndpoints:
-    entry = DoorLimits(rules=rules)
+def endpoints_of(
+    room: SimpleRoom, *, rules: EntranceRules = WIDE, key: str = ORGANISER, **stream: object
+) -> RoomEndpoints:
+    entry = EntranceLimits(rules=rules)
     pages = RoomPages(room, entry, PageSettings(next_url="/shop"))
     streams = {room.event: Streams(**({"heartbeat_s": 0.2} | stream))}  # type: ignore[arg-type]
     return RoomEndpoints(room, entry, pages, streams, organiser_key=key)

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from frontrow.core.errors import Unavailable
 from frontrow.waitingroom.credentials.now_serving import read
 from frontrow.waitingroom.credentials.places import Place
-from frontrow.waitingroom.door.door_limits import DoorRules
+from frontrow.waitingroom.entrance.entrance_limits import EntranceRules
 from frontrow.waitingroom.model.config import Phase, RoomConfig
 from tests.web.room.conftest import ORGANISER, Door, endpoints_of, opened
 from tests.web.room.served import Line
@@ -219,7 +219,7 @@ def test_the_organiser_pauses_resumes_and_changes_rate_capacity_and_message(door
 def test_limits_per_ip_and_per_person_hold_and_now_serving_is_not_limited(kind: str) -> None:
     """W12, B17."""
     room = SimpleRoom()
-    for door in opened(kind, room, endpoints_of(room, rules=DoorRules("3/hour", "20/hour"))):
+    for door in opened(kind, room, endpoints_of(room, rules=EntranceRules("3/hour", "20/hour"))):
         place = joined(door)["place"]
         codes = [door.client.get("/status", headers=bearer(place)).status_code for _ in range(5)]
         assert codes == [200] * 3 + [429] * 2
@@ -241,7 +241,7 @@ def told_by(answer: httpx.Response) -> set[str]:
 def test_every_counted_answer_tells_what_is_left_and_no_other(kind: str) -> None:
     """L12. The last one is refused."""
     room = SimpleRoom()
-    for door in opened(kind, room, endpoints_of(room, rules=DoorRules("30/hour", "20/hour"))):
+    for door in opened(kind, room, endpoints_of(room, rules=EntranceRules("30/hour", "20/hour"))):
         client, place = door.client, joined(door)["place"]
         answers = [
             client.post("/join"),
@@ -261,7 +261,7 @@ def test_every_counted_answer_tells_what_is_left_and_no_other(kind: str) -> None
         assert (answers[-1].status_code, answers[-1].headers["ratelimit"][:13]) == (429, '"address";r=0')
         for path in ("/now-serving", "/healthz", "/metrics"):
             assert told_by(client.get(path)) == set(), "these are not counted"
-    quiet = DoorRules("30/hour", "20/hour", x_ratelimit_headers=False)
+    quiet = EntranceRules("30/hour", "20/hour", x_ratelimit_headers=False)
     for door in opened(kind, room, endpoints_of(room, rules=quiet)):
         assert told_by(door.client.post("/join")) == {"ratelimit", "ratelimit-policy"}
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from frontrow.waitingroom.door.door_limits import DoorLimits
-from frontrow.waitingroom.door.human_check import HCAPTCHA, TURNSTILE, Captcha, HumanCheck, ProofOfWork
-from frontrow.waitingroom.door.used_proofs import MemoryUsedProofs
+from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
+from frontrow.waitingroom.entrance.human_check import HCAPTCHA, TURNSTILE, Captcha, HumanCheck, ProofOfWork
+from frontrow.waitingroom.entrance.used_proofs import MemoryUsedProofs
 from frontrow.waitingroom.model.config import Phase
 from frontrow.waitingroom.model.window import Reason, Wait
 from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
@@ -64,7 +64,7 @@ class Markup(HTMLParser):
 
 def page(room: SimpleRoom | None = None, check: HumanCheck | None = None, cookie: bytes = b"") -> EndpointResponse:
     room = room or SimpleRoom()
-    entry = DoorLimits({room.event: check} if check else {})
+    entry = EntranceLimits({room.event: check} if check else {})
     pages = RoomPages(room, entry, PageSettings(titles=(("aurora", "Aurora <World> Tour"),)))
     return pages.page(room.event, EndpointRequest([(b"Cookie", cookie)] if cookie else [], b"", "127.0.0.1"))
 

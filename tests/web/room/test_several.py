@@ -11,7 +11,7 @@ import pytest
 
 from frontrow.app.room_wiring import make_endpoints, make_room
 from frontrow.settings.room import RoomSettings
-from frontrow.waitingroom.door.door_limits import DoorLimits, DoorRules, TooManyRequests
+from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, EntranceRules, TooManyRequests
 from tests.support.servers import Valkey
 from tests.web.room.test_serve import KEY, Served, room, wait_for
 
@@ -79,12 +79,16 @@ async def test_limits_and_streams_are_divided_among_the_workers(tmp_path: Path) 
     room = make_room(settings, keys)
     assert make_endpoints(settings, room, keys).streams["aurora"].max_open == 250
     await room.aclose()
-    entry = DoorLimits(rules=DoorRules("10/second", "50/second", "20/minute"), processes=4, clock=lambda: 1_000_000)
+    entry = EntranceLimits(
+        rules=EntranceRules("10/second", "50/second", "20/minute"), processes=4, clock=lambda: 1_000_000
+    )
     for _ in range(12):
         entry.count_ip("192.0.2.1")
     with pytest.raises(TooManyRequests):
         entry.count_ip("192.0.2.1")
-    lone = DoorLimits(rules=DoorRules("1/second", "1/second", "1/minute"), processes=64, clock=lambda: 1_000_000)
+    lone = EntranceLimits(
+        rules=EntranceRules("1/second", "1/second", "1/minute"), processes=64, clock=lambda: 1_000_000
+    )
     lone.count_ip("192.0.2.1")
 
 

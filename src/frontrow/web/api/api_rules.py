@@ -16,7 +16,7 @@ from frontrow.limits.http.asgi import SCOPES
 from frontrow.limits.http.caller_identity import arun_steps
 from frontrow.limits.http.request_limits import RequestLimits
 from frontrow.limits.rules import RuleBook
-from frontrow.waitingroom.door.door_limits import TooManyRequests, counted
+from frontrow.waitingroom.entrance.entrance_limits import TooManyRequests, counted
 from frontrow.web.api.access import Caller, Connection, caller_of, method_of
 
 ALWAYS_OPEN: Final = ("/v1/webhooks/**",)  # the payment provider's: money must come through

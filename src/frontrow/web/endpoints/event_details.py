@@ -20,7 +20,7 @@ from frontrow.boxoffice.pricing.model.sale_options import TicketType
 from frontrow.boxoffice.seats.map.map_feed import MapFeed
 from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.core.errors import FrontrowError
-from frontrow.waitingroom.door.door_limits import DoorLimits
+from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
 from frontrow.web.endpoints.messages import (
     JSON,
@@ -146,7 +146,7 @@ class EventViews:
         browse: EventBrowser,
         catalogue: ShownEvents,
         feeds: dict[str, MapFeed],
-        entry: DoorLimits,
+        entry: EntranceLimits,
     ) -> None:
         self._openings, self._browse, self._catalogue = openings, browse, catalogue
         self._feeds, self._entry = feeds, entry

@@ -7,7 +7,7 @@ Here are the documents that are the same for everybody. What visitors do is in `
 from typing import Any
 
 from frontrow.core.errors import FrontrowError, NotFound
-from frontrow.waitingroom.door.door_limits import DoorLimits
+from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.messages import (
     JSON,
@@ -33,7 +33,7 @@ class RoomEndpoints:
     def __init__(
         self,
         room: WaitingRoom,
-        entry: DoorLimits,
+        entry: EntranceLimits,
         pages: RoomPages,
         streams: dict[str, Streams],
         *,

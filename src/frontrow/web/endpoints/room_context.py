@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable
 
 from frontrow.core.errors import FrontrowError
-from frontrow.waitingroom.door.door_limits import DoorLimits
+from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.messages import (
     JSON,
@@ -26,7 +26,7 @@ Endpoint = Callable[[str, EndpointRequest], Result]
 class RoomContext:
     """Given to each group of endpoints. `counts` has requests by endpoint and refusals by `endpoint:code`."""
 
-    def __init__(self, room: WaitingRoom, entry: DoorLimits, pages: RoomPages) -> None:
+    def __init__(self, room: WaitingRoom, entry: EntranceLimits, pages: RoomPages) -> None:
         self.room = room
         self.entry = entry
         self.pages = pages

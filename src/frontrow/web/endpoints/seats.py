@@ -23,7 +23,7 @@ from frontrow.boxoffice.holds.model.requested_seats import MAX_SEATS_PER_REQUEST
 from frontrow.boxoffice.seats.map.map_feed import MapFeed
 from frontrow.core.background_tasks import start_task
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
-from frontrow.waitingroom.door.door_limits import DoorLimits
+from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
 from frontrow.web.endpoints.messages import (
     NO_STORE,
@@ -114,7 +114,7 @@ class ShopEndpoints:
         holds: HoldService,
         feeds: dict[str, MapFeed],
         streams: dict[str, SeatStreams],
-        entry: DoorLimits,
+        entry: EntranceLimits,
         passes: Passes,
         token_of: Callable[[str], str],
         purchases: Purchases,

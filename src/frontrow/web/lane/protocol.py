@@ -34,7 +34,7 @@ from uvicorn.server import ServerState
 
 from frontrow.core.errors import FrontrowError, Overloaded
 from frontrow.limits import Decision
-from frontrow.waitingroom.door.door_limits import DoorLimits, counted, tightest
+from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, counted, tightest
 from frontrow.web.endpoints.messages import (
     MAX_BODY_BYTES,
     EndpointRequest,
@@ -112,7 +112,7 @@ class LaneProtocol(HttpToolsProtocol):
     request_within_s: ClassVar[float] = REQUEST_WITHIN_S  # a request that takes longer to arrive is cut off
     read_within_s: ClassVar[float] = READ_WITHIN_S  # so is a client that takes nothing of its answers for so long
     watch: ClassVar[Watch | None] = None
-    limits: ClassVar[DoorLimits | None] = None  # what its handlers count, told in the responses' headers
+    limits: ClassVar[EntranceLimits | None] = None  # what its handlers count, told in the responses' headers
     caps: ClassVar[AddressCaps | None] = None  # how many connections an address may have
     bodies: ClassVar[BodyBudget] = BodyBudget(lambda address: True)  # how much of large bodies is held at once
     linger_s: ClassVar[float | None] = None  # None: stop as uvicorn does
@@ -744,7 +744,7 @@ class LaneProtocol(HttpToolsProtocol):
         self.loop.call_later(CHECK_LEAVING_EVERY_S, self._leave, until_s)
 
 
-def _count_refused(limits: DoorLimits, request: EndpointRequest) -> None:
+def _count_refused(limits: EntranceLimits, request: EndpointRequest) -> None:
     """Count a request that was refused before its handler counted it, as the other door does."""
     forwarded = [value.decode("latin-1") for value in request.all(b"x-forwarded-for")]
     with contextlib.suppress(FrontrowError):
@@ -774,7 +774,7 @@ def lane(
     request_id: RequestId | None = None,
     *,
     watch: Watch | None = None,
-    limits: DoorLimits | None = None,
+    limits: EntranceLimits | None = None,
     caps: AddressCaps | None = None,
     request_within_s: float = REQUEST_WITHIN_S,
     read_within_s: float = READ_WITHIN_S,

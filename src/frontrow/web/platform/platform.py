@@ -43,7 +43,7 @@ from frontrow.core.heavy_work import HeavyWork
 from frontrow.core.ids import Ids
 from frontrow.core.jobs import Job
 from frontrow.settings.platform import PlatformSettings
-from frontrow.waitingroom.door.door_limits import DoorLimits
+from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.event_details import EventViews
 from frontrow.web.endpoints.event_list import EventLists
@@ -129,7 +129,7 @@ class RequestRules(Protocol):
 class ServerServices:
     """What the server needs to answer requests: limits, the hot lane's table, encoded answers, measurements."""
 
-    limiter: DoorLimits
+    limiter: EntranceLimits
     shop: ShopEndpoints
     hot: HotTable
     shown: EventViews

@@ -18,7 +18,7 @@ import jinja2
 from frontrow.core.cookies import cookie_line, names_to_read, read_cookie
 from frontrow.core.errors import Forbidden, FrontrowError, Unauthorised
 from frontrow.waitingroom.credentials.key_binding import place_hash
-from frontrow.waitingroom.door.door_limits import DoorLimits
+from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.waitingroom.model.results import ClaimedPass, Joined, PlaceStatus
 from frontrow.waitingroom.model.window import PlaceState
 from frontrow.waitingroom.protect.guard import PASS_COOKIES, is_page
@@ -163,7 +163,7 @@ class RoomPages:
     def __init__(
         self,
         room: WaitingRoom,
-        entry: DoorLimits,
+        entry: EntranceLimits,
         settings: PageSettings | None = None,
         surroundings: PageSurroundings | None = None,
     ) -> None:

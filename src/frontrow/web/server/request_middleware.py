@@ -20,7 +20,7 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from frontrow.boxoffice.request_reads import RequestReads, request_reads
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.limits import Decision
-from frontrow.waitingroom.door.door_limits import DoorLimits, counted
+from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, counted
 from frontrow.web.endpoints.json_values import time_text
 from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, header_line, problem_answer
 from frontrow.web.server.overflow_page import ForPeople
@@ -60,7 +60,7 @@ def check_host(headers: Sequence[tuple[bytes, bytes]]) -> None:
 class RequestIds:
     """Makes ids that are short, unique over all servers and cheap."""
 
-    def __init__(self, entry: DoorLimits) -> None:
+    def __init__(self, entry: EntranceLimits) -> None:
         self._prefix = secrets.token_hex(5).encode()
         self._numbers = itertools.count(1)
         self._entry = entry
@@ -80,7 +80,7 @@ class Front:
     def __init__(
         self,
         app: ASGIApp,
-        entry: DoorLimits,
+        entry: EntranceLimits,
         ids: RequestIds,
         counts_itself: "re.Pattern[str]",
         allowed: Callable[[str], str],
@@ -128,7 +128,7 @@ class Front:
         return limit_fields(self._entry, noted, ip, status)
 
 
-def limit_fields(entry: DoorLimits, noted: list[Decision], ip: str, status: int) -> list[tuple[bytes, bytes]]:
+def limit_fields(entry: EntranceLimits, noted: list[Decision], ip: str, status: int) -> list[tuple[bytes, bytes]]:
     """The headers of the limits that counted a request. One that was refused before it was counted is counted here."""
     if not noted and status >= 400:
         with contextlib.suppress(FrontrowError):

@@ -7,14 +7,14 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontrow.limits import Decision
-from frontrow.waitingroom.door.door_limits import DoorLimits, counted
+from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, counted
 from frontrow.web.server.request_middleware import limit_fields
 
 
 class ToldLimits:
     """Adds the headers of the limits to every answer of a request that was counted."""
 
-    def __init__(self, app: ASGIApp, entry: DoorLimits) -> None:
+    def __init__(self, app: ASGIApp, entry: EntranceLimits) -> None:
         self._app, self._entry = app, entry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

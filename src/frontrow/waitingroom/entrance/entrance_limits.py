@@ -19,7 +19,7 @@ from frontrow.core.errors import Overloaded
 from frontrow.limits import Decision, LeasedLimiter, Limiter, Quota, Rule
 from frontrow.limits.http.client import ClientAddress
 from frontrow.limits.http.headers import QuotaPolicy
-from frontrow.waitingroom.door.human_check import HumanCheck, NoCheck, fingerprint
+from frontrow.waitingroom.entrance.human_check import HumanCheck, NoCheck, fingerprint
 
 MAX_SUSPICION = 3
 MAX_LINES = 4096
@@ -36,7 +36,7 @@ class TooManyRequests(Overloaded):
 
 
 @dataclass(frozen=True, slots=True)
-class DoorRules:
+class EntranceRules:
     """How many requests one person and one address may send, and one device before its work gets harder; and how
     clients are told."""
 
@@ -52,21 +52,21 @@ def tightest(decisions: Sequence[Decision]) -> Decision:
     return min(decisions, key=lambda decision: (decision.allowed, decision.remaining))
 
 
-class DoorLimits:
+class EntranceLimits:
     """Counts requests per address and person, and runs the human check of each event."""
 
     def __init__(
         self,
         checks: dict[str, HumanCheck] | None = None,
         *,
-        rules: DoorRules | None = None,
+        rules: EntranceRules | None = None,
         trusted_proxies: Sequence[str] = (),
         clock: Clock | None = None,
         processes: int = 1,
         store: str = "memory://",
     ) -> None:
         """`store`: where all servers count together. In memory, each of `processes` gets its part of the limits."""
-        rules = rules or DoorRules()
+        rules = rules or EntranceRules()
         self._checks = dict(checks or {})
         self._clock = clock or WallClock()
         self._client_ip = ClientAddress(trusted_proxies)
@@ -155,7 +155,7 @@ class DoorLimits:
 
     def _make_lines(self, rule: str, limit: int, left: int, until_s: int) -> bytes:
         start, policy = self._starts.get(rule), self._policy
-        if start is None:  # another rule than those of the door
+        if start is None:  # the rule is not one of the entrance's
             start = f'ratelimit: "{rule}";r='.encode()
             policy = f'{policy[:-2].decode()}, "{rule}";q={limit}\r\n'.encode()
         lines = b"%b%d;t=%d\r\n%b" % (start, left, until_s, policy)

@@ -3,12 +3,12 @@
 import contextlib
 
 from frontrow.limits import Decision
-from frontrow.waitingroom.door.door_limits import DoorLimits, DoorRules, TooManyRequests, counted
+from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, EntranceRules, TooManyRequests, counted
 
-RULES = DoorRules(per_person="1/minute", per_ip="2/second", per_device="20/minute")
+RULES = EntranceRules(per_person="1/minute", per_ip="2/second", per_device="20/minute")
 
 
-def ask(limits: DoorLimits) -> bool:
+def ask(limits: EntranceLimits) -> bool:
     """Whether the limits let a request of one person at one address through."""
     limits.told = None  # as the fast lane does before each request
     with contextlib.suppress(TooManyRequests):
@@ -19,7 +19,7 @@ def ask(limits: DoorLimits) -> bool:
 
 
 def test_a_refusal_tells_the_limit_that_refused() -> None:
-    limits = DoorLimits(rules=RULES, clock=lambda: 1_000_000)
+    limits = EntranceLimits(rules=RULES, clock=lambda: 1_000_000)
     assert ask(limits)
     assert not ask(limits), "the address has just nothing left; the person is refused for a minute"
     told = limits.told
@@ -28,7 +28,7 @@ def test_a_refusal_tells_the_limit_that_refused() -> None:
 
 
 def test_the_framework_tells_the_same() -> None:
-    limits = DoorLimits(rules=RULES, clock=lambda: 1_000_000)
+    limits = EntranceLimits(rules=RULES, clock=lambda: 1_000_000)
     noted: list[Decision] = []
     mark = counted.set(noted)
     try:

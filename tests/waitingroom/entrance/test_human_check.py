@@ -14,7 +14,7 @@ import pytest
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError, Overloaded, Unavailable
 from frontrow.core.redis_url import connect, disconnect
-from frontrow.waitingroom.door.human_check import (
+from frontrow.waitingroom.entrance.human_check import (
     HCAPTCHA,
     TURNSTILE,
     Captcha,
@@ -24,7 +24,7 @@ from frontrow.waitingroom.door.human_check import (
     UsedProofs,
     fingerprint,
 )
-from frontrow.waitingroom.door.used_proofs import MemoryUsedProofs, RedisUsedProofs
+from frontrow.waitingroom.entrance.used_proofs import MemoryUsedProofs, RedisUsedProofs
 
 KEY = b"0123456789abcdef0123456789abcdef"
 NOW_US = 1_700_000_000_000_000

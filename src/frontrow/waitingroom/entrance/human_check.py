@@ -3,7 +3,7 @@
 `ProofOfWork` (altcha, self-hosted, the default) makes each join cost the browser a moment of hashing. A proof is bound
 to the event and counts once. `Captcha` verifies with Turnstile or hCaptcha through an injectable client. `NoCheck` lets
 everybody try. A device fingerprint never refuses anybody: a device that joins again and again gets harder work. Limits
-per person and per IP come first (`door_limits.py`).
+per person and per IP come first (`entrance_limits.py`).
 """
 
 import base64
