@@ -55,7 +55,7 @@ async def joined(store: RoomStore, people: int, lane: int = 0) -> list[JoinReply
 
 async def slide(store: RoomStore, owner: str = "me") -> SlideResult:
     """One turn of a leader."""
-    if not await store.lease(EVENT, owner, TTL_US):
+    if not await store.take_lead(EVENT, owner, TTL_US):
         return SlideResult.NOT_LEADER
     step = plan_slide(await state_of(store))
     return await store.slide(EVENT, owner, step) if step else SlideResult.NOT_DUE
@@ -196,27 +196,27 @@ class StoreContract:
     async def test_w4_only_the_leader_slides_and_a_lease_runs_out(self, make: Make) -> None:
         store, clock = await make()
         await joined(store, 25)
-        assert await store.lease(EVENT, "a", TTL_US)
-        assert await store.lease(EVENT, "a", TTL_US), "extended if mine"
-        assert not await store.lease(EVENT, "b", TTL_US)
+        assert await store.take_lead(EVENT, "a", TTL_US)
+        assert await store.take_lead(EVENT, "a", TTL_US), "extended if mine"
+        assert not await store.take_lead(EVENT, "b", TTL_US)
         step = plan_slide(await state_of(store))
         assert step is not None
         assert await store.slide(EVENT, "b", step) is SlideResult.NOT_LEADER
         clock.advance(us=TTL_US - 1)
-        assert not await store.lease(EVENT, "b", TTL_US)
+        assert not await store.take_lead(EVENT, "b", TTL_US)
         clock.advance(us=1)
         assert await store.slide(EVENT, "a", step) is SlideResult.NOT_LEADER, "over at the very microsecond"
-        assert await store.lease(EVENT, "b", TTL_US)
-        assert not await store.lease(EVENT, "a", TTL_US)
+        assert await store.take_lead(EVENT, "b", TTL_US)
+        assert not await store.take_lead(EVENT, "a", TTL_US)
         await store.resign(EVENT, "a")
-        assert not await store.lease(EVENT, "a", TTL_US), "nobody resigns for another"
+        assert not await store.take_lead(EVENT, "a", TTL_US), "nobody resigns for another"
         await store.resign(EVENT, "b")
-        assert await store.lease(EVENT, "a", TTL_US)
+        assert await store.take_lead(EVENT, "a", TTL_US)
 
     async def test_w4_of_fifty_leaders_with_one_plan_one_slides(self, make: Make) -> None:
         store, _ = await make()
         await joined(store, 100)
-        await store.lease(EVENT, "me", TTL_US)
+        await store.take_lead(EVENT, "me", TTL_US)
         step = plan_slide(await state_of(store))
         assert step is not None
         results = await asyncio.gather(*(store.slide(EVENT, "me", step) for _ in range(50)))
@@ -305,7 +305,7 @@ class StoreContract:
     async def test_w6_active_never_exceeds_capacity_and_a_returned_pass_frees_it_at_once(self, make: Make) -> None:
         store, _ = await make(capacity=5, window_size=100, burst=100)
         await joined(store, 60)
-        await store.lease(EVENT, "me", TTL_US)
+        await store.take_lead(EVENT, "me", TTL_US)
         state = await state_of(store)
         step = SlidePlan(0, 1, (60,), (0,), (), 0, state.now_us, "", 60)
         assert await store.slide(EVENT, "me", step) is SlideResult.SLID
@@ -357,7 +357,7 @@ class StoreContract:
         clock.advance(us=10 * S - 1)
         assert (await state_of(store)).active == 1
         assert await store.live(EVENT, PlaceKey(0, 1, 1)) == first.expires_s
-        await store.lease(EVENT, "me", TTL_US)
+        await store.take_lead(EVENT, "me", TTL_US)
         clock.advance(us=1)
         state = await state_of(store)
         assert (state.active, state.released) == (0, 1)
@@ -641,7 +641,7 @@ class StoreContract:
             store.join("other", [JoinCommand(0)]),
             store.join("other", [JoinCommand(0, "key")]),
             store.visit("other", [claim(1)]),
-            store.lease("other", "me", TTL_US),
+            store.take_lead("other", "me", TTL_US),
             store.configure("other", phase=Phase.OPEN),
             store.lift("other", [LaneState()]),
             store.live("other", PlaceKey(0, 1, 1)),

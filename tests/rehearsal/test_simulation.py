@@ -44,7 +44,7 @@ class TwinRoom:
     def __init__(self, room: SimulatedRoom, config: RoomConfig, drawn: int) -> None:
         self.room, self.clock = room, ManualClock(OPENED_AT_US)
         self.store = MemoryRoomStore(self.clock)
-        self.leader = Leader(self.store, NoAudit(), lease_ttl_us=10**12)  # type: ignore[arg-type]
+        self.leader = Leader(self.store, NoAudit(), leadership_ttl_us=10**12)  # type: ignore[arg-type]
         lanes = (LaneState(issued=drawn, drawn=drawn),)
         state = RoomState(1, Phase.OPEN, config, lanes, bucket_milli=config.burst * 1000)
         finish(self.store.create(EVENT, Recovered(state)))

@@ -119,7 +119,7 @@ class SlideResult(StrEnum):
 
 
 class RoomStore(Protocol):
-    """One room's counters, window, passes and lease."""
+    """One room's counters, window, visits and leader."""
 
     one_place_per_person: bool  # in every room, whatever its settings say (W8)
 
@@ -162,11 +162,11 @@ class RoomStore(Protocol):
     async def live(self, event: str, place: PlaceKey) -> int:
         """The standing expiry (seconds) of the pass of this place; 0 if there is none or it ended."""
 
-    async def lease(self, event: str, owner: str, ttl_us: int) -> bool:
-        """Take the lead if nobody has it, extend it if it is mine; True if it is mine now."""
+    async def take_lead(self, event: str, owner: str, ttl_us: int) -> bool:
+        """Make `owner` the leader for `ttl_us` if nobody else is; True if `owner` is the leader now."""
 
     async def resign(self, event: str, owner: str) -> None:
-        """Give the lead up at once, if it is mine."""
+        """End the leadership of `owner` at once, if it has it."""
 
     async def slide(self, event: str, owner: str, plan: SlidePlan) -> SlideResult:
         """Check owner, due time, slide number and lengths, then move the window; all or nothing."""

@@ -16,10 +16,10 @@ import redis
 
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from tests.support.servers import Valkey
-from tests.waitingroom.faults.worker import CONFIG, EVENT, INTERVAL_US, LEASE_TTL_US
+from tests.waitingroom.faults.worker import CONFIG, EVENT, INTERVAL_US, LEADERSHIP_TTL_US
 
 ROOT = Path(__file__).parents[3]
-MOST_GAP_S = (LEASE_TTL_US + INTERVAL_US) / 1e6
+MOST_GAP_S = (LEADERSHIP_TTL_US + INTERVAL_US) / 1e6
 
 
 class Worker:
@@ -138,7 +138,7 @@ def test_w4_leaders_killed_frozen_or_with_wrong_clocks(
             time.sleep(0.005)
         watch.until_hi(before)
         until_us = int(watch.fields()["leader_until"])
-        assert until_us <= watch.now_us() + LEASE_TTL_US, "no lease is longer than its time to live"
+        assert until_us <= watch.now_us() + LEADERSHIP_TTL_US, "no leadership is longer than its time to live"
         slides_fit_the_intervals(watch, opened_us)
     for ex_leader in frozen:
         ex_leader.signal(signal.SIGCONT)  # it wakes in the middle of what it was doing, and can move nothing

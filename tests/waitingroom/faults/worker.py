@@ -16,7 +16,7 @@ from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.stores.redis import RedisRoomStore
 
 EVENT = "concert"
-LEASE_TTL_US = 600_000
+LEADERSHIP_TTL_US = 600_000
 INTERVAL_US = 100_000
 CONFIG = RoomConfig(capacity=10**9, window_size=10, interval_us=INTERVAL_US, rate_per_s=10**6, burst=10**6)
 
@@ -37,7 +37,7 @@ def service(order: dict[str, object]) -> WaitingRoom:
     clock = SkewedClock(int(str(order.get("skew_us", 0))))
     store = RedisRoomStore(str(order["url"]), timeout_s=20.0)
     return WaitingRoom(
-        store, open_sqlite_audit(":memory:"), keys, clock=clock, lease_ttl_us=LEASE_TTL_US, refresh_us=10_000
+        store, open_sqlite_audit(":memory:"), keys, clock=clock, leadership_ttl_us=LEADERSHIP_TTL_US, refresh_us=10_000
     )
 
 

@@ -27,7 +27,7 @@ async def test_w4_a_dead_leader_costs_at_most_ttl_and_interval(seed: int, catch_
     config = wide.changed(catch_up_us=catch_up_us)
     await store.create(EVENT, Recovered(RoomState(1, Phase.OPEN, config, (LaneState(),), bucket_milli=10**9)))
     await store.join(EVENT, [JoinCommand(0)] * 100_000)
-    candidates = [Leader(store, NoAudit(), lease_ttl_us=TTL_US) for _ in range(3)]  # type: ignore[arg-type]
+    candidates = [Leader(store, NoAudit(), leadership_ttl_us=TTL_US) for _ in range(3)]  # type: ignore[arg-type]
     start_us = last_us = clock()
     longest_us = hi = kills = most = 0
     while clock() < start_us + 300_000_000:
@@ -44,7 +44,7 @@ async def test_w4_a_dead_leader_costs_at_most_ttl_and_interval(seed: int, catch_
         if chance.random() < 0.02:  # the leader dies without a word; somebody new takes its seat
             kills += 1
             candidates = [each for each in candidates if each.owner != state.leader]
-            candidates.append(Leader(store, NoAudit(), lease_ttl_us=TTL_US))  # type: ignore[arg-type]
+            candidates.append(Leader(store, NoAudit(), leadership_ttl_us=TTL_US))  # type: ignore[arg-type]
         clock.advance(us=LOOK_US)
     assert kills > 5
     assert longest_us <= TTL_US + INTERVAL_US + LOOK_US
@@ -64,7 +64,7 @@ async def test_after_a_gap_without_a_leader_one_window_is_admitted(redis_url: st
     config = RoomConfig(window_size=10, interval_us=INTERVAL_US, capacity=10**9)
     await store.create(EVENT, Recovered(RoomState(1, Phase.OPEN, config, (LaneState(),), bucket_milli=10**9)))
     await store.join(EVENT, [JoinCommand(0)] * 200)
-    leader = Leader(store, NoAudit(), lease_ttl_us=TTL_US)  # type: ignore[arg-type]
+    leader = Leader(store, NoAudit(), leadership_ttl_us=TTL_US)  # type: ignore[arg-type]
     admitted = []
     for wait_us in (INTERVAL_US, 6 * INTERVAL_US + 1, INTERVAL_US - 2, 1, INTERVAL_US):
         clock.advance(us=wait_us)

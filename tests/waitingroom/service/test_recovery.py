@@ -38,7 +38,7 @@ async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
 
 def process(url: str, audit: Audit, keys: RoomKeys, *, one_place_per_person: bool = False) -> WaitingRoom:
     store = RedisRoomStore(url, timeout_s=5, one_place_per_person=one_place_per_person)
-    return WaitingRoom(store, audit, keys, refresh_us=20_000, lease_ttl_us=500_000)
+    return WaitingRoom(store, audit, keys, refresh_us=20_000, leadership_ttl_us=500_000)
 
 
 async def join_patiently(room: WaitingRoom) -> Joined:
@@ -150,8 +150,8 @@ async def turns_until_admitted(room: WaitingRoom, clock: ManualClock) -> int:
 async def test_w13_f1_f5_admissions_resume_within_ten_seconds(
     loss: str, own_valkey: Valkey, room_keys: RoomKeys, tmp_path: Path
 ) -> None:
-    """With the defaults (a turn every 250 ms, a lease of 5 s, a slide each second), counted in turns: the store comes
-    back empty or behind; or the leader dies without a word and another process starts."""
+    """With the defaults (a turn every 250 ms, a leadership of 5 s, a slide each second), counted in turns: the store
+    comes back empty or behind; or the leader dies without resigning and another process starts."""
     clock = ManualClock()
     audit_file = tmp_path / "room.sqlite"
 
@@ -172,7 +172,7 @@ async def test_w13_f1_f5_admissions_resume_within_ten_seconds(
         if loss == "set_back":
             admin.restore("{room:concert}", 0, older)  # type: ignore[arg-type]
     room = first
-    if loss in ("restarted", "embedded"):  # the first is never closed, so its lease stands
+    if loss in ("restarted", "embedded"):  # the first is never closed, so it is still the leader
         room = start()
         await room.create(EVENT, CONFIG)
     turns = await turns_until_admitted(room, clock)

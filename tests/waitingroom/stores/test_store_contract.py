@@ -153,7 +153,7 @@ class NoCapacity(MemoryRoomStore):
 
 class UnfencedSlide(MemoryRoomStore):
     async def slide(self, event: str, owner: str, plan: SlidePlan) -> SlideResult:
-        await self.lease(event, owner, 10**12)
+        await self.take_lead(event, owner, 10**12)
         room = self._room(event)
         room.state = replace(room.state, leader=owner, leader_until_us=2**60)
         return await super().slide(event, owner, plan)

@@ -108,7 +108,7 @@ async def test_o3_w11_who_leads_a_room_is_logged() -> None:
         for leader in (first, second, first):
             await turn(leader)
         assert actions(lines) == ["lead_won"]
-        clock.advance(us=first.lease_ttl_us)  # the first one was stopped for too long
+        clock.advance(us=first.leadership_ttl_us)  # the first one was stopped for too long
         for leader in (second, first, second):
             await turn(leader)
         assert actions(lines) == ["lead_won", "lead_won", "lead_lost"]

@@ -1,9 +1,10 @@
-"""Leading a room: take or extend a short lease, then slide the window if a slide is due.
+"""The leader of a room: one process takes the leadership for a few seconds, extends it, and slides the window.
 
-The lease names its owner by UUID. A slide is written to the audit before it is made in the store, so no loss of the
-store can take a window back. The store checks owner, slide number, due time and lengths again in one plan: a paused
-ex-leader, a second leader or a wrong clock can move nothing. After a crash a room is without a leader for at most
-TTL + interval; of the windows due meanwhile one is made up for (`RoomConfig.catch_up_us`).
+The store keeps the leader's UUID and the end of its leadership. The leader writes a slide to the audit before it makes
+the slide in the store, so a store that loses its memory cannot move a window back. The store checks owner, slide
+number, due time and lengths in the same step: a suspended former leader, a second leader or a wrong clock cannot move
+the window. After a crash a room has no leader for at most TTL + interval. The next leader makes up for one of the
+windows that fell due (`RoomConfig.catch_up_us`).
 """
 
 import uuid
@@ -17,7 +18,7 @@ from frontrow.waitingroom.ports import Audit, RoomRow, RoomStore, SlideResult
 
 @dataclass(frozen=True, slots=True)
 class LeaderTurn:
-    """The outcome of one turn: whether this process leads, and the slide's result if one was due."""
+    """The result of one turn: whether this process leads, and the result of the slide if one was due."""
 
     leading: bool
     result: SlideResult | None = None
@@ -25,24 +26,24 @@ class LeaderTurn:
 
 
 class Leader:
-    """Leads the rooms of one process, as far as it holds their leases."""
+    """Leads those rooms of one process whose leadership it gets."""
 
     def __init__(
-        self, store: RoomStore, audit: Audit, *, owner: str | None = None, lease_ttl_us: int = 5_000_000
+        self, store: RoomStore, audit: Audit, *, owner: str | None = None, leadership_ttl_us: int = 5_000_000
     ) -> None:
         self._store = store
         self._audit = audit
         self.owner = owner or uuid.uuid4().hex
-        self.lease_ttl_us = lease_ttl_us
-        self._led: set[str] = set()  # the rooms that this process leads, as far as it knows
+        self.leadership_ttl_us = leadership_ttl_us
+        self._led: set[str] = set()  # the rooms that this process led at its last turn
 
     def may_lead(self, state: RoomState) -> bool:
-        """Whether to ask for the lease: nobody else holds a running one."""
+        """Whether to ask for the leadership: no other process has it now."""
         return state.leader in ("", self.owner) or state.now_us >= state.leader_until_us
 
     async def take_turn(self, event: str, state: RoomState) -> LeaderTurn:
-        """Take or keep the lead if possible; slide if it is due."""
-        leads = self.may_lead(state) and await self._store.lease(event, self.owner, self.lease_ttl_us)
+        """Take or extend the leadership if possible; slide if a slide is due."""
+        leads = self.may_lead(state) and await self._store.take_lead(event, self.owner, self.leadership_ttl_us)
         self._log_change(event, leads)
         if not leads:
             return LeaderTurn(False)
@@ -55,7 +56,7 @@ class Leader:
         return LeaderTurn(True, result, plan.admitted if result is SlideResult.SLID else 0)
 
     async def resign(self, event: str) -> None:
-        """Give up the lead, so that another process can take it at once."""
+        """Give up the leadership, so that another process can take it at once."""
         await self._store.resign(event, self.owner)
         self._log_change(event, leads=False)
 

@@ -270,4 +270,4 @@ class RoomLoops:
         try:
             await self._leader.resign(event)
         except FrontrowError:
-            self._counts["tick_errors"] += 1  # the lease runs out by itself
+            self._counts["tick_errors"] += 1  # the leadership ends with its TTL

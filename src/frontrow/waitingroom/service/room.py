@@ -43,7 +43,7 @@ class WaitingRoom:
         *,
         clock: Clock | None = None,
         owner: str | None = None,
-        lease_ttl_us: int = 5_000_000,
+        leadership_ttl_us: int = 5_000_000,
         refresh_us: int = 250_000,
         durable_joins: bool = False,
         codes: Codes | None = None,
@@ -65,7 +65,7 @@ class WaitingRoom:
         self.passes = PassSigner(keys.pass_keys, pass_algorithm)
         self.counts: Counter[str] = Counter()  # this process' totals, for the metrics
         self.cache = RoomCache(keys)
-        self.leader = Leader(store, audit, owner=owner, lease_ttl_us=lease_ttl_us)
+        self.leader = Leader(store, audit, owner=owner, leadership_ttl_us=leadership_ttl_us)
         self._rooms = self.cache.rooms
         self._writer = AuditWriter(audit, self.counts)
         recovery = RoomRecovery(

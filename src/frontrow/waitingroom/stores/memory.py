@@ -301,7 +301,7 @@ class MemoryRoomStore:
         expires_s, _ = self._read_entry(room, place)
         return expires_s if expires_s > self._clock() // 1_000_000 else 0
 
-    async def lease(self, event: str, owner: str, ttl_us: int) -> bool:
+    async def take_lead(self, event: str, owner: str, ttl_us: int) -> bool:
         room, now_us = self._room(event), self._clock()
         if room.state.leader not in ("", owner) and now_us < room.state.leader_until_us:
             return False

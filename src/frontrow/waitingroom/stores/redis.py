@@ -190,12 +190,12 @@ class RedisRoomStore:
         keys = [room_key(event), _chunk(event, place), room_key(event, "visits")]
         return int(await self._run("live", keys, [_offset(place), _member(place)]))
 
-    async def lease(self, event: str, owner: str, ttl_us: int) -> bool:
-        return bool(await self._run("lease", [room_key(event)], [owner, ttl_us]))
+    async def take_lead(self, event: str, owner: str, ttl_us: int) -> bool:
+        return bool(await self._run("leadership", [room_key(event)], [owner, ttl_us]))
 
     async def resign(self, event: str, owner: str) -> None:
         try:
-            await self._run("lease", [room_key(event)], [owner, 0])
+            await self._run("leadership", [room_key(event)], [owner, 0])
         except RoomRecovering:
             return
 

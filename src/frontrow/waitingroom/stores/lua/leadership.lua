@@ -1,4 +1,4 @@
--- KEYS: room. ARGV: now, owner, ttl (0: resign). Take the lead if it is free, extend it if it is mine.
+-- KEYS: room. ARGV: now, owner, ttl (0: resign). Take the leadership if it is free, extend it if this owner has it.
 if missing() then return ROOMLESS end
 local leader = redis.call('HGET', room, 'leader') or ''
 if ARGV[3] == '0' then
