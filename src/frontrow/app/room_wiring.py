@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import ConfigError, Unavailable
@@ -71,11 +71,11 @@ def open_store(settings: RoomSettings, clock: Clock | None = None) -> RoomStore:
     if settings.embedded:
         return MemoryRoomStore(clock, one_place_per_person=settings.by_identity)
     from frontrow.waitingroom.stores.redis import RedisRoomStore
-    from frontrow.waitingroom.stores.sharded import RoutedStore
+    from frontrow.waitingroom.stores.sharded import ShardedRoomStore
 
     urls = settings.shards or (settings.store,)
     stores = [RedisRoomStore(url, clock=clock, one_place_per_person=settings.by_identity) for url in urls]
-    return cast(RoomStore, RoutedStore(stores)) if settings.shards else stores[0]
+    return ShardedRoomStore(stores) if settings.shards else stores[0]
 
 
 def open_audit(settings: RoomSettings) -> Audit:

@@ -159,9 +159,6 @@ class RoomStore(Protocol):
     async def kept(self, event: str) -> Sequence[KeptVisit]:
         """The visits that a hold keeps; no more than there are people inside."""
 
-    async def live(self, event: str, place: PlaceKey) -> int:
-        """The standing expiry (seconds) of the pass of this place; 0 if there is none or it ended."""
-
     async def take_lead(self, event: str, owner: str, ttl_us: int) -> bool:
         """Make `owner` the leader for `ttl_us` if nobody else is; True if `owner` is the leader now."""
 
@@ -184,21 +181,17 @@ class RoomStore(Protocol):
         others are at that instant, so that two servers changing different settings lose neither. Leaving PREQUEUE fixes
         `drawn` of each lane; leaving a hold starts anew."""
 
-    async def aclose(self) -> None:
-        """Let go of connections."""
-
-
-class Roster(Protocol):
-    """Queue by identity (W8): what a store can also do for rooms with one place per person.
-
-    The window works as always; a roster only adds who has which position. In Redis it is a sorted set per lane with the
-    position as its score, at about 140 bytes per person waiting. Anonymous rooms store nothing per person."""
+    # Rooms with one place per person (W8) have a roster: who has which position. In Redis it is a sorted set per lane
+    # with the position as its score, about 140 bytes per person waiting. Other rooms store nothing per person.
 
     async def rank(self, event: str, lane: int, person: str) -> int | None:
         """How many people still in the queue wait before this one; None if this one is not in it."""
 
     async def leave(self, event: str, lane: int, person: str) -> bool:
         """Leave the queue; True if the person was in it."""
+
+    async def aclose(self) -> None:
+        """Close the connections."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,11 @@ from frontrow.waitingroom.ports import (
 )
 from frontrow.waitingroom.stores.memory import MemoryRoomStore
 from frontrow.waitingroom.stores.redis import RedisRoomStore
+from frontrow.waitingroom.stores.sharded import ShardedRoomStore
 from tests.contracts.room_store import EVENT, Make, StoreContract, joined, new_room, slide, state_of
 from tests.support.servers import Cluster
 
-KINDS = ["memory", "redis", "roster-memory", "roster-redis", "cluster"]
+KINDS = ["memory", "redis", "roster-memory", "roster-redis", "cluster", "sharded"]
 Build = Callable[[ManualClock], RoomStore]
 
 
@@ -52,6 +53,8 @@ def builder(kind: str, request: pytest.FixtureRequest) -> Build:
         for node in cluster.nodes:
             node.command("FLUSHALL")
         return lambda clock: RedisRoomStore(cluster.url, timeout_s=20, clock=clock)
+    if kind == "sharded":
+        return lambda clock: ShardedRoomStore([MemoryRoomStore(clock) for _ in range(3)])
     if kind.endswith("redis"):
         url = request.getfixturevalue("redis_url")
         one_place = kind.startswith("roster")
@@ -90,22 +93,20 @@ class TestRoster:
     async def test_w8_rank_counts_who_is_still_there_and_only_improves(self, roster: Make) -> None:
         store, _ = await roster()
         await store.join(EVENT, [JoinCommand(0, person=f"p{n}") for n in range(30)])
-        line: Any = store
-        assert await line.rank(EVENT, 0, "p29") == 29
-        assert await line.leave(EVENT, 0, "p3")
-        assert not await line.leave(EVENT, 0, "p3")
-        assert await line.rank(EVENT, 0, "p29") == 28
-        assert await line.rank(EVENT, 0, "p3") is None
+        assert await store.rank(EVENT, 0, "p29") == 29
+        assert await store.leave(EVENT, 0, "p3")
+        assert not await store.leave(EVENT, 0, "p3")
+        assert await store.rank(EVENT, 0, "p29") == 28
+        assert await store.rank(EVENT, 0, "p3") is None
         await slide(store)
-        assert await line.rank(EVENT, 0, "p29") == 19
-        assert await line.rank(EVENT, 0, "p5") == 0
-        assert await line.rank(EVENT, 0, "nobody") is None
+        assert await store.rank(EVENT, 0, "p29") == 19
+        assert await store.rank(EVENT, 0, "p5") == 0
+        assert await store.rank(EVENT, 0, "nobody") is None
 
     async def test_w8_who_left_or_expired_joins_at_the_end(self, roster: Make) -> None:
         store, clock = await roster(active_windows=1)
-        line: Any = store
         await store.join(EVENT, [JoinCommand(0, person=f"p{n}") for n in range(30)])
-        await line.leave(EVENT, 0, "p20")
+        await store.leave(EVENT, 0, "p20")
         (again,) = await store.join(EVENT, [JoinCommand(0, person="p20")])
         assert isinstance(again, JoinReply)
         assert again.position == 31
@@ -185,7 +186,7 @@ CANARIES = [
     (TwoPasses, "test_w7_a_hundred_parallel_claims_are_one_pass"),
     (NoCapacity, "test_w6_active_never_exceeds_capacity_and_a_returned_pass_frees_it_at_once"),
     (ReturnsTwice, "test_w6_active_never_exceeds_capacity_and_a_returned_pass_frees_it_at_once"),
-    (UnfencedSlide, "test_w4_only_the_leader_slides_and_a_lease_runs_out"),
+    (UnfencedSlide, "test_w4_only_the_leader_slides_and_a_leadership_ends"),
     (EarlySlide, "test_w4_a_stale_early_or_impossible_plan_moves_nothing"),
     (ForgetsClaims, "test_w13_a_room_is_restored_whole_and_only_if_it_is_gone"),
 ]

@@ -9,7 +9,7 @@ function of the verified place and the cached window; `now_serving` hands out ca
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import NotFound
@@ -19,7 +19,7 @@ from frontrow.waitingroom.credentials.passes import ALGORITHMS, DOCUMENT_KEY, Pa
 from frontrow.waitingroom.credentials.places import PlaceSigner, b64
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.results import PlaceStatus
-from frontrow.waitingroom.ports import Audit, PlaceKey, RoomStore, Roster
+from frontrow.waitingroom.ports import Audit, PlaceKey, RoomStore
 from frontrow.waitingroom.service.audit_writer import AuditWriter
 from frontrow.waitingroom.service.control import RoomControl
 from frontrow.waitingroom.service.direct_entry import DirectEntry
@@ -183,17 +183,18 @@ class WaitingRoom:
         """How many people still in the queue are before this place; None if its person has left. Only for rooms with
         one place per person (W8)."""
         place = self.places.verify(place_jwt)
-        return await self._roster_of(place.event).rank(place.event, place.lane, place.person)
+        self._check_has_roster(place.event)
+        return await self.store.rank(place.event, place.lane, place.person)
 
     async def leave(self, place_jwt: str) -> bool:
         """Leave the queue. Only for rooms with one place per person (W8)."""
         place = self.places.verify(place_jwt)
-        return await self._roster_of(place.event).leave(place.event, place.lane, place.person)
+        self._check_has_roster(place.event)
+        return await self.store.leave(place.event, place.lane, place.person)
 
-    def _roster_of(self, event: str) -> Roster:
+    def _check_has_roster(self, event: str) -> None:
         if not self._joins.has_one_place_per_person(self.cache.find(event)):
             raise NotFound("this room is anonymous: it has no roster")
-        return cast(Roster, self.store)
 
     # -- published documents -------------------------------------------------------------------------------------------
 

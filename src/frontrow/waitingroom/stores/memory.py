@@ -72,7 +72,7 @@ class MemoryRoom:
 
 
 class MemoryRoomStore:
-    """Implements `RoomStore` and `Roster`."""
+    """Implements `RoomStore`."""
 
     def __init__(self, clock: Clock | None = None, *, one_place_per_person: bool = False) -> None:
         self.one_place_per_person = one_place_per_person
@@ -294,12 +294,6 @@ class MemoryRoomStore:
 
     async def kept(self, event: str) -> Sequence[KeptVisit]:
         return tuple(KeptVisit(place, until_s, hold) for place, (until_s, hold) in self._room(event).kept.items())
-
-    async def live(self, event: str, place: PlaceKey) -> int:
-        room = self._room(event)
-        self._sweep(room)
-        expires_s, _ = self._read_entry(room, place)
-        return expires_s if expires_s > self._clock() // 1_000_000 else 0
 
     async def take_lead(self, event: str, owner: str, ttl_us: int) -> bool:
         room, now_us = self._room(event), self._clock()

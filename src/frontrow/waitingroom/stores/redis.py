@@ -55,7 +55,7 @@ def script(name: str) -> tuple[str, str]:
 
 
 class RedisRoomStore:
-    """Implements `RoomStore` and `Roster`."""
+    """Implements `RoomStore`."""
 
     def __init__(
         self, url: str, *, timeout_s: float = 1.0, clock: Clock | None = None, one_place_per_person: bool = False
@@ -185,10 +185,6 @@ class RedisRoomStore:
     async def kept(self, event: str) -> Sequence[KeptVisit]:
         flat = [part.decode() for part in await self._run("kept", [room_key(event), room_key(event, "kept")], [])]
         return [_kept_visit(member, value) for member, value in zip(flat[::2], flat[1::2], strict=True)]
-
-    async def live(self, event: str, place: PlaceKey) -> int:
-        keys = [room_key(event), _chunk(event, place), room_key(event, "visits")]
-        return int(await self._run("live", keys, [_offset(place), _member(place)]))
 
     async def take_lead(self, event: str, owner: str, ttl_us: int) -> bool:
         return bool(await self._run("leadership", [room_key(event)], [owner, ttl_us]))
