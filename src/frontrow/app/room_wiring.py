@@ -18,9 +18,9 @@ from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, EntranceRules
-from frontrow.waitingroom.entrance.human_check import HCAPTCHA, TURNSTILE, Captcha, HumanCheck, ProofOfWork, UsedProofs
+from frontrow.waitingroom.entrance.human_check import HCAPTCHA, TURNSTILE, Captcha, ProofOfWork
 from frontrow.waitingroom.entrance.used_proofs import MemoryUsedProofs, RedisUsedProofs
-from frontrow.waitingroom.ports import Audit, RoomStore
+from frontrow.waitingroom.ports import Audit, HumanCheck, RoomStore, UsedProofs
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.service.sharding import ShardedRoom
 from frontrow.waitingroom.stores.memory import MemoryRoomStore

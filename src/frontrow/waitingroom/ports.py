@@ -1,11 +1,12 @@
-"""What the waiting room needs from outside: a store for its few integers and an audit that outlives the store.
+"""What the waiting room needs from outside: a store for its few integers, an audit that outlives the store, and a
+check that a join comes from a person.
 
 All times are microseconds by the *store's* clock, so servers with wrong clocks agree. Every method is one round trip
 and atomic. A store that has lost its memory returns None from `snapshot` and raises `RoomRecovering` elsewhere; the
 service then rebuilds it from the audit under a new epoch.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -275,3 +276,22 @@ class Audit(Protocol):
 
     async def aclose(self) -> None:
         """Flush and close."""
+
+
+class HumanCheck(Protocol):
+    """Decides whether a join comes from a person."""
+
+    name: str
+
+    def challenge(self, now_us: int, *, suspicion: int = 0) -> dict[str, Any]:
+        """What the page needs to make a proof; `suspicion` (0 to 3) makes the work harder."""
+
+    def verify(self, proof: str | None, ip: str, now_us: int) -> Awaitable[None] | None:
+        """None: passed at once. An awaitable: passed when it returns. Raises `NotHuman`."""
+
+
+class UsedProofs(Protocol):
+    """Remembers which proofs were used until they expire."""
+
+    def mark_used(self, proof_id: str, ttl_s: int, now_us: int) -> "Awaitable[bool] | bool":
+        """True for the first caller with this id, False for every other one until it has expired."""

@@ -19,7 +19,8 @@ from frontrow.core.errors import Overloaded
 from frontrow.limits import Decision, LeasedLimiter, Limiter, Quota, Rule
 from frontrow.limits.http.client import ClientAddress
 from frontrow.limits.http.headers import QuotaPolicy
-from frontrow.waitingroom.entrance.human_check import HumanCheck, NoCheck, fingerprint
+from frontrow.waitingroom.entrance.human_check import NoCheck, fingerprint
+from frontrow.waitingroom.ports import HumanCheck
 
 MAX_SUSPICION = 3
 MAX_LINES = 4096

@@ -1,9 +1,9 @@
-"""Is this a person? One port (`HumanCheck`) with three adapters.
+"""Checks that a join comes from a person: the implementations of `HumanCheck`.
 
 `ProofOfWork` (altcha, self-hosted, the default) makes each join cost the browser a moment of hashing. A proof is bound
-to the event and counts once. `Captcha` verifies with Turnstile or hCaptcha through an injectable client. `NoCheck` lets
-everybody try. A device fingerprint never refuses anybody: a device that joins again and again gets harder work. Limits
-per person and per IP come first (`entrance_limits.py`).
+to the event and counts once. `Captcha` verifies with Turnstile or hCaptcha. `NoCheck` lets everybody join. A device
+fingerprint never causes a refusal: a device that joins again and again gets harder work. `entrance_limits` applies the
+limits per person and per IP before this check.
 """
 
 import base64
@@ -13,13 +13,14 @@ import hashlib
 import hmac
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from altcha import v1 as altcha
 
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import ConfigError, Forbidden, Unavailable
+from frontrow.waitingroom.ports import UsedProofs
 
 MAX_PROOF_BYTES = 4096
 
@@ -28,20 +29,6 @@ class NotHuman(Forbidden):
     """The proof is missing, wrong, too old or used; get a new challenge and try again."""
 
     code = "human_check_failed"
-
-
-class HumanCheck(Protocol):
-    """Decides whether a join comes from a person."""
-
-    name: str
-
-    def challenge(self, now_us: int, *, suspicion: int = 0) -> dict[str, Any]:
-        """What the page needs to make a proof; `suspicion` (0 to 3) makes the work harder."""
-        ...
-
-    def verify(self, proof: str | None, ip: str, now_us: int) -> Awaitable[None] | None:
-        """None: passed at once. An awaitable: passed when it returns. Raises `NotHuman`."""
-        ...
 
 
 class NoCheck:
@@ -54,14 +41,6 @@ class NoCheck:
 
     def verify(self, proof: str | None, ip: str, now_us: int) -> None:
         return None
-
-
-class UsedProofs(Protocol):
-    """Remembers which proofs were used until they expire."""
-
-    def mark_used(self, proof_id: str, ttl_s: int, now_us: int) -> "Awaitable[bool] | bool":
-        """True for the first caller with this id, False for every other one until it has expired."""
-        ...
 
 
 class _Solution(msgspec.Struct):

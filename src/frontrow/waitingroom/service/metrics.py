@@ -1,43 +1,32 @@
 """Prometheus metrics of a waiting room, for the room as a server of its own and for the platform.
 
-They are read from plain counters on a scrape: the hot path only adds integers.
+A scrape reads plain counters; a request only adds integers.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sized
+from dataclasses import dataclass
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from frontrow.waitingroom.model.config import Phase
 from frontrow.waitingroom.model.results import RoomView
 from frontrow.waitingroom.service.room import WaitingRoom
 
 
-class CountedEndpoints(Protocol):
-    """What has counters: the endpoints."""
+@dataclass(frozen=True, slots=True)
+class RoomMetrics:
+    """The counters of one process: requests by endpoint and refusals by `endpoint:code` (`counts`), what the service
+    did (`room.counts`), and the open streams of each event."""
 
-    @property
-    def room(self) -> WaitingRoom: ...
-
-    @property
-    def counts(self) -> Mapping[str, int]: ...
-
-    @property
-    def streams(self) -> Mapping[str, Any]: ...
-
-
-class RoomCollector(Collector):
-    """Turns counters and the last seen state of each room into metrics."""
-
-    def __init__(self, counted: CountedEndpoints) -> None:
-        self._counted = counted
+    room: WaitingRoom
+    counts: Mapping[str, int]
+    streams: Mapping[str, Sized]
 
     def collect(self) -> Iterable[Metric]:
-        """Everything, as it is now."""
+        """All metrics now, with those of the last state read of each room."""
         requests = CounterMetricFamily("frontrow_room_requests", "Requests answered, by endpoint", labels=["endpoint"])
         refused = CounterMetricFamily("frontrow_room_refusals", "Refusals, by endpoint", labels=["endpoint", "code"])
-        for name, count in sorted(self._counted.counts.items()):
+        for name, count in sorted(self.counts.items()):
             endpoint, _, code = name.partition(":")
             if code:
                 refused.add_metric([endpoint, code], count)
@@ -46,14 +35,14 @@ class RoomCollector(Collector):
         yield requests
         yield refused
         service = CounterMetricFamily("frontrow_room_service", "What the service did", labels=["what"])
-        for name, count in sorted(self._counted.room.counts.items()):
+        for name, count in sorted(self.room.counts.items()):
             service.add_metric([name], count)
         yield service
         open_ = GaugeMetricFamily("frontrow_room_streams", "Open live streams", labels=["event"])
-        for event, streams in sorted(self._counted.streams.items()):
+        for event, streams in sorted(self.streams.items()):
             open_.add_metric([event], len(streams))
         yield open_
-        yield from _of_rooms([self._counted.room.view(event) for event in self._counted.streams])
+        yield from _of_rooms([self.room.view(event) for event in self.streams])
 
 
 GAUGES = (

@@ -13,6 +13,7 @@ from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.payments.model.payments import PaymentState
 from frontrow.boxoffice.refunds.model.refunds import RefundState
+from frontrow.waitingroom.service.metrics import RoomMetrics
 from frontrow.web.observability.job_health import job_families
 from frontrow.web.observability.plain_pages import METRICS_TYPE, Answer
 from frontrow.web.observability.room_metrics import room_families
@@ -39,7 +40,9 @@ def families(platform: Platform) -> list[Family]:
     """Every family of this process."""
     parts = (_http, _gate, _seats, _money, _messages, _mails, _stores, _streams, _process)
     found = [family for part in parts for family in part(platform)]
-    return [*found, *job_families(platform.server.telemetry.failures), *room_families(platform.room.endpoints)]
+    endpoints = platform.room.endpoints
+    metrics = RoomMetrics(endpoints.room, endpoints.counts, endpoints.streams)
+    return [*found, *job_families(platform.server.telemetry.failures), *room_families(metrics)]
 
 
 def _family(name: str, kind: str, about: str, values: Mapping[Any, float], *labels: str, add: str = "sum") -> Family:

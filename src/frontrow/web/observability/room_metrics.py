@@ -14,7 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from frontrow.core.failures import failures_here
-from frontrow.waitingroom.service.metrics import CountedEndpoints, RoomCollector
+from frontrow.waitingroom.service.metrics import RoomMetrics
 from frontrow.web.observability.job_health import job_families
 from frontrow.web.observability.worker_metrics import Board, Family, Sample
 
@@ -22,10 +22,10 @@ PER_PROCESS: Final = ("frontrow_room_streams",)
 WRITE_EVERY_S: Final = 1.0
 
 
-def room_families(counted: CountedEndpoints) -> list[Family]:
+def room_families(metrics: RoomMetrics) -> list[Family]:
     """Every family of this process' rooms."""
     families = []
-    for metric in RoomCollector(counted).collect():
+    for metric in metrics.collect():
         is_counter = metric.type == "counter"
         name = f"{metric.name}_total" if is_counter else metric.name
         samples = [Sample(one.name, tuple(one.labels.items()), float(one.value)) for one in metric.samples]
@@ -34,17 +34,17 @@ def room_families(counted: CountedEndpoints) -> list[Family]:
     return families
 
 
-def room_metrics_page(counted: CountedEndpoints, board: Board) -> tuple[str, bytes]:
+def room_metrics_page(metrics: RoomMetrics, board: Board) -> tuple[str, bytes]:
     """The content type and body of /metrics of `room serve`."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Families(board.joined([*room_families(counted), *job_families(failures_here())])))
+    registry.register(_Families(board.joined([*room_families(metrics), *job_families(failures_here())])))
     return CONTENT_TYPE_LATEST, generate_latest(registry)
 
 
-async def write_room_counts(counted: CountedEndpoints, board: Board) -> None:
+async def write_room_counts(metrics: RoomMetrics, board: Board) -> None:
     """Until cancelled: show the other workers what is added up."""
     while True:
-        shown = [family for family in room_families(counted) if family.add == "sum"]
+        shown = [family for family in room_families(metrics) if family.add == "sum"]
         board.write([*shown, *job_families(failures_here())])
         await asyncio.sleep(WRITE_EVERY_S)
 

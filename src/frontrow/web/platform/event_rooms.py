@@ -16,8 +16,8 @@ from frontrow.core.background_tasks import start_loop
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.core.failures import note_failure, note_success
-from frontrow.waitingroom.entrance.human_check import HumanCheck
 from frontrow.waitingroom.model.config import LaneRule, Phase, RoomConfig
+from frontrow.waitingroom.ports import HumanCheck
 from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.streams.positions import Streams
 

@@ -25,6 +25,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from frontrow.core.background_tasks import start_loop
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import failures_here
+from frontrow.waitingroom.service.metrics import RoomMetrics
 from frontrow.web.endpoints.messages import (
     JSON,
     NO_STORE,
@@ -216,7 +217,7 @@ def _shared_handlers(endpoints: Endpoints, board: Board) -> list[HTTPRouteHandle
 
     @get("/metrics", operation_id="metrics", summary="Prometheus metrics")
     async def metrics() -> ASGIApp:
-        kind, body = room_metrics_page(rooms, board)
+        kind, body = room_metrics_page(RoomMetrics(rooms.room, rooms.counts, rooms.streams), board)
         return AnswerApp(EndpointResponse(200, b"content-type: " + kind.encode() + b"\r\n" + NO_STORE, body))
 
     @get("/healthz", operation_id="healthz", summary="Is this process serving its rooms?")

@@ -24,6 +24,7 @@ from frontrow.core.background_tasks import start_loop
 from frontrow.core.errors import ConfigError
 from frontrow.core.open_files import allow_connections
 from frontrow.settings.room import RoomSettings
+from frontrow.waitingroom.service.metrics import RoomMetrics
 from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.endpoints.sharded_room import ShardedEndpoints, keep_balanced
 from frontrow.web.lane.protocol import lane
@@ -131,7 +132,8 @@ async def _counting(settings: RoomSettings, endpoints: RoomEndpoints, board: Boa
     if settings.workers == 1:
         yield
         return
-    task = start_loop(functools.partial(write_room_counts, endpoints, board), "shared counts")
+    metrics = RoomMetrics(endpoints.room, endpoints.counts, endpoints.streams)
+    task = start_loop(functools.partial(write_room_counts, metrics, board), "shared counts")
     try:
         yield
     finally:
