@@ -40,9 +40,9 @@ async def put(platform: Platform) -> None:
 
 async def crowd_comes(platform: Platform) -> None:
     """Everybody who is earlier than the one we watch."""
-    await platform.room.service.pause(EVENT_ID)
+    await platform.room.service.control.pause(EVENT_ID)
     for _ in range(CROWD // 500):
-        await asyncio.gather(*(platform.room.service.join(EVENT_ID) for _ in range(500)))
+        await asyncio.gather(*(platform.room.service.joins.join(EVENT_ID) for _ in range(500)))
 
 
 async def crowd_buys(platform: Platform) -> None:
@@ -107,7 +107,7 @@ def waits(page: Page, site: Site, film: Film) -> None:
     page.get_by_role("button", name="Join the queue").click()
     page.wait_for_selector("#wait:not([hidden])")
     film.take(1500)
-    site.call(lambda platform: platform.room.service.resume(EVENT_ID))
+    site.call(lambda platform: platform.room.service.control.resume(EVENT_ID))
     for _ in range(9):
         before = page.evaluate(AHEAD)
         if not page.url.endswith("/seats"):

@@ -76,17 +76,17 @@ async def service_joins(url: str, people: int, at_once: int) -> dict[str, float]
     """Durable joins through the service: place minted, audit row written, Redis call shared."""
     store = RedisRoomStore(url, timeout_s=10)
     room = WaitingRoom(store, open_sqlite_audit(":memory:"), RoomKeys.generate())
-    await room.create("service", CONFIG)
-    await room.join("service")
+    await room.control.create("service", CONFIG)
+    await room.joins.join("service")
     calls, start = store.calls, time.process_time()
     for _ in range(people // at_once):
-        await asyncio.gather(*(room.join("service") for _ in range(at_once)))
+        await asyncio.gather(*(room.joins.join("service") for _ in range(at_once)))
     spent = time.process_time() - start
-    place = (await room.join("service")).place_jwt
+    place = (await room.joins.join("service")).place_jwt
     told = {"cpu_us_per_join": spent / people * 1e6, "joins_per_call": people / (store.calls - calls - 1)}
     for name, work in (
-        ("cpu_us_per_status", lambda: room.status(place)),
-        ("cpu_us_per_now_serving", lambda: room.now_serving("service")),
+        ("cpu_us_per_status", lambda: room.statuses.of(place)),
+        ("cpu_us_per_now_serving", lambda: room.cache.find("service").now_serving()),
     ):
         start = time.process_time()
         for _ in range(20_000):

@@ -109,9 +109,9 @@ async def sell_some(platform: Platform) -> None:
 
 async def bring_crowd(platform: Platform) -> None:
     """People in line, who are let in a few at a time."""
-    await platform.room.service.set_rate(EVENT_ID, 4, 4)
+    await platform.room.service.control.set_rate(EVENT_ID, 4, 4)
     for _ in range(CROWD // 500):
-        await asyncio.gather(*(platform.room.service.join(EVENT_ID) for _ in range(500)))
+        await asyncio.gather(*(platform.room.service.joins.join(EVENT_ID) for _ in range(500)))
 
 
 class Shoot:

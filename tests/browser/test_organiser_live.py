@@ -131,7 +131,7 @@ def test_w6_rate_and_capacity_are_set_from_the_page_and_noted(profile: Any, stag
     _set(page, "Capacity", "People at once, at most", "500", "Set the capacity")
 
     async def room(platform: Any) -> tuple[int, int]:
-        config = platform.room.service.view(EVENT_ID).state.config
+        config = platform.room.service.control.view(EVENT_ID).state.config
         return config.rate_per_s, config.capacity
 
     assert stage.call(room) == (77, 500)

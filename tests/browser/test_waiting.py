@@ -21,7 +21,7 @@ def held_site(tmp_path: Any) -> Iterator[Site]:
         await put_hall(platform)
 
     with Site(tmp_path, put) as running:
-        running.call(lambda platform: platform.room.service.pause(EVENT_ID))
+        running.call(lambda platform: platform.room.service.control.pause(EVENT_ID))
         yield running
 
 
@@ -47,7 +47,7 @@ def test_w9_who_waits_sees_a_number_why_and_what_to_do_and_is_called_and_taken_i
     expect(page.get_by_role("link", name="Add name and email")).to_be_visible()
     page.reload()
     expect(page.locator("#no")).to_have_text("2")
-    held_site.call(lambda platform: platform.room.service.resume(EVENT_ID))
+    held_site.call(lambda platform: platform.room.service.control.resume(EVENT_ID))
     page.wait_for_url("**/seats")
     assert page.evaluate("sessionStorage.called") == "It’s your turn"
 

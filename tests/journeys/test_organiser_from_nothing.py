@@ -99,14 +99,14 @@ def test_an_organiser_from_the_invitation_to_a_running_sale(stack: Stack, visito
     desk.get_by_role("link", name="Preview").click()
     go_on(desk, "Publish now", "**?done=published")
     event_id = desk.url.split("/")[5].partition("?")[0]
-    config = stack.platform.room.service.view(event_id).state.config
+    config = stack.platform.room.service.control.view(event_id).state.config
     assert [(lane.name, lane.weight) for lane in config.lanes] == [("general", 1), ("fans", 3)]
     assert config.depth_cap == 500
     desk.goto(f"{stack.url}/organiser/events/{event_id}/room")
     expect(desk.get_by_label("Tickets show a code that changes")).to_be_disabled()
     desk.get_by_label("Maximum number of people waiting").fill("400")
     go_on(desk, "Save", "**?done=saved")
-    assert stack.platform.room.service.view(event_id).state.config.depth_cap == 400
+    assert stack.platform.room.service.control.view(event_id).state.config.depth_cap == 400
 
     # the sale as it happens: the organiser pauses the line, says why, changes the rate, and goes on
     desk.goto(f"{stack.url}/organiser/events/{event_id}/live")
@@ -133,7 +133,7 @@ def test_an_organiser_from_the_invitation_to_a_running_sale(stack: Stack, visito
     expect(fan.locator("#go")).to_have_text("Pay €18")  # half of 40, less a tenth
     fan.goto(f"{stack.url}/events/{event_id}")
     expect(fan.locator("img.art").first).to_be_visible()
-    steered = stack.platform.room.service.view(event_id).state.config
+    steered = stack.platform.room.service.control.view(event_id).state.config
     assert (steered.rate_per_s, steered.message, steered.depth_cap) == (77, "Doors open in a moment", 400)
 
 

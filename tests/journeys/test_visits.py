@@ -54,7 +54,7 @@ def still_inside(page: Page, stack: Stack, event_id: str) -> None:
 
 def be_quiet(stack: Stack, event_id: str, seconds: int) -> None:
     """Nobody does anything for so long; the store knows before that who was heard last."""
-    stack.call(lambda platform: platform.room.service.tick(event_id))
+    stack.call(lambda platform: platform.room.service.loops.tick(event_id))
     stack.let_pass(seconds)
 
 

@@ -39,7 +39,9 @@ async def keep_busy(platform: Platform) -> AsyncIterator[None]:
 async def _queue(platform: Platform) -> None:
     room = platform.room.service
     for _ in range(MAX_LOOKS):
-        if BUSY_ID in room.events():
-            await room.configure(BUSY_ID, capacity=CAPACITY, window_size=WINDOW, grace_us=GRACE_US, message=MESSAGE)
+        if BUSY_ID in room.cache.events():
+            await room.control.configure(
+                BUSY_ID, capacity=CAPACITY, window_size=WINDOW, grace_us=GRACE_US, message=MESSAGE
+            )
             await simulate_visitors(room, BUSY_ID, VISITORS)
         await asyncio.sleep(LOOK_EVERY_S)

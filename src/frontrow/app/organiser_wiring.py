@@ -165,7 +165,7 @@ def make_organiser_services(
 def room_figures(room: WaitingRoom, event_id: str) -> RoomFigures | None:
     """What the waiting room knows of an event, if it has one here."""
     with contextlib.suppress(FrontrowError):
-        view = room.view(event_id)
+        view = room.control.view(event_id)
         lanes = view.state.lanes
         return RoomFigures(
             view.state.phase.value,

@@ -178,7 +178,7 @@ async def _create_rooms(room: WaitingRoom, settings: RoomSettings) -> None:
                     queue = ShardedRoom(event, [room] * len(settings.shards))
                     await queue.create(settings.config(), settings.phase)
                 else:
-                    await room.create(event, settings.config(), settings.phase)
+                    await room.control.create(event, settings.config(), settings.phase)
                 break
             except Unavailable as error:
                 if attempt == START_TRIES - 1:
@@ -192,5 +192,5 @@ async def _import_codes(room: WaitingRoom, settings: RoomSettings) -> None:
     if settings.codes_csv:
         lines = Path(settings.codes_csv).read_text("utf-8").splitlines()  # noqa: ASYNC240  # before anybody is served
         names = [name for name in settings.rooms if settings.events[0] in (name, _queue_of(name))]
-        count = max([await room.import_codes(name, lines) for name in names])
+        count = max([await room.joins.import_codes(name, lines) for name in names])
         log.info("codes imported", extra={"event": settings.events[0], "codes": count})

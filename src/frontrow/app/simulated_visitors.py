@@ -34,23 +34,23 @@ async def _keep_coming(room: WaitingRoom, event: str, rng: random.Random) -> Non
 
 
 async def _visit(room: WaitingRoom, event: str, rng: random.Random) -> None:
-    place = (await room.join(event)).place_jwt
+    place = (await room.joins.join(event)).place_jwt
     for _ in range(MAX_LOOKS):
-        if room.status(place, event).state is not PlaceState.WAITING:
+        if room.statuses.of(place, event).state is not PlaceState.WAITING:
             break
         await asyncio.sleep(LOOK_EVERY_S * (1 + rng.random()))
     claimed = await _claim(room, event, place)
     try:
         await asyncio.sleep(STAY_S * (0.5 + rng.random()))
     finally:  # also when the server stops: a visit that nobody ends would keep others out after its restart
-        await room.give_back(claimed.pass_jwt, event)
+        await room.visits.give_back(claimed.pass_jwt, event)
 
 
 async def _claim(room: WaitingRoom, event: str, place: str) -> ClaimedPass:
     """As a page does: who finds the shop full asks again, because the room keeps a place for everybody who knocks."""
     for _ in range(MAX_LOOKS):
         try:
-            return await room.claim(place, event)
+            return await room.visits.claim(place, event)
         except RoomFull:
             await asyncio.sleep(LOOK_EVERY_S)
-    return await room.claim(place, event)
+    return await room.visits.claim(place, event)

@@ -194,7 +194,7 @@ async def run_platform(platform: Platform, *, rooms: bool = True) -> AsyncIterat
 async def open_sales(platform: Platform, *, rooms: bool = True) -> AsyncIterator[None]:
     """Open what is on sale, keep its claims true and measure; without the jobs, which the caller runs."""
     if rooms:
-        await platform.room.service.start()
+        await platform.room.service.loops.start()
     await platform.box_office.openings.refresh()
     await platform.box_office.recovery.start()
     measuring = start_loop(partial(platform.server.telemetry.run, platform), "telemetry")

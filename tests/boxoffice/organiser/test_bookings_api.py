@@ -280,9 +280,9 @@ async def test_w12_imported_codes_work_on_every_server_and_only_their_digests_ar
         made = await desk.post(path, 201, json={"csv": csv})
         assert made == {"imported": 300, "lanes": [{"lane": "general", "codes": 300}], "used": 0}
         for room, code in ((desk.platform.room.service, "spring-0007"), (other.room.service, "SPRING-0299")):
-            assert (await room.join(desk.event, code=code)).fresh
+            assert (await room.joins.join(desk.event, code=code)).fresh
             with pytest.raises(CodeUsed):
-                await room.join(desk.event, code=code)
+                await room.joins.join(desk.event, code=code)
         for text in (
             "code,lane\nab,general\n",
             "code,lane\nSPRING-1,vip\n",
@@ -294,7 +294,7 @@ async def test_w12_imported_codes_work_on_every_server_and_only_their_digests_ar
         assert await other.room.service.audit.imported_counts(desk.event) == {0: 300}
         assert (await desk.get(path))["used"] == 2
         with pytest.raises(CodeInvalid):
-            await other.room.service.join(desk.event, code="WINTER-0001")
+            await other.room.service.joins.join(desk.event, code="WINTER-0001")
 
 
 def tables_of(url: str) -> bytes:

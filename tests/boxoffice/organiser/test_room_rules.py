@@ -71,11 +71,11 @@ async def test_w6_an_event_says_how_its_room_is_run_and_the_settings_fill_in_the
         changed = await patched(desk, event, room=rules, rotating_codes=True)
         assert (changed["room"], changed["rotating_codes"]) == (rules, True)
         await desk.post(f"{EVENTS}/{event}/publish")
-        config = desk.platform.room.service.view(event).state.config
+        config = desk.platform.room.service.control.view(event).state.config
         assert [(lane.name, lane.weight) for lane in config.lanes] == [("general", 1), ("fans", 3)]
         assert (config.depth_cap, config.one_place_per_person, config.codes_until_us) == (500, True, 0)
         assert desk.platform.server.limiter.kind_of(event) == "altcha"
-        other = desk.platform.room.service.view(desk.event).state.config
+        other = desk.platform.room.service.control.view(desk.event).state.config
         assert (len(other.lanes), other.depth_cap, desk.platform.server.limiter.kind_of(desk.event)) == (1, 0, "none")
 
 
@@ -115,7 +115,7 @@ async def test_b13_once_published_what_people_joined_or_bought_by_is_fixed_with_
         weighted = [{"name": "general", "weight": 2}, {"name": "presale", "weight": 5}]
         await patched(desk, event, room={"lanes": weighted, "depth_cap": 9, "human": "altcha"})
         await patched(desk, event, presale_starts_at=at(desk.platform, HOUR_S + 60))
-        config = desk.platform.room.service.view(event).state.config
+        config = desk.platform.room.service.control.view(event).state.config
         assert ([lane.weight for lane in config.lanes], config.depth_cap) == ([2, 5], 9)
         assert desk.platform.server.limiter.kind_of(event) == "altcha"
         await patched(desk, event, room={"human": "none"})
@@ -138,9 +138,9 @@ async def test_b13_a_change_while_running_reaches_the_other_server(tmp_path, red
             patched(desk, event, room={"depth_cap": 77, "human": "altcha"}),
             desk.ask("PATCH", f"{EVENTS}/{event}/room", json={"rate_per_s": 5, "message": "hello"}),
         )
-        await _until(lambda: other.room.service.view(event).state.config.depth_cap == 77)
+        await _until(lambda: other.room.service.control.view(event).state.config.depth_cap == 77)
         await _until(lambda: other.server.limiter.kind_of(event) == "altcha")
-        config = other.room.service.view(event).state.config
+        config = other.room.service.control.view(event).state.config
         assert (config.rate_per_s, config.message) == (5, "hello"), "neither change was lost"
 
 

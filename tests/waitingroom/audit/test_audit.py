@@ -201,8 +201,13 @@ async def test_b20_the_join_of_a_known_person_can_be_found_in_the_audit(tmp_path
     clock = ManualClock()
     path = tmp_path / "room.sqlite"
     room = WaitingRoom(MemoryRoomStore(clock), open_sqlite_audit(path), room_keys, clock=clock)
-    await room.create(EVENT, RoomConfig())
-    joins = [room.join(EVENT), room.join(EVENT, person="fan_ada"), room.join(EVENT), room.join(EVENT, person="fan_bob")]
+    await room.control.create(EVENT, RoomConfig())
+    joins = [
+        room.joins.join(EVENT),
+        room.joins.join(EVENT, person="fan_ada"),
+        room.joins.join(EVENT),
+        room.joins.join(EVENT, person="fan_bob"),
+    ]
     ada = (await asyncio.gather(*joins))[1]
     await room.aclose()
     with contextlib.closing(sqlite3.connect(path)) as connection:
@@ -221,10 +226,10 @@ async def test_b20_people_in_the_audit_of_an_anonymous_room_are_not_given_their_
 ) -> None:
     store = MemoryRoomStore(ManualClock())
     room = WaitingRoom(store, open_sqlite_audit(tmp_path / "room.sqlite"), room_keys, durable_joins=True)
-    await room.create(EVENT, RoomConfig())
-    assert (await room.join(EVENT, person="fan_ada")).position == 1
+    await room.control.create(EVENT, RoomConfig())
+    assert (await room.joins.join(EVENT, person="fan_ada")).position == 1
     await store.forget(EVENT, 1)
-    again = await room.join(EVENT, person="fan_ada")
+    again = await room.joins.join(EVENT, person="fan_ada")
     assert (again.position, again.fresh) == (2, True)
     await room.aclose()
 

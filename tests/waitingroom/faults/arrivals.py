@@ -41,13 +41,13 @@ def stamped(join: Handler) -> Handler:
 def watched(endpoints: RoomEndpoints, *, root_event: str = "") -> Routes:
     """The hot lane's table with a stamp on join, and a note of when the store had answered."""
     room, table = endpoints.room, dict(plain_routes(endpoints, root_event=root_event))
-    made = room.joined_json
+    made = room.joins.joined_json
 
     def joined_json(event: str, answer: Any, person: str) -> bytes:
         answered_ns[answer.position] = time.monotonic_ns()
         return made(event, answer, person)
 
-    room.joined_json = joined_json  # type: ignore[method-assign]
+    room.joins.joined_json = joined_json  # type: ignore[method-assign]
     table[b"POST", b"/join"] = stamped(table[b"POST", b"/join"])
     return table
 

@@ -43,11 +43,11 @@ def service(order: dict[str, object]) -> WaitingRoom:
 
 async def lead(order: dict[str, object]) -> None:
     room = service(order)
-    await room.create(EVENT, CONFIG)
+    await room.control.create(EVENT, CONFIG)
     admitted = 0
     print(json.dumps({"ready": True, "owner": room.leader.owner}), flush=True)
     while True:
-        await room.tick(EVENT)
+        await room.loops.tick(EVENT)
         if room.counts["admitted"] != admitted:
             print(json.dumps({"slid": room.counts["admitted"] - admitted, "at": time.monotonic()}), flush=True)
             admitted = room.counts["admitted"]

@@ -45,7 +45,7 @@ async def join_patiently(room: WaitingRoom) -> Joined:
     """As a browser does: try again while the store is away."""
     for _ in range(6_000):
         try:
-            return await room.join(EVENT)
+            return await room.joins.join(EVENT)
         except FrontrowError as error:
             assert error.http_status == 503  # noqa: PT017
             await asyncio.sleep(0.01)
@@ -53,7 +53,7 @@ async def join_patiently(room: WaitingRoom) -> Joined:
 
 
 async def claimed_all(room: WaitingRoom, places: list[Joined]) -> list[ClaimedPass]:
-    answers = await asyncio.gather(*(room.claim(j.place_jwt) for j in places), return_exceptions=True)
+    answers = await asyncio.gather(*(room.visits.claim(j.place_jwt) for j in places), return_exceptions=True)
     return [answer for answer in answers if isinstance(answer, ClaimedPass)]
 
 
@@ -68,7 +68,7 @@ class Witness:
     def look(self, places: list[Joined]) -> None:
         for index, room in enumerate(self.rooms):
             for place in places:
-                status = room.status(place.place_jwt)
+                status = room.statuses.of(place.place_jwt)
                 assert status.position == room.places.verify(place.place_jwt).position
                 assert status.ahead is not None
                 ahead, rank = self.told.get((index, place.place_jwt), (10**9, 0))
@@ -90,14 +90,14 @@ async def test_w13_f1_redis_lost_mid_sale(
     count = 2 if trail == "postgres" else 1  # an SQLite file belongs to one process
     rooms = [process(own_valkey.url, audit(), room_keys) for _ in range(count)]
     for room in rooms:
-        await room.create(EVENT, CONFIG)
+        await room.control.create(EVENT, CONFIG)
     admin = redis.Redis.from_url(own_valkey.url)
     older = admin.dump("{room:concert}")
-    places = list(await asyncio.gather(*(rooms[n % count].join(EVENT) for n in range(200))))
+    places = list(await asyncio.gather(*(rooms[n % count].joins.join(EVENT) for n in range(200))))
     for room in rooms:
-        await room.start()
-    await until(lambda: all(room.view(EVENT).state.lanes[0].hi >= 30 for room in rooms))
-    active = [p for p in places if rooms[0].status(p.place_jwt).state is PlaceState.ACTIVE]
+        await room.loops.start()
+    await until(lambda: all(room.control.view(EVENT).state.lanes[0].hi >= 30 for room in rooms))
+    active = [p for p in places if rooms[0].statuses.of(p.place_jwt).state is PlaceState.ACTIVE]
     passes = await claimed_all(rooms[-1], active[:30])
     assert len(passes) == 30
     witness = Witness(rooms)
@@ -114,15 +114,15 @@ async def test_w13_f1_redis_lost_mid_sale(
         own_valkey.start()
     places += await asyncio.gather(*arriving)
 
-    await until(lambda: all(room.view(EVENT).state.epoch == 2 for room in rooms))
+    await until(lambda: all(room.control.view(EVENT).state.epoch == 2 for room in rooms))
     witness.look(places)
-    again = await asyncio.gather(*(rooms[0].claim(p.place_jwt) for p in active[:30]), return_exceptions=True)
+    again = await asyncio.gather(*(rooms[0].visits.claim(p.place_jwt) for p in active[:30]), return_exceptions=True)
     assert all(isinstance(answer, AlreadyClaimed) for answer in again), "no place is exchanged twice across the loss"
-    await until(lambda: rooms[0].view(EVENT).state.active == 30)
+    await until(lambda: rooms[0].control.view(EVENT).state.active == 30)
     for one in passes:
-        assert await rooms[0].give_back(one.pass_jwt), "passes of before the loss are known"
-    hi = rooms[0].view(EVENT).state.lanes[0].hi
-    await until(lambda: rooms[0].view(EVENT).state.lanes[0].hi > hi)
+        assert await rooms[0].visits.give_back(one.pass_jwt), "passes of before the loss are known"
+    hi = rooms[0].control.view(EVENT).state.lanes[0].hi
+    await until(lambda: rooms[0].control.view(EVENT).state.lanes[0].hi > hi)
     witness.look(places)
     keys = {(room.places.verify(p.place_jwt).epoch, p.position) for p in places for room in rooms[:1]}
     assert len(keys) == len(places), "every place is one of its kind"
@@ -137,11 +137,11 @@ MOST_TURNS = 10_000_000 // REFRESH_US
 
 async def turns_until_admitted(room: WaitingRoom, clock: ManualClock) -> int:
     """How many turns of the loop it takes until somebody is admitted, the store's clock going on as in real life."""
-    hi = room.view(EVENT).state.lanes[0].hi
+    hi = room.control.view(EVENT).state.lanes[0].hi
     for turn in range(1, 10 * MOST_TURNS):
         clock.advance(us=REFRESH_US)
-        await room.tick(EVENT)
-        if room.view(EVENT).state.lanes[0].hi > hi:
+        await room.loops.tick(EVENT)
+        if room.control.view(EVENT).state.lanes[0].hi > hi:
             return turn
     raise AssertionError("nobody was ever admitted again")
 
@@ -162,10 +162,10 @@ async def test_w13_f1_f5_admissions_resume_within_ten_seconds(
         return WaitingRoom(store, open_sqlite_audit(audit_file), room_keys, clock=clock, durable_joins=True)
 
     first = start()
-    await first.create(EVENT, RoomConfig(capacity=1_000, window_size=10))
+    await first.control.create(EVENT, RoomConfig(capacity=1_000, window_size=10))
     with redis.Redis.from_url(own_valkey.url) as admin:
         older = admin.dump("{room:concert}")
-        places = list(await asyncio.gather(*(first.join(EVENT) for _ in range(200))))
+        places = list(await asyncio.gather(*(first.joins.join(EVENT) for _ in range(200))))
         assert await turns_until_admitted(first, clock) <= MOST_TURNS
         if loss in ("wiped", "set_back"):
             admin.flushall()
@@ -174,11 +174,11 @@ async def test_w13_f1_f5_admissions_resume_within_ten_seconds(
     room = first
     if loss in ("restarted", "embedded"):  # the first is never closed, so it is still the leader
         room = start()
-        await room.create(EVENT, CONFIG)
+        await room.control.create(EVENT, CONFIG)
     turns = await turns_until_admitted(room, clock)
     assert turns <= MOST_TURNS, f"{turns} turns of {REFRESH_US} us"
-    assert room.view(EVENT).state.epoch == (1 if loss == "restarted" else 2)
-    assert all(room.status(place.place_jwt).position == place.position for place in places)
+    assert room.control.view(EVENT).state.epoch == (1 if loss == "restarted" else 2)
+    assert all(room.statuses.of(place.place_jwt).position == place.position for place in places)
     for one in {first, room}:
         await one.aclose()
 
@@ -191,16 +191,16 @@ async def test_f1_a_sentinel_fails_over_and_nobodys_place_is_lost(own_valkey: Va
         with Sentinel(own_valkey) as sentinel:  # started now, it sees the replica at once and not with its next look
             await until(lambda: b"num-slaves\r\n$1\r\n1" in sentinel.command("SENTINEL", "MASTER", "frontrow"))
             room = process(sentinel.url, open_sqlite_audit(":memory:"), room_keys)
-            await room.create(EVENT, CONFIG.changed(capacity=1_000))
-            places = list(await asyncio.gather(*(room.join(EVENT) for _ in range(100))))
-            await room.start()
-            await until(lambda: room.view(EVENT).state.lanes[0].hi > 0)
+            await room.control.create(EVENT, CONFIG.changed(capacity=1_000))
+            places = list(await asyncio.gather(*(room.joins.join(EVENT) for _ in range(100))))
+            await room.loops.start()
+            await until(lambda: room.control.view(EVENT).state.lanes[0].hi > 0)
             witness = Witness([room])
             witness.look(places)
             own_valkey.kill()
             await until(replica.is_primary)
             places += await asyncio.gather(*(join_patiently(room) for _ in range(20)))
-            await until(lambda: all(room.status(p.place_jwt).state is PlaceState.ACTIVE for p in places))
+            await until(lambda: all(room.statuses.of(p.place_jwt).state is PlaceState.ACTIVE for p in places))
             witness.look(places)
             keys = {(room.places.verify(p.place_jwt).epoch, p.position) for p in places}
             assert len(keys) == len(places), "every place is one of its kind"
@@ -219,24 +219,24 @@ async def test_w13_f5_the_server_is_restarted(
         return WaitingRoom(store, open_sqlite_audit(tmp_path / "room.sqlite"), room_keys, durable_joins=True)
 
     first = start()
-    await first.create(EVENT, CONFIG)
-    places = list(await asyncio.gather(*(first.join(EVENT) for _ in range(60))))
-    await first.tick(EVENT)
+    await first.control.create(EVENT, CONFIG)
+    places = list(await asyncio.gather(*(first.joins.join(EVENT) for _ in range(60))))
+    await first.loops.tick(EVENT)
     (claimed,) = await claimed_all(first, places[:1])
     witness = Witness([first])
     witness.look(places)
     # Not closed, as after kill -9: the next process finds what was durable.
     second = start()
-    await second.create(EVENT, RoomConfig(capacity=1))
-    assert second.view(EVENT).state.config.capacity == CONFIG.capacity, "the room that was there goes on"
+    await second.control.create(EVENT, RoomConfig(capacity=1))
+    assert second.control.view(EVENT).state.config.capacity == CONFIG.capacity, "the room that was there goes on"
     witness.rooms = [second]
     witness.look(places)
-    assert second.view(EVENT).state.epoch == (2 if embedded else 1)
-    fresh = await second.join(EVENT)
+    assert second.control.view(EVENT).state.epoch == (2 if embedded else 1)
+    fresh = await second.joins.join(EVENT)
     assert fresh.position == 61
     with pytest.raises(AlreadyClaimed):
-        await second.claim(places[0].place_jwt)
-    assert await second.give_back(claimed.pass_jwt)
+        await second.visits.claim(places[0].place_jwt)
+    assert await second.visits.give_back(claimed.pass_jwt)
     for room in (first, second):
         await room.aclose()
 
@@ -246,16 +246,16 @@ async def test_w13_without_any_trail_genuine_places_alone_rebuild_the_line(
 ) -> None:
     """Store and audit both lost, every process new: the places people show are proof enough."""
     first = process(own_valkey.url, open_sqlite_audit(":memory:"), room_keys)
-    await first.create(EVENT, CONFIG.changed(capacity=1000))
-    places = list(await asyncio.gather(*(first.join(EVENT) for _ in range(50))))
+    await first.control.create(EVENT, CONFIG.changed(capacity=1000))
+    places = list(await asyncio.gather(*(first.joins.join(EVENT) for _ in range(50))))
     await first.aclose()
     own_valkey.command("FLUSHALL")
     second = process(own_valkey.url, open_sqlite_audit(":memory:"), room_keys)
-    await second.create(EVENT, CONFIG.changed(capacity=1000))
-    assert second.status(places[-1].place_jwt).state is PlaceState.WAITING
-    await second.start()
-    await until(lambda: all(second.status(p.place_jwt).state is PlaceState.ACTIVE for p in places))
-    assert (await second.join(EVENT)).position == 51
+    await second.control.create(EVENT, CONFIG.changed(capacity=1000))
+    assert second.statuses.of(places[-1].place_jwt).state is PlaceState.WAITING
+    await second.loops.start()
+    await until(lambda: all(second.statuses.of(p.place_jwt).state is PlaceState.ACTIVE for p in places))
+    assert (await second.joins.join(EVENT)).position == 51
     await second.aclose()
 
 
@@ -264,17 +264,17 @@ async def test_w13_the_draw_and_the_roster_survive_a_wiped_store(
 ) -> None:
     audit = open_sqlite_audit(tmp_path / "room.sqlite")
     room = process(own_valkey.url, audit, room_keys, one_place_per_person=True)
-    await room.create(EVENT, CONFIG, Phase.PREQUEUE)
-    places = [(await room.join(EVENT, person=f"p{n}")).place_jwt for n in range(40)]
-    await room.open(EVENT, beacon="drand 5")
-    before = [room.status(place).position for place in places]
-    record = room.draw_record(EVENT)
+    await room.control.create(EVENT, CONFIG, Phase.PREQUEUE)
+    places = [(await room.joins.join(EVENT, person=f"p{n}")).place_jwt for n in range(40)]
+    await room.control.open(EVENT, beacon="drand 5")
+    before = [room.statuses.of(place).position for place in places]
+    record = room.control.draw_record(EVENT)
     own_valkey.command("FLUSHALL")
-    await room.tick(EVENT)
-    assert room.view(EVENT).state.epoch == 2
-    assert [room.status(place).position for place in places] == before
-    assert room.draw_record(EVENT) == record
-    again = await room.join(EVENT, person="p7")
+    await room.loops.tick(EVENT)
+    assert room.control.view(EVENT).state.epoch == 2
+    assert [room.statuses.of(place).position for place in places] == before
+    assert room.control.draw_record(EVENT) == record
+    again = await room.joins.join(EVENT, person="p7")
     assert not again.fresh
     assert room.places.verify(again.place_jwt).position == 8
     await room.aclose()
@@ -284,21 +284,21 @@ async def test_while_redis_is_away_status_and_now_serving_answer_and_joins_say_5
     own_valkey: Valkey, room_keys: RoomKeys
 ) -> None:
     room = process(own_valkey.url, open_sqlite_audit(":memory:"), room_keys)
-    await room.create(EVENT, CONFIG)
-    place = await room.join(EVENT)
-    await room.start()
-    await until(lambda: room.status(place.place_jwt).state is PlaceState.ACTIVE)
-    document = room.now_serving(EVENT)
+    await room.control.create(EVENT, CONFIG)
+    place = await room.joins.join(EVENT)
+    await room.loops.start()
+    await until(lambda: room.statuses.of(place.place_jwt).state is PlaceState.ACTIVE)
+    document = room.cache.find(EVENT).now_serving()
     own_valkey.kill()
     await until(lambda: room.counts["tick_errors"] > 0)
-    assert room.status(place.place_jwt).state is PlaceState.ACTIVE
-    assert room.now_serving(EVENT).body.startswith(document.body[:20])
-    for call in (room.join(EVENT), room.claim(place.place_jwt)):
+    assert room.statuses.of(place.place_jwt).state is PlaceState.ACTIVE
+    assert room.cache.find(EVENT).now_serving().body.startswith(document.body[:20])
+    for call in (room.joins.join(EVENT), room.visits.claim(place.place_jwt)):
         with pytest.raises(FrontrowError) as refused:
             await call
         assert refused.value.http_status == 503
         assert not isinstance(refused.value, RoomFull)
     own_valkey.start()
-    await until(lambda: room.view(EVENT).state.epoch == 2)
-    assert await room.claim(place.place_jwt)
+    await until(lambda: room.control.view(EVENT).state.epoch == 2)
+    assert await room.visits.claim(place.place_jwt)
     await room.aclose()

@@ -48,13 +48,13 @@ async def test_w11_a_line_over_two_servers_keeps_capacity_and_outlives_one_of_th
         for shard, view in enumerate(line.views()):
             mine = [j.position for j in joined if j.status.event == line.names[shard]]
             assert mine == list(range(1, len(mine) + 1)), "in order within a shard"
-            await rooms[shard].tick(view.event)
+            await rooms[shard].loops.tick(view.event)
         answers = await asyncio.gather(
-            *(line.room_of(j.place_jwt).claim(j.place_jwt) for j in joined), return_exceptions=True
+            *(line.room_of(j.place_jwt).visits.claim(j.place_jwt) for j in joined), return_exceptions=True
         )
         assert sum(isinstance(answer, ClaimedPass) for answer in answers) == 11
         for room, name in zip(rooms, line.names, strict=True):
-            await room.tick(name)
+            await room.loops.tick(name)
         assert sum(await line.rebalance()) <= 11
         assert sum(view.state.config.capacity for view in line.views()) <= 11
         two.kill()
@@ -72,7 +72,7 @@ async def test_w11_unused_capacity_moves_to_where_people_wait(redis_url: str, ro
     people = [f"fan-{n}" for n in range(600) if shard_of(f"fan-{n}", 2) == 0][:200]
     await asyncio.gather(*(line.join(person=person) for person in people))
     for name in line.names:
-        await room.tick(name)
+        await room.loops.tick(name)
     assert await line.rebalance() == (100, 0)
     assert [view.state.config.capacity for view in line.views()] == [100, 0]
     await room.aclose()

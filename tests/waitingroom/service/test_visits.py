@@ -43,17 +43,17 @@ class Servers:
             store = self.memory
         room = WaitingRoom(store, open_sqlite_audit(self.path), self.keys, clock=self.clock)
         self.opened.append(room)
-        await room.create(EVENT, SETTINGS)
+        await room.control.create(EVENT, SETTINGS)
         return room
 
     async def let_in(self, room: WaitingRoom) -> str:
         """The pass of somebody new, once the leader has slid the window."""
-        joined = await room.join(EVENT)
+        joined = await room.joins.join(EVENT)
         for _ in range(2):
             for one in self.opened:
-                await one.tick(EVENT)
+                await one.loops.tick(EVENT)
             self.clock.advance(1)
-        return (await room.claim(joined.place_jwt)).pass_jwt
+        return (await room.visits.claim(joined.place_jwt)).pass_jwt
 
     async def stop_all(self) -> None:
         for room in self.opened:
@@ -74,29 +74,29 @@ async def test_w7_a_pass_given_back_on_one_server_is_refused_on_all_after_their_
     """Before: only the process that took it back refused it."""
     first, second = await servers.start(), await servers.start()
     text = await servers.let_in(first)
-    assert second.check_pass(text)
-    assert await first.give_back(text)
+    assert second.visits.check_pass(text)
+    assert await first.visits.give_back(text)
     with pytest.raises(PassEnded):
-        first.check_pass(text)
-    await second.tick(EVENT)
+        first.visits.check_pass(text)
+    await second.loops.tick(EVENT)
     with pytest.raises(PassEnded):
-        second.check_pass(text)
-    assert not await second.give_back(text)
+        second.visits.check_pass(text)
+    assert not await second.visits.give_back(text)
 
 
 async def test_w13_a_pass_given_back_stays_refused_after_every_server_restarted(servers: Servers) -> None:
     """Before: a restart forgot it. Embedded, the list comes back from the audit file."""
     room = await servers.start()
     text = await servers.let_in(room)
-    assert await room.give_back(text)
+    assert await room.visits.give_back(text)
     await servers.stop_all()
     room = await servers.start()
     with pytest.raises(PassEnded):
-        room.check_pass(text)
+        room.visits.check_pass(text)
     servers.clock.advance(901)
     with pytest.raises(PassExpired):
-        room.check_pass(text)
-    await room.tick(EVENT)
+        room.visits.check_pass(text)
+    await room.loops.tick(EVENT)
     assert room.cache.find(EVENT).ended == {}, "nothing is remembered for longer than the pass would have lasted"
 
 
@@ -104,18 +104,18 @@ async def test_w6_who_is_not_heard_of_makes_room_for_the_next_and_stays_out_afte
     first, second = await servers.start(), await servers.start()
     sleeper = await servers.let_in(first)
     servers.clock.advance(119)
-    await first.tick(EVENT)
-    assert second.check_pass(sleeper)
+    await first.loops.tick(EVENT)
+    assert second.visits.check_pass(sleeper)
     servers.clock.advance(2)
     for room in (first, second):
-        await room.tick(EVENT)
+        await room.loops.tick(EVENT)
         with pytest.raises(PassEnded):
-            room.check_pass(sleeper)
+            room.visits.check_pass(sleeper)
     assert await servers.let_in(second)
     await servers.stop_all()
     room = await servers.start()
     with pytest.raises(PassEnded):
-        room.check_pass(sleeper)
+        room.visits.check_pass(sleeper)
 
 
 async def test_a_call_at_any_server_is_heard(servers: Servers) -> None:
@@ -123,29 +123,29 @@ async def test_a_call_at_any_server_is_heard(servers: Servers) -> None:
     text = await servers.let_in(first)
     for _ in range(4):
         servers.clock.advance(100)
-        second.hear(second.check_pass(text).id)
-        await second.tick(EVENT)
-        await first.tick(EVENT)
-        assert first.check_pass(text)
-    assert first.view(EVENT).state.active == 1
+        second.visits.hear(second.visits.check_pass(text).id)
+        await second.loops.tick(EVENT)
+        await first.loops.tick(EVENT)
+        assert first.visits.check_pass(text)
+    assert first.control.view(EVENT).state.active == 1
 
 
 async def test_a_closed_page_frees_the_place_in_seconds_unless_another_page_is_heard(servers: Servers) -> None:
     room = await servers.start()
     text = await servers.let_in(room)
-    told = await room.leave_shop(text)
+    told = await room.visits.leave_shop(text)
     assert told.ends_s == servers.clock() // 1_000_000 + 10
     servers.clock.advance(5)
-    told = await room.heartbeat(text)
+    told = await room.visits.heartbeat(text)
     assert told.ends_s == servers.clock() // 1_000_000 + 120
     servers.clock.advance(11)
-    await room.tick(EVENT)
-    assert room.check_pass(text)
-    await room.leave_shop(text)
+    await room.loops.tick(EVENT)
+    assert room.visits.check_pass(text)
+    await room.visits.leave_shop(text)
     servers.clock.advance(11)
     assert await servers.let_in(room), "the next one is let in"
     with pytest.raises(PassEnded):
-        await room.heartbeat(text)
+        await room.visits.heartbeat(text)
 
 
 async def test_a_live_hold_keeps_visit_and_pass_beyond_fifteen_minutes(servers: Servers) -> None:
@@ -153,35 +153,35 @@ async def test_a_live_hold_keeps_visit_and_pass_beyond_fifteen_minutes(servers: 
     room = await servers.start()
     text = await servers.let_in(room)
     until_s = servers.clock() // 1_000_000 + 1_500
-    longer = await room.keep_pass(text, until_s, "bkg_1")
+    longer = await room.visits.keep_pass(text, until_s, "bkg_1")
     assert longer is not None
     assert longer.expires_s == until_s
-    assert await room.keep_pass(longer.pass_jwt, until_s, "bkg_1") is None, "it lasts long enough"
-    await room.leave_shop(text)
+    assert await room.visits.keep_pass(longer.pass_jwt, until_s, "bkg_1") is None, "it lasts long enough"
+    await room.visits.leave_shop(text)
     servers.clock.advance(1_000)
-    await room.tick(EVENT)
-    assert room.check_pass(longer.pass_jwt)
+    await room.loops.tick(EVENT)
+    assert room.visits.check_pass(longer.pass_jwt)
     with pytest.raises(PassExpired):
-        room.check_pass(text)
-    assert room.read_pass(text).id == room.check_pass(longer.pass_jwt).id
-    assert (await room.renew(text)).expires_s >= until_s, "programs renew a pass that ran out while a hold lives"
-    await room.keep(room.read_pass(text).id, 0, "bkg_1")
+        room.visits.check_pass(text)
+    assert room.visits.read_pass(text).id == room.visits.check_pass(longer.pass_jwt).id
+    assert (await room.visits.renew(text)).expires_s >= until_s, "programs renew a pass that ran out while a hold lives"
+    await room.visits.keep(room.visits.read_pass(text).id, 0, "bkg_1")
     servers.clock.advance(121)
-    await room.tick(EVENT)
+    await room.loops.tick(EVENT)
     with pytest.raises(PassEnded):
-        room.check_pass(longer.pass_jwt)
+        room.visits.check_pass(longer.pass_jwt)
 
 
 async def test_the_box_office_ends_a_visit_it_knows_by_its_id(servers: Servers) -> None:
     first, second = await servers.start(), await servers.start()
     text = await servers.let_in(first)
-    visit = first.check_pass(text)
-    assert await second.end_visit(visit.id)
-    assert not await second.end_visit(visit.id)
-    await first.tick(EVENT)
+    visit = first.visits.check_pass(text)
+    assert await second.visits.end_visit(visit.id)
+    assert not await second.visits.end_visit(visit.id)
+    await first.loops.tick(EVENT)
     with pytest.raises(PassEnded):
-        first.check_pass(text)
-    await second.tick(EVENT)
+        first.visits.check_pass(text)
+    await second.loops.tick(EVENT)
     assert await servers.let_in(second)
 
 
@@ -190,17 +190,17 @@ async def test_a_pass_beside_the_line_is_refused_everywhere_once_given_back(serv
     now_s = servers.clock() // 1_000_000
     beside = Pass(EVENT, "fan", PlaceKey(0, 0, 4_711), now_s, now_s + 900, now_s)
     text = first.passes.mint(beside)
-    assert (await first.heartbeat(text)).ends_s == now_s + 900
-    assert await first.give_back(text)
-    await second.tick(EVENT)
+    assert (await first.visits.heartbeat(text)).ends_s == now_s + 900
+    assert await first.visits.give_back(text)
+    await second.loops.tick(EVENT)
     with pytest.raises(PassEnded):
-        second.check_pass(text)
+        second.visits.check_pass(text)
     await servers.stop_all()
     room = await servers.start()
     with pytest.raises(PassEnded):
-        room.check_pass(text)
+        room.visits.check_pass(text)
     with pytest.raises(PassForeign):
-        room.check_pass(text, "another")
+        room.visits.check_pass(text, "another")
 
 
 async def test_a_visit_of_an_older_version_is_counted_and_can_go_on(servers: Servers) -> None:
@@ -219,10 +219,10 @@ async def test_a_visit_of_an_older_version_is_counted_and_can_go_on(servers: Ser
     await store._send("HSET", key, "active", 2)
     now_s = ends_s - 300
     text = room.passes.mint(Pass(EVENT, "fan", old, now_s, ends_s, now_s))
-    assert (await room.heartbeat(text)).ends_s == now_s + 120
-    assert await room.give_back(text)
-    await room.tick(EVENT)
-    assert room.view(EVENT).state.active == 1
+    assert (await room.visits.heartbeat(text)).ends_s == now_s + 120
+    assert await room.visits.give_back(text)
+    await room.loops.tick(EVENT)
+    assert room.control.view(EVENT).state.active == 1
     servers.clock.advance(301)
-    await room.tick(EVENT)
-    assert room.view(EVENT).state.active == 0
+    await room.loops.tick(EVENT)
+    assert room.control.view(EVENT).state.active == 0

@@ -334,7 +334,7 @@ async def test_nobody_sees_or_changes_somebody_elses_booking(tmp_path):
 async def test_b8_a_priority_pass_is_given_once(tmp_path):
     """Fetched again it is the same pass; when that has run out there is no other."""
     async with a_platform(tmp_path) as platform, a_client(platform) as client:
-        ttl_s = platform.room.service.view(EVENT_ID).state.config.pass_ttl_s
+        ttl_s = platform.room.service.control.view(EVENT_ID).state.config.pass_ttl_s
         for seat, fetched_before_s in (("S-A-1", 120), ("S-A-3", ttl_s + 60)):
             buyer = await a_buyer(client)
             await buyer.enter(EVENT_ID)

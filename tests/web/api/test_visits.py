@@ -40,11 +40,11 @@ class Shop:
 
     @property
     def inside(self) -> int:
-        return self.platform.room.service.view(EVENT_ID).state.active
+        return self.platform.room.service.control.view(EVENT_ID).state.active
 
     @property
     def kept(self) -> int:
-        return self.platform.room.service.view(EVENT_ID).state.kept
+        return self.platform.room.service.control.view(EVENT_ID).state.kept
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ async def test_the_checkout_page_brings_a_pass_that_lasts_as_long_as_the_hold(sh
     page = await shop.client.get(f"/checkout/{booking}", headers={"accept": "text/html"})
     assert page.status_code == 200
     fresh = page.cookies[PASS_COOKIES[1]]
-    before, after = (shop.platform.room.service.read_pass(one) for one in (text, fresh))
+    before, after = (shop.platform.room.service.visits.read_pass(one) for one in (text, fresh))
     assert (after.id, after.since_s) == (before.id, before.since_s)
     held = await shop.platform.ledger.booking(booking)
     assert held is not None
@@ -162,10 +162,10 @@ async def test_the_checkout_page_brings_a_pass_that_lasts_as_long_as_the_hold(sh
 async def test_a_pass_beside_the_line_can_be_given_back_and_had_again_later(shop: Shop) -> None:
     passes, room = shop.platform.room.passes, shop.platform.room.service
     first, _ = passes.beside_the_line(EVENT_ID, "fan_1", "offer_1")
-    assert await room.give_back(first)
+    assert await room.visits.give_back(first)
     shop.ahead_s = 61
     second, _ = passes.beside_the_line(EVENT_ID, "fan_1", "offer_1")
-    assert room.check_pass(second)
+    assert room.visits.check_pass(second)
 
 
 async def test_paying_what_the_organiser_cancels_at_that_moment_shows_what_became_of_it(

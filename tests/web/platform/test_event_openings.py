@@ -21,17 +21,17 @@ async def test_an_event_that_is_over_is_closed_and_nothing_of_it_is_kept(tmp_pat
         assert (await client.get("/v1/events/evt_other")).json()["seats_left"] == 56
         routes = len(platform.server.hot.routes)
         await platform.ledger.catalogue.put_event(replace(other, status=EventStatus.COMPLETED), platform.clock())
-        await until(lambda: "evt_other" not in platform.room.service.events(), 60)
+        await until(lambda: "evt_other" not in platform.room.service.cache.events(), 60)
         assert "evt_other" not in platform.box_office.openings
         assert "evt_other" not in platform.box_office.feeds
         assert "evt_other" not in set(platform.box_office.sales)
         assert "evt_other" not in platform.room.endpoints.streams
-        assert "evt_other" not in platform.room.service.events()
+        assert "evt_other" not in platform.room.service.cache.events()
         assert len(platform.server.hot.routes) < routes
         with pytest.raises(NotFound):
             await platform.stores.claims.lost("evt_other")
         with pytest.raises(FrontrowError):
-            platform.room.service.view("evt_other")
+            platform.room.service.control.view("evt_other")
         assert [task.get_name() for task in asyncio.all_tasks() if "evt_other" in task.get_name()] == []
         over = (await client.get("/v1/events/evt_other")).json()
         assert (over["status"], over["free"]) == ("completed", 0)

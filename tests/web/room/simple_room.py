@@ -26,9 +26,10 @@ NOW_S = 1_800_000_000
 
 
 class SimpleRoom(WaitingRoom):
-    """One event, one lane."""
+    """One event, one lane. One object plays all parts of a room."""
 
     def __init__(self, event: str = "aurora", config: RoomConfig | None = None) -> None:
+        self.joins = self.statuses = self.visits = self.control = self.loops = self.cache = self
         self.event = event
         self.counts = Counter()
         self.places = PlaceSigner([b"s" * 32])
@@ -78,33 +79,27 @@ class SimpleRoom(WaitingRoom):
         position = lane.issued + 1
         self.change(lanes=(dataclasses.replace(lane, issued=position),))
         place = self.places.mint(Place(event, 0, 1, position, NOW_S, person, cnf or ""))
-        joined = Joined(place, self.status(place, event))
+        joined = Joined(place, self.of(place, event))
         if idempotency_key:
             self.keys[idempotency_key] = joined
         return joined
-
-    def join_soon(self, event: str, person: str = "", idempotency_key: str | None = None) -> Any:
-        self._known(event)
-        return asyncio.get_running_loop().create_task(self.join(event, person, idempotency_key=idempotency_key))
 
     def join_into(self, event: str, slot: ResultSlot, person: str = "", idempotency_key: str | None = None) -> None:
         def tell(task: "asyncio.Task[Joined]") -> None:
             error = task.exception()
             slot.set_result(task.result()) if error is None else slot.set_exception(error)
 
-        self.join_soon(event, person, idempotency_key).add_done_callback(tell)
+        self._known(event)
+        join = self.join(event, person, idempotency_key=idempotency_key)
+        asyncio.get_running_loop().create_task(join).add_done_callback(tell)
 
     def joined_json(self, event: str, answer: Any, person: str) -> bytes:
         return b'{"place":"' + answer.place_jwt.encode() + b'",' + msgspec.json.encode(answer.status)[1:]
 
-    def status_json(self, place_jwt: str, event: str | None = None) -> bytes:
-        return msgspec.json.encode(self.status(place_jwt, event))
+    def json_of(self, place_jwt: str, event: str | None = None) -> bytes:
+        return msgspec.json.encode(self.of(place_jwt, event))
 
-    def joined(self, event: str, answer: Any, person: str) -> Joined:
-        made: Joined = answer
-        return made
-
-    def status(self, place_jwt: str, event: str | None = None) -> PlaceStatus:
+    def of(self, place_jwt: str, event: str | None = None) -> PlaceStatus:
         self._known(event)
         place = self.places.verify(place_jwt, event)
         window = self.state.lanes[0].window
@@ -115,7 +110,7 @@ class SimpleRoom(WaitingRoom):
     async def claim(
         self, place_jwt: str, event: str | None = None, idempotency_key: str | None = None, proof: str | None = None
     ) -> ClaimedPass:
-        told = self.status(place_jwt, event)
+        told = self.of(place_jwt, event)
         if told.state is not PlaceState.ACTIVE:
             raise NotYourTurn("it is not your turn yet")
         assert told.position is not None
@@ -164,11 +159,14 @@ class SimpleRoom(WaitingRoom):
             raise PassEnded("this visit is over")
         return visit
 
-    def now_serving(self, event: str) -> NowServing:
+    def find(self, event: str) -> "SimpleRoom":
         self._known(event)
+        return self
+
+    def now_serving(self) -> NowServing:
         return self.document
 
-    def subscribe(self, event: str, listener: Callable[[NowServing], None]) -> Callable[[], None]:
+    def subscribe(self, listener: Callable[[NowServing], None]) -> Callable[[], None]:
         self.listeners.append(listener)
         return lambda: self.listeners.remove(listener)
 

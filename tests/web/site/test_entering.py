@@ -41,7 +41,7 @@ async def until_called(platform: Platform, client: httpx.AsyncClient) -> None:
     """Until this browser's place is active."""
     async with asyncio.timeout(PATIENCE_S):
         while (await client.get(f"{ROOM}/status")).json()["state"] != "active":
-            await platform.room.service.tick(EVENT_ID)
+            await platform.room.service.loops.tick(EVENT_ID)
 
 
 def cookies_of(client: httpx.AsyncClient) -> set[str]:
@@ -57,14 +57,14 @@ async def test_straight_to_the_seats_and_to_the_room_once_the_shop_is_full(
         stores = {"redis_url": request.getfixturevalue("redis_url")}
         stores["postgres_url"] = request.getfixturevalue("postgres_ledger_url")
     async with a_shop(tmp_path, **stores) as (platform, ada), a_client(platform) as bob:
-        await platform.room.service.configure(EVENT_ID, capacity=1)
+        await platform.room.service.control.configure(EVENT_ID, capacity=1)
         went = await press(ada)
         assert (went.status_code, went.headers["location"]) == (303, SEATS)
         assert cookies_of(ada) == {"pass"}
         assert (await ada.get(SEATS, headers=HEADERS)).status_code == 200
         again = await press(ada)
         assert (again.headers["location"], "set-cookie" in again.headers) == (SEATS, False), "one visit is enough"
-        assert platform.room.service.view(EVENT_ID).state.lanes[0].issued == 1
+        assert platform.room.service.control.view(EVENT_ID).state.lanes[0].issued == 1
 
         sent = await press(bob)
         assert (sent.status_code, sent.headers["location"]) == (303, f"{ROOM}/")
@@ -91,7 +91,7 @@ async def test_a_place_that_was_used_up_is_no_reason_to_wait(tmp_path: Path) -> 
         await ada.post(f"{ROOM}/claim", json={"page": True})
         assert cookies_of(ada) == {"pass", "place", "from"}
         given = next(value for name, value in ada.cookies.items() if "pass" in name)
-        await platform.room.service.give_back(given, EVENT_ID)
+        await platform.room.service.visits.give_back(given, EVENT_ID)
         went = await press(ada)
         assert went.headers["location"] == SEATS
         assert cookies_of(ada) == {"pass"}, "the old place is forgotten"
@@ -106,18 +106,20 @@ async def test_who_must_do_something_first_is_led_to_the_room_and_joins_there(tm
                 return (await press(fan)).headers["location"].rpartition("/")[2], cookies_of(fan)
 
         to_room: tuple[str, set[str]] = ("", set())
-        await room.configure(EVENT_ID, codes_until_us=room.sale_clock() + 10**9)
+        await room.control.configure(EVENT_ID, codes_until_us=room.sale_clock() + 10**9)
         assert await where() == to_room, "a presale asks for a code"
-        await room.configure(EVENT_ID, codes_until_us=room.sale_clock() - 1)
+        await room.control.configure(EVENT_ID, codes_until_us=room.sale_clock() - 1)
         assert await where() == ("seats", {"pass"}), "the presale is over"
-        await room.configure(EVENT_ID, codes_until_us=0, one_place_per_person=True)
+        await room.control.configure(EVENT_ID, codes_until_us=0, one_place_per_person=True)
         assert await where() == to_room, "a guest has to sign in"
-        await room.configure(EVENT_ID, one_place_per_person=False, lanes=(LaneRule("general"), LaneRule("fans", 3)))
+        await room.control.configure(
+            EVENT_ID, one_place_per_person=False, lanes=(LaneRule("general"), LaneRule("fans", 3))
+        )
         assert await where() == ("seats", {"pass"}), "a code that shortens the wait is not needed"
-        await room.configure(EVENT_ID, capacity=0)
+        await room.control.configure(EVENT_ID, capacity=0)
         assert await where() == to_room, "a code may be typed before the place is taken"
-        await room.configure(EVENT_ID, capacity=100)
-        for stop, go in ((room.pause, room.resume), (room.queue_all, room.resume)):
+        await room.control.configure(EVENT_ID, capacity=100)
+        for stop, go in ((room.control.pause, room.control.resume), (room.control.queue_all, room.control.resume)):
             await stop(EVENT_ID)
             assert await where() == to_room
             await go(EVENT_ID)
@@ -127,7 +129,7 @@ async def test_who_must_do_something_first_is_led_to_the_room_and_joins_there(tm
         async with a_client(platform) as fan:
             assert (await press(fan, event.id)).headers["location"] == f"/v1/events/{event.id}/room/"
             assert cookies_of(fan) == set(), "the browser's work is checked where the place is given"
-        await room.close(EVENT_ID)
+        await room.control.close(EVENT_ID)
         assert await where() == to_room
 
 
@@ -141,7 +143,7 @@ async def test_a_signed_in_fan_goes_in_as_themselves_and_only_with_the_forms_wor
             went = await fan.post(f"/events/{EVENT_ID}/enter", data={"csrf": made.csrf}, headers=HEADERS | cookie)
             assert went.headers["location"] == SEATS
             given = next(value for name, value in fan.cookies.items() if "pass" in name)
-        assert platform.room.service.check_pass(given, EVENT_ID).person == made.session.subject
+        assert platform.room.service.visits.check_pass(given, EVENT_ID).person == made.session.subject
 
 
 async def test_rubbish_floods_and_unknown_events_are_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.credentials.places import Place, PlaceSigner
 from frontrow.waitingroom.model.results import Entered
 from frontrow.waitingroom.model.window import PlaceState
-from frontrow.waitingroom.service.join import JoinQueue
+from frontrow.waitingroom.service.joins import Joins
 from frontrow.waitingroom.service.room_cache import CachedRoom, RoomCache
 from frontrow.waitingroom.service.visits import Visits
 
@@ -23,7 +23,7 @@ class DirectEntry:
     def __init__(
         self,
         *,
-        joins: JoinQueue,
+        joins: Joins,
         visits: Visits,
         cache: RoomCache,
         places: PlaceSigner,

@@ -42,7 +42,7 @@ class RoomMetrics:
         for event, streams in sorted(self.streams.items()):
             open_.add_metric([event], len(streams))
         yield open_
-        yield from _of_rooms([self.room.view(event) for event in self.streams])
+        yield from _of_rooms([self.room.control.view(event) for event in self.streams])
 
 
 GAUGES = (

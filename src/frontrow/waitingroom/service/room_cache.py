@@ -156,7 +156,13 @@ class CachedRoom:
             for listener in tuple(self._listeners.values()):
                 listener(signed)
 
+    def now_serving(self) -> NowServing:
+        """The signed document, made when the state last changed."""
+        self.use()
+        return self.document
+
     def subscribe(self, listener: Callable[[NowServing], None]) -> Callable[[], None]:
+        """Call `listener` with each new document, from the event loop. Returns how to stop it. It must not block."""
         if len(self._listeners) >= MAX_LISTENERS:
             raise RuntimeError(f"more than {MAX_LISTENERS} listeners to one room in one process")
         ticket = object()

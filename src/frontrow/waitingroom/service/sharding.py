@@ -52,7 +52,7 @@ class ShardedRoom:
         depth_cap = -(-config.depth_cap // len(self.rooms))
         return tuple(
             [
-                await room.create(
+                await room.control.create(
                     name,
                     config.changed(
                         capacity=capacity, shared_capacity=config.capacity, rate_per_s=rate_per_s, depth_cap=depth_cap
@@ -77,7 +77,7 @@ class ShardedRoom:
     ) -> Joined:
         """A place in the queue of this person's shard; from then on use that shard's room (`room_of`)."""
         shard = self.shard_for(person or idempotency_key or "", ip)
-        return await self.rooms[shard].join(self.names[shard], person, ip, code, idempotency_key, cnf)
+        return await self.rooms[shard].joins.join(self.names[shard], person, ip, code, idempotency_key, cnf)
 
     def room_of(self, place_jwt: str) -> WaitingRoom:
         """The room that a place belongs to."""
@@ -85,7 +85,7 @@ class ShardedRoom:
         return self.rooms[self.names.index(place.event)] if place.event in self.names else self.rooms[0]
 
     def views(self) -> tuple[RoomView, ...]:
-        return tuple(room.view(name) for room, name in zip(self.rooms, self.names, strict=True))
+        return tuple(room.control.view(name) for room, name in zip(self.rooms, self.names, strict=True))
 
     def whole(self) -> int:
         """The capacity that all shards share; each of them keeps the number, so every process knows it."""
@@ -96,7 +96,7 @@ class ShardedRoom:
         parts = zip(self.rooms, self.names, slices(capacity, [1] * len(self.rooms)), self.views(), strict=True)
         for room, name, part, view in parts:
             least = min(part, view.state.config.capacity)
-            await room.configure(name, shared_capacity=capacity, capacity=least)
+            await room.control.configure(name, shared_capacity=capacity, capacity=least)
         return await self.rebalance()
 
     async def rebalance(self) -> tuple[int, ...]:
@@ -107,11 +107,11 @@ class ShardedRoom:
         now = [view.state.config.capacity for view in views]
         for index, (have, want) in enumerate(zip(now, wanted, strict=True)):
             if want < have:
-                await self.rooms[index].set_capacity(self.names[index], want)
+                await self.rooms[index].control.set_capacity(self.names[index], want)
                 now[index] = max(want, self.views()[index].state.active)  # people inside still count
         for index, want in enumerate(wanted):
             spare = whole - sum(now)
             if want > now[index] and spare > 0:
                 now[index] += min(spare, want - now[index])
-                await self.rooms[index].set_capacity(self.names[index], now[index])
+                await self.rooms[index].control.set_capacity(self.names[index], now[index])
         return tuple(now)

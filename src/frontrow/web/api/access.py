@@ -224,7 +224,7 @@ def read_pass(platform: Platform, text: str) -> ShopPass | None:
     if len(text) > MAX_PASS_CHARS:
         return None
     try:
-        visit = platform.room.service.read_pass(text)
+        visit = platform.room.service.visits.read_pass(text)
     except FrontrowError:  # not ours, or its visit ended
         return None
     return ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id, bool(visit.place.epoch))
@@ -235,14 +235,14 @@ def need_pass(platform: Platform, caller: Caller, event_id: str) -> ShopPass:
     visit = caller.shop_pass
     if visit is None or visit.event_id != event_id:
         raise Unauthorised("a pass for this event is needed; join its waiting room", event=event_id)
-    platform.room.service.hear(visit.id)
+    platform.room.service.visits.hear(visit.id)
     return visit
 
 
 def need_visit(platform: Platform, caller: Caller, booking: Booking, fence: int | None = None) -> ShopPass:
     """The caller's visit for acting on this booking, or 401 (`Purchases.need_visit`). Counts as a sign of life."""
     visit = platform.box_office.purchases.need_visit(booking, caller.shop_pass or caller.past_pass, fence)
-    platform.room.service.hear(visit.id)
+    platform.room.service.visits.hear(visit.id)
     return visit
 
 

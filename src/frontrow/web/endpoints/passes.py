@@ -34,8 +34,8 @@ class Passes:
         text = self._text(request)
         if not text:
             raise Unauthorised("a pass for this event is needed; join its waiting room", event=event_id)
-        visit = self._room.check_pass(text, event_id)
-        self._room.hear(visit.id)
+        visit = self._room.visits.check_pass(text, event_id)
+        self._room.visits.hear(visit.id)
         return ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id, bool(visit.place.epoch))
 
     async def end_bought(self, visit: ShopPass, purchases: Purchases) -> None:
@@ -46,7 +46,7 @@ class Passes:
         """
         with contextlib.suppress(FrontrowError):  # the visit ends by itself, later
             if await purchases.held_by(visit.event_id, visit.fan) is None:
-                await self._room.end_visit(visit.id)
+                await self._room.visits.end_visit(visit.id)
 
     def beside_the_line(self, event_id: str, person: str, why: str, since_us: int = 0) -> tuple[str, int]:
         """A pass for somebody who needs no place (an offer, priority) and when it ends; the same again is the same.
@@ -56,7 +56,7 @@ class Passes:
         """
         now_s = (since_us or self._room.clock()) // US_PER_S
         issued_s = now_s - now_s % 60
-        ttl_s = self._room.view(event_id).state.config.pass_ttl_s + 60
+        ttl_s = self._room.control.view(event_id).state.config.pass_ttl_s + 60
         place = PlaceKey(0, 0, zlib.crc32(f"{person} {why} {issued_s}".encode()) & 0x3FFFFFFF)
         visit = Pass(event_id, person, place, issued_s, issued_s + ttl_s, issued_s)
         return self._room.passes.mint(visit), visit.expires_s

@@ -44,6 +44,6 @@ class SessionIdentity:
         return await self._person_of(request)
 
     async def may_have_place(self, event: str, person: str) -> bool:
-        if not self._room.view(event).state.config.one_place_per_person:
+        if not self._room.control.view(event).state.config.one_place_per_person:
             return True
         return await self._is_proven(person)

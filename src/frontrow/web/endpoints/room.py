@@ -69,7 +69,7 @@ class RoomEndpoints:
     def now_serving(self, event: str, request: EndpointRequest) -> EndpointResponse:
         """GET now-serving: the signed document, or 304 if the client already has it."""
         try:
-            document = self.room.now_serving(event)
+            document = self.room.cache.find(event).now_serving()
         except FrontrowError as error:
             return self.problem("now-serving", error, request, event)
         cached = self._serving.get(event)
@@ -90,7 +90,7 @@ class RoomEndpoints:
             return None
         self.context.count("stream_refused")
         retry = b"retry-after: %d\r\n" % streams.retry_after_s()
-        return EndpointResponse(503, JSON_HEAD + retry, self.room.now_serving(event).body)
+        return EndpointResponse(503, JSON_HEAD + retry, self.room.cache.find(event).now_serving().body)
 
     def challenge(self, event: str, request: EndpointRequest) -> EndpointResponse:
         """GET challenge: what a browser needs to prove that a person uses it."""
@@ -104,14 +104,14 @@ class RoomEndpoints:
     def draw(self, event: str, request: EndpointRequest) -> EndpointResponse:
         """GET draw: the published record of the pre-queue draw, for `frontrow room verify-draw`."""
         try:
-            return EndpointResponse(200, JSON + SHORT_CACHE, encode_json(self.room.draw_record(event)))
+            return EndpointResponse(200, JSON + SHORT_CACHE, encode_json(self.room.control.draw_record(event)))
         except FrontrowError as error:
             return self.problem("draw", error, request, event)
 
     def message(self, event: str, request: EndpointRequest) -> EndpointResponse:
         """GET message: the organiser's message. The now-serving document says when it changed."""
         try:
-            state = self.room.view(event).state
+            state = self.room.control.view(event).state
         except FrontrowError as error:
             return self.problem("message", error, request, event)
         body = {"message": state.config.message, "message_no": state.message_no}

@@ -64,21 +64,21 @@ async def patch_room(room: WaitingRoom, event: str, body: bytes) -> RoomView:
         change = _decode_change(body)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise InvalidInput(f"the change is not what is expected here: {error}", param="body") from None
-    view = room.view(event)
+    view = room.control.view(event)
     wanted = {name: getattr(change, name) for name in ("rate_per_s", "burst", "capacity", "message")}
     view.state.config.changed(**{name: value for name, value in wanted.items() if value is not None})
     if change.burst is not None and change.rate_per_s is None:
         raise InvalidInput("burst is changed together with rate_per_s", param="burst")
     if change.action == "open":
-        view = await room.open(event, change.beacon)
+        view = await room.control.open(event, change.beacon)
     elif change.action is not None:
-        view = await getattr(room, change.action)(event)  # actions are named as the methods
+        view = await getattr(room.control, change.action)(event)  # actions are named as the methods
     if change.rate_per_s is not None:
-        view = await room.set_rate(event, change.rate_per_s, change.burst)
+        view = await room.control.set_rate(event, change.rate_per_s, change.burst)
     if change.capacity is not None:
-        view = await room.set_capacity(event, change.capacity)
+        view = await room.control.set_capacity(event, change.capacity)
     if change.message is not None:
-        view = await room.set_message(event, change.message)
+        view = await room.control.set_message(event, change.message)
     return view
 
 
@@ -104,7 +104,7 @@ class OrganiserEndpoints:
         """GET room: the organiser's view."""
         try:
             self.check_organiser(request)
-            return json_answer(200, room_body(self._room.view(event)))
+            return json_answer(200, room_body(self._room.control.view(event)))
         except FrontrowError as error:
             return self._context.problem("room", error, request, event)
 
@@ -141,6 +141,6 @@ class OrganiserEndpoints:
     async def import_lines(self, event: str, request: EndpointRequest, lines: list[str]) -> EndpointResponse:
         """The answer to `import_codes`, for lines already read."""
         try:
-            return json_answer(200, {"imported": await self._room.import_codes(event, lines)})
+            return json_answer(200, {"imported": await self._room.joins.import_codes(event, lines)})
         except FrontrowError as error:
             return self._context.problem("codes", error, request, event)

@@ -87,7 +87,7 @@ class VisitorEndpoints:
             human = entry.verify(event, body.proof, ip)
             if human is None and (body is NO_JOIN or not (body.code or body.cnf or body.page)):
                 pending = PendingResponse(self._join_responses, event, request, body.person)
-                self._room.join_into(event, pending, body.person, key)
+                self._room.joins.join_into(event, pending, body.person, key)
                 return pending
         except FrontrowError as error:
             return self._context.problem("join", error, request, event)
@@ -126,7 +126,7 @@ class VisitorEndpoints:
         try:
             if human is not None:
                 await human
-            joined = await self._room.join(event, body.person, ip, body.code, key, body.cnf)
+            joined = await self._room.joins.join(event, body.person, ip, body.code, key, body.cnf)
         except FrontrowError as error:
             return self._context.problem("join", error, request, event)
         self._context.count("join")
@@ -145,9 +145,9 @@ class VisitorEndpoints:
             person, identity = "", self._identity
             if identity is not None and identity.has_session(request):
                 person = await self._find_fan(event, request, identity)
-            if self._room.view(event).state.config.one_place_per_person and not person:
+            if self._room.control.view(event).state.config.one_place_per_person and not person:
                 return self._pages.to_room(event)
-            entered = await self._room.enter(event, person, ip, cnf)
+            entered = await self._room.direct_entry.enter(event, person, ip, cnf)
         except FrontrowError as error:
             return self._context.problem("join", error, request, event)
         self._context.count("join")
@@ -160,7 +160,7 @@ class VisitorEndpoints:
         """Whether a visitor can join without doing anything: no code to type, no check to pass, the room is open. A
         code that only makes the wait shorter is not asked for where there is no wait. A form of our own page cannot
         lead to another site's shop; the room's page can."""
-        room, config = self._room.cache.find(event), self._room.view(event).state.config
+        room, config = self._room.cache.find(event), self._room.control.view(event).state.config
         if self._entry.kind_of(event) != "none" or room.state.phase is not Phase.OPEN or self._pages.shop_is_elsewhere:
             return False
         if config.codes_until_us:
@@ -171,7 +171,7 @@ class VisitorEndpoints:
         """Whether this browser has a place that it can still wait with or claim."""
         try:
             text = self._pages.place_of(event, request)
-            if self._room.status(text, event).state is PlaceState.EXPIRED:
+            if self._room.statuses.of(text, event).state is PlaceState.EXPIRED:
                 return False
         except (Unauthorised, Forbidden):
             return False
@@ -179,7 +179,7 @@ class VisitorEndpoints:
             visit = self._room.passes.read(pass_of(request, secure=self._pages.secure), event)
         except (Unauthorised, Forbidden):
             return True
-        return visit.place != self._room.key_of(text, event)
+        return visit.place != self._room.statuses.key_of(text, event)
 
     def _read_join(self, request: EndpointRequest) -> JoinBody:
         body = read_join_body(request)
@@ -192,7 +192,7 @@ class VisitorEndpoints:
         try:
             self._entry.count_ip(self._context.client_ip(request))
             place = self._pages.place_of(event, request)
-            body = self._room.status_json(place, event)
+            body = self._room.statuses.json_of(place, event)
             self._entry.count_person(place[-TAG_CHARS:])
         except FrontrowError as error:
             return self._context.problem("status", error, request, event)
@@ -204,14 +204,14 @@ class VisitorEndpoints:
         try:
             self._entry.count_ip(self._context.client_ip(request))
             place = self._pages.place_of(event, request)
-            self._room.status(place, event)
+            self._room.statuses.of(place, event)
         except FrontrowError as error:
             return self._context.problem("leave", error, request, event)
         return self._leave(event, request, place)
 
     async def _leave(self, event: str, request: EndpointRequest, place: str) -> EndpointResponse:
         try:
-            return json_answer(200, {"left": await self._room.leave(place)})
+            return json_answer(200, {"left": await self._room.roster.leave(place)})
         except FrontrowError as error:
             return self._context.problem("leave", error, request, event)
 
@@ -223,7 +223,7 @@ class VisitorEndpoints:
             self._entry.count_ip(self._context.client_ip(request))
             body = read_claim_body(request)
             place = self._pages.place_of(event, request)
-            self._room.status(place, event)
+            self._room.statuses.of(place, event)
             self._entry.count_person(place[-TAG_CHARS:])
             key = idempotency_key(request)
         except FrontrowError as error:
@@ -234,7 +234,7 @@ class VisitorEndpoints:
         self, event: str, request: EndpointRequest, body: ClaimBody, place: str, key: str | None
     ) -> EndpointResponse:
         try:
-            claimed = await self._room.claim(place, event, key, body.proof)
+            claimed = await self._room.visits.claim(place, event, key, body.proof)
         except FrontrowError as error:
             return self._context.problem("claim", error, request, event)
         self._context.count("claim")
@@ -269,15 +269,15 @@ class VisitorEndpoints:
     async def _answer_pass(self, event: str, request: EndpointRequest, text: str, endpoint: str) -> EndpointResponse:
         try:
             if endpoint == "give_back":
-                ended = await self._room.give_back(text, event)
+                ended = await self._room.visits.give_back(text, event)
                 self._context.count(endpoint)
                 return json_answer(200, {"ended": ended}, self._pages.forget_pass())
             if endpoint in ("heartbeat", "left"):
-                report = self._room.heartbeat if endpoint == "heartbeat" else self._room.leave_shop
+                report = self._room.visits.heartbeat if endpoint == "heartbeat" else self._room.visits.leave_shop
                 visit = await report(text, event)
                 self._context.count(endpoint)
                 return json_answer(200, self._visit_body(event, visit))
-            renewed = await self._room.renew(text, event)
+            renewed = await self._room.visits.renew(text, event)
         except FrontrowError as error:
             return self._context.problem(endpoint, error, request, event)
         self._context.count(endpoint)
@@ -286,8 +286,8 @@ class VisitorEndpoints:
     def check_pass(self, event: str, request: EndpointRequest) -> Result:
         """GET pass: 204 when the request carries a good pass; for nginx's auth_request."""
         try:
-            visit = self._room.check_pass(pass_of(request, secure=self._pages.secure), event)
-            self._room.hear(visit.id)
+            visit = self._room.visits.check_pass(pass_of(request, secure=self._pages.secure), event)
+            self._room.visits.hear(visit.id)
         except FrontrowError as error:
             if error.http_status == 409:  # auth_request knows only 401 and 403
                 error = Forbidden(error.message, code=error.code)
@@ -300,7 +300,7 @@ class VisitorEndpoints:
             "ends_in_s": max(0, visit.ends_s - self._room.clock() // 1_000_000),
             "expires_at_s": visit.expires_s,
             "kept_until_s": visit.kept_until_s,
-            "idle_s": self._room.view(event).state.config.idle_s,
+            "idle_s": self._room.control.view(event).state.config.idle_s,
         }
 
 
@@ -311,7 +311,7 @@ class JoinResponses:
         self._context, self._room, self._counts = context, context.room, context.counts
 
     def make_response(self, event: str, result: Any, person: str) -> EndpointResponse:
-        body = self._room.joined_json(event, result, person)
+        body = self._room.joins.joined_json(event, result, person)
         self._counts["join"] += 1
         return EndpointResponse(201, JSON_HEAD, body)
 

@@ -14,7 +14,7 @@ from frontrow.web.lane.pending_replies import Handler
 
 def hot_status(endpoints: RoomEndpoints, event: str) -> Handler:
     """The handler of GET status for one event."""
-    entry, counts, status_json = endpoints.entry, endpoints.counts, endpoints.room.status_json
+    entry, counts, status_json = endpoints.entry, endpoints.counts, endpoints.room.statuses.json_of
     addresses, count_ip, count_person = entry.addresses, entry.count_ip, entry.count_person
 
     def handle(request: EndpointRequest) -> Result:

@@ -70,7 +70,7 @@ class Rooms:
         if event.id not in endpoints.streams:
             early = self._clock() < event.opens_at_us
             config = self._config.changed(**changes)
-            await room.create(event.id, config, Phase.PREQUEUE if early else Phase.OPEN)
+            await room.control.create(event.id, config, Phase.PREQUEUE if early else Phase.OPEN)
         await self._agree(event.id, changes)
         human = event.room.filled(self._rules).human or "none"
         if self._human.get(event.id) != human:
@@ -80,18 +80,18 @@ class Rooms:
             return
         streams = self._make_streams()
         streams.show(room.cache.find(event.id).document.body)
-        self._stops[event.id] = room.subscribe(event.id, lambda document: streams.show(document.body))
+        self._stops[event.id] = room.cache.find(event.id).subscribe(lambda document: streams.show(document.body))
         self._tasks[event.id] = start_loop(streams.run, "streams", event_id=event.id)
         endpoints.streams[event.id] = streams
 
     async def _agree(self, event_id: str, changes: dict[str, Any]) -> None:
         """Give the room the settings of its event, if they differ. Every server does; the store keeps one result."""
         room = self._endpoints.room
-        config = room.view(event_id).state.config
+        config = room.control.view(event_id).state.config
         if all(getattr(config, name) == value for name, value in changes.items()):
             return
         try:
-            await room.configure(event_id, **changes)
+            await room.control.configure(event_id, **changes)
         except InvalidInput as error:  # an older event or other [room] settings: the sale goes on with what it has
             log.warning("room not changed", extra={"event_id": event_id, "problem": error.message})
 
@@ -102,7 +102,7 @@ class Rooms:
             if now_us < starts_at_us or event_id not in self._endpoints.streams:
                 continue
             if room.cache.find(event_id).state.phase is Phase.PREQUEUE:
-                await room.open(event_id)
+                await room.control.open(event_id)
             self._starts_at_us.pop(event_id, None)  # open: nothing is due any more
 
     async def run(self) -> None:
@@ -129,7 +129,7 @@ class Rooms:
         for kept in (self._starts_at_us, self._human, self._endpoints.streams):
             kept.pop(event_id, None)
         self._endpoints.entry.set_check(event_id, None)
-        await self._endpoints.room.forget(event_id)
+        await self._endpoints.room.loops.forget(event_id)
 
     async def aclose(self) -> None:
         for stop in self._stops.values():

@@ -33,7 +33,7 @@ class RoomVisits:
     async def keep(self, visit: str, until_s: int, booking_id: str) -> None:
         with contextlib.suppress(ValueError, RoomUnknown):  # made beside the room: by an offer, an import, a test
             place_of(visit)
-            await self._room.keep(visit, until_s, booking_id)
+            await self._room.visits.keep(visit, until_s, booking_id)
 
     async def end(self, visit: str) -> None:
-        await self._room.end_visit(visit)
+        await self._room.visits.end_visit(visit)

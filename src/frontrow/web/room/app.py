@@ -222,7 +222,7 @@ def _shared_handlers(endpoints: Endpoints, board: Board) -> list[HTTPRouteHandle
 
     @get("/healthz", operation_id="healthz", summary="Is this process serving its rooms?")
     async def healthz() -> ASGIApp:
-        rooms = {event: endpoints.room.view(event).state.phase for event in endpoints.streams}
+        rooms = {event: endpoints.room.control.view(event).state.phase for event in endpoints.streams}
         return AnswerApp(json_answer(200, {"ok": True, "rooms": rooms}))
 
     @get("/readyz", operation_id="readyz", summary="Is this process serving its rooms, and which of its jobs fail?")
@@ -265,11 +265,12 @@ def room_app(
 def _lifespan(endpoints: Endpoints) -> Any:
     @asynccontextmanager
     async def running(app: Litestar) -> AsyncIterator[None]:
-        await endpoints.room.start()
+        await endpoints.room.loops.start()
         tasks, stops = [], []
         for event, streams in endpoints.streams.items():
-            streams.show(endpoints.room.now_serving(event).body)
-            stops.append(endpoints.room.subscribe(event, lambda doc, streams=streams: streams.show(doc.body)))  # type: ignore[misc]
+            room = endpoints.room.cache.find(event)
+            streams.show(room.now_serving().body)
+            stops.append(room.subscribe(lambda doc, streams=streams: streams.show(doc.body)))  # type: ignore[misc]
             tasks.append(start_loop(streams.run, "streams", event_id=event))
         try:
             yield

@@ -180,7 +180,7 @@ class RoomPages:
 
     def page(self, event: str, request: EndpointRequest, front: str = "") -> EndpointResponse:
         """The page for this browser; `front` is the name to join under, if it differs from the event."""
-        view = self._room.view(event)
+        view = self._room.control.view(event)
         status = self._find_status(event, request)
         cap = view.state.config.depth_cap
         if status is None and cap and view.waiting >= cap:
@@ -213,7 +213,7 @@ class RoomPages:
     def _find_status(self, event: str, request: EndpointRequest) -> PlaceStatus | None:
         """The status of this browser's place, if it has a valid one."""
         try:
-            return self._room.status(self.place_of(event, request), event)
+            return self._room.statuses.of(self.place_of(event, request), event)
         except (Unauthorised, Forbidden):
             return None
 
@@ -226,7 +226,7 @@ class RoomPages:
         request: EndpointRequest,
         front: str = "",
     ) -> EndpointResponse:
-        state = self._room.view(event).state
+        state = self._room.control.view(event).state
         facts: dict[str, Any] = {"state": "none", "number": 0, "lane": 0, "from_hi": 0, "ahead": 0, "progress": 0}
         words = self._surroundings.words(request)
         facts |= {"eta": words("not known yet"), "rate": "–", "why": "", "refresh_s": 0}
@@ -272,7 +272,7 @@ class RoomPages:
         return place_hash(text) if self._room.places.verify(text, event).jkt else ""
 
     def _facts(self, status: PlaceStatus, event: str, from_hi: int, words: Any) -> dict[str, Any]:
-        view = self._room.view(event)
+        view = self._room.control.view(event)
         lane = view.state.config.lane_index(status.lane)
         window, number = view.state.lanes[lane], status.position or 0
         state = "waiting" if status.state is PlaceState.WAITING else status.state.value
@@ -300,7 +300,7 @@ class RoomPages:
 
     def joined(self, event: str, joined: Joined, *, is_form: bool, wish: str = "") -> EndpointResponse:
         """The place as a cookie: a form goes back to the page, a script gets its status."""
-        state = self._room.view(event).state
+        state = self._room.control.view(event).state
         hi = state.lanes[state.config.lane_index(joined.status.lane)].hi
         cookie = self._cookie(place_cookies(event), joined.place_jwt, PLACE_DAYS * 86_400)
         cookie += self._cookie(joined_at_cookies(event), str(hi), PLACE_DAYS * 86_400)

@@ -67,9 +67,11 @@ async def keep_visit(platform: Platform, request: Asked, booking: Booking, respo
         return
     for text in presented(request.headers, secure=is_https(platform.settings.public_url)).passes:
         try:
-            if platform.room.service.read_pass(text, booking.event_id).id != booking.session:
+            if platform.room.service.visits.read_pass(text, booking.event_id).id != booking.session:
                 continue
-            longer = await platform.room.service.keep_pass(text, kept_until_s(booking.hold_expires_at_us), booking.id)
+            longer = await platform.room.service.visits.keep_pass(
+                text, kept_until_s(booking.hold_expires_at_us), booking.id
+            )
         except FrontrowError:  # not ours, ended, or the store is away: the page says what that means
             continue
         if longer is not None:

@@ -101,7 +101,7 @@ class WaitlistView(msgspec.Struct):
 @get(ROOM, operation_id="get_own_room", summary="The waiting room", opt={"access": Access.staff("figures:read")})
 async def get_own_room(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> OwnRoomView:
     await own_event(platform, caller, event_id)
-    return _room(room_body(platform.room.service.view(event_id)))
+    return _room(room_body(platform.room.service.control.view(event_id)))
 
 
 @patch(

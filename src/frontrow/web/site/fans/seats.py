@@ -52,7 +52,7 @@ def pass_for(platform: Platform, caller: Caller, event_id: str) -> ShopPass | No
     visit = caller.shop_pass
     if visit is None or visit.event_id != event_id or visit.expires_at_us <= platform.clock():
         return None
-    platform.room.service.hear(visit.id)
+    platform.room.service.visits.hear(visit.id)
     return visit
 
 
@@ -128,7 +128,7 @@ async def _seats_page(
         status=error.http_status if error else 200,
         one=one,
         visit_of=event_id,
-        idle_minutes=-(-platform.room.service.view(event_id).state.config.idle_s // 60),
+        idle_minutes=-(-platform.room.service.control.view(event_id).state.config.idle_s // 60),
         sections=_sections(plan, one, prices),
         section=_section(*found, states) if found else None,
         prices=prices,

@@ -90,7 +90,7 @@ class SiteSurroundings:
 
     def _hint(self, event: str, base: str, words: Any) -> dict[str, Any]:
         """What somebody should know before joining: the presale, or that everybody has one place."""
-        config = self._room.view(event).state.config
+        config = self._room.control.view(event).state.config
         if config.codes_until_us > self._room.sale_clock():
             when = words.when(config.codes_until_us, self._zones.get(event, "UTC"))
             text = words("This is a presale for people with a code. The general sale begins {when}.", when=when)

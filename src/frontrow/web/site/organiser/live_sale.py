@@ -80,7 +80,7 @@ async def live_sale(
 def _room(platform: Platform, event: Event) -> dict[str, Any] | None:
     """The current settings of the controls, if this server has the event's waiting room."""
     try:
-        body = room_body(platform.room.service.view(event.id))
+        body = room_body(platform.room.service.control.view(event.id))
     except FrontrowError:
         return None
     return {name: body[name] for name in ("phase", "rate_per_s", "capacity", "message")}

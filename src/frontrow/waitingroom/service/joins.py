@@ -25,7 +25,7 @@ MAX_BATCH = 2_000
 PLAIN = JoinCommand(0)
 
 
-class JoinQueue:
+class Joins:
     """Gives out places, in batches per room."""
 
     def __init__(
@@ -100,10 +100,6 @@ class JoinQueue:
         if lanes:
             await self._audit.append(event, [ImportRow(lanes)])
         return len(lanes)
-
-    def has_one_place_per_person(self, room: CachedRoom) -> bool:
-        """Whether each person has one place: by the store, for all rooms, or by this room's settings."""
-        return self._store.one_place_per_person or room.state.config.one_place_per_person
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
