@@ -389,7 +389,7 @@ def _run(command: list[str], **env: str) -> Any:
 def test_what_nginx_caches_for_everybody_says_nothing_about_one_client() -> None:
     """The headers of the limits and the id of a request belong to whoever asked first."""
     limits = EntranceLimits()
-    own = {name.decode() for name, _ in limits.header_fields([limits._per_ip.check("somebody")])} | {"x-request-id"}
+    own = {name.decode() for name, _ in limits.headers.fields([limits._per_ip.check("somebody")])} | {"x-request-id"}
     text = (DEPLOY / "nginx" / "frontrow.conf").read_text("utf-8")
     cached = [block for block in re.findall(r"location [^{]+\{([^{}]*)\}", text) if "proxy_cache frontrow;" in block]
     assert len(cached) >= 2

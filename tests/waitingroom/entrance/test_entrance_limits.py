@@ -1,6 +1,8 @@
-"""Which of several limits an answer tells: the one that refused the request, even if another is just as used up."""
+"""Which of several limits a response names: the one that refused the request, even if another is just as used up."""
 
 import contextlib
+
+import pytest
 
 from frontrow.limits import Decision
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, EntranceRules, TooManyRequests, counted
@@ -8,36 +10,49 @@ from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, Entran
 RULES = EntranceRules(per_person="1/minute", per_ip="2/second", per_device="20/minute")
 
 
-def ask(limits: EntranceLimits) -> bool:
-    """Whether the limits let a request of one person at one address through."""
-    limits.told = None  # as the fast lane does before each request
-    with contextlib.suppress(TooManyRequests):
-        limits.count_ip("192.0.2.1")
-        limits.count_person("ada")
-        return True
-    return False
-
-
-def test_a_refusal_tells_the_limit_that_refused() -> None:
-    limits = EntranceLimits(rules=RULES, clock=lambda: 1_000_000)
-    assert ask(limits)
-    assert not ask(limits), "the address has just nothing left; the person is refused for a minute"
-    told = limits.told
-    assert told is not None
-    assert (told.rule, told.allowed) == ("person", False)
-
-
-def test_the_framework_tells_the_same() -> None:
-    limits = EntranceLimits(rules=RULES, clock=lambda: 1_000_000)
-    noted: list[Decision] = []
-    mark = counted.set(noted)
+def ask(limits: EntranceLimits) -> list[Decision]:
+    """The decisions about one request of one person at one address."""
+    decisions: list[Decision] = []
+    mark = counted.set(decisions)
     try:
-        assert ask(limits)
-        noted.clear()
-        assert not ask(limits)
+        with contextlib.suppress(TooManyRequests):
+            limits.count_ip("192.0.2.1")
+            limits.count_person("ada")
     finally:
         counted.reset(mark)
-    assert [(one.rule, one.remaining) for one in noted] == [("address", 0), ("person", 0)]
-    fields = dict(limits.header_fields(noted))
+    return decisions
+
+
+def test_a_refusal_names_the_limit_that_refused() -> None:
+    limits = EntranceLimits(rules=RULES, clock=lambda: 1_000_000)
+    assert [one.allowed for one in ask(limits)] == [True, True]
+    refused = ask(limits)
+    assert [(one.rule, one.allowed, one.remaining) for one in refused] == [("address", True, 0), ("person", False, 0)]
+    fields = dict(limits.headers.fields(refused))
     assert fields[b"ratelimit"].startswith(b'"person";r=0;t=')
     assert fields[b"x-ratelimit-limit"] == b"1"
+    assert limits.headers.lines(refused).startswith(b'ratelimit: "person";r=0;t=')
+    assert limits.refused == 1
+
+
+def test_an_allowed_request_names_the_limit_with_the_least_left() -> None:
+    limits = EntranceLimits(rules=RULES, clock=lambda: 1_000_000)
+    fields = dict(limits.headers.fields(ask(limits)))
+    assert fields[b"ratelimit"].startswith(b'"person";r=0;'), (
+        "one request per minute is used up, one per second is left"
+    )
+
+
+def test_without_headers_to_write_requests_are_counted_all_the_same() -> None:
+    limits = EntranceLimits(rules=RULES, clock=lambda: 1_000_000)
+    limits.count_ip("192.0.2.1")
+    limits.count_ip("192.0.2.1")
+    with pytest.raises(TooManyRequests):
+        limits.count_ip("192.0.2.1")
+
+
+def test_a_request_that_was_refused_for_another_reason_counts_and_is_never_refused_twice() -> None:
+    limits = EntranceLimits(rules=RULES, clock=lambda: 1_000_000)
+    decisions = [limits.count_refused("192.0.2.1") for _ in range(3)]
+    assert [one.allowed for one in decisions] == [True, True, False]
+    assert limits.refused == 1

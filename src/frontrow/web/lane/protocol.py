@@ -21,7 +21,6 @@ connection is kept for a moment, because its next request may be on its way.
 """
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Sequence
@@ -34,7 +33,7 @@ from uvicorn.server import ServerState
 
 from frontrow.core.errors import FrontrowError, Overloaded
 from frontrow.limits import Decision
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, counted, tightest
+from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, counted
 from frontrow.web.endpoints.messages import (
     MAX_BODY_BYTES,
     EndpointRequest,
@@ -543,17 +542,18 @@ class LaneProtocol(HttpToolsProtocol):
         if make_id is not None:
             self._id_line = b"x-request-id: %b\r\n" % make_id(request.headers, request.peer)
         limits = self.limits
-        if limits is not None:
-            limits.told = None
+        decisions: list[Decision] = []
+        mark = counted.set(None if limits is None else decisions)
         try:
             reply = handler(request)
         except Exception:
             log.exception("a hot handler failed", extra={"request_id": self.logged_id()})
             reply = PLAIN_ERROR
+        counted.reset(mark)
         if limits is not None:
-            if limits.told is None and type(reply) is EndpointResponse and 400 <= reply.status < 500:
-                _count_refused(limits, request)
-            self._limit_lines = b"" if limits.told is None else limits.header_lines(limits.told)
+            if not decisions and type(reply) is EndpointResponse and 400 <= reply.status < 500:
+                decisions.append(_count_refused(limits, request))
+            self._limit_lines = limits.headers.lines(decisions) if decisions else b""
         if type(reply) is EndpointResponse:
             self._write(reply, keep_alive)
         elif isinstance(reply, FutureResponse):
@@ -563,7 +563,7 @@ class LaneProtocol(HttpToolsProtocol):
         elif isinstance(reply, Takeover):
             self._hand_over(reply, keep_alive)
         else:
-            self._wait_for(reply, keep_alive, request)  # type: ignore[arg-type]  # an exact type was tested above
+            self._wait_for(reply, keep_alive, request, decisions)  # type: ignore[arg-type]  # an exact type was tested above
 
     def logged_id(self) -> str:
         """The id of the request in hand, for log lines."""
@@ -581,15 +581,15 @@ class LaneProtocol(HttpToolsProtocol):
         self.cycle = pending  # type: ignore[assignment]
         reply.future.add_done_callback(pending.done)
 
-    def _wait_for(self, reply: "Awaitable[Reply]", keep_alive: bool, request: EndpointRequest) -> None:
+    def _wait_for(
+        self, reply: "Awaitable[Reply]", keep_alive: bool, request: EndpointRequest, decisions: list[Decision]
+    ) -> None:
         """Write the reply when it is there; with a watch it counts as in flight and has a deadline."""
         watch, limits = self.watch, self.limits
-        noted: list[Decision] | None = None
         if limits is not None:
-            noted = [] if limits.told is None else [limits.told]
-            self._late = (request, noted)
+            self._late = (request, decisions)
         id_mark = logged_request_id.set(self.logged_id())  # for the lines that its task logs
-        mark = counted.set(noted)
+        mark = counted.set(None if limits is None else decisions)
         future = asyncio.ensure_future(reply, loop=self.loop)
         counted.reset(mark)
         logged_request_id.reset(id_mark)
@@ -630,11 +630,9 @@ class LaneProtocol(HttpToolsProtocol):
         limits, self._late = self.limits, None
         assert limits is not None
         if not noted and 400 <= reply.status < 500:
-            limits.told = None
-            _count_refused(limits, request)
-            noted = [limits.told] if limits.told is not None else []
+            noted.append(_count_refused(limits, request))
         if noted:
-            self._limit_lines = limits.header_lines(tightest(noted))
+            self._limit_lines = limits.headers.lines(noted)
 
     def _write(self, response: EndpointResponse, keep_alive: bool) -> None:
         status, body = response.status, response.body
@@ -744,11 +742,10 @@ class LaneProtocol(HttpToolsProtocol):
         self.loop.call_later(CHECK_LEAVING_EVERY_S, self._leave, until_s)
 
 
-def _count_refused(limits: EntranceLimits, request: EndpointRequest) -> None:
+def _count_refused(limits: EntranceLimits, request: EndpointRequest) -> Decision:
     """Count a request that was refused before its handler counted it, as the other door does."""
     forwarded = [value.decode("latin-1") for value in request.all(b"x-forwarded-for")]
-    with contextlib.suppress(FrontrowError):
-        limits.count_ip(limits.ip_of(request.peer, forwarded))
+    return limits.count_refused(limits.ip_of(request.peer, forwarded))
 
 
 _fine_hosts: set[bytes] = set()

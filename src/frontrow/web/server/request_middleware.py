@@ -4,7 +4,6 @@ Routes that the hot lane answers too count addresses themselves (`counts_itself`
 taken over from a trusted proxy only; every other request gets a new one.
 """
 
-import contextlib
 import functools
 import hashlib
 import itertools
@@ -131,9 +130,8 @@ class Front:
 def limit_fields(entry: EntranceLimits, noted: list[Decision], ip: str, status: int) -> list[tuple[bytes, bytes]]:
     """The headers of the limits that counted a request. One that was refused before it was counted is counted here."""
     if not noted and status >= 400:
-        with contextlib.suppress(FrontrowError):
-            entry.count_ip(ip)
-    return entry.header_fields(noted) if noted else []
+        noted.append(entry.count_refused(ip))
+    return entry.headers.fields(noted) if noted else []
 
 
 class _Tagged:
