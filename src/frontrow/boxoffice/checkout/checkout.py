@@ -26,7 +26,7 @@ from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, HoldE
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.messages.ports import MessageBook
 from frontrow.boxoffice.payments.model.payments import ENDED, Payment, PaymentChanged, PaymentState
-from frontrow.boxoffice.payments.model.provider_intents import Intent, ProviderError
+from frontrow.boxoffice.payments.model.provider_intents import Intent, NoticeKind, ProviderError
 from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
 from frontrow.boxoffice.payments.outage_watch import OutageWatch
 from frontrow.boxoffice.payments.payment_driver import AFTER_SALE, PaymentDriver
@@ -63,7 +63,6 @@ LONGEST_PAUSE_S: Final = 5.0
 MAX_WITHDRAWALS: Final = 8  # tries while others keep changing the payment
 
 REASONS: Final = {Move.RELEASE: "released", Move.STEP_BACK: "stepped_back"}  # why the fan ended the payment
-AUTHORISED_NOTICE: Final = "payment_intent.amount_capturable_updated"
 WAITS_FOR_FAN: Final = frozenset({PaymentState.OPEN, PaymentState.ACTION})  # the fan has something to do on a page
 
 
@@ -278,10 +277,10 @@ class Checkout:
             return False
         payment = await self._ledger.payments.payment_by_ref(self._provider.name, notice.ref)
         # That a card was authorised is known once the booking is sold, and the worker captures.
-        is_known = payment is not None and payment.state in AFTER_SALE and notice.kind == AUTHORISED_NOTICE
+        is_known = payment is not None and payment.state in AFTER_SALE and notice.kind is NoticeKind.AUTHORISED
         if payment is not None and not is_known and (payment.state not in ENDED or payment.retry_at_us):
             await self.driver.drive(await self.records.load_booking(payment.booking_id), payment)
-        if payment is not None and "refund" in notice.kind:  # refund.updated, refund.failed, charge.refund.updated
+        if payment is not None and notice.kind is NoticeKind.REFUND:
             await self._payouts.check(await self.records.reload_payment(payment))
         return not await self._ledger.messages.seen_before(self._provider.name, notice.id, self._clock())
 

@@ -1,11 +1,16 @@
-"""Reads what a provider's webhook is about. Its signature was checked before, but its body can still be anything."""
+"""Reads what Stripe's webhook is about. Its signature was checked before, but its body can still be anything.
 
-from typing import Any
+The simulated provider sends the same events.
+"""
+
+from typing import Any, Final
 
 import msgspec
 
-from frontrow.boxoffice.payments.model.provider_intents import Notice
+from frontrow.boxoffice.payments.model.provider_intents import Notice, NoticeKind
 from frontrow.core.errors import InvalidInput
+
+AUTHORISED: Final = "payment_intent.amount_capturable_updated"
 
 
 class _About(msgspec.Struct):
@@ -37,4 +42,12 @@ def read_notice(body: bytes) -> Notice | None:
         raise InvalidInput(f"the webhook's body is not an event: {error}", param="body") from None
     about = event.data.object
     ref = about.id if about.object == "payment_intent" else about.payment_intent
-    return Notice(event.id, event.type, ref) if isinstance(ref, str) and ref else None
+    return Notice(event.id, kind_of(event.type), ref) if isinstance(ref, str) and ref else None
+
+
+def kind_of(event_type: str) -> NoticeKind:
+    """What Stripe's event means for the checkout."""
+    if event_type == AUTHORISED:
+        return NoticeKind.AUTHORISED
+    # refund.updated, refund.failed, charge.refunded, charge.refund.updated
+    return NoticeKind.REFUND if "refund" in event_type else NoticeKind.OTHER

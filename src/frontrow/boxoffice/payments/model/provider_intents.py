@@ -115,11 +115,19 @@ class NewIntent(msgspec.Struct, frozen=True, gc=False):
         }
 
 
+class NoticeKind(StrEnum):
+    """What a provider's webhook is about. An adapter maps the provider's own event names to these."""
+
+    AUTHORISED = "authorised"  # the money is reserved on the card
+    REFUND = "refund"  # a refund was made, paid or refused
+    OTHER = "other"
+
+
 class Notice(msgspec.Struct, frozen=True):
     """A verified webhook: something happened to `ref`. What happened is read from the provider."""
 
     id: str
-    kind: str
+    kind: NoticeKind
     ref: str
 
 
