@@ -9,12 +9,12 @@ from tests.contracts.ledger_contract import CALLERS, TEN_MINUTES_US, Bench, chec
 
 @check
 async def a_hold_is_there_with_its_fence_price_and_fact(bench: Bench) -> None:
-    wish = bench.wish(7, 3, amount_minor=9_000, currency="CHF", prices_minor=(5_000, 4_000), session="pass-1")
+    wish = bench.wish(7, 3, amount_minor=9_000, currency="CHF", prices_minor=(5_000, 4_000), visit_id="pass-1")
     placed = await bench.one.place_hold(wish)
     booking = await bench.two.booking(wish.booking_id)
     assert booking is not None
     assert (booking.state, booking.fence, booking.seats) == (BookingState.HELD, placed.fence, (3, 7))
-    assert (booking.amount_minor, booking.currency, booking.session) == (9_000, "CHF", "pass-1")
+    assert (booking.amount_minor, booking.currency, booking.visit_id) == (9_000, "CHF", "pass-1")
     assert (booking.created_at_us, booking.hold_expires_at_us) == (wish.now_us, wish.expires_at_us)
     assert await bench.seats() == {3: ("held", wish.booking_id), 7: ("held", wish.booking_id)}
     (fact,) = await bench.facts()
@@ -49,7 +49,7 @@ async def several_seats_are_held_all_or_none_in_any_race(bench: Bench) -> None:
 @check
 async def a_visit_that_has_bought_tickets_holds_no_more_seats(bench: Bench) -> None:
     """Its second hold was accepted until the servers knew that the visit had ended, and could then not be paid."""
-    visit = {"fan": "ada", "session": "visit-1", "cap": 10, "ends_with_sale": True}
+    visit = {"fan": "ada", "visit_id": "visit-1", "cap": 10, "ends_with_sale": True}
     first = await bench.paid(1, **visit)
     await bench.hold(2, **visit)  # nothing is bought yet
     await bench.one.confirm(first.booking_id, first.fence, bench.now_us)
@@ -60,7 +60,7 @@ async def a_visit_that_has_bought_tickets_holds_no_more_seats(bench: Bench) -> N
     assert sorted(await bench.seats()) == [1, 2], "and no seat is taken by it"
     wish = bench.wish(1, booking=first.booking_id, **visit)
     assert (await bench.two.place_hold(wish)).repeated, "the request that was answered before gets its answer"
-    for other in ({"session": "visit-2"}, {"session": ""}, {"ends_with_sale": False}, {"fan": "bob"}):
+    for other in ({"visit_id": "visit-2"}, {"visit_id": ""}, {"ends_with_sale": False}, {"fan": "bob"}):
         await bench.two.place_hold(bench.wish(20 + len(await bench.seats()), **(visit | other)))
 
 

@@ -57,6 +57,7 @@ def an_offer(bench: Bench, entry: WaitlistEntry, *seats: int, **more: Any) -> Ne
         5_000 * len(seats),
         "EUR",
         (5_000,) * len(seats),
+        offer_id=offer_id,
         **more,
     )
     return NewOffer(offer_id, entry.id, hold)

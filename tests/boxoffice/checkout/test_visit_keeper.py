@@ -25,7 +25,7 @@ class Ledger:
 
     async def visit_holds(self, event_id: str, now_us: int, limit: int) -> list[VisitHold]:
         live = [one for one in self.bookings.values() if one.state is BookingState.HELD]
-        return [VisitHold(one.session, one.id, one.hold_expires_at_us) for one in live[:limit]]
+        return [VisitHold(one.visit_id, one.id, one.hold_expires_at_us) for one in live[:limit]]
 
     async def booking(self, booking_id: str) -> Booking | None:
         return self.bookings.get(booking_id)

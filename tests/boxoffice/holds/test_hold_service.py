@@ -44,7 +44,7 @@ async def test_a_hold_has_seats_a_price_a_fence_and_an_end(shop: Shop) -> None:
     assert later.fence > hold.fence > 0
     booking = await shop.ledger.booking(hold.booking_id)
     assert booking is not None
-    assert (booking.seats, booking.session) == ((3, 4), "ps_ann")
+    assert (booking.seats, booking.visit_id) == ((3, 4), "ps_ann")
     assert await shop.taken() == {3, 4, 5}
     assert shop.changed == [3, 4, 5]
 

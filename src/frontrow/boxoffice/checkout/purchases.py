@@ -52,7 +52,7 @@ class Purchases:
         now_us = self._clock()
         if visit is None or visit.event_id != booking.event_id:
             raise Unauthorised("a pass for this event is needed; join its waiting room", event=booking.event_id)
-        kept = visit.id == booking.session and is_held(booking, now_us)
+        kept = visit.id == booking.visit_id and is_held(booking, now_us)
         if now_us >= visit.expires_at_us and not kept:
             raise Unauthorised("the pass has ended; join the waiting room again", event=booking.event_id)
         if fence is not None and fence != booking.fence:

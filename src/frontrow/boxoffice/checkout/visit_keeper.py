@@ -27,7 +27,7 @@ BOUGHT: Final = frozenset({BookingState.CONFIRMED, BookingState.REFUNDED})
 
 
 class KeptVisits(Protocol):
-    """The visits of the waiting room, named as bookings name them (`Booking.session`)."""
+    """The visits of the waiting room, named as bookings name them (`Booking.visit_id`)."""
 
     def is_mine(self, event_id: str) -> bool:
         """Whether this process keeps the visits of this event, and there are any."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
-from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking
+from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, Origin
 from frontrow.boxoffice.holds.model.claims import SeatClaim, sold_seat
 from frontrow.boxoffice.holds.model.hold_values import Hold
 from frontrow.boxoffice.holds.model.holds import ExpiredHold, NewHold, SeatsTaken
@@ -45,7 +45,7 @@ class HeldSeats:
         bookings = await self._ledger.bookings_of(event_id, fan)
         now_us = self._clock()
         live = [one for one in bookings if one.state in HOLD_STATES and one.live(now_us)]
-        return next((one for one in live if not one.session.startswith("ofr_")), None), len(bookings)
+        return next((one for one in live if one.origin is not Origin.OFFER), None), len(bookings)
 
     async def change(self, sale: Sale, booking: Booking, seats: Sequence[int]) -> Hold:
         """Write other seats of a live hold, which the claim store has granted. A refused hold keeps those it has."""

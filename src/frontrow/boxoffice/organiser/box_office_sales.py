@@ -29,6 +29,7 @@ from frontrow.boxoffice.organiser.model.box_office_sales import (
     BoxOfficeTotal,
     BoxOfficeWish,
     PaidBy,
+    buyer_id,
 )
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentState
 from frontrow.boxoffice.payments.payment_log import log_sale
@@ -123,16 +124,16 @@ class BoxOfficeSales:
         """
         booking_id = check_id(booking_id, "bkg") if booking_id else self.new_booking_id()
         earlier = await self._ledger.booking(booking_id)
-        if earlier is not None and earlier.state is BookingState.CONFIRMED and earlier.session == editor.id:
+        if earlier is not None and earlier.state is BookingState.CONFIRMED and earlier.sold_by == editor.id:
             await self._check_repeated(earlier, event, seat_ids, paid_by, wish)
             return earlier  # sent twice
-        buyer = _buyer(f"desk:{event.id}:{booking_id.removeprefix('bkg_')}", name, email, paid_by)
+        buyer = _buyer(buyer_id(event.id, booking_id), name, email, paid_by)
         if event.status not in SELLS:
             raise NotOnSale(f"{event.name} is {event.status.value.replace('_', ' ')}", reason=event.status.value)
         if not 1 <= len(seat_ids) <= MAX_DESK_SEATS:
             raise InvalidInput(f"sell 1 to {MAX_DESK_SEATS} seats at once, not {len(seat_ids)}", param="seats")
         seats, price = await self.price(event, seat_ids, wish, paid_by)
-        if earlier is not None and earlier.session == editor.id and earlier.live(self._clock()):  # was interrupted
+        if earlier is not None and earlier.sold_by == editor.id and earlier.live(self._clock()):  # was interrupted
             if earlier.price_lines != encode_lines(price.quote.lines):
                 raise IdempotencyMismatch(booking_id)
             if earlier.state is BookingState.PAYING:  # what it uses is counted already
@@ -141,7 +142,7 @@ class BoxOfficeSales:
             return await self._sell(editor, event, buyer, seats, price, paid_by, booking_id)
         except Refused:
             made = await self._ledger.booking(booking_id)
-            if made is None or made.state is not BookingState.CONFIRMED or made.session != editor.id:
+            if made is None or made.state is not BookingState.CONFIRMED or made.sold_by != editor.id:
                 raise
             await self._check_repeated(made, event, seat_ids, paid_by, wish)
             return made  # sent twice at the same time
@@ -210,8 +211,8 @@ class BoxOfficeSales:
             amount_minor=quote.total_minor,
             currency=event.currency,
             prices_minor=quote.seat_totals_minor,
-            session=editor.id,
             price_lines=encode_lines(quote.lines),
+            sold_by=editor.id,
         )
         await self._claim(SeatClaim(event.id, seats, buyer.fan, booking_id, until_us), now_us)
         try:

@@ -265,8 +265,8 @@ class OfferWorker:
             event.currency,
             quote.seat_totals_minor,
             event.max_per_person,
-            offer_id,
             price_lines=encode_lines(quote.lines),
+            offer_id=offer_id,
         )
         return NewOffer(offer_id, entry.id, hold)
 

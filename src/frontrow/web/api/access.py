@@ -103,7 +103,7 @@ class Caller(msgspec.Struct, frozen=True):
         visit, past = self.shop_pass, self.past_pass
         if visit is not None:
             return visit.event_id == booking.event_id and visit.fan == booking.fan
-        return past is not None and past.id == booking.session and booking.state in HOLD_STATES
+        return past is not None and past.id == booking.visit_id and booking.state in HOLD_STATES
 
     @property
     def person(self) -> str:

@@ -67,7 +67,7 @@ async def keep_visit(platform: Platform, request: Asked, booking: Booking, respo
         return
     for text in presented(request.headers, secure=is_https(platform.settings.public_url)).passes:
         try:
-            if platform.room.service.visits.read_pass(text, booking.event_id).id != booking.session:
+            if platform.room.service.visits.read_pass(text, booking.event_id).id != booking.visit_id:
                 continue
             longer = await platform.room.service.visits.keep_pass(
                 text, kept_until_s(booking.hold_expires_at_us), booking.id

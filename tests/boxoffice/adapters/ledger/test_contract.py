@@ -54,7 +54,7 @@ CANARIES = {
     ),
     "visits that never end": (
         "visits_with_tickets",
-        ("b.session = r.session", "1 = 2"),
+        ("coalesce(b.visit_id, b.session) = r.visit_id", "1 = 2"),
         "a_visit_that_has_bought_tickets_holds_no_more_seats",
     ),
     "a sweep that is early": ("due_holds", ("hold_expires_at_us <= ", "hold_expires_at_us - 1 <= "), "SWEEP"),

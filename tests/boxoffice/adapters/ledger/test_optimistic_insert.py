@@ -111,7 +111,7 @@ def asked_to_save(history: ConflictHistory, *, changed: bool = False) -> list[st
     """The statements of a batch of three saves: a new payment, a confirmation and an answer of the provider."""
     batch = [save(1, 1, Move.BEGIN_PAYMENT), save(2, 3, Move.CONFIRM), save(3, 4, None)]
     program = save_payments(batch, [], history)
-    tail = (7, "[1]", 0, "EUR", "", NOW, NOW, NOW + 10**9, 0, "")
+    tail = (7, "[1]", 0, "EUR", "", NOW, NOW, NOW + 10**9, 0, "", "shop", "", None, "")
     names: list[str] = []
     rows: Any = None
     with contextlib.suppress(StopIteration):

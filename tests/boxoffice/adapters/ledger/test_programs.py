@@ -78,7 +78,7 @@ def test_seats_that_change_hands_in_every_round_end_in_try_again() -> None:
 
 def test_a_booking_others_keep_changing_ends_in_try_again() -> None:
     """Bounded: the update finds another state than the look after it, every time."""
-    row = ("bkg_1", "evt", "fan", "paying", 7, "[1]", 0, "EUR", "", 1, 1, 100, None)
+    row = ("bkg_1", "evt", "fan", "paying", 7, "[1]", 0, "EUR", "", 1, 1, 100, None, "", "shop", "", None, "")
 
     def store(query: Query) -> list[Row]:
         return [row] if query.name == "bookings_by_id" else []
@@ -95,7 +95,9 @@ def test_moves_of_one_booking_in_one_batch_follow_each_other() -> None:
     def store(query: Query) -> list[Row]:
         if query.name != "move_bookings":
             return []
-        return [("bkg_1", "evt", "fan", next(states), 7, "[1]", 0, "EUR", "", 1, 1, 100, None)]
+        return [
+            ("bkg_1", "evt", "fan", next(states), 7, "[1]", 0, "EUR", "", 1, 1, 100, None, "", "shop", "", None, "")
+        ]
 
     asks = [MakeMove("bkg_1", move, 7, 50) for move in (Move.BEGIN_PAYMENT, Move.CONFIRM, Move.CONFIRM)]
     answers, asked = play(make_moves(asks, []), store)

@@ -33,6 +33,14 @@ class BookingState(StrEnum):
     REFUNDED = "refunded"
 
 
+class Origin(StrEnum):
+    """Where a booking was made."""
+
+    SHOP = "shop"  # the fan chose the seats, during a visit or with a pass
+    OFFER = "offer"  # the waitlist offered them
+    BOX_OFFICE = "box_office"  # staff sold them or gave them away
+
+
 class Move(StrEnum):
     """A requested change of a booking."""
 
@@ -97,7 +105,11 @@ def sources(move: Move) -> tuple[BookingState, ...]:
 
 
 class Booking(msgspec.Struct, frozen=True, gc=False):
-    """One purchase as stored in the ledger. `seats` are sorted indexes in the event's plan."""
+    """One purchase as stored in the ledger. `seats` are sorted indexes in the event's plan.
+
+    `visit_id` is the id of the pass that the seats were chosen with, or empty if the shop did not sell them. `sold_by`
+    is the member of staff (or the API key) that sold them at the box office, or empty.
+    """
 
     id: str
     event_id: str
@@ -107,12 +119,15 @@ class Booking(msgspec.Struct, frozen=True, gc=False):
     seats: tuple[int, ...]
     amount_minor: int
     currency: str
-    session: str
+    visit_id: str
     created_at_us: int
     changed_at_us: int
     hold_expires_at_us: int
     confirmed_at_us: int | None = None
     price_lines: str = ""  # as sold; see pricing.model.prices.decode_lines
+    origin: Origin = Origin.SHOP
+    sold_by: str = ""
+    payment_begun_at_us: int | None = None  # the last time it moved to `paying`; None: a hold has no payment yet
 
     def live(self, now_us: int) -> bool:
         """Whether it still has its seats: sold, or held and `now_us < hold_expires_at_us`."""

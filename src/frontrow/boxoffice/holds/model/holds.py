@@ -30,11 +30,13 @@ class NewHold(msgspec.Struct, frozen=True, gc=False):
     currency: str = "EUR"
     prices_minor: tuple[int, ...] = ()  # one per seat, or empty
     cap: int | None = None  # the most active seats this fan may have in this event, including these
-    session: str = ""  # the id of the pass
+    visit_id: str = ""  # the id of the pass
     idempotency_key: str | None = None  # scoped to the fan
     request_hash: str = ""  # of the first request with this key; another one raises IdempotencyMismatch
     price_lines: str = ""  # what the amount consists of, from pricing.model.prices.encode_lines
-    ends_with_sale: bool = False  # refuse it if this session has bought tickets already: the visit is over
+    ends_with_sale: bool = False  # refuse it if this visit has bought tickets already: the visit is over
+    offer_id: str = ""  # of a hold that the waitlist offers
+    sold_by: str = ""  # of a hold at the box office: the member of staff
 
     def check(self) -> None:
         """Raise InvalidInput for a request that can never succeed."""
@@ -46,7 +48,8 @@ class NewHold(msgspec.Struct, frozen=True, gc=False):
             raise InvalidInput("request each seat once, by an index from 0", param="seats")
         if self.expires_at_us <= self.now_us:
             raise InvalidInput("a hold must end after it begins", param="expires_at_us")
-        texts = self.booking_id + self.event_id + self.fan + self.session + (self.idempotency_key or "") + self.currency
+        texts = self.booking_id + self.event_id + self.fan + (self.idempotency_key or "") + self.currency
+        texts += self.visit_id + self.offer_id + self.sold_by
         if "\0" in texts or (not texts.isascii() and _has_surrogates(texts)):
             raise InvalidInput("ids and names cannot contain NUL or invalid characters", param="booking_id")
         prices = self.prices_minor

@@ -1,7 +1,7 @@
 """Sales by staff: at the box office for cash or on a card reader, and free tickets for guests. Pure values.
 
 The payment provider never hears of them. A payment of the provider `external` records how the money came; free tickets
-have no payment. Who sold is the booking's `session`.
+have no payment. Who sold is the booking's `sold_by`.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,15 @@ import msgspec
 from frontrow.boxoffice.payments.model.payments import Payment
 from frontrow.boxoffice.refunds.model.refund_rules import RefundRefused
 
+BUYER_PREFIX: Final = "desk:"  # of the ids of buyers at the box office
 EXTERNAL: Final = "external"  # the provider of payments that were made at the desk
 MAX_DESK_SEATS: Final = 50  # per sale
 DESK_HOLD_S: Final = 120  # a sale that was interrupted frees its seats after this long
+
+
+def buyer_id(event_id: str, booking_id: str) -> str:
+    """The id of the buyer of one sale at the box office: nobody can sign in as this person."""
+    return f"{BUYER_PREFIX}{event_id}:{booking_id.removeprefix('bkg_')}"
 
 
 class PaidBy(StrEnum):

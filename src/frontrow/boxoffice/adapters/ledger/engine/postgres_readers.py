@@ -99,4 +99,4 @@ class ReaderPool:
 
 
 async def _keep_as_is(connection: Any) -> None:
-    """Readers change no session state; the pool's reset query would cost a round trip per read."""
+    """Readers change nothing of their connection; the pool's reset query would cost a round trip per read."""

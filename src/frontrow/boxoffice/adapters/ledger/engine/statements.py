@@ -29,8 +29,9 @@ import msgspec
 from frontrow.boxoffice.queries import Query, Row
 
 BOOKING_COLUMNS: Final = (
-    "b.id, b.event_id, b.fan, b.state, b.fence, b.seats, b.amount_minor, b.currency, b.session, "
-    "b.created_at_us, b.changed_at_us, b.hold_expires_at_us, b.confirmed_at_us, b.price_lines"
+    "b.id, b.event_id, b.fan, b.state, b.fence, b.seats, b.amount_minor, b.currency, b.visit_id, "
+    "b.created_at_us, b.changed_at_us, b.hold_expires_at_us, b.confirmed_at_us, b.price_lines, "
+    "b.origin, b.sold_by, b.payment_begun_at_us, b.session"
 )
 PAYMENT_COLUMNS: Final = (
     "p.id, p.booking_id, p.attempt, p.provider, p.amount_minor, p.currency, p.payment_state, p.provider_ref, p.method, "

@@ -18,7 +18,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from frontrow.boxoffice.adapters.ledger.engine.statements import NO_CONFLICT
-from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import STATES, Program, encode_seats, end_holds
+from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import (
+    STATES,
+    Program,
+    encode_seats,
+    end_holds,
+    origin_columns,
+)
 from frontrow.boxoffice.adapters.ledger.holds.hold_idempotency import HoldKeys, Key
 from frontrow.boxoffice.adapters.ledger.holds.hold_replay import Placed, bookings_named, repeated
 from frontrow.boxoffice.adapters.ledger.holds.optimistic_insert import ConflictHistory
@@ -97,9 +103,9 @@ class _Batch:
         """Refuse requests of visits that have bought tickets. Only fans who have seats are asked about."""
         wishes = [self.wishes[at] for at in self.pending] if self.active else []
         asked = [
-            (w.booking_id, w.event_id, w.fan, w.session)
+            (w.booking_id, w.event_id, w.fan, w.visit_id)
             for w in wishes
-            if w.ends_with_sale and w.session and self.active.get((w.event_id, w.fan))
+            if w.ends_with_sale and w.visit_id and self.active.get((w.event_id, w.fan))
         ]
         if not asked:
             return
@@ -230,7 +236,7 @@ class _Batch:
                 encode_seats(w.seats),
                 w.amount_minor,
                 w.currency,
-                w.session,
+                *origin_columns(w),
                 w.now_us,
                 w.expires_at_us,
                 w.price_lines,

@@ -17,11 +17,11 @@ SELECT c.event_id, c.fan, c.active FROM (SELECT r.event_id, r.fan, (SELECT coale
   ORDER BY b.fan) AS a) AS active
 FROM :rows) AS c WHERE c.active > 0
 
--- name: visits_with_tickets(booking_id text, event_id text, fan text, session text) row by row
+-- name: visits_with_tickets(booking_id text, event_id text, fan text, visit_id text) row by row
 -- The requests whose visit has bought tickets with another booking. Bounds and order choose the index, as above.
 SELECT c.booking_id FROM (SELECT r.booking_id, (SELECT b.id FROM bookings AS b
   WHERE b.event_id = r.event_id AND b.fan >= r.fan AND b.fan <= r.fan AND b.state IN ('confirmed', 'refunded')
-    AND b.session = r.session AND b.id <> r.booking_id
+    AND coalesce(b.visit_id, b.session) = r.visit_id AND b.id <> r.booking_id
   ORDER BY b.fan LIMIT 1) AS bought
 FROM :rows) AS c WHERE c.bought IS NOT NULL
 
@@ -43,22 +43,24 @@ RETURNING booking_id, seat_index
 DELETE FROM booking_seats
 WHERE ({event_id, }booking_id, seat_index) IN (SELECT {r.event_id, }r.booking_id, r.seat_index FROM :rows)
 
--- name: add_new_bookings(id text, event_id text, fan text, seat_count int, seats text, amount_minor int, currency text, session text, now_us int, expires_at_us int, price_lines text) row by row
+-- name: add_new_bookings(id text, event_id text, fan text, seat_count int, seats text, amount_minor int, currency text, origin text, made_by text, now_us int, expires_at_us int, price_lines text) row by row
 -- The hopeful way. After the seats are taken, never before: so of two holds of one seat the later one has the greater
--- fence.
-INSERT INTO bookings (id, event_id, fan, state, seat_count, seats, amount_minor, currency, session, created_at_us,
-  changed_at_us, hold_expires_at_us, price_lines)
-SELECT r.id, r.event_id, r.fan, 'held', r.seat_count, r.seats, r.amount_minor, r.currency, r.session, r.now_us,
-  r.now_us, r.expires_at_us, r.price_lines
+-- fence. `made_by` is the visit, the offer or the member of staff. Servers before schema 41 read it from `session`.
+INSERT INTO bookings (id, event_id, fan, state, seat_count, seats, amount_minor, currency, origin, visit_id, sold_by,
+  session, created_at_us, changed_at_us, hold_expires_at_us, price_lines)
+SELECT r.id, r.event_id, r.fan, 'held', r.seat_count, r.seats, r.amount_minor, r.currency, r.origin,
+  CASE r.origin WHEN 'shop' THEN r.made_by ELSE '' END, CASE r.origin WHEN 'box_office' THEN r.made_by ELSE '' END,
+  r.made_by, r.now_us, r.now_us, r.expires_at_us, r.price_lines
 FROM :rows WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.id = r.event_id AND e.event_state = 'cancelled')
 RETURNING id, fence
 
--- name: add_bookings(id text, event_id text, fan text, seat_count int, seats text, amount_minor int, currency text, session text, now_us int, expires_at_us int, price_lines text)
+-- name: add_bookings(id text, event_id text, fan text, seat_count int, seats text, amount_minor int, currency text, origin text, made_by text, now_us int, expires_at_us int, price_lines text)
 -- The same, leaving out existing bookings. In both, a cancelled event takes no hold.
-INSERT INTO bookings (id, event_id, fan, state, seat_count, seats, amount_minor, currency, session, created_at_us,
-  changed_at_us, hold_expires_at_us, price_lines)
-SELECT r.id, r.event_id, r.fan, 'held', r.seat_count, r.seats, r.amount_minor, r.currency, r.session, r.now_us,
-  r.now_us, r.expires_at_us, r.price_lines
+INSERT INTO bookings (id, event_id, fan, state, seat_count, seats, amount_minor, currency, origin, visit_id, sold_by,
+  session, created_at_us, changed_at_us, hold_expires_at_us, price_lines)
+SELECT r.id, r.event_id, r.fan, 'held', r.seat_count, r.seats, r.amount_minor, r.currency, r.origin,
+  CASE r.origin WHEN 'shop' THEN r.made_by ELSE '' END, CASE r.origin WHEN 'box_office' THEN r.made_by ELSE '' END,
+  r.made_by, r.now_us, r.now_us, r.expires_at_us, r.price_lines
 FROM :rows WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.id = r.event_id AND e.event_state = 'cancelled')
 {  AND NOT EXISTS (SELECT 1 FROM booking_events AS d WHERE d.booking_id = r.id AND d.event_id <> r.event_id)
 }ON CONFLICT DO NOTHING
@@ -94,7 +96,9 @@ UPDATE bookings AS b SET
   hold_expires_at_us = CASE WHEN r.expires_at_us > b.hold_expires_at_us THEN r.expires_at_us
     ELSE b.hold_expires_at_us END,
   confirmed_at_us = CASE WHEN r.to_state = 'confirmed' AND b.state <> 'confirmed' THEN r.now_us
-    ELSE b.confirmed_at_us END
+    ELSE b.confirmed_at_us END,
+  payment_begun_at_us = CASE WHEN r.to_state = 'paying' AND b.state = 'held' THEN r.now_us
+    ELSE b.payment_begun_at_us END
 FROM :rows :event_of r.booking_id
 WHERE b.id = r.booking_id{ AND b.event_id = d.event_id} AND b.fence = r.fence AND b.state = r.from_state
   AND (r.needs_live = 0 OR b.hold_expires_at_us > r.now_us)

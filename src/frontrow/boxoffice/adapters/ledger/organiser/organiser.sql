@@ -187,15 +187,16 @@ FROM :rows WHERE d.number = r.number AND coalesce(d.kind, '') = 'webhook' AND d.
 RETURNING d.number
 
 -- name: desk_totals() :event_id text :low text :high text :from_us int :before_us int
--- Sales by staff: who (the session of the booking), how it was paid, and what was given back of it.
-SELECT b.session, coalesce(p.method, 'free'), count(*), sum(b.seat_count), coalesce(sum(p.amount_minor), 0),
-  coalesce(sum((SELECT sum(f.amount_minor) FROM refunds AS f
+-- Sales by staff: who, how it was paid, and what was given back of it. Servers before schema 41 write the seller into
+-- `session`.
+SELECT coalesce(b.sold_by, b.session), coalesce(p.method, 'free'), count(*), sum(b.seat_count),
+  coalesce(sum(p.amount_minor), 0), coalesce(sum((SELECT sum(f.amount_minor) FROM refunds AS f
     WHERE f.booking_id = b.id{ AND f.event_id = b.event_id} AND f.refund_state = 'done')), 0)
 FROM bookings AS b
 LEFT JOIN payments AS p ON p.booking_id = b.id{ AND p.event_id = b.event_id} AND p.provider = 'external'
 WHERE b.event_id = :event_id AND b.fan >= :low AND b.fan < :high
   AND b.confirmed_at_us >= :from_us AND b.confirmed_at_us < :before_us
-GROUP BY b.session, coalesce(p.method, 'free') ORDER BY b.session, 2
+GROUP BY 1, 2 ORDER BY 1, 2
 
 -- name: waitlist_page() :event_id text :entry_state text :after int :limit int
 SELECT w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made,

@@ -38,7 +38,7 @@ from frontrow.boxoffice.facts.model import Fact
 from frontrow.boxoffice.holds.model.bookings import Booking, Move
 from frontrow.boxoffice.messages.model.messages import Buyer, Endpoint
 from frontrow.boxoffice.organiser.model.booking_search import MAX_SCANNED, BookingSearch, like_part
-from frontrow.boxoffice.organiser.model.box_office_sales import BoxOfficeTotal, PaidBy
+from frontrow.boxoffice.organiser.model.box_office_sales import BUYER_PREFIX, BoxOfficeTotal, PaidBy
 from frontrow.boxoffice.organiser.model.reseating import Reseat
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged
 from frontrow.boxoffice.people.model.person_names import LAST
@@ -322,7 +322,7 @@ class OrganiserBook:
 
     async def desk_totals(self, event_id: str, from_us: int, before_us: int) -> list[BoxOfficeTotal]:
         """What each member of the team sold at the desk, by way of payment."""
-        params = (event_id, f"desk:{event_id}:", f"desk:{event_id};", from_us, before_us)
+        params = (event_id, f"{BUYER_PREFIX}{event_id}:", f"{BUYER_PREFIX}{event_id};", from_us, before_us)
         rows = await self._store.read(Query("desk_totals", params=params))
         return [BoxOfficeTotal(row[0], PaidBy(row[1]), *(int(count) for count in row[2:])) for row in rows]
 

@@ -138,8 +138,11 @@ SELECT :booking FROM bookings AS b
 WHERE b.event_id = :event_id AND b.id > :after AND b.state IN ('held', 'paying', 'confirmed') ORDER BY b.id LIMIT :limit
 
 -- name: visit_holds() :event_id text :now_us int :limit int
-SELECT b.session, b.id, b.hold_expires_at_us FROM bookings AS b
-WHERE b.event_id = :event_id AND b.state IN ('held', 'paying') AND b.hold_expires_at_us > :now_us AND b.session <> ''
+-- Servers before schema 41 write the visit into `session`. For an offer or a sale at the box office they write another
+-- id there, which the waiting room ignores.
+SELECT coalesce(b.visit_id, b.session), b.id, b.hold_expires_at_us FROM bookings AS b
+WHERE b.event_id = :event_id AND b.state IN ('held', 'paying') AND b.hold_expires_at_us > :now_us
+  AND coalesce(b.visit_id, b.session) <> ''
 ORDER BY b.hold_expires_at_us LIMIT :limit
 
 -- name: inbox_has() :source text :message_id text
