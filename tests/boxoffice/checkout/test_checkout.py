@@ -1,7 +1,9 @@
 """The checkout saga end to end with the simulated provider (B6, B7, B8, B9, F2, F4)."""
 
 import asyncio
+import contextlib
 import re
+import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -277,6 +279,43 @@ async def test_what_the_client_says_of_amounts_does_not_exist(till: Till) -> Non
         with pytest.raises(InvalidInput):
             await till.checkout.pay(hold.booking_id, hold.fence, method)
     assert not till.provider.objects
+
+
+async def test_a_hold_without_a_payment_is_paid_without_looking_for_one(
+    till: Till, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that was changed since it was placed: the booking says that no payment was begun."""
+    hold = await till.hold()
+    await till.ledger.extend_hold(hold.booking_id, hold.fence, till.clock(), hold.expires_at_us + 1)
+
+    async def looked_for(booking_id: str) -> None:
+        raise AssertionError(booking_id)
+
+    monkeypatch.setattr(till.checkout.records, "latest_payment", looked_for)
+    assert (await till.checkout.begin(hold.booking_id, hold.fence)).state is CheckoutState.OPEN
+
+
+@pytest.mark.parametrize("by_old_server", [False, True])
+async def test_a_hold_that_was_stepped_back_is_paid_by_its_next_attempt(
+    till: Till, tmp_path: Path, by_old_server: bool
+) -> None:
+    """A server before schema 41 does not write when it began a payment. The ledger then refuses a second first one."""
+    hold = await till.hold()
+    first = await till.checkout.begin(hold.booking_id, hold.fence)
+    await till.checkout.step_back(hold.booking_id, hold.fence)
+    if by_old_server:
+        await asyncio.to_thread(_forget_beginning, tmp_path / "till.db")
+    second = await till.checkout.begin(hold.booking_id, hold.fence)
+    assert first.payment is not None
+    assert second.payment is not None
+    assert (first.payment.attempt, second.payment.attempt) == (1, 2)
+    assert (second.state, second.booking.state) == (CheckoutState.OPEN, BookingState.PAYING)
+    assert second.booking.payment_begun_at_us is not None
+
+
+def _forget_beginning(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE bookings SET payment_begun_at_us = NULL")
 
 
 async def test_free_seats_need_no_provider(till: Till) -> None:

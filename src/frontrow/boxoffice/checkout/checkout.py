@@ -292,9 +292,8 @@ class Checkout:
 
     async def _ensure_payment(self, booking: Booking, method: str) -> tuple[Booking, Payment]:
         """The booking in `paying` with its live payment, which is created if there is none."""
-        # A booking that was never changed has no payment yet: skip the read.
         payment = None
-        if booking.state is not BookingState.HELD or booking.changed_at_us != booking.created_at_us:
+        if booking.state is not BookingState.HELD or booking.payment_begun_at_us is not None:
             payment = await self.records.latest_payment(booking.id)
         for _ in range(2):
             if payment is not None and (payment.state not in ENDED or not booking.live(self._clock())):
