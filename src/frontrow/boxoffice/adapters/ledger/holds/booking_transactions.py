@@ -166,21 +166,18 @@ def _move_round(
         seen.update((row[0], booking_of(row)) for row in found)
         for ask in missing:
             answers[ask.booking_id] = why_not(ask, seen.get(ask.booking_id))
-        yield from _refuse_cancelled([ask for ask in missing if answers[ask.booking_id] is None], seen, answers)
+        undecided = [ask for ask in missing if answers[ask.booking_id] is None]
+        answers |= yield from _cancelled_meanwhile(undecided, seen)
     return answers, seen
 
 
-def _refuse_cancelled(
-    asks: Sequence[MakeMove], seen: Mapping[str, Booking], answers: dict[str, Booking | BaseException | None]
-) -> Program[None]:
-    """Refuse confirmations whose event was cancelled."""
-    events = {seen[ask.booking_id].event_id for ask in asks if ask.move is Move.CONFIRM}
+def _cancelled_meanwhile(asks: Sequence[MakeMove], seen: Mapping[str, Booking]) -> Program[dict[str, EventCancelled]]:
+    """Refusals of confirmations whose event was cancelled, by booking."""
+    events = {ask.booking_id: seen[ask.booking_id].event_id for ask in asks if ask.move is Move.CONFIRM}
     if not events:
-        return
-    gone = {row[0] for row in (yield Query("cancelled_events", [(one,) for one in sorted(events)]))}
-    for ask in asks:
-        if ask.move is Move.CONFIRM and seen[ask.booking_id].event_id in gone:
-            answers[ask.booking_id] = EventCancelled(seen[ask.booking_id].event_id)
+        return {}
+    gone = {row[0] for row in (yield Query("cancelled_events", [(one,) for one in sorted(set(events.values()))]))}
+    return {booking_id: EventCancelled(event_id) for booking_id, event_id in events.items() if event_id in gone}
 
 
 def _scanned(asks: Sequence[MakeMove]) -> Program[dict[str, TicketScanned]]:

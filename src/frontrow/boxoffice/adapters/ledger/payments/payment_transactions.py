@@ -7,7 +7,7 @@ committed before (lost connection, repeated call) then finds its own version and
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -117,7 +117,7 @@ def save_payments(
     plain = [at for at in single if asks[at].move is None and asks[at].payment.version > 1]
     rest = sorted(set(range(len(asks))) - answers.keys() - set(plain))
     if rest:
-        yield from _save_locked(rest, asks, answers, facts)
+        answers.update((yield from _save_locked(rest, asks, facts)))
     if plain:
         answers.update((yield from _save_plain(plain, asks, facts)))
     return [answers[at] for at in range(len(asks))]
@@ -165,10 +165,9 @@ def _save_plain(ats: Sequence[int], asks: Sequence[SavePayment], facts: list[Fac
     return answers
 
 
-def _save_locked(
-    ats: Sequence[int], asks: Sequence[SavePayment], answers: dict[int, Saved], facts: list[Fact]
-) -> Program[None]:
+def _save_locked(ats: Sequence[int], asks: Sequence[SavePayment], facts: list[Fact]) -> Program[dict[int, Saved]]:
     """Save payments with the moves of their bookings: lock, compare, move, write."""
+    answers: dict[int, Saved] = {}
     movers = sorted({asks[at].payment.booking_id for at in ats if asks[at].move is not None})
     if movers:
         yield Query("lock_bookings", [(booking_id,) for booking_id in movers])
@@ -186,7 +185,8 @@ def _save_locked(
         else:  # a repeated save with a move: the move is safe to repeat and returns the booking
             ready[new.id] = at
     firsts = [at for at in ready.values() if asks[at].payment.version == 1]
-    events = yield from _check_amounts(firsts, asks, answers)
+    events, refused = yield from _check_amounts(firsts, asks)
+    answers |= refused
     ready = {payment_id: at for payment_id, at in ready.items() if at not in answers}
     moving = [at for at in ready.values() if asks[at].move is not None]
     if moving:
@@ -194,18 +194,25 @@ def _save_locked(
         for at, booking in zip(moving, moved, strict=True):
             answers[at] = booking if isinstance(booking, BaseException) else (booking,)
         events |= {one.id: one.event_id for one in moved if isinstance(one, Booking)}
-        yield from _step_back_repriced(moving, asks, answers, facts)
+        answers |= yield from _step_back_repriced(moving, asks, answers, facts)
     fine = [at for at in sorted(ready.values()) if not isinstance(answers.get(at), BaseException)]
-    yield from _write_payments([asks[at] for at in fine], kept, events, fine, answers, facts)
+    written = yield from _write_payments([asks[at] for at in fine], kept, events, facts)
+    for at in fine:
+        payment_id = asks[at].payment.id
+        if payment_id in written:
+            answers.setdefault(at, (None,))
+        elif payment_id not in kept:
+            answers[at] = PaymentChanged(payment_id)
+    return answers
 
 
 def _step_back_repriced(
-    movers: Sequence[int], asks: Sequence[SavePayment], answers: dict[int, Saved], facts: list[Fact]
-) -> Program[None]:
-    """Refuse first payments over another amount than their bookings cost: the fan's choice changed meanwhile."""
+    movers: Sequence[int], asks: Sequence[SavePayment], moved: Mapping[int, Saved], facts: list[Fact]
+) -> Program[dict[int, Saved]]:
+    """Refusals of first payments over another amount than their bookings cost: the fan's choice changed meanwhile."""
     stale = []
     for at in movers:
-        payment, saved = asks[at].payment, answers[at]
+        payment, saved = asks[at].payment, moved[at]
         booking = saved[0] if payment.version == 1 and isinstance(saved, tuple) else None
         if booking is not None and booking.amount_minor != payment.amount_minor:
             stale.append(at)
@@ -214,30 +221,28 @@ def _step_back_repriced(
             MakeMove(asks[at].payment.booking_id, Move.STEP_BACK, _fence(asks[at]), asks[at].now_us) for at in stale
         ]
         yield from make_moves(back, facts)
-        answers.update((at, PaymentChanged(asks[at].payment.id)) for at in stale)
+    return {at: PaymentChanged(asks[at].payment.id) for at in stale}
 
 
 def _fence(ask: SavePayment) -> int:
     return ask.move.fence if ask.move is not None else 0
 
 
-def _check_amounts(
-    ats: Sequence[int], asks: Sequence[SavePayment], answers: dict[int, Saved]
-) -> Program[dict[str, str]]:
-    """Refuse new payments over another amount than the booking costs now, after a refund or a return in between.
+def _check_amounts(ats: Sequence[int], asks: Sequence[SavePayment]) -> Program[tuple[dict[str, str], dict[int, Saved]]]:
+    """Refusals of new payments over another amount than the booking costs now, after a refund or a return in between.
 
-    Returns the events of the bookings it has read.
+    Also returns the events of the bookings it has read.
     """
     plain = [at for at in ats if asks[at].move is None]
     if not plain:
-        return {}
+        return {}, {}
     rows = yield Query("lock_bookings", [(one,) for one in sorted({asks[at].payment.booking_id for at in plain})])
     costs = {row[0]: row[6] for row in rows if STATES[row[3]] in ACTIVE_STATES}
-    for at in plain:
-        payment = asks[at].payment
-        if costs.get(payment.booking_id) != payment.amount_minor:
-            answers[at] = PaymentChanged(payment.id)
-    return {row[0]: row[1] for row in rows}
+    payments = {at: asks[at].payment for at in plain}
+    refused: dict[int, Saved] = {
+        at: PaymentChanged(one.id) for at, one in payments.items() if costs.get(one.booking_id) != one.amount_minor
+    }
+    return {row[0]: row[1] for row in rows}, refused
 
 
 def _set_query(payments: Sequence[Payment]) -> Query:
@@ -251,25 +256,18 @@ def _by_id(payment: Payment) -> str:
 
 
 def _write_payments(
-    asks: Sequence[SavePayment],
-    kept: dict[str, Payment],
-    events: dict[str, str],
-    ats: list[int],
-    answers: dict[int, Saved],
-    facts: list[Fact],
-) -> Program[None]:
+    asks: Sequence[SavePayment], kept: dict[str, Payment], events: dict[str, str], facts: list[Fact]
+) -> Program[set[str]]:
+    """Write those that are not there yet, with their facts. Returns the ids of those that were written."""
     new = [ask.payment for ask in asks if ask.payment.version == 1 and ask.payment.id not in kept]
     old = [
         ask.payment for ask in asks if ask.payment.version > 1 and kept[ask.payment.id].version < ask.payment.version
     ]
     written = yield from _write_rows(new, old, events)
-    for at, ask in zip(ats, asks, strict=True):
-        payment = ask.payment
-        if payment.id in written:
-            answers.setdefault(at, (None,))
+    for ask in asks:
+        if ask.payment.id in written:
             facts.extend(ask.facts)
-        elif payment.id not in kept:
-            answers[at] = PaymentChanged(payment.id)
+    return written
 
 
 def _write_rows(new: Sequence[Payment], old: Sequence[Payment], events: dict[str, str]) -> Program[set[str]]:
