@@ -41,7 +41,7 @@ from frontrow.boxoffice.messages.model.messages import (
     not_tried,
 )
 from frontrow.boxoffice.messages.ports import Channel, MessageBook
-from frontrow.boxoffice.organiser.model.brands import mail_brand
+from frontrow.boxoffice.organiser.model.brands import MailBrand, mail_brand
 from frontrow.boxoffice.payments.model.payments import PROVIDER_UNAVAILABLE
 from frontrow.boxoffice.payments.ports import PaymentBook
 from frontrow.boxoffice.people.model.roles import ROLES
@@ -344,7 +344,9 @@ class Notifier:
             offered = usable_wallets(keys, self._clock())
             about["wallets"] = [(f"{one}_wallet", f"{url}/{one}-wallet") for one in Wallet if one in offered]
         with_html = body.channel not in WITHOUT_HTML
-        attachments = await self._brand(event, about) if with_html else ()
+        brand, attachments = await self._brand(event) if with_html else (None, ())
+        if brand is not None:
+            about["brand"] = brand
         rendered = render(body.kind, contact.locale, about, url=url, html=with_html)
         if body.channel == "email" and sheets:
             async with drawing:
@@ -362,14 +364,15 @@ class Notifier:
             url,
         )
 
-    async def _brand(self, event: Event, about: dict[str, Any]) -> tuple[Attachment, ...]:
-        """Give the mail the look of who sells the event. Returns its logo, if there is one."""
+    async def _brand(self, event: Event) -> tuple[MailBrand | None, tuple[Attachment, ...]]:
+        """How a mail about this event looks, by who sells it, and the logo, if there is one."""
         brand = await self._ledger.brands.of(event.organiser_id) if event.organiser_id else None
         if brand is None:
-            return ()
+            return None, ()
         body = await self._logo(brand.logo.hash) if brand.logo is not None else None
-        about["brand"] = mail_brand(brand if body is not None else msgspec.structs.replace(brand, logo=None))
-        return (Attachment("logo.png", "image/png", body),) if body is not None else ()
+        if body is None:
+            return mail_brand(msgspec.structs.replace(brand, logo=None)), ()
+        return mail_brand(brand), (Attachment("logo.png", "image/png", body),)
 
     async def _logo(self, picture_hash: str) -> bytes | None:
         """A logo; the last few are kept."""

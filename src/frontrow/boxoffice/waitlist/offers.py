@@ -200,8 +200,9 @@ class OfferWorker:
                     await self._ledger.waitlist.waiting_page(sale.event.id, sections, place, PAGE) if sections else []
                 )
                 given = assign_seats((entry for entry in page if entry.id not in skipped), pool)
-                won = await self._offer_all(sale, given, pool, skipped, now_us)
+                won, ineligible = await self._offer_all(sale, given, pool, now_us)
                 offered, refused = offered + won, refused + len(given) - won
+                skipped |= ineligible
                 if len(page) < PAGE:
                     break
                 place = (page[-1].rank, page[-1].number)
@@ -217,10 +218,12 @@ class OfferWorker:
         sale: Sale,
         given: Sequence[tuple[WaitlistEntry, tuple[int, ...]]],
         pool: SeatPool,
-        skipped: set[str],
         now_us: int,
-    ) -> int:
-        """Claim the seats, then save holds and offers. The seats of refused offers are free again in the pool."""
+    ) -> tuple[int, set[str]]:
+        """Claim the seats, then save holds and offers. The seats of refused offers are free again in the pool.
+
+        Returns how many offers were made, and the entries that can have none: they are gone, or at their cap.
+        """
         news = [self._new_offer(sale, entry, seats, now_us) for entry, seats in given]
         claims = await asyncio.gather(*(self._claim(new.hold) for new in news), return_exceptions=True)
         failed = next((error for error in claims if isinstance(error, BaseException)), None)
@@ -228,7 +231,7 @@ class OfferWorker:
             raise failed
         claimed = [new for new, answer in zip(news, claims, strict=True) if isinstance(answer, ClaimedSeats)]
         answers = dict(zip([new.id for new in claimed], await self._ledger.waitlist.make_offers(claimed), strict=True))
-        won = 0
+        won, ineligible = 0, set[str]()
         for (entry, seats), new, claim in zip(given, news, claims, strict=True):
             answer = answers.get(new.id)
             if isinstance(answer, Offer):
@@ -244,12 +247,12 @@ class OfferWorker:
                 taken = set(answer.seats)
             if answer is not None:
                 await self._claims.release(sale.event.id, seats, new.hold.booking_id)
-            if not taken:  # because of the entry: it is gone, or at its cap
-                skipped.add(entry.id)
+            if not taken:  # because of the entry
+                ineligible.add(entry.id)
             self.stats.refused += 1
             pool.free_again(seat for seat in seats if seat not in taken)
         self.stats.offered += won
-        return won
+        return won, ineligible
 
     def _new_offer(self, sale: Sale, entry: WaitlistEntry, seats: tuple[int, ...], now_us: int) -> NewOffer:
         offer_id, booking_id = entry.next_offer_ids()
