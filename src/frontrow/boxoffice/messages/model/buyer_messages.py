@@ -25,6 +25,10 @@ NOT_NEEDED: Final = "the message is no longer needed"  # the outcome for somebod
 _VARIABLE: Final = re.compile(r"\{(\w+)\}")
 
 
+class UnknownVariable(InvalidInput):
+    """The text has a name in braces that stands for nothing."""
+
+
 class AudienceKind(StrEnum):
     ALL = "all"
     SECTION = "section"
@@ -144,7 +148,7 @@ def check_message(subject: str, text: str) -> tuple[str, str]:
         for name in _VARIABLE.findall(value):
             if name not in VARIABLES:
                 known = ", ".join(f"{{{one}}}" for one in VARIABLES)
-                raise InvalidInput(f"there is no {{{name[:40]}}}; there are {known}", param=param)
+                raise UnknownVariable(f"there is no {{{name[:40]}}}; there are {known}", param=param)
     return subject, text
 
 

@@ -16,6 +16,7 @@ from frontrow.core.errors import NotFound, Refused
 from frontrow.core.ids import encode32
 
 TICKET_ID_BYTES: Final = 16
+TRANSFER_PREFIX: Final = "trf_"  # of the ids of transfers
 _ID_CHARS: Final = 26
 
 
@@ -53,6 +54,11 @@ class Ticket(msgspec.Struct, frozen=True):
     scanned_at_us: int | None = None  # first admitted
     transfer_id: str = ""  # the transfer by which its holder got it; empty: the holder is the buyer
     left_at_us: int | None = None  # outside since then, with the right to come back
+
+    @property
+    def handed_over(self) -> bool:
+        """Whether this is the revoked ticket of somebody who transferred it: its row names the transfer as booking."""
+        return self.booking_id.startswith(TRANSFER_PREFIX)
 
     @property
     def inside(self) -> bool:

@@ -275,7 +275,7 @@ def _read(platform: Platform, event: Event, code: str) -> tuple[GateVerdict, str
 
 async def _reason(platform: Platform, ticket: Ticket) -> str:
     """`refunded` or `transferred`. Otherwise empty: it was moved, returned to the pool or cancelled."""
-    if ticket.booking_id.startswith("trf_"):
+    if ticket.handed_over:
         return "transferred"
     refunds = await platform.ledger.payments.refunds_of(ticket.booking_id)
     return "refunded" if any(ticket.seat_index in one.seats for one in refunds) else ""

@@ -23,6 +23,7 @@ from frontrow.boxoffice.messages.model.buyer_messages import (
     BuyerMessageState,
     NoRecipients,
     TooManyMessages,
+    UnknownVariable,
 )
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
 from frontrow.web.api import FromCaller, FromPlatform
@@ -131,7 +132,7 @@ async def write(
         await service.preview(event, draft)
     except (InvalidInput, NotFound, NoRecipients) as error:
         param = error.param or "audience"
-        reason = "variable" if error.message.startswith("there is no {") else param
+        reason = "variable" if isinstance(error, UnknownVariable) else param
         problem = REFUSALS.get(error.code, REFUSALS.get(reason, REFUSALS["audience"]))
         return await _form(request, platform, event, values, problem, param)
     await service.keep_draft(draft)
