@@ -39,7 +39,7 @@ from frontrow.core.errors import FrontrowError
 from frontrow.core.heavy_work import HeavyWork
 from frontrow.core.ids import Ids
 from frontrow.core.vault import Vault
-from frontrow.waitingroom.model.admission import admitted_per_s
+from frontrow.waitingroom.model.admission_rate import admitted_per_s
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.platform.event_openings import Openings
 from frontrow.web.platform.fan_codes import FanCodes

@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from frontrow.waitingroom.model.admission import plan_slide, read_note, slide_bounds
+from frontrow.waitingroom.model.admission import plan_slide, slide_bounds
 from frontrow.waitingroom.model.config import Phase, RoomConfig
+from frontrow.waitingroom.model.measurements import read_note
 from frontrow.waitingroom.model.room_state import LaneState, RoomState
 
 Positions = NDArray[np.int64]

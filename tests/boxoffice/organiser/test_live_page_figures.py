@@ -10,7 +10,7 @@ from frontrow.boxoffice.adapters.sales_figures.redis_point_log import RedisPoint
 from frontrow.boxoffice.organiser.model.sales_figures import Percentiles, RoomFigures, forecast_sold_out
 from frontrow.boxoffice.organiser.sales_figures import SalesFigures
 from frontrow.core.clock import US_PER_S
-from frontrow.waitingroom.model.admission import admitted_per_s
+from frontrow.waitingroom.model.admission_rate import admitted_per_s
 from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.room_state import LaneState, RoomState
 from frontrow.waitingroom.model.window import Slide

@@ -1,4 +1,4 @@
-"""W3, W6: how many are admitted: due windows, permits, capacity, people; and what is measured of no-shows."""
+"""W3, W6: how many are admitted: due windows, permits, capacity, people."""
 
 from dataclasses import replace
 
@@ -7,18 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontrow.core.errors import InvalidInput
-from frontrow.waitingroom.model.admission import (
-    Measured,
-    age_class,
-    expected_claims,
-    observe,
-    plan_slide,
-    read_note,
-    slide_bounds,
-    still_coming,
-    write_note,
-)
+from frontrow.waitingroom.model.admission import observe, plan_slide, slide_bounds
 from frontrow.waitingroom.model.config import LaneRule, Phase, RoomConfig
+from frontrow.waitingroom.model.measurements import Measured, read_note, write_note
 from frontrow.waitingroom.model.room_state import LaneState, RoomState, SlidePlan
 from frontrow.waitingroom.model.window import Slide
 
@@ -148,19 +139,6 @@ def test_w6_a_slide_never_passes_any_of_its_four_bounds(
     assert step.bucket_milli >= 0
 
 
-def test_no_shows_are_measured_and_no_longer_waited_for() -> None:
-    """60 of 100 come in the first seconds: after a while the other 40 no longer hold capacity back."""
-    measured, state = Measured(), room(ring=(Slide(1, 0, (100,), 100),), lanes=(LaneState(500, 100),), slide_no=1)
-    assert still_coming(measured, 0, state.config.grace_us) == 1.0, "everybody is expected before anything is known"
-    for second in range(1, 200):
-        took = {1: min(60, 12 * second)}
-        state = replace(state, now_us=second * S, took=took)
-        measured = observe(state, measured)
-    assert expected_claims(state, measured) < 4
-    fresh = still_coming(measured, 0, state.config.grace_us)
-    assert 0.5 < fresh < 0.95, "of those just admitted about 60 of 100 are expected"
-
-
 def test_measurements_survive_a_change_of_leader_and_a_foreign_note() -> None:
     measured = observe(room(ring=(Slide(1, 0, (9,), 9),)), Measured(at_us=1))
     assert read_note(write_note(measured)) == measured
@@ -178,10 +156,6 @@ def test_a_cut_of_capacity_is_named_as_the_reason() -> None:
     assert measured.reason == ""
     cut = replace(state, config=state.config.changed(capacity=10), now_us=41 * S)
     assert observe(cut, measured).reason == "capacity"
-
-
-def test_ages_are_classed_by_doubling_seconds() -> None:
-    assert [age_class(int(s * S)) for s in (0, 0.9, 1, 1.9, 2, 3.9, 4, 300)] == [0, 0, 1, 1, 2, 2, 3, 9]
 
 
 @pytest.mark.parametrize(

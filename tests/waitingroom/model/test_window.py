@@ -1,4 +1,4 @@
-"""W2, W3: what the window says about a place, how lo follows, and the estimated wait."""
+"""W2, W3: the state that the window gives a place, and how lo follows."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,13 +6,10 @@ from hypothesis import strategies as st
 from frontrow.waitingroom.model.window import (
     RING_SLIDES,
     PlaceState,
-    Reason,
     Slide,
     Window,
-    estimate,
     lo_by_count,
     lo_by_time,
-    published,
     push,
 )
 
@@ -72,23 +69,3 @@ def test_the_ring_stays_small_and_never_expires_anybody_before_the_grace(gaps_us
         slack_us = grace_us // 32 + 3_000_000
         assert all(admitted[p] + grace_us + slack_us > now_us for p in range(lo + 1, number + 1))
         assert len(ring) <= RING_SLIDES
-
-
-@given(st.lists(st.integers(0, 100_000), min_size=1, max_size=60), st.integers(1, 10_000))
-def test_a_shown_wait_never_rises_without_a_stated_reason(measured: list[int], ahead: int) -> None:
-    shown, last_high = 0, None
-    for rate in measured:
-        shown, reason = published(shown, rate)
-        wait = estimate(ahead, shown, reason)
-        if last_high is not None and reason is Reason.NONE and wait.high_s is not None:
-            assert wait.high_s <= last_high
-        last_high = wait.high_s
-        ahead = max(0, ahead - 1)
-
-
-def test_an_estimate_has_a_band_and_says_when_nobody_can_know() -> None:
-    wait = estimate(999, 10_000, Reason.NONE)
-    assert (wait.low_s, wait.high_s) == (75, 125)
-    assert estimate(5, 0, Reason.NONE).high_s is None
-    assert estimate(5, 1000, Reason.PAUSED).high_s is None
-    assert estimate(5, 1000, Reason.PAUSED).reason is Reason.PAUSED

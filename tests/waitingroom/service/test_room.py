@@ -38,7 +38,8 @@ from frontrow.waitingroom.model.errors import (
     StayTooLong,
 )
 from frontrow.waitingroom.model.results import ClaimedPass, Joined
-from frontrow.waitingroom.model.window import PlaceState, Reason
+from frontrow.waitingroom.model.wait_estimate import Reason
+from frontrow.waitingroom.model.window import PlaceState
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.stores.memory import MemoryRoomStore
 from frontrow.waitingroom.stores.redis import RedisRoomStore

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from frontrow.waitingroom.credentials import places
 from frontrow.waitingroom.credentials.places import Place, PlaceSigner
-from frontrow.waitingroom.model.admission import Measured, write_note
 from frontrow.waitingroom.model.config import LaneRule, Phase, RoomConfig
 from frontrow.waitingroom.model.errors import PlaceForeign, PlaceInvalid
+from frontrow.waitingroom.model.measurements import Measured, write_note
 from frontrow.waitingroom.model.room_state import LaneState, RoomState
-from frontrow.waitingroom.model.window import Reason
+from frontrow.waitingroom.model.wait_estimate import Reason
 from frontrow.waitingroom.service.room_cache import CachedRoom
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))

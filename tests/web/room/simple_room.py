@@ -17,7 +17,8 @@ from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.errors import AlreadyClaimed, NotYourTurn, PassEnded, RoomOverflow, RoomUnknown
 from frontrow.waitingroom.model.results import ClaimedPass, Joined, PlaceStatus, RoomView
 from frontrow.waitingroom.model.room_state import LaneState, RoomState, VisitResult
-from frontrow.waitingroom.model.window import PlaceState, Reason, Wait, estimate
+from frontrow.waitingroom.model.wait_estimate import Reason, Wait, estimate
+from frontrow.waitingroom.model.window import PlaceState
 from frontrow.waitingroom.ports import PlaceKey, VisitReply
 from frontrow.waitingroom.service.room import WaitingRoom
 

@@ -15,7 +15,7 @@ from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.waitingroom.entrance.human_check import HCAPTCHA, TURNSTILE, Captcha, ProofOfWork
 from frontrow.waitingroom.entrance.used_proofs import MemoryUsedProofs
 from frontrow.waitingroom.model.config import Phase
-from frontrow.waitingroom.model.window import Reason, Wait
+from frontrow.waitingroom.model.wait_estimate import Reason, Wait
 from frontrow.waitingroom.ports import HumanCheck
 from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
 from frontrow.web.room.page import PageSettings, RoomPages

@@ -20,10 +20,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from frontrow.core.errors import ConfigError, Unauthorised
 from frontrow.waitingroom.credentials.places import b64, unb64
 from frontrow.waitingroom.model.config import Phase, RoomConfig
+from frontrow.waitingroom.model.poll_interval import POLL_POLICY
 from frontrow.waitingroom.model.room_state import LaneState
 
 MAX_BYTES = 300
-POLL_POLICY = (5, 300, 4)  # least seconds, most seconds, share of the wait
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.model.config import Phase
 from frontrow.waitingroom.model.errors import AlreadyClaimed, NotYourTurn, PlaceExpired, RoomFull, RoomHeld
 from frontrow.waitingroom.model.room_state import RoomState, VisitResult
-from frontrow.waitingroom.model.window import PlaceState, Wait
+from frontrow.waitingroom.model.wait_estimate import Wait
+from frontrow.waitingroom.model.window import PlaceState
 
 
 class PlaceStatus(msgspec.Struct, frozen=True, gc=False):

@@ -1,15 +1,11 @@
-"""Pure: what the window (lo, hi) says about a place, how slides move it, and the estimated wait.
+"""Pure: the window (lo, hi) of a lane, the state that it gives a place, and how slides move it.
 
-Places ≤ lo are expired, ≤ hi active, above waiting; hi and lo only ever grow. `hi` moves by slides. `lo` follows by
-count (the last k slides are active) or by time (each slide is active for the grace period). The published rate of a
-lane may only fall together with a stated reason, so an estimate shown to somebody never rises silently.
+Places ≤ lo are expired, ≤ hi active, above waiting; hi and lo never fall. A slide moves `hi`. `lo` follows by count
+(the last k slides are active) or by time (each slide is active for the grace period).
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
-from math import ceil
-
-import msgspec
 
 
 class PlaceState(StrEnum):
@@ -71,49 +67,3 @@ def lo_by_time(ring: tuple[Slide, ...], now_us: int, grace_us: int, los: tuple[i
         if slide.at_us + grace_us <= now_us:
             return tuple(max(lo, hi) for lo, hi in zip(los, slide.his, strict=True))
     return los
-
-
-class Reason(StrEnum):
-    """Why an estimate may have risen."""
-
-    NONE = ""
-    PAUSED = "paused"
-    HELD = "held"
-    CAPACITY_CUT = "capacity"
-    RATE_CUT = "rate"
-    SLOWER = "slower"
-
-
-BAND_PERCENT = 25
-
-
-class Wait(msgspec.Struct, frozen=True, gc=False):
-    """An estimated wait: from `low_s` to `high_s` seconds; both None when nobody can say."""
-
-    low_s: int | None
-    high_s: int | None
-    reason: Reason = Reason.NONE
-
-
-def estimate(ahead: int, rate_milli: int, reason: Reason) -> Wait:
-    """The wait with `ahead` people in front at `rate_milli` admissions per 1000 seconds."""
-    if rate_milli <= 0 or reason in (Reason.PAUSED, Reason.HELD):
-        return Wait(None, None, reason)
-    low_s, high_s = band_s(ahead, rate_milli)
-    return Wait(low_s, high_s, reason)
-
-
-def band_s(ahead: int, rate_milli: int) -> tuple[int, int]:
-    """The wait in seconds, at least and at most."""
-    exact = (ahead + 1) * 1000 / rate_milli
-    return int(exact * (100 - BAND_PERCENT) / 100), ceil(exact * (100 + BAND_PERCENT) / 100)
-
-
-def published(shown_milli: int, measured_milli: int) -> tuple[int, Reason]:
-    """The rate to show next: it rises at once, is held while the measured one stays inside the band, and falls only
-    with the reason `slower`."""
-    if measured_milli >= shown_milli:
-        return measured_milli, Reason.NONE
-    if measured_milli * 100 >= shown_milli * (100 - BAND_PERCENT):
-        return shown_milli, Reason.NONE
-    return measured_milli, Reason.SLOWER

@@ -8,19 +8,21 @@ import functools
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from frontrow.waitingroom.credentials.now_serving import POLL_POLICY, NowServing, document
+from frontrow.waitingroom.credentials.now_serving import NowServing, document
 from frontrow.waitingroom.credentials.places import Place
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model import draw
-from frontrow.waitingroom.model.admission import admits_everybody, expected_claims, grace_of, read_note, show_rate
+from frontrow.waitingroom.model.admission import admits_everybody
 from frontrow.waitingroom.model.config import Phase
 from frontrow.waitingroom.model.errors import PlaceInvalid, RoomUnknown
+from frontrow.waitingroom.model.measurements import read_note
+from frontrow.waitingroom.model.no_shows import expected_claims, grace_of, show_rate
+from frontrow.waitingroom.model.place_status import RoomStatuses
 from frontrow.waitingroom.model.results import PlaceStatus, RoomView
-from frontrow.waitingroom.model.room_state import LaneState, RoomState
-from frontrow.waitingroom.model.window import PlaceState, Reason, Wait, band_s, estimate
+from frontrow.waitingroom.model.room_state import RoomState
+from frontrow.waitingroom.model.wait_estimate import Reason
 from frontrow.waitingroom.ports import EndedVisit, PlaceKey
 
 MAX_LISTENERS = 100_000
@@ -28,9 +30,6 @@ DRAWS_KEPT = 65_536
 REST_AFTER_TURNS = 120  # of the loop, without a visitor
 PRUNE_S = 60
 QUIET_US = 5_000_000  # a document that only differs in the number of people behind you may be this old
-_LEAST, _MOST, _SHARE = POLL_POLICY
-_encode = msgspec.json.Encoder().encode
-NO_WAIT, UNKNOWN = Wait(0, 0), Wait(None, None)
 _HELD = {Phase.PAUSED: Reason.PAUSED, Phase.QUEUE_ALL: Reason.HELD, Phase.CLOSED: Reason.HELD}
 
 
@@ -101,10 +100,8 @@ class CachedRoom:
         blank = (0,) * len(state.lanes)
         self.rates_milli = measured.shown_milli if len(measured.shown_milli) == len(blank) else blank
         self.reason = _HELD.get(state.phase) or Reason(measured.reason)
-        self._held = self.reason in (Reason.PAUSED, Reason.HELD)
-        self._lane_names = tuple(rule.name for rule in state.config.lanes)
+        self._statuses = RoomStatuses(self.event, state, self.rates_milli, self.reason)
         self._draw_key = (state.beacon, tuple(lane.drawn for lane in state.lanes))
-        self._forms = [self._forms_of(index) for index in range(len(state.lanes))]
         self._publish()
 
     def restart(self, state: RoomState) -> None:
@@ -204,117 +201,19 @@ class CachedRoom:
         return 0
 
     def status(self, place: Place) -> PlaceStatus:
-        """From the place and the state last read."""
+        """The status of a place in the state last read."""
         self.use()
-        state = self.state
-        position = self.position_of(place)
-        lane = state.lanes[place.lane]
-        name = self._lane_names[place.lane]
-        if state.phase is Phase.PREQUEUE:
-            wait = UNKNOWN
-            return PlaceStatus(
-                self.event,
-                PlaceState.WAITING,
-                state.phase,
-                name,
-                None,
-                None,
-                wait,
-                self._poll_after_s(wait),
-                state.epoch,
-                state.message_no,
-            )
-        if position > lane.hi:
-            place_state, ahead = PlaceState.WAITING, position - lane.hi - 1
-            wait = self._wait(ahead, place.lane)
-        else:
-            place_state, ahead, wait = PlaceState.EXPIRED if position <= lane.lo else PlaceState.ACTIVE, 0, NO_WAIT
-        called_next = wait.high_s is None and self._is_called_next(lane, ahead)
-        return PlaceStatus(
-            self.event,
-            place_state,
-            state.phase,
-            name,
-            position,
-            ahead,
-            wait,
-            _LEAST if called_next else self._poll_after_s(wait),
-            state.epoch,
-            state.message_no,
-        )
-
-    def _is_called_next(self, lane: LaneState, ahead: int) -> bool:
-        """Whether somebody with so many ahead is among the first whom a room that opened a moment ago lets in. How
-        fast it goes is not known yet, but it is soon."""
-        return lane.hi == 0 and not self._held and ahead < self.state.config.capacity
-
-    def _forms_of(self, lane: int) -> tuple[bytes, bytes, bytes, bytes, bytes]:
-        """The JSON of a status in this lane without its numbers: waiting (estimated, not, among the first), active,
-        expired."""
-        state, name = self.state, self._lane_names[lane]
-        nothing = PlaceStatus(
-            self.event, PlaceState.WAITING, state.phase, name, 0, 0, UNKNOWN, 0, state.epoch, state.message_no
-        )
-        text = _encode(nothing).replace(b"%", b"%%")  # names of events and lanes have none today
-        head, _, rest = text.partition(b'"waiting"')
-        middle, _, rest = rest.partition(b'"position":0,"ahead":0,"wait":{"low_s":null,"high_s":null,"reason":""},')
-        tail = rest.partition(b'"poll_after_s":0')[2]
-        reason, poll_s = _encode(self.reason), (self._poll_after_s(UNKNOWN), self._poll_after_s(NO_WAIT))
-
-        def form(place_state: bytes, numbers: bytes) -> bytes:
-            return head + place_state + middle + numbers + tail
-
-        no_wait = b'"position":%%d,"ahead":0,"wait":{"low_s":0,"high_s":0,"reason":""},"poll_after_s":%d' % poll_s[1]
-        estimated = (
-            b'"position":%%d,"ahead":%%d,"wait":{"low_s":%%d,"high_s":%%d,"reason":%b},"poll_after_s":%%d' % reason
-        )
-        not_estimated = (
-            b'"position":%%d,"ahead":%%d,"wait":{"low_s":null,"high_s":null,"reason":%b},"poll_after_s":' % reason
-        )
-        waiting = b'"waiting"'
-        return (
-            form(waiting, estimated),
-            form(waiting, not_estimated + b"%d" % poll_s[0]),
-            form(waiting, not_estimated + b"%d" % _LEAST),
-            form(b'"active"', no_wait),
-            form(b'"expired"', no_wait),
-        )
+        return self._statuses.status(place.lane, self.position_of(place))
 
     def status_json(self, place: Place) -> bytes:
-        """`status` as JSON, byte for byte, at a third of the cost: only the numbers are filled into a prepared form."""
+        """`status` as JSON, made faster."""
         if not self.used:
             self.use()
-        if self.state.phase is Phase.PREQUEUE:
-            return _encode(self.status(place))
-        number, position = place.lane, place.position
-        lane = self.state.lanes[number] if 0 <= number < len(self._forms) else None
-        if lane is None or position <= lane.drawn or position > self.shown[number]:
+        lane_no, position = place.lane, place.position
+        lanes = self.state.lanes
+        if not 0 <= lane_no < len(lanes) or position <= lanes[lane_no].drawn or position > self.shown[lane_no]:
             position = self.position_of(place)  # only needed for a drawn place, or one beyond those seen before
-            lane = self.state.lanes[number]
-        estimated, not_estimated, called_next, active, expired = self._forms[number]
-        if position <= lane.hi:
-            return (expired if position <= lane.lo else active) % position
-        ahead = position - lane.hi - 1
-        rate_milli = self.rates_milli[number]
-        if rate_milli <= 0 or self._held:
-            return (called_next if self._is_called_next(lane, ahead) else not_estimated) % (position, ahead)
-        low_s, high_s = band_s(ahead, rate_milli)
-        poll_s = high_s // _SHARE
-        return estimated % (
-            position,
-            ahead,
-            low_s,
-            high_s,
-            _LEAST if poll_s < _LEAST else _MOST if poll_s > _MOST else poll_s,
-        )
-
-    def _wait(self, ahead: int, lane: int) -> Wait:
-        return estimate(ahead, self.rates_milli[lane], self.reason)
-
-    @staticmethod
-    def _poll_after_s(wait: Wait) -> int:
-        least, most, share = POLL_POLICY
-        return most // 10 if wait.high_s is None else max(least, min(most, wait.high_s // share))
+        return self._statuses.status_json(lane_no, position)
 
     # -- organisers --------------------------------------------------------------------------------------------------
 
