@@ -121,15 +121,13 @@ async def test_a_changed_pass_and_a_place_as_a_pass_and_back(world: World):
 
 
 async def test_keys_rotate_and_old_passes_end_with_their_key(world: World):
-    signer = passes.PassSigner([passes.new_key()])
-    verify = signer.verify
+    first, second, third = (passes.new_key() for _ in range(3))
+    signer = passes.PassSigner([first])
     old = signer.mint(passes.Pass("e", "p", passes.PlaceKey(0, 1, 1), 0, 100, 0))
-    assert verify(old, "e", 1).person == "p"
-    signer.rotate(passes.new_key(), keep=1)
-    assert signer.verify(old, "e", 1).person == "p", "the last key stays good"
-    signer.rotate(passes.new_key(), keep=1)
+    assert signer.verify(old, "e", 1).person == "p"
+    assert passes.PassSigner([second, first]).verify(old, "e", 1).person == "p", "the last key stays good"
     with pytest.raises(passes.PassInvalid):
-        signer.verify(old, "e", 1)
+        passes.PassSigner([third, second]).verify(old, "e", 1)
 
 
 async def test_a_session_is_not_made_of_what_the_ledger_or_another_proof_knows(world: World):

@@ -11,7 +11,7 @@ from frontrow.core.errors import ConfigError, FrontrowError
 from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.config import RoomConfig
-from frontrow.waitingroom.model.results import ClaimedPass
+from frontrow.waitingroom.model.results import ClaimedPass, Joined
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.service.sharding import ShardedRoom, shard_of, slices
 from frontrow.waitingroom.stores.redis import RedisRoomStore
@@ -34,6 +34,11 @@ def test_w11_keys_spread_evenly_and_few_move_when_a_shard_is_added() -> None:
     assert all(b == 4 for a, b in zip(before, after, strict=True) if a != b)
 
 
+async def join(line: ShardedRoom, person: str) -> Joined:
+    shard = line.shard_for(person, "")
+    return await line.rooms[shard].joins.join(line.names[shard], person)
+
+
 async def test_w11_a_line_over_two_servers_keeps_capacity_and_outlives_one_of_them(room_keys: RoomKeys) -> None:
     with Valkey() as one, Valkey() as two:
         rooms = [
@@ -42,15 +47,15 @@ async def test_w11_a_line_over_two_servers_keeps_capacity_and_outlives_one_of_th
         ]
         line = ShardedRoom("concert", rooms)
         await line.create(RoomConfig(capacity=11, window_size=100))
-        joined = await asyncio.gather(*(line.join(person=f"fan-{n}") for n in range(300)))
-        again = await line.join(person="fan-7")
-        assert line.room_of(again.place_jwt) is line.room_of(joined[7].place_jwt)
+        joined = await asyncio.gather(*(join(line, f"fan-{n}") for n in range(300)))
+        again = await join(line, "fan-7")
+        assert (again.status.event, again.fresh) == (joined[7].status.event, True)
         for shard, view in enumerate(line.views()):
             mine = [j.position for j in joined if j.status.event == line.names[shard]]
             assert mine == list(range(1, len(mine) + 1)), "in order within a shard"
             await rooms[shard].loops.tick(view.event)
         answers = await asyncio.gather(
-            *(line.room_of(j.place_jwt).visits.claim(j.place_jwt) for j in joined), return_exceptions=True
+            *(rooms[line.names.index(j.status.event)].visits.claim(j.place_jwt) for j in joined), return_exceptions=True
         )
         assert sum(isinstance(answer, ClaimedPass) for answer in answers) == 11
         for room, name in zip(rooms, line.names, strict=True):
@@ -58,7 +63,7 @@ async def test_w11_a_line_over_two_servers_keeps_capacity_and_outlives_one_of_th
         assert sum(await line.rebalance()) <= 11
         assert sum(view.state.config.capacity for view in line.views()) <= 11
         two.kill()
-        outcomes = await asyncio.gather(*(line.join(person=f"new-{n}") for n in range(40)), return_exceptions=True)
+        outcomes = await asyncio.gather(*(join(line, f"new-{n}") for n in range(40)), return_exceptions=True)
         assert any(isinstance(outcome, FrontrowError) for outcome in outcomes)
         assert any(not isinstance(outcome, BaseException) for outcome in outcomes), "the other shard goes on"
         for room in rooms:
@@ -70,7 +75,7 @@ async def test_w11_unused_capacity_moves_to_where_people_wait(redis_url: str, ro
     line = ShardedRoom("concert", [room, room])
     await line.create(RoomConfig(capacity=100, window_size=100))
     people = [f"fan-{n}" for n in range(600) if shard_of(f"fan-{n}", 2) == 0][:200]
-    await asyncio.gather(*(line.join(person=person) for person in people))
+    await asyncio.gather(*(join(line, person) for person in people))
     for name in line.names:
         await room.loops.tick(name)
     assert await line.rebalance() == (100, 0)

@@ -91,7 +91,7 @@ def ed25519_of(key: rsa.RSAPrivateKey) -> Ed25519PrivateKey:
 
 
 class PassSigner:
-    """Mints with the newest key, verifies with all it knows."""
+    """Signs passes with the first key and verifies them with all keys."""
 
     def __init__(self, keys: Sequence[rsa.RSAPrivateKey], algorithm: str = "RS256") -> None:
         if not keys:
@@ -100,14 +100,6 @@ class PassSigner:
             raise ConfigError(f"passes are signed with RS256 or EdDSA, not with {algorithm}", param="pass_algorithm")
         self._algorithm = algorithm
         self._keys = [(_kid(_rsa_jwk(key)), key) for key in keys]
-        self._use_keys()
-
-    def rotate(self, key: rsa.RSAPrivateKey, *, keep: int = 2) -> None:
-        """Sign with `key` from now on; passes of the last `keep` keys stay valid."""
-        self._keys = [(_kid(_rsa_jwk(key)), key), *self._keys][: keep + 1]
-        self._use_keys()
-
-    def _use_keys(self) -> None:
         kid, newest = self._keys[0]
         self._signs: rsa.RSAPrivateKey | Ed25519PrivateKey = newest
         if self._algorithm == "EdDSA":

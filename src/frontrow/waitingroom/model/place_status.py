@@ -31,13 +31,12 @@ class RoomStatuses:
         state, lane = self._state, self._state.lanes[lane_no]
         if state.phase is Phase.PREQUEUE:
             return self._make_status(lane_no, PlaceState.WAITING, None, None, UNKNOWN, poll_after_s(None))
-        if position <= lane.hi:
-            place_state = PlaceState.EXPIRED if position <= lane.lo else PlaceState.ACTIVE
-            return self._make_status(lane_no, place_state, position, 0, NO_WAIT, poll_after_s(0))
-        ahead = position - lane.hi - 1
+        place_state, ahead = lane.window.state_of(position), lane.window.ahead_of(position)
+        if place_state is not PlaceState.WAITING:
+            return self._make_status(lane_no, place_state, position, ahead, NO_WAIT, poll_after_s(0))
         wait = estimate(ahead, self._rates_milli[lane_no], self._reason)
         poll_s = LEAST_S if wait.high_s is None and self._is_called_next(lane, ahead) else poll_after_s(wait.high_s)
-        return self._make_status(lane_no, PlaceState.WAITING, position, ahead, wait, poll_s)
+        return self._make_status(lane_no, place_state, position, ahead, wait, poll_s)
 
     def status_json(self, lane_no: int, position: int) -> bytes:
         """`status` as JSON, byte for byte, at a third of the cost: only the numbers are filled into a prepared form."""

@@ -36,11 +36,9 @@ class WaitingRoom:
         keys: RoomKeys,
         *,
         clock: Clock | None = None,
-        owner: str | None = None,
         leadership_ttl_us: int = 5_000_000,
         refresh_us: int = 250_000,
         durable_joins: bool = False,
-        codes: Codes | None = None,
         proof_clock: Clock | None = None,
         sale_clock: Clock | None = None,
         pass_algorithm: str = ALGORITHMS[0],
@@ -54,12 +52,12 @@ class WaitingRoom:
         store_clock = StoreClock()
         self.clock = clock or store_clock
         self.sale_clock = sale_clock or self.clock
-        self.codes = codes or Codes(keys.master_secret)
+        self.codes = Codes(keys.master_secret)
         self.places = PlaceSigner(keys.place_secrets)
         self.passes = PassSigner(keys.pass_keys, pass_algorithm)
         self.counts: Counter[str] = Counter()  # this process' totals, for the metrics
         self.cache = RoomCache(keys)
-        self.leader = Leader(store, audit, owner=owner, leadership_ttl_us=leadership_ttl_us)
+        self.leader = Leader(store, audit, leadership_ttl_us=leadership_ttl_us)
         self._writer = AuditWriter(audit, self.counts)
         recovery = RoomRecovery(
             store=store, audit=audit, writer=self._writer, cache=self.cache, clock=self.clock, counts=self.counts

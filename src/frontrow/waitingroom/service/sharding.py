@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from frontrow.core.errors import ConfigError
 from frontrow.waitingroom.model.config import Phase, RoomConfig
-from frontrow.waitingroom.model.results import Joined, RoomView
+from frontrow.waitingroom.model.results import RoomView
 from frontrow.waitingroom.service.room import WaitingRoom
 
 MAX_SHARDS = 64
@@ -66,23 +66,6 @@ class ShardedRoom:
     def shard_for(self, person: str, ip: str) -> int:
         """By person, else by address; somebody with neither goes anywhere."""
         return shard_of(person or ip or secrets.token_hex(8), len(self.rooms))
-
-    async def join(
-        self,
-        person: str = "",
-        ip: str = "",
-        code: str | None = None,
-        idempotency_key: str | None = None,
-        cnf: str | None = None,
-    ) -> Joined:
-        """A place in the queue of this person's shard; from then on use that shard's room (`room_of`)."""
-        shard = self.shard_for(person or idempotency_key or "", ip)
-        return await self.rooms[shard].joins.join(self.names[shard], person, ip, code, idempotency_key, cnf)
-
-    def room_of(self, place_jwt: str) -> WaitingRoom:
-        """The room that a place belongs to."""
-        place = self.rooms[0].places.verify(place_jwt)
-        return self.rooms[self.names.index(place.event)] if place.event in self.names else self.rooms[0]
 
     def views(self) -> tuple[RoomView, ...]:
         return tuple(room.control.view(name) for room, name in zip(self.rooms, self.names, strict=True))
