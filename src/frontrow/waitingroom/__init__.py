@@ -1,1 +1,1 @@
-"""The virtual waiting room: signed places, a sliding window, passes. Usable alone in front of any shop."""
+"""The virtual waiting room: signed places, a sliding window, passes. It also works alone in front of any shop."""

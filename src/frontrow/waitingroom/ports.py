@@ -1,9 +1,9 @@
 """What the waiting room needs from outside: a store for its few integers, an audit that outlives the store, and a
 check that a join comes from a person.
 
-All times are microseconds by the *store's* clock, so servers with wrong clocks agree. Every method is one round trip
-and atomic. A store that has lost its memory returns None from `snapshot` and raises `RoomRecovering` elsewhere; the
-service then rebuilds it from the audit under a new epoch.
+All times are microseconds by the *store's* clock, so servers with wrong clocks agree. Every method of the store is one
+round trip and atomic. A store without the room returns None from `snapshot` and raises `RoomRecovering` elsewhere; the
+service then rebuilds the room from the audit under a new epoch.
 """
 
 from collections.abc import Awaitable, Mapping, Sequence
@@ -20,7 +20,7 @@ from frontrow.waitingroom.model.room_state import LaneState, RoomState, SlidePla
 
 class JoinCommand(msgspec.Struct, frozen=True, gc=False):
     """One person's join. The same idempotency `key` gets the same position again, and so does the same `person` with
-    `one_place` (or in a store with one place per person). A fresh join uses up its `code_id`."""
+    `one_place` (or in a store with one place per person). A fresh join marks its `code_id` as used."""
 
     lane: int
     key: str = ""
@@ -41,7 +41,7 @@ class JoinReply(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class PlaceKey:
-    """The permanent name of a place: positions (after the draw) are unique within (lane, epoch)."""
+    """The permanent key of a place: positions (after the draw) are unique within (lane, epoch)."""
 
     lane: int
     epoch: int
@@ -50,7 +50,7 @@ class PlaceKey:
 
 @dataclass(frozen=True, slots=True)
 class PersonAt:
-    """Where a person stands (rooms with one place per person)."""
+    """The position of a person (in rooms with one place per person)."""
 
     person: str
     lane: int
@@ -63,9 +63,9 @@ class VisitOp(StrEnum):
     CLAIM = "claim"
     RENEW = "renew"
     GIVE_BACK = "give_back"
-    HEAR = "hear"  # the visitor was heard: the idle time begins again, and a departure before that is taken back
-    LEAVE = "leave"  # a page was closed: the visit ends soon unless the visitor is heard again
-    KEEP = "keep"  # a hold is alive until `until_s`: the visit lasts at least as long; 0: the hold is over
+    HEAR = "hear"  # the visitor made a request: the idle time restarts, and an earlier departure is revoked
+    LEAVE = "leave"  # a page was closed: the visit ends soon unless the visitor makes a request
+    KEEP = "keep"  # a hold lasts until `until_s`, and the visit at least as long; 0: the hold has ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +75,16 @@ class VisitCommand:
 
     op: VisitOp
     place: PlaceKey
-    ttl_s: int = 0  # CLAIM, RENEW: how long the pass is to live, by the store's clock
-    until_s: int = 0  # RENEW: never longer than this; KEEP: the end of the hold; HEAR: when it was, 0: now
+    ttl_s: int = 0  # CLAIM, RENEW: the time to live of the pass, by the store's clock
+    until_s: int = 0  # RENEW: at most until then; KEEP: the end of the hold; HEAR: the time of the request, 0: now
     tag: int = 0
     slide_no: int = 0
-    hold: str = ""  # KEEP: which hold, for whoever checks later whether it is still alive
+    hold: str = ""  # KEEP: which hold, so that a job can check later whether it still exists
 
 
 @dataclass(frozen=True, slots=True)
 class VisitReply:
-    """`expires_s` is the end of the pass; `ends_s` the end of the visit unless the visitor is heard before."""
+    """`expires_s` is the end of the pass; `ends_s` the end of the visit unless the visitor makes a request before."""
 
     result: VisitResult
     expires_s: int = 0
@@ -95,16 +95,16 @@ class VisitReply:
 
 @dataclass(frozen=True, slots=True)
 class EndedVisit:
-    """A visit that ended before its pass ran out: every process refuses the pass until then."""
+    """A visit that ended before its pass expires: every process refuses the pass until then."""
 
     place: PlaceKey
     expires_s: int
-    timed_out: bool = False  # nobody gave it back, so nobody wrote it to the audit yet
+    timed_out: bool = False  # nobody gave it back, so the audit does not have its end yet
 
 
 @dataclass(frozen=True, slots=True)
 class KeptVisit:
-    """A visit that a live hold keeps."""
+    """A visit that a hold keeps."""
 
     place: PlaceKey
     until_s: int
@@ -116,7 +116,7 @@ class SlideResult(StrEnum):
     NOT_LEADER = "not_leader"
     NOT_DUE = "not_due"
     CHANGED = "changed"  # another slide, a reset or a phase change came in between
-    TOO_FAR = "too_far"  # beyond the people there, or backwards
+    TOO_FAR = "too_far"  # beyond the last position issued, or backwards
 
 
 class RoomStore(Protocol):
@@ -125,40 +125,40 @@ class RoomStore(Protocol):
     one_place_per_person: bool  # in every room, whatever its settings say (W8)
 
     async def create(self, event: str, room: "Recovered") -> bool:
-        """Write a whole room, with the claims, used codes and people to restore, if there is none; False if there was.
-        A `slid_at_us` of 0 makes the first slide due at once."""
+        """Write a whole room with its claims, used codes and people, if the store has none; False if it has one. A
+        `slid_at_us` of 0 makes the first slide due at once."""
 
     async def forget(self, event: str, epoch: int) -> None:
-        """Drop the room if it is still of this epoch (it lost writes and will be rebuilt)."""
+        """Delete the room if its epoch is still this one (it lost writes and will be rebuilt)."""
 
     async def lift(self, event: str, lanes: Sequence[LaneState]) -> None:
-        """Raise issued, hi and lo to at least these (what another process had seen before a loss)."""
+        """Raise issued, hi and lo to at least these (seen by another process before a loss)."""
 
     async def snapshot(self, event: str) -> RoomState | None:
-        """The room as it is, with passes that have run out counted out; None if the store knows no such room."""
+        """The state of the room without expired passes; None if the store has no such room."""
 
     async def unchanged_at_us(self, event: str, state: RoomState) -> int:
-        """The store's time if the room is still as this `snapshot` said, time aside; 0 if it is not, or may not be."""
+        """The store's time if the room is still in this state, apart from the time; 0 if it is not, or may not be."""
 
     async def join(
         self, event: str, commands: Sequence[JoinCommand], seen: Sequence[int] = ()
     ) -> Sequence[JoinReply | FrontrowError]:
-        """Positions for all of them, in order, in one step; RoomClosed, RoomOverflow or CodeUsed in place of one.
-        `seen`: the last position of each lane the caller knows of; a store that is behind it lost writes and issues
-        nothing (RoomRecovering)."""
+        """Issue positions for all of them, in order, in one step; RoomClosed, RoomOverflow or CodeUsed in place of one.
+        `seen` is the last position of each lane that the caller has seen. A store that is behind it lost writes and
+        issues nothing (RoomRecovering)."""
 
     async def visit(self, event: str, commands: Sequence[VisitCommand]) -> Sequence[VisitReply]:
-        """Requests about visits, each decided once, in order, in one step. Active never exceeds capacity.
+        """Decide requests about visits, in order, in one step. Active never exceeds capacity.
 
-        A visit ends when it is given back, when its pass runs out, when nobody was heard for the room's `idle_s`, or
-        `leave_s` after a departure. A kept visit ends only by the first of these or with its hold."""
+        A visit ends when it is given back, when its pass expires, after `idle_s` without a request, or `leave_s` after
+        a departure. A kept visit ends only by the first of these or with its hold."""
 
     async def ended(self, event: str, after: int, most: int) -> tuple[int, Sequence[EndedVisit]]:
         """At most `most` of the visits that ended after number `after`, in order, and the number of the last one.
         Entries are dropped, oldest first, once their pass has run out."""
 
     async def kept(self, event: str) -> Sequence[KeptVisit]:
-        """The visits that a hold keeps; no more than there are people inside."""
+        """The visits that a hold keeps; at most as many as there are people in the shop."""
 
     async def take_lead(self, event: str, owner: str, ttl_us: int) -> bool:
         """Make `owner` the leader for `ttl_us` if nobody else is; True if `owner` is the leader now."""
@@ -178,9 +178,9 @@ class RoomStore(Protocol):
         phase: Phase | None = None,
         beacon: str | None = None,
     ) -> RoomState:
-        """Change settings or phase. `config` replaces all settings; `changes` only those it names, over whatever the
-        others are at that instant, so that two servers changing different settings lose neither. Leaving PREQUEUE fixes
-        `drawn` of each lane; leaving a hold starts anew."""
+        """Change settings or phase. `config` replaces all settings. `changes` replaces only those it names, so that two
+        servers that change different settings lose neither. Leaving PREQUEUE fixes `drawn` of each lane. Reopening
+        gives active places the time back that the room was held."""
 
     # Rooms with one place per person (W8) have a roster: who has which position. In Redis it is a sorted set per lane
     # with the position as its score, about 140 bytes per person waiting. Other rooms store nothing per person.
@@ -236,7 +236,7 @@ class CodeRow:
 
 @dataclass(frozen=True, slots=True)
 class ImportRow:
-    """Codes of the organiser's own: the hash of each text and the lane it leads to."""
+    """Imported codes of an organiser: the hash of each text and its lane."""
 
     lanes: Mapping[str, int]
 
@@ -246,7 +246,7 @@ AuditRow = JoinRow | ClaimRow | RoomRow | CodeRow | ImportRow
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """A room as the audit has it: the last state, raised to all positions issued and slides begun, and its claims."""
+    """A room from the audit: the last state, raised to all positions issued and slides begun, and its claims."""
 
     state: RoomState
     claims: tuple[ClaimRow, ...] = ()
@@ -256,23 +256,23 @@ class Recovered:
 
 
 class Audit(Protocol):
-    """The durable trail of positions, joins and admissions."""
+    """The durable record of positions, joins and admissions."""
 
     async def append(self, event: str, rows: Sequence[AuditRow]) -> None:
         """Return when the rows are durable (group commit)."""
 
     async def recover(self, event: str, now_s: int, *, with_people: bool = True) -> Recovered | None:
-        """The room as far as the trail goes; None if it was never here. People are read for rooms with one place per
-        person only, unless `with_people` asks for them."""
+        """The room from its rows; None if there are none. People are read only for rooms with one place per person,
+        unless `with_people` asks for them."""
 
     async def imported_lane(self, event: str, digest: str) -> int | None:
-        """The lane an imported code leads to, by the hash of its text; None if nobody imported it."""
+        """The lane of an imported code, by the hash of its text; None if nobody imported it."""
 
     async def imported_counts(self, event: str) -> dict[int, int]:
-        """How many imported codes lead to each lane."""
+        """The number of imported codes of each lane."""
 
     async def used_codes(self, event: str) -> int:
-        """How many codes, imported or signed here, brought somebody in."""
+        """The number of codes, imported or signed, that were used to join."""
 
     async def aclose(self) -> None:
         """Flush and close."""

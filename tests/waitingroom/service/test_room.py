@@ -532,8 +532,8 @@ class CountingStore(MemoryRoomStore):
         return await super().snapshot(event)
 
 
-async def test_a_resting_room_is_asked_twice_per_minute_and_follows_what_happens_elsewhere(room_keys: RoomKeys) -> None:
-    """N7: one look per resting room and half minute, and no turn of its loop, until another server's fan joins."""
+async def test_an_idle_room_is_checked_twice_per_minute_and_follows_what_happens_elsewhere(room_keys: RoomKeys) -> None:
+    """N7: one check per idle room and half minute, and no turn of its loop, until another server's fan joins."""
     store = CountingStore()
     here, there = (WaitingRoom(store, open_sqlite_audit(":memory:"), room_keys, refresh_us=1_000) for _ in range(2))
     try:
@@ -543,11 +543,11 @@ async def test_a_resting_room_is_asked_twice_per_minute_and_follows_what_happens
         await asyncio.sleep(0)
         before = store.reads
         for second in range(60):
-            await here.loops.watch_resting(second)
+            await here.loops.wake_changed(second)
         assert store.reads == before + 2
         await there.joins.join(EVENT)
         for second in range(30):
-            await here.loops.watch_resting(second)
+            await here.loops.wake_changed(second)
         for _ in range(1_000):
             if here.control.view(EVENT).state.lanes[0].issued:
                 break
@@ -558,7 +558,7 @@ async def test_a_resting_room_is_asked_twice_per_minute_and_follows_what_happens
         await there.aclose()
 
 
-async def test_an_empty_room_rests_until_somebody_comes(room_keys: RoomKeys) -> None:
+async def test_an_empty_room_is_idle_until_somebody_comes(room_keys: RoomKeys) -> None:
     """N7: a server with hundreds of quiet events reads none of them four times per second."""
     store = CountingStore()
     room = WaitingRoom(store, open_sqlite_audit(":memory:"), room_keys, refresh_us=1_000)
@@ -566,11 +566,11 @@ async def test_an_empty_room_rests_until_somebody_comes(room_keys: RoomKeys) -> 
         await room.control.create(EVENT, SMALL)
         await room.loops.start()
         for _ in range(6_000):
-            if any(room.loops._resting):
+            if any(room.loops._idle):
                 break
             await asyncio.sleep(0.01)
         before = store.reads
-        await asyncio.sleep(0.05)  # fifty turns of a loop that does not rest
+        await asyncio.sleep(0.05)  # fifty turns of a loop that is not idle
         assert store.reads == before
         joined = await room.joins.join(EVENT)
         for _ in range(1_000):  # the window slides as soon as somebody is there

@@ -211,7 +211,7 @@ async def test_one_call_for_each_batch_of_joins(redis_url: str) -> None:
 
 
 async def test_rooms_that_are_read_at_the_same_moment_are_read_with_one_call(redis_url: str) -> None:
-    """N7: hundreds of resting rooms, and hundreds that are opened when a server starts."""
+    """N7: hundreds of idle rooms, and hundreds that are opened when a server starts."""
     store = RedisRoomStore(redis_url, timeout_s=20)
     rooms = [f"{EVENT}{number}" for number in range(20)]
     for room in rooms[1:]:

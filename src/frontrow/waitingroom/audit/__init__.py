@@ -1,1 +1,1 @@
-"""The durable trail of a waiting room, in SQLite or PostgreSQL."""
+"""The durable record of a waiting room, in SQLite or PostgreSQL."""

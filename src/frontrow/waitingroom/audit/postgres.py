@@ -15,11 +15,11 @@ from frontrow.core.postgres_pool import borrow
 from frontrow.core.postgres_url import PostgresHosts
 from frontrow.waitingroom.audit.sql_audit import SCHEMA, RowsByStatement, SqlAudit
 
-_SCHEMA_LOCK = 0x0F06_7201  # several processes may start at once; CREATE IF NOT EXISTS alone can collide
+_SCHEMA_LOCK = 0x0F06_7201  # several processes may start at once, and CREATE IF NOT EXISTS can collide
 _FAILURES = (
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # the server said goodbye, and its hanging up has not arrived
+    asyncpg.InternalClientError,  # the server has ended the session, but the close has not arrived
     TargetServerAttributeNotMatched,  # no host is the primary yet
     OSError,
     TimeoutError,
@@ -27,7 +27,7 @@ _FAILURES = (
 
 
 def open_postgres_audit(url: str, *, timeout_s: float = 4.0) -> SqlAudit:
-    """The audit in this database. It connects on first use, within `timeout_s`. Each call takes no longer, either."""
+    """The audit in this database. It connects on first use. Connecting and each call take at most `timeout_s`."""
     return SqlAudit(PostgresDatabase(url, timeout_s=timeout_s))
 
 

@@ -1,11 +1,11 @@
-"""The durable trail (W13): joins as runs of positions, slides, claims, used codes, and the last state of each room.
+"""The durable record (W13): joins as runs of positions, slides, claims, used codes, and the last state of each room.
 
-This is also the audit of queue positions (SPEC B20): `room_joins` says who got which position when, and `room_claims`
-who was admitted. Joins of people without an account have no person.
+It is also the audit of queue positions (SPEC B20): `room_joins` says who got which position when, and `room_claims` who
+was admitted. Joins of people without an account have no person.
 
-Rows travel in batches: whatever is appended while one transaction is being written goes out in the next (group commit).
-The statements use the common subset of SQLite and PostgreSQL; `sqlite.py` and `postgres.py` run them. `recover` puts a
-room together again after its store was lost.
+Rows are written in batches: rows appended during one transaction are written by the next (group commit). The statements
+use the common subset of SQLite and PostgreSQL; `sqlite.py` and `postgres.py` run them. `recover` rebuilds a room after
+its store was lost.
 """
 
 from collections.abc import Sequence
@@ -169,10 +169,10 @@ class SqlAudit:
         await self._database.aclose()
 
     async def _read_states(self, events: Sequence[str]) -> Sequence[tuple[Any, ...] | None]:
-        """The rows of these rooms; None for a room that never was. A server that starts asks about hundreds."""
+        """The rows of these rooms; None for a room that has none. A server reads hundreds when it starts."""
         if len(events) == 1:
             found = await self._database.query(GET_STATE, events[0])
-        else:  # the statement has one length, so that it is prepared once
+        else:  # the statement always has the same length, so it is prepared once
             found = await self._database.query(GET_STATES, *events, *[events[0]] * (STATES_AT_ONCE - len(events)))
         rows = {event: row for event, *row in found}
         return [tuple(rows[event]) if event in rows else None for event in events]
@@ -191,7 +191,7 @@ def _read_state(row: tuple[Any, ...]) -> RoomState:
 
 
 def _raise_lanes(state: RoomState, issued: dict[int, int], slides: list[tuple[list[int], list[int]]]) -> RoomState:
-    """Every counter at its highest in any row: nobody's position may look worse after a loss."""
+    """Each counter at its maximum in any row, so that nobody's position gets worse by a loss."""
     lanes = []
     for index, lane in enumerate(state.lanes):
         his = [his[index] for his, _ in slides if index < len(his)]
@@ -202,8 +202,8 @@ def _raise_lanes(state: RoomState, issued: dict[int, int], slides: list[tuple[li
 
 
 def _standing_claims(rows: list[tuple[Any, ...]], los: list[int], now_s: int) -> tuple[ClaimRow, ...]:
-    """The last row of each claimed place that still matters: its pass lives, or it could be claimed again. Passes that
-    were issued without a place have epoch 0 and are left out."""
+    """The last row of each claimed place whose pass is valid or that could be claimed again. Passes that were issued
+    without a place have epoch 0 and are left out."""
     last: dict[PlaceKey, ClaimRow] = {}
     for epoch, lane, position, expires_s, at_us, person, tag in rows:
         if not epoch:
@@ -214,7 +214,7 @@ def _standing_claims(rows: list[tuple[Any, ...]], los: list[int], now_s: int) ->
 
 
 def _ended_visits(rows: list[tuple[Any, ...]], now_s: int) -> tuple[EndedVisit, ...]:
-    """The visits that ended before their pass expired; the pass must stay refused."""
+    """The visits that ended before their pass expires; the pass stays refused."""
     latest: dict[PlaceKey, int] = {}  # the latest expiry of any pass of this place
     over: dict[PlaceKey, bool] = {}
     for epoch, lane, position, expires_s, *_ in rows:

@@ -1,4 +1,4 @@
-"""The audit in one SQLite file, for the embedded mode: WAL, synchronous FULL, one thread that writes and reads."""
+"""The audit in one SQLite file, for the embedded mode: WAL, synchronous FULL, one thread for writes and reads."""
 
 import asyncio
 import sqlite3

@@ -2,9 +2,8 @@
 
     VF-<serial>-<signature>      serial: 7 base-32 characters (number and lane), signature: 13 (65 bits of HMAC-SHA256)
 
-A code carries its own proof, so nothing is stored until it is used; then its number is stored. Organisers may import
-their own codes from a CSV file (`code,lane` with a header line). Imported codes are kept in the audit, for all
-processes, by the hash of their text, never as text.
+A code is signed, so only the number of a used code is stored. Organisers may import their own codes from a CSV file
+(`code,lane` with a header line). The audit stores the hash of each imported code, for all processes, never its text.
 """
 
 import csv
@@ -28,7 +27,7 @@ MAX_CODE_CHARS = 128
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A genuine code. Only the store knows whether it is still unused."""
+    """A valid code. Only the store can say whether it was used."""
 
     id: int
     lane: int
@@ -49,7 +48,7 @@ class Codes:
             yield f"{PREFIX}-{serial}-{self._sign(event, serial)}"
 
     def check(self, event: str, text: str) -> Code:
-        """The code, if it is genuine for this event. Case and surrounding blanks do not matter."""
+        """The code, if it is valid for this event. Case and surrounding blanks are ignored. Raises CodeInvalid."""
         head, _, rest = text.strip().upper()[:MAX_CODE_CHARS].partition("-")
         serial, _, signature = rest.partition("-")
         right = self._sign(event, serial)
@@ -67,17 +66,17 @@ class Codes:
 
 
 def digest_of(text: str) -> str:
-    """The hash under which an imported code is kept."""
+    """The hash under which an imported code is stored."""
     return hashlib.sha256(text.strip().upper()[:MAX_CODE_CHARS].encode()).hexdigest()
 
 
 def imported(digest: str, lane: int) -> Code:
-    """The imported code with this hash; its number comes from the hash, above every signed one's."""
+    """The imported code with this hash. Its number is made of the hash and is above every signed one."""
     return Code(IMPORTED_FROM + int(digest[:15], 16), lane)
 
 
 def read_csv(lines: Iterable[str], lanes: dict[str, int]) -> dict[str, int]:
-    """An organiser's own codes (`code,lane` with a header line) as hash -> lane; all of them or an error."""
+    """An organiser's own codes (`code,lane` with a header line) as hash -> lane. Raises InvalidInput."""
     found: dict[str, int] = {}
     for number, row in enumerate(csv.DictReader(lines), 2):
         code, lane = (row.get("code") or "").strip(), (row.get("lane") or "").strip()

@@ -1,4 +1,4 @@
-"""Binding a place to the browser's own key, so that a copied place is worthless.
+"""Binding a place to the browser's own key, so that nobody can use a copied place.
 
 To join, the browser sends the RFC 7638 thumbprint of a P-256 key it cannot export (`cnf`). To claim, it signs a short
 proof: a JWT (`typ: place-proof+jwt`, ES256, its public key as `jwk` in the header) over the hash of the place (`ath`),
@@ -42,7 +42,7 @@ def place_hash(place_jwt: str) -> str:
 
 
 def check_proof(place_jwt: str, place: Place, proof: str | None, now_s: int) -> None:
-    """Refuse unless `proof` was made, for this place and just now, with the key the place is bound to."""
+    """Refuse unless `proof` was made just now for this place with the key that the place is bound to."""
     if not place.jkt:
         return
     if not proof or len(proof) > MAX_PROOF_CHARS:

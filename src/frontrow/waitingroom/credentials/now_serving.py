@@ -1,4 +1,4 @@
-"""The now-serving document: at most 300 bytes, the same for everybody, signed, so any cache or mirror may carry it.
+"""The now-serving document: at most 300 bytes, the same for everybody and signed, so any cache may serve it.
 
     {"e":"concert","n":1,"s":"open","l":[[lo,hi,issued],…],"r":[milli,…],"y":"","t":1763200000,"p":[5,300,4],"m":0,
      "sig":"<Ed25519>"}
@@ -77,7 +77,7 @@ def document(
 
 
 def read(public: Ed25519PublicKey, body: bytes) -> ServingFacts:
-    """The facts, if the signature is right."""
+    """The facts, if the signature is right. Raises Unauthorised."""
     head, mark, tail = body.rpartition(b',"sig":"')
     try:
         signature = unb64(tail.removesuffix(b'"}'))

@@ -1,6 +1,6 @@
 """A room's keys: secrets of the places, RSA keys of the passes, the Ed25519 key of the now-serving document, and the
-master secret from which draws and codes are derived. They are kept in one folder that only the owner can read, and are
-generated on the first start."""
+master secret from which draws and codes are derived. The first start generates them in one folder that only the owner
+can read."""
 
 import os
 import secrets
@@ -28,7 +28,7 @@ class _Packed(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class RoomKeys:
-    """The newest of each first. All processes of the same rooms need the same keys."""
+    """The newest key of each kind is the first. All processes of the same rooms need the same keys."""
 
     place_secrets: tuple[bytes, ...] = field(repr=False)
     pass_keys: tuple[RSAPrivateKey, ...] = field(repr=False)
@@ -47,7 +47,7 @@ class RoomKeys:
 
     @classmethod
     def load(cls, folder: str | Path) -> "RoomKeys":
-        """The keys in `folder`, made there if it is empty. `place-*.key` and `pass-*.pem`: the last name is newest."""
+        """The keys in `folder`, generated if it is empty. `place-*.key`, `pass-*.pem`: the last name is the newest."""
         home = Path(folder)
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not (home / "master.key").exists():
@@ -76,7 +76,7 @@ class RoomKeys:
         return cls(whole.places, pems, Ed25519PrivateKey.from_private_bytes(whole.document), whole.master)
 
     def rotated(self, *, keep: int = 2) -> "RoomKeys":
-        """Signs places and passes with new keys from now on; what the last `keep` signed stays valid. The document's
+        """These keys with new ones for places and passes; what the last `keep` keys signed stays valid. The document's
         key and the master secret stay: mirrors pin the first, draws and codes are derived from the second."""
         fresh = RoomKeys.generate()
         return RoomKeys(

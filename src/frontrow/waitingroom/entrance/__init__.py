@@ -1,1 +1,1 @@
-"""The checkpoint at the entry: rate limits, the human check and used proofs of work."""
+"""The checks at the entrance: rate limits, the human check and used proofs of work."""

@@ -32,7 +32,7 @@ class NotHuman(Forbidden):
 
 
 class NoCheck:
-    """Everybody may try; the limits still hold."""
+    """Checks nothing; the limits still apply."""
 
     name = "none"
 
@@ -57,7 +57,7 @@ _decode_solution = msgspec.json.Decoder(_Solution).decode
 
 
 class ProofOfWork:
-    """Altcha: find the number whose hash with a salt is the challenge. Costs the server two hashes."""
+    """Altcha: the browser finds the number whose hash with a salt is the challenge. Costs the server two hashes."""
 
     name = "altcha"
 
@@ -98,7 +98,7 @@ class ProofOfWork:
         return None
 
     def _check_solution(self, proof: str | None, now_us: int) -> tuple[str, int]:
-        """The proof's id and how long it must be remembered. Refuses a wrong or expired proof."""
+        """The proof's id and how long it must be stored. Raises NotHuman for a wrong or expired proof."""
         solution = _parse_solution(proof)
         payload: Any = msgspec.structs.asdict(solution)
         expires = altcha.extract_params(payload).get("expires", [""])
@@ -146,7 +146,7 @@ async def post_form(url: str, fields: Mapping[str, str]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class CaptchaProvider:
-    """A service whose widget makes proofs: its name, where it verifies them, and the fields it wants besides."""
+    """A service whose widget makes proofs: its name, the URL that verifies them, and its additional fields."""
 
     name: str
     url: str
@@ -169,7 +169,7 @@ HCAPTCHA = CaptchaProvider("hcaptcha", "https://api.hcaptcha.com/siteverify", _h
 
 
 class Captcha:
-    """Implements `HumanCheck`: the provider's widget makes the proof, the provider says whether it holds."""
+    """Implements `HumanCheck`: the provider's widget makes the proof, and the provider verifies it."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ FINGERPRINT_HEADERS = (b"user-agent", b"accept-language", b"accept-encoding", b"
 
 
 def fingerprint(headers: Sequence[tuple[bytes, bytes]], ip: str) -> str:
-    """A short hash of the headers a browser sends: one device always has the same, several devices may share one."""
+    """A short hash of the headers a browser sends. A device always has the same; several devices may share one."""
     values = {name.lower(): value for name, value in headers}
     order = b",".join(name.lower() for name, _ in headers if not name.lower().startswith((b"cookie", b"content-")))
     parts = [values.get(name, b"")[:512] for name in FINGERPRINT_HEADERS]

@@ -1,8 +1,8 @@
 """Used proofs of work: each proof counts once until it expires.
 
-`MemoryUsedProofs` (one process) keeps two generations of ids and drops the older one when its proofs have expired; at
-its cap it refuses new joins rather than forget a used proof. `RedisUsedProofs` (many processes) keeps one expiring key
-per proof, written in batches.
+`MemoryUsedProofs` (one process) has two generations of ids and drops the older one when its proofs have expired. At its
+cap it refuses new joins and evicts nothing. `RedisUsedProofs` (many processes) writes one expiring key per proof, in
+batches.
 """
 
 from collections.abc import Awaitable, Sequence
@@ -38,14 +38,14 @@ class MemoryUsedProofs:
         return True
 
     def _turn(self, now_us: int) -> None:
-        """Start a new generation. What is dropped was used more than a generation, so more than a ttl, ago."""
+        """Start a new generation. The dropped ids were used more than a generation, so more than a ttl, ago."""
         long_quiet = now_us >= self._turn_us + self._generation_us
         self._older, self._until_us = {} if long_quiet else self._until_us, {}
         self._turn_us = now_us + self._generation_us
 
 
 class RedisUsedProofs:
-    """Shared by every process of the room."""
+    """In Redis, shared by all processes of the room."""
 
     def __init__(self, client: Any, event: str) -> None:
         self._client = client

@@ -33,7 +33,7 @@ def observe(state: RoomState, old: Measured) -> Measured:
 
 
 def _margin(state: RoomState, margin: float, gap_s: float) -> float:
-    """Up while the shop has gaps, down while people find it full; unchanged while nobody waits."""
+    """The new margin: larger if the shop has gaps, smaller if people find it full, unchanged if nobody waits."""
     capacity = state.config.capacity
     if not capacity or not any(lane.waiting for lane in state.lanes) or not state.ring:
         return margin
@@ -63,7 +63,7 @@ def bucket_permits(state: RoomState) -> int:
 
 
 def slide_bounds(state: RoomState, measured: Measured, due: int) -> SlideBounds:
-    """What limits the next slide."""
+    """The bounds of the next slide."""
     config = state.config
     leaving = measured.release_per_s * claim_delay_s(measured)
     coming = expected_claims(state, measured) - min(leaving, config.capacity / 4)
@@ -78,7 +78,7 @@ def slide_bounds(state: RoomState, measured: Measured, due: int) -> SlideBounds:
 
 
 def admits_everybody(state: RoomState, measured: Measured, waiting: int) -> bool:
-    """Whether the next slide is expected to admit all of `waiting` people, so that there is no line."""
+    """Whether the next slide is expected to admit all of `waiting` people, so that nobody has to queue."""
     if state.phase is not Phase.OPEN or waiting < state.config.min_slide:
         return False
     bounds = slide_bounds(state, measured, due=1)

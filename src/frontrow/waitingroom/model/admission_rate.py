@@ -20,7 +20,7 @@ SHOW_AFTER_TICKS = 10
 
 
 def observe_rates(state: RoomState, old: Measured, gap_s: float) -> Measured:
-    """Admissions per lane and departures, as moving averages; what is shown of them, and why it fell if it did."""
+    """The measured rates after another `gap_s` seconds: admissions per lane, departures, and what is shown of them."""
     his = tuple(lane.hi for lane in state.lanes)
     blend = 1.0 - exp(-gap_s / RATE_MEMORY_S)
     if gap_s <= 0 or len(old.his) != len(his) or old.ticks < 2:  # the first slides fill an empty shop: no measure
@@ -39,7 +39,7 @@ def observe_rates(state: RoomState, old: Measured, gap_s: float) -> Measured:
     rates = []
     for lane, was, rate in zip(state.lanes, old.his, old.rate_milli, strict=True):
         now_milli = (lane.hi - was) * 1000 / gap_s
-        idle = lane.waiting == 0 and now_milli < rate  # few came, so few were admitted: says nothing of our speed
+        idle = lane.waiting == 0 and now_milli < rate  # few people came, so few were admitted: not a measure of speed
         rates.append(rate if idle else round(rate + (now_milli - rate) * max(blend, 1.0 / (old.ticks + 1))))
     leaving = (state.released - old.released) / gap_s
     return _shown(
@@ -78,13 +78,13 @@ def _shown(state: RoomState, old: Measured) -> Measured:
 
 
 def admitted_per_s(state: RoomState, now_us: int) -> float:
-    """How many people per second were let in during about the last ten seconds. Exact for every server: the slides in
-    the store say how far the window had come at which time."""
+    """The people admitted per second during about the last ten seconds. It is exact on every server, because the slides
+    in the store have their times."""
     before_us = now_us - RECENT_US
     recent = [slide for slide in state.ring if slide.at_us > before_us]
     if not recent:
         return 0.0
     older = [slide for slide in state.ring if slide.at_us <= before_us]
-    # Slides close together are kept as one (`window.push`), so the oldest recent one may reach back a little further.
+    # Slides close together are merged (`window.push`), so the oldest recent one may begin a little earlier.
     passed_us = min(now_us - older[-1].at_us, RECENT_US + grace_of(state) // 32) if older else RECENT_US
     return sum(slide.size for slide in recent) * 1e6 / passed_us

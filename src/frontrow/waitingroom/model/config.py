@@ -17,18 +17,18 @@ MAX_TIME_US = 10**17
 
 
 class Phase(StrEnum):
-    """What a room does at the moment."""
+    """What a room does now."""
 
-    PREQUEUE = "prequeue"  # before the opening: people arrive, order is drawn at the opening
+    PREQUEUE = "prequeue"  # before the opening: people join, and the opening draws their order
     OPEN = "open"
     PAUSED = "paused"  # nobody new is admitted; active places can still be claimed
-    QUEUE_ALL = "queue_all"  # everybody waits, active places too, until it is lifted
+    QUEUE_ALL = "queue_all"  # everybody waits, also active places
     CLOSED = "closed"  # no joins, no admissions
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LaneRule:
-    """One line of people; lanes share admissions by weight while they have people waiting."""
+    """One priority lane. Lanes share admissions by weight while they have people waiting."""
 
     name: str
     weight: int = 1
@@ -39,13 +39,13 @@ class RoomConfig:
     """The organiser's settings of one room.
 
     A slide happens every `interval_us` and admits at most `window_size` people, at most what the bucket (`rate_per_s`,
-    `burst`) permits and what fits `capacity`. If nobody led the room for some time, windows that fell due are made up
-    for as far as `catch_up_us` reaches back; one window always is. With `active_windows` set, the last that many slides
-    are active; otherwise each slide stays active for `grace_us`.
+    `burst`) permits and what fits `capacity`. After a time without a leader, the next slide makes up for the windows
+    that fell due during the last `catch_up_us`, and for at least one. With `active_windows` set, that many slides are
+    active; otherwise each slide stays active for `grace_us`.
     """
 
     capacity: int = 1_000
-    shared_capacity: int = 0  # of a shard: what all shards of its line may hold together
+    shared_capacity: int = 0  # of a shard: the capacity of all shards together
     window_size: int = 100
     interval_us: int = 1_000_000
     rate_per_s: int = 100_000
@@ -58,12 +58,12 @@ class RoomConfig:
     pass_ttl_s: int = 900
     max_stay_s: int = 3_600
     idle_s: int = 0  # a visit ends after so long without a request; 0: only its pass ends it
-    leave_s: int = 10  # a visit ends so long after its page was closed, unless the visitor is heard again
+    leave_s: int = 10  # a visit ends so long after its page was closed, unless the visitor makes a request
     depth_cap: int = 0  # more people waiting than this get the overflow page; 0: no cap
     message: str = ""
     draw_salt: str = ""  # makes each sale's draw different; filled in when the room is created
-    codes_until_us: int = 0  # a presale: until then only people with a code may join, later nobody needs one; 0: never
-    one_place_per_person: bool = False  # everybody must say who they are, and gets the same place again
+    codes_until_us: int = 0  # the end of a presale, in which only people with a code may join; 0: no presale
+    one_place_per_person: bool = False  # everybody must sign in, and gets the same place again
 
     def __post_init__(self) -> None:
         for name, low, high in _BOUNDS:
@@ -81,7 +81,7 @@ class RoomConfig:
 
     @property
     def most_windows(self) -> int:
-        """How many windows one slide may admit, however many intervals have passed since the last."""
+        """The most windows that one slide admits, however many intervals have passed since the last one."""
         return max(1, self.catch_up_us // self.interval_us)
 
     def lane_index(self, name: str) -> int:
@@ -96,13 +96,13 @@ class RoomConfig:
         return dataclasses.replace(self, **changes)
 
     def to_json(self) -> str:
-        """The settings as text. What newer versions added is left out while unused, so that older servers can read."""
+        """The settings as text. Unused settings of newer versions are left out, so that older servers can read it."""
         fields = {name: value for name in _FIELDS if (value := getattr(self, name)) != _ADDED.get(name)}
         fields["lanes"] = [{"name": lane.name, "weight": lane.weight} for lane in self.lanes]
         return json.dumps(fields, separators=(",", ":"), sort_keys=True)
 
     @classmethod
-    @functools.lru_cache(maxsize=4096)  # a room is read again and again, and its settings hardly ever change
+    @functools.lru_cache(maxsize=4096)  # a room is read often, and its settings rarely change
     def from_json(cls, text: str | bytes) -> "RoomConfig":
         fields = json.loads(text)
         fields["lanes"] = tuple(LaneRule(**lane) for lane in fields["lanes"])

@@ -1,9 +1,9 @@
 """Pure: the verifiable random order of the pre-queue.
 
 People who came before the opening are ordered by a keyed permutation of their arrival numbers: a Feistel network
-over ⌈√n⌉ × ⌈n/⌈√n⌉⌉ cells with keyed BLAKE2s as its round function, walked until it lands inside 1…n. There is no
-table: the whole state is n and a secret. SHA-256 of the secret is published before the opening, the secret after it. A
-beacon (public randomness of the opening moment) keeps even the operator from knowing the order in advance. `verify`
+over ⌈√n⌉ × ⌈n/⌈√n⌉⌉ cells with keyed BLAKE2s as its round function, repeated until the result is within 1…n. There is
+no table: the whole state is n and a secret. SHA-256 of the secret is published before the opening, the secret after it.
+A beacon (public randomness of the opening moment) keeps even the operator from knowing the order in advance. `verify`
 recomputes any position from the published record alone.
 """
 
@@ -32,11 +32,11 @@ class Draw:
         self._keyed = [hashlib.blake2s(key=key, digest_size=8, person=b"round%d" % i) for i in range(ROUNDS)]
 
     def position_of(self, arrival: int) -> int:
-        """Where the person who came as number `arrival` stands."""
+        """The position of the person with this arrival number."""
         return self._walk(arrival, self._forth)
 
     def arrival_of(self, position: int) -> int:
-        """Who stands at `position`."""
+        """The arrival number of the person at this position."""
         return self._walk(position, self._back)
 
     def _walk(self, number: int, step: Any) -> int:
@@ -77,7 +77,7 @@ def commitment(secret: bytes) -> str:
 
 
 def secret_of(master_secret: bytes, event: str, salt: str) -> bytes:
-    """The draw's secret: made from the master secret, so it survives every loss of the store."""
+    """The draw's secret: derived from the master secret, so no loss of the store can lose it."""
     return hmac.digest(master_secret, f"draw\n{event}\n{salt}".encode(), "sha256")
 
 

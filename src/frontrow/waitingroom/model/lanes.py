@@ -1,8 +1,8 @@
 """Pure: how many people of each lane are admitted when `total` may come in.
 
-Lanes share by weight while they have people waiting; what a lane cannot use goes to the others, so nobody waits for an
-empty lane. Rounding is carried over as credit, so that even one admission at a time keeps to the weights. A lane's own
-order never changes: being overtaken by another lane's share does not change anybody's position in theirs.
+Lanes share by weight while they have people waiting. The others get what a lane cannot use, so nobody waits for an
+empty lane. Rounding is carried over as credit, so that even single admissions keep to the weights. The share of another
+lane never changes a position in one's own.
 """
 
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ def share(
 def _hand_out_rest(
     given: list[int], left: int, waiting: Sequence[int], weights: Sequence[int], credits: Sequence[int]
 ) -> tuple[int, ...]:
-    """Give the remainder (less than one per lane) to the lanes that are owed most; return what is owed afterwards."""
+    """Give the remainder (less than one per lane) to the lanes with the most credit; return the new credits."""
     total = sum(given) + left
     busy = [people > 0 for people in waiting]
     weight = sum(w for w, b in zip(weights, busy, strict=True) if b) or 1
-    # Owed in units of 1/weight people; an empty lane is owed nothing and saves nothing up.
+    # Owed in units of 1/weight people. An empty lane is owed nothing and saves nothing.
     owed = [credits[i] + total * weights[i] - given[i] * weight if busy[i] else 0 for i in range(len(waiting))]
     for _ in range(left):
         best = max((i for i in range(len(waiting)) if given[i] < waiting[i]), key=lambda i: (owed[i], -i))

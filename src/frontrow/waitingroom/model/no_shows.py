@@ -21,13 +21,13 @@ def age_class(age_us: int) -> int:
 
 
 def still_coming(measured: Measured, age_us: int, grace_us: int) -> float:
-    """How likely a place, unclaimed `age_us` after its admission, is to be claimed before its grace ends."""
+    """The probability that a place, unclaimed `age_us` after its admission, is claimed before its grace ends."""
     first, last, total, hazard, is_measured = age_class(age_us), age_class(grace_us), 0.0, 0.0, False
     for index in range(AGES):
         if measured.exposure_s[index] >= MIN_EXPOSURE_S:
             hazard, is_measured = measured.claims[index] / measured.exposure_s[index], True
         else:
-            hazard /= 4  # nobody was that old yet: assume that interest fades
+            hazard /= 4  # no place was that old yet: assume that interest fades
         if first <= index <= last:
             low_s = 0.0 if index == 0 else float(2 ** (index - 1))
             start_s, end_s = max(low_s, age_us / 1e6), min(float(2**index), grace_us / 1e6)
@@ -60,7 +60,7 @@ def claim_delay_s(measured: Measured) -> float:
 
 
 def show_rate(measured: Measured, grace_us: int) -> float:
-    """The share of admitted people who come at all."""
+    """The share of admitted people who claim their place."""
     return still_coming(measured, 0, grace_us)
 
 

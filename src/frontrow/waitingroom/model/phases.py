@@ -1,4 +1,4 @@
-"""Pure: a room under new settings or in another phase."""
+"""Pure: changes of a room's settings and phase."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from frontrow.waitingroom.model.window import Slide
 
 
 def change_config(state: RoomState, config: RoomConfig) -> RoomState:
-    """The state under new settings; lanes may be added, never taken away."""
+    """The state with new settings. Lanes can be added but not removed."""
     more = len(config.lanes) - len(state.lanes)
     if more < 0:
         raise InvalidInput("a lane with people in it cannot be taken away", param="lanes")
@@ -20,7 +20,7 @@ def change_config(state: RoomState, config: RoomConfig) -> RoomState:
 
 
 def change_phase(state: RoomState, phase: Phase, now_us: int, beacon: str) -> RoomState:
-    """The state in another phase. Leaving the pre-queue fixes the draw; after a hold nobody has lost grace time."""
+    """The state in another phase. Leaving the pre-queue fixes the draw. Reopening gives the grace time back."""
     if state.phase is Phase.PREQUEUE:
         state = replace(state, lanes=tuple(replace(x, drawn=x.issued) for x in state.lanes), beacon=beacon)
     if phase is not Phase.OPEN:

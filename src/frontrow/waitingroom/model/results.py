@@ -13,7 +13,7 @@ from frontrow.waitingroom.model.window import PlaceState
 
 
 class PlaceStatus(msgspec.Struct, frozen=True, gc=False):
-    """The status of a place, as people get it. `position` and `ahead` are None in the pre-queue, before the draw."""
+    """The status of a place. `position` and `ahead` are None in the pre-queue, before the draw."""
 
     event: str
     state: PlaceState
@@ -28,7 +28,7 @@ class PlaceStatus(msgspec.Struct, frozen=True, gc=False):
 
 
 class Joined(msgspec.Struct, frozen=True, gc=False):
-    """A new place (or the same again for a repeated idempotency key or person) and its status."""
+    """A place and its status; not `fresh` for a repeated idempotency key or person."""
 
     place_jwt: str
     status: PlaceStatus
@@ -41,7 +41,7 @@ class Joined(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class ClaimedPass:
-    """A pass, ready to hand out."""
+    """A signed pass."""
 
     pass_jwt: str
     expires_s: int
@@ -58,7 +58,7 @@ class Entered:
 
 @dataclass(frozen=True, slots=True)
 class RoomView:
-    """What the organiser sees."""
+    """A room for organisers and metrics."""
 
     event: str
     state: RoomState

@@ -1,4 +1,4 @@
-"""How a room is written into the fields of one Redis hash (and into an audit row), and read back."""
+"""A room as the fields of one Redis hash (and of an audit row)."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ def fields_of(state: RoomState) -> dict[str, Any]:
 
 
 def state_of(fields: Mapping[str, str], took: Mapping[int, int], now_us: int, kept: int = 0) -> RoomState:
-    """The room as read."""
+    """The room of these fields."""
     config = RoomConfig.from_json(fields["config"])
     lanes = tuple(
         LaneState(**{attribute: int(fields.get(f"{name}{index}", 0)) for name, attribute in _LANE_FIELDS})

@@ -1,4 +1,4 @@
-"""The state of a room as its store keeps it: a few integers per lane, and what became of a visit. Values only."""
+"""The state of a room in its store: a few integers per lane. And the results of visits and slides. Values only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ class LaneState:
 
 @dataclass(frozen=True, slots=True)
 class RoomState:
-    """Everything a store knows about one room. Nothing in it grows with the number of people waiting."""
+    """One room in its store. Its size does not grow with the number of people waiting."""
 
     epoch: int
     phase: Phase
@@ -37,8 +37,8 @@ class RoomState:
     active: int = 0
     knocking: int = 0  # people with an active place who found the shop full in the last half minute
     released: int = 0  # passes that ended (given back or expired) so far
-    ended_no: int = 0  # visits whose pass could still be shown when they ended, so far; `ended` lists them
-    kept: int = 0  # visits that a live hold keeps
+    ended_no: int = 0  # visits that ended before their pass expires, so far; `RoomStore.ended` lists them
+    kept: int = 0  # visits that a hold keeps
     slide_no: int = 0
     slid_at_us: int = 0
     held_at_us: int = 0  # since when the phase is not OPEN; 0 while it is
@@ -56,7 +56,7 @@ class RoomState:
 
 class VisitResult(StrEnum):
     OK = "ok"
-    REPEATED = "repeated"  # the same claim again, or a renewal already made: `expires_s` is the standing one
+    REPEATED = "repeated"  # the same claim again, or a renewal already made; `expires_s` is unchanged
     ALREADY = "already"  # claimed by another call, or given back before
     WAITING = "waiting"
     EXPIRED = "expired"
@@ -67,8 +67,8 @@ class VisitResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SlidePlan:
-    """What the leader decided from a snapshot: applied only if nothing it relied on has changed. It uses up `due`
-    intervals, whether or not anybody was admitted."""
+    """The leader's decision from a snapshot. The store applies it only if the slide number and phase are unchanged. It
+    uses up `due` intervals, whether or not anybody is admitted."""
 
     expected_slide_no: int
     due: int

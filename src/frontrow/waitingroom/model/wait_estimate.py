@@ -23,7 +23,7 @@ class Reason(StrEnum):
 
 
 class Wait(msgspec.Struct, frozen=True, gc=False):
-    """An estimated wait: from `low_s` to `high_s` seconds; both None when nobody can say."""
+    """An estimated wait from `low_s` to `high_s` seconds; both None if the wait is not known."""
 
     low_s: int | None
     high_s: int | None
@@ -39,14 +39,14 @@ def estimate(ahead: int, rate_milli: int, reason: Reason) -> Wait:
 
 
 def band_s(ahead: int, rate_milli: int) -> tuple[int, int]:
-    """The wait in seconds, at least and at most."""
+    """The least and the most seconds of the wait."""
     exact = (ahead + 1) * 1000 / rate_milli
     return int(exact * (100 - BAND_PERCENT) / 100), ceil(exact * (100 + BAND_PERCENT) / 100)
 
 
 def published(shown_milli: int, measured_milli: int) -> tuple[int, Reason]:
-    """The rate to show next: it rises at once, is held while the measured one stays inside the band, and falls only
-    with the reason `slower`."""
+    """The rate to show next. It rises at once, stays while the measured one is inside the band, and falls only with the
+    reason `slower`."""
     if measured_milli >= shown_milli:
         return measured_milli, Reason.NONE
     if measured_milli * 100 >= shown_milli * (100 - BAND_PERCENT):

@@ -46,8 +46,8 @@ RING_SLIDES = 64
 
 
 def push(ring: tuple[Slide, ...], slide: Slide, *, grace_us: int) -> tuple[Slide, ...]:
-    """The ring with one more slide. Slides closer together than a 32nd of the grace are kept as one, so that
-    the ring always reaches back over the whole grace period; the older people among them gain that little time."""
+    """The ring with one more slide. Slides closer together than a 32nd of the grace are merged, so that the ring always
+    covers the whole grace period. The older people of a merged slide gain at most that time."""
     if len(ring) >= 2 and ring[-1].at_us - ring[-2].at_us < grace_us // 32:
         last = ring[-1]
         return (*ring[:-1], Slide(last.number, slide.at_us, slide.his, last.size + slide.size))

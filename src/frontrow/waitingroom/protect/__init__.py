@@ -1,4 +1,4 @@
-"""Protects any shop: ASGI and WSGI middleware that ask for a pass, and the keys to check it."""
+"""Protects any shop: ASGI and WSGI middleware that require a pass, and the keys that verify it."""
 
 from frontrow.waitingroom.protect.guard import Guard
 from frontrow.waitingroom.protect.pass_keys import PassKeys

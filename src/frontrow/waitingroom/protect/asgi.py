@@ -1,8 +1,8 @@
-"""ASGI middleware: the app behind it answers nobody without a pass. A pass seen before costs a dictionary lookup.
+"""ASGI middleware that requires a pass for every request. A pass seen before costs a dictionary lookup.
 
     app = PassMiddleware(app, Guard(PassKeys("https://room/.well-known/jwks.json", "aurora"), "/room/"))
 
-The pass reaches the app as `scope["frontrow.pass"]`. WebSockets need one too: no pass, no handshake.
+The app finds the pass in `scope["frontrow.pass"]`. A WebSocket without a pass is closed before its handshake.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""The decision both middlewares make: may this request reach the shop?
+"""Decides for both middlewares whether a request may reach the shop.
 
-Every path needs a pass unless it is listed as open, and a path counts as open only when it is written plainly:
-`/Static/../checkout`, `//static`, `/static%2f..` or another case are never open, whatever the shop's router makes of
-them. The pass comes as a bearer, in the `Frontrow-Pass` header or in the cookie.
+Every path needs a pass unless it is listed as open, and a path is open only if it is written plainly:
+`/Static/../checkout`, `//static`, `/static%2f..` or another case are never open, however the shop's router reads them.
+The pass is a bearer, in the `Frontrow-Pass` header or in the cookie.
 """
 
 import posixpath
@@ -46,7 +46,7 @@ class Guard:
     room_url: str
     open_paths: Sequence[str] = ()
     clock: Clock = field(default_factory=WallClock)
-    secure_cookies: bool = False  # people come by https: only the cookie bound to the host counts
+    secure_cookies: bool = False  # with https only the cookie bound to the host is read
 
     def __post_init__(self) -> None:
         if not self.room_url:
@@ -56,13 +56,13 @@ class Guard:
                 raise ConfigError(f"open path {path!r} must be written plainly, like /static/", param="open_paths")
 
     def is_open(self, raw_path: str) -> bool:
-        """True when `raw_path`, as it came over the wire, is plainly an open one (a trailing / opens below)."""
+        """True if `raw_path`, as the client sent it, is an open path or below one that ends with /."""
         if not is_plain(raw_path):
             return False
         return any(raw_path == path or (path.endswith("/") and raw_path.startswith(path)) for path in self.open_paths)
 
     def admit(self, given: str | None, person: str | None = None) -> Pass:
-        """The pass, or the error that says why not. `person`, if the shop knows it, must be the pass's."""
+        """The verified pass, which must be `person`'s if given. Raises PassRequired, WrongPerson or as `verify`."""
         if not given:
             raise PassRequired("this shop lets people in through its waiting room", room=self.room_url)
         if len(given) > MAX_PASS_CHARS:
@@ -77,7 +77,7 @@ class Guard:
         return visit
 
     def redirect_to(self, path: str, query: str) -> str:
-        """The room's URL with the path to return to: only a path of this shop, never another site."""
+        """The room's URL with the path to return to, which is always a path of this shop."""
         back = f"{path}?{query}" if query else path
         if not is_page(back):
             back = path if is_page(path) else "/"
@@ -91,7 +91,7 @@ def is_plain(path: str) -> bool:
 
 def is_page(text: str) -> bool:
     """Whether this is a page of one's own site as a browser writes it: a path, encoded or not, and perhaps a query. It
-    names no other site, and no `.` or `..` leads elsewhere."""
+    names no other site and has no `.` or `..` segments."""
     found = _PAGE.match(text) if len(text) <= MAX_PAGE_CHARS else None
     if found is None or "//" in found[1] or _HIDDEN.search(found[1]):
         return False
@@ -99,7 +99,7 @@ def is_page(text: str) -> bool:
 
 
 def pass_from(authorization: str | None, header: str | None, cookie: str | None, *, secure: bool) -> str | None:
-    """The pass, from the first of the three places that has one."""
+    """The pass of the first of the three that has one."""
     if authorization and authorization[:7].lower() == "bearer ":
         return authorization[7:].strip()
     if header:
@@ -108,5 +108,5 @@ def pass_from(authorization: str | None, header: str | None, cookie: str | None,
 
 
 def wants_page(method: str, accept: str | None) -> bool:
-    """Whether a browser asks for a page: it is redirected; all other clients get problem+json."""
+    """Whether a browser asks for a page. A browser is redirected; other clients get problem+json."""
     return method in ("GET", "HEAD") and accept is not None and "text/html" in accept

@@ -1,6 +1,6 @@
 """WSGI middleware: the same check in front of Flask, Django and every other WSGI shop.
 
-The pass reaches the app as `environ["frontrow.pass"]`.
+The app finds the pass in `environ["frontrow.pass"]`.
 """
 
 import json
@@ -64,7 +64,7 @@ def _wanted_path(environ: Environ) -> str:
 
 
 def _wire_path(environ: Environ) -> str:
-    """The path as the client wrote it, if the server says so, else the decoded one. Odd characters keep it closed."""
+    """The path as the client wrote it if the server has it, else the decoded one. An unusual path is never open."""
     raw = environ.get("RAW_URI") or environ.get("REQUEST_URI")
     decoded: str = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
     if raw and raw.startswith("/"):

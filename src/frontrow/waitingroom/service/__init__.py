@@ -1,1 +1,1 @@
-"""The running waiting room: join, claim, control, background loops and recovery."""
+"""The running waiting room: joins, visits, control, background loops and recovery."""

@@ -1,7 +1,7 @@
 """Writes audit rows in the background, so that a join does not wait for a commit.
 
-Rows gathered for a tenth of a second share one transaction. Rows that could not be written are kept, up to a bound, and
-written with the next attempt.
+Rows gathered for a tenth of a second share one transaction. Rows that could not be written are kept up to a bound and
+retried.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from frontrow.waitingroom.ports import Audit, AuditRow
 log = logging.getLogger("frontrow.room")
 
 MAX_FAILED_BATCHES = 10_000
-GATHER_S = 0.1  # a commit costs about a millisecond of CPU: one for all batches of this long
+GATHER_S = 0.1  # a commit costs about a millisecond of CPU, so batches of this time share one
 
 
 class AuditWriter:
@@ -32,7 +32,7 @@ class AuditWriter:
 
     @property
     def has_failed_rows(self) -> bool:
-        """Whether rows wait for another attempt."""
+        """Whether rows are waiting to be retried."""
         return bool(self._failed)
 
     def append_later(self, event: str, rows: Sequence[AuditRow]) -> None:
@@ -44,16 +44,16 @@ class AuditWriter:
             task.add_done_callback(self._tasks.discard)
 
     async def flush(self) -> None:
-        """Write everything this process still owes the audit."""
+        """Write all rows that are not in the audit yet."""
         await self._write_gathered()
         failed, self._failed = self._failed, []
         for number, (event, rows) in enumerate(failed, start=1):
-            if not await self._append(event, rows):  # still away: the others need not find out one by one
+            if not await self._append(event, rows):  # still down: the others need not be tried
                 self._failed += failed[number:]
                 break
 
     async def aclose(self) -> None:
-        """Write what is left and stop."""
+        """Write the remaining rows and stop."""
         await self.flush()
         tasks = tuple(self._tasks)
         for task in tasks:
@@ -66,7 +66,7 @@ class AuditWriter:
             await self._write_gathered()
 
     async def _write_gathered(self) -> None:
-        """Write what was gathered until now. Rows that arrive meanwhile wait for the next transaction."""
+        """Write the rows gathered so far. Rows that arrive meanwhile are written by the next transaction."""
         async with self._writing:
             gathered, self._gathered = self._gathered, {}
             for event, rows in gathered.items():

@@ -1,4 +1,4 @@
-"""What organisers do with a room: create, open, pause, resume, hold everybody, close; change its settings."""
+"""What organisers do with a room: create, open, pause, resume, hold everybody, close, change its settings."""
 
 import secrets
 from typing import Any
@@ -16,7 +16,7 @@ FIRST_EPOCH = 1
 
 
 class RoomControl:
-    """Every change is made in the store, then written to the audit, then shown."""
+    """Makes every change in the store, then writes it to the audit, then updates the cache."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class RoomControl:
         recovery: RoomRecovery,
         owner: str,
     ) -> None:
-        """`owner` names this process as a leader, so that a view can say whether it leads."""
+        """`owner` names this process as a leader; a view says whether it leads."""
         self._store = store
         self._audit = audit
         self._cache = cache
@@ -37,7 +37,7 @@ class RoomControl:
         self._owner = owner
 
     async def create(self, event: str, config: RoomConfig, phase: Phase = Phase.OPEN) -> RoomView:
-        """Create a room, or find the existing one, also after a restart. PREQUEUE commits to the draw."""
+        """Create a room, or find the existing one. PREQUEUE commits to the draw."""
         check_fits(check_event(event), config)
         state = await self._recovery.find_or_rebuild(event)
         if state is None:
@@ -61,15 +61,15 @@ class RoomControl:
         return await self._change(event, phase=Phase.PAUSED)
 
     async def resume(self, event: str) -> RoomView:
-        """Go on after `pause`, `queue_all` or `close`."""
+        """Open the room again after `pause`, `queue_all` or `close`."""
         return await self._change(event, phase=Phase.OPEN)
 
     async def queue_all(self, event: str) -> RoomView:
-        """Everybody waits until `resume`, also people with an active place. Nobody's grace runs out meanwhile."""
+        """Make everybody wait until `resume`, even with an active place. No active place expires meanwhile."""
         return await self._change(event, phase=Phase.QUEUE_ALL)
 
     async def close(self, event: str) -> RoomView:
-        """No more joins and no more admissions."""
+        """Refuse joins and admit nobody."""
         return await self._change(event, phase=Phase.CLOSED)
 
     async def set_rate(self, event: str, rate_per_s: int, burst: int | None = None) -> RoomView:
@@ -87,16 +87,16 @@ class RoomControl:
 
     async def configure(self, event: str, **changes: Any) -> RoomView:
         """Change any settings of `RoomConfig`."""
-        config = self._cache.find(event).state.config.changed(**changes)  # a wrong value is refused before any call
+        config = self._cache.find(event).state.config.changed(**changes)  # a wrong value is refused here
         check_fits(event, config)
         return await self._change(event, changes=changes)
 
     def view(self, event: str) -> RoomView:
-        """The room as last seen. Raises RoomUnknown."""
+        """The room in the state last read. Raises RoomUnknown."""
         return self._cache.find(event).view(self._owner)
 
     def draw_record(self, event: str) -> dict[str, Any]:
-        """The published record of the pre-queue draw: the commitment before the opening, everything after."""
+        """The published record of the pre-queue draw: before the opening only the commitment, after it everything."""
         return self._cache.find(event).draw_record()
 
     async def _change(self, event: str, **changes: Any) -> RoomView:

@@ -1,7 +1,7 @@
-"""Entering a shop that has no line: join, be admitted, claim the pass, in one call.
+"""Direct entry to a shop without a queue: join, be admitted and claim the pass in one call.
 
-The place is an ordinary one at the end of the line, and the ordinary slide admits it, so nobody is overtaken. Where
-there is a line, or the slide does not come within a moment, the caller keeps the place and waits like everybody else.
+The place is an ordinary one at the end of the queue, and the ordinary slide admits it, so nobody is overtaken. If
+people are waiting, or the slide does not come within a moment, the caller keeps the place and waits in the room.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ ENTER_WITHIN_S = 1.5  # longer than the usual interval between two slides
 
 
 class DirectEntry:
-    """Lets people in who need not wait. `within_s` is how long one of them may wait for the next slide."""
+    """Admits people who need not wait. `within_s` bounds the wait for the next slide."""
 
     def __init__(
         self,
@@ -36,8 +36,8 @@ class DirectEntry:
         self.within_s = within_s
 
     async def enter(self, event: str, person: str = "", ip: str = "", cnf: str | None = None) -> Entered:
-        """A place, and its pass if nobody has to wait. Raises what a join without a code raises, and nothing once the
-        place is issued: who cannot claim it now does so in the room."""
+        """A place, and its pass if nobody has to wait. Raises as a join without a code does. Once the place is issued
+        nothing is raised: without a pass the caller waits in the room."""
         joined = await self._joins.join(event, person, ip, cnf=cnf)
         place = self._places.verify(joined.place_jwt, event)
         try:
@@ -48,7 +48,7 @@ class DirectEntry:
             return Entered(joined)
 
     async def _is_admitted(self, room: CachedRoom, place: Place) -> bool:
-        """Whether the place becomes active within a moment. Where there is a line, nobody waits for the answer."""
+        """Whether the place becomes active within `within_s`. If people are waiting, False at once."""
         moved = asyncio.Event()
         stop = room.subscribe(lambda _: moved.set())
         try:

@@ -1,7 +1,7 @@
-"""Joining the queue: everybody who arrives during a round trip shares one store call, in the order they came.
+"""Joining the queue: everybody who arrives during a round trip shares one store call, in the order of arrival.
 
-`join` is for callers that await. `join_into` is for the hot lane, which brings its own slot and gets the reply without
-a future or a task. All plain joins (no key, no code) are the same command, so a batch of them is a number.
+`join` is for callers that await. `join_into` is for the fast path: it puts the reply into the caller's slot, without a
+future or a task. All plain joins (no key, no code) are the same command, so a batch of them is a count.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ PLAIN = JoinCommand(0)
 
 
 class Joins:
-    """Gives out places, in batches per room."""
+    """Issues places, in batches per room."""
 
     def __init__(
         self,
@@ -79,8 +79,8 @@ class Joins:
         return Joined(self._places.mint(place), room.status(place), reply.fresh)
 
     def join_into(self, event: str, slot: ResultSlot, person: str = "", idempotency_key: str | None = None) -> None:
-        """`join` without a code or a key binding. The store's reply is put into the caller's slot; `joined_json` makes
-        the body of it."""
+        """`join` without a code or a key binding. The caller's slot gets the store's reply; `joined_json` makes the
+        body of it."""
         room = self._cache.find(event)
         self._check_may_join(room, person)
         command = _command(room, person, idempotency_key) if person or idempotency_key else PLAIN
@@ -104,8 +104,8 @@ class Joins:
     # -- parts ---------------------------------------------------------------------------------------------------------
 
     def _check_may_join(self, room: CachedRoom, person: str, *, with_code: bool = False) -> None:
-        """Refuse a join without a code during a presale, with one after it, and without a person where everybody has
-        one place."""
+        """Refuse a join without a code during a presale, with a code after it, and without a person in a room with one
+        place per person."""
         room.use()
         config = room.state.config
         if config.one_place_per_person and not person:
@@ -122,16 +122,16 @@ class Joins:
             raise CodeOver("the presale has ended: join without a code", param="code")
 
     async def _find_lane(self, room: CachedRoom, code: str) -> tuple[int, int]:
-        """The lane a code leads to, and the number it is used up by (never 0)."""
+        """The lane of a code, and the id under which the store marks it as used (never 0)."""
         try:
-            genuine = self._codes.check(room.event, code)
+            valid = self._codes.check(room.event, code)
         except CodeInvalid:
             digest = digest_of(code)
             lane = await self._audit.imported_lane(room.event, digest)
             if lane is None:
                 raise
-            genuine = imported(digest, lane)
-        return min(genuine.lane, len(room.state.lanes) - 1), genuine.id + 1
+            valid = imported(digest, lane)
+        return min(valid.lane, len(room.state.lanes) - 1), valid.id + 1
 
     def _batches_of(self, room: CachedRoom) -> Coalescer[JoinCommand, JoinReply]:
         batches = self._batches.get(room.event)
@@ -159,7 +159,7 @@ class Joins:
         self, room: CachedRoom, commands: Sequence[JoinCommand], replies: Sequence[JoinReply | FrontrowError]
     ) -> list[JoinRow]:
         """The fresh positions of a batch as runs: one row per lane, whatever the number of people. A run names its
-        people if any of them is known (SPEC B20)."""
+        people if any of them has a name (SPEC B20)."""
         first, last = replies[0], replies[-1]
         if (
             list(commands).count(PLAIN) == len(commands)

@@ -1,8 +1,8 @@
-"""Rebuilds a room whose store lost its memory, wholly (wiped) or partly (a failover to a replica that lagged).
+"""Rebuilds a room whose store lost all writes (wiped) or the last ones (a failover to a lagging replica).
 
-What the audit recorded and what this process has seen are raised to their maximum, the epoch goes up by one, and the
-room is written if nobody else did first. Every later process only raises the counters to what it has seen. Positions
-issued twice by such a loss differ in their epoch, so both places stay good, and claims are kept per epoch.
+Each counter gets the maximum of the audit and of this process' cache. The epoch grows by one. The first process writes
+the room; later ones only raise its counters to those of their caches. Positions that were issued twice differ in their
+epoch, so both places stay valid, and claims are kept per epoch.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 
 class RoomRecovery:
-    """Rebuilds the rooms of one process, each once however many callers ask."""
+    """Rebuilds the rooms of one process. Concurrent callers share one rebuild."""
 
     def __init__(
         self,
@@ -46,11 +46,11 @@ class RoomRecovery:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def find_or_rebuild(self, event: str) -> RoomState | None:
-        """The room as the store or else the audit has it; None if there never was one."""
+        """The room from the store or else from the audit; None if there never was one."""
         return await rebuild_room(self._store, self._audit, event, None, (), self._clock() // 1_000_000)
 
     async def rebuild(self, event: str) -> RoomState:
-        """Rebuild the room in the store, if that is still needed once it is our turn. Raises RoomRecovering."""
+        """Rebuild the room in the store, unless an earlier caller already has. Raises RoomRecovering."""
         async with self._locks.setdefault(event, asyncio.Lock()):
             room = self._cache.find(event)
             seen, issued = room.state, list(room.issued)
@@ -87,7 +87,7 @@ def raise_lanes(lanes: Sequence[LaneState], seen: Sequence[LaneState]) -> tuple[
 
 
 def is_behind(state: RoomState, seen: RoomState, issued: Sequence[int]) -> bool:
-    """Whether the store shows less than it has shown before."""
+    """Whether the store has lost writes that this process has seen."""
     if state.epoch != seen.epoch:
         return state.epoch < seen.epoch
     fewer = any(lane.issued < last for lane, last in zip(state.lanes, issued, strict=False))
@@ -97,7 +97,7 @@ def is_behind(state: RoomState, seen: RoomState, issued: Sequence[int]) -> bool:
 async def rebuild_room(
     store: RoomStore, audit: Audit, event: str, seen: RoomState | None, issued: Sequence[int], now_s: int
 ) -> RoomState | None:
-    """The room, rebuilt if need be; None if neither the audit nor this process ever had it."""
+    """The room, rebuilt if needed; None if neither the audit nor this process ever had it."""
     for _ in range(MAX_TRIES):
         state = await store.snapshot(event)
         if state is not None and seen is not None and is_behind(state, seen, issued):
@@ -122,7 +122,7 @@ async def rebuild_room(
 async def _read_audit(
     store: RoomStore, audit: Audit, event: str, seen: RoomState | None, now_s: int
 ) -> Recovered | None:
-    """The room to write: what the audit has, raised to what this process has seen, under the next epoch."""
+    """The room to write: the audit's state under the next epoch, with counters raised to those of this process."""
     found = await audit.recover(event, now_s, with_people=store.one_place_per_person)
     if found is None and seen is None:
         return None

@@ -1,6 +1,7 @@
-"""The rooms as this process last saw them: the last state read, the document made from it, and how far it has seen.
+"""The cached rooms of one process: the last state read, the document made from it, and the last positions seen.
 
-Everything on the hot paths is answered from here. `position_of` maps an arrival number to its position after the draw.
+Statuses and the now-serving document are answered from this cache. `position_of` maps an arrival number to its position
+after the draw.
 """
 
 import asyncio
@@ -27,14 +28,14 @@ from frontrow.waitingroom.ports import EndedVisit, PlaceKey
 
 MAX_LISTENERS = 100_000
 DRAWS_KEPT = 65_536
-REST_AFTER_TURNS = 120  # of the loop, without a visitor
+IDLE_AFTER_TURNS = 120  # turns of the loop without a visitor
 PRUNE_S = 60
-QUIET_US = 5_000_000  # a document that only differs in the number of people behind you may be this old
+QUIET_US = 5_000_000  # a document that differs only in the last place issued may be this old
 _HELD = {Phase.PAUSED: Reason.PAUSED, Phase.QUEUE_ALL: Reason.HELD, Phase.CLOSED: Reason.HELD}
 
 
 class CachedRoom:
-    """One room as this process last saw it."""
+    """One room in the state that this process last read."""
 
     def __init__(self, event: str, state: RoomState, key: Ed25519PrivateKey, master_secret: bytes) -> None:
         self.event = event
@@ -42,18 +43,18 @@ class CachedRoom:
         self._key = key
         self._master_secret = master_secret
         self._listeners: dict[object, Callable[[NowServing], None]] = {}
-        self.issued = [lane.issued for lane in state.lanes]  # as answered by the store
-        self.shown = [0] * len(state.lanes)  # the highest position of any genuine place shown to us
-        self.ended: dict[PlaceKey, int] = {}  # visits that are over -> when their pass runs out
-        self.ended_no = 0  # the last of them that was read from the store
+        self.issued = [lane.issued for lane in state.lanes]  # the last positions that the store issued
+        self.shown = [0] * len(state.lanes)  # the highest position of any valid place presented
+        self.ended: dict[PlaceKey, int] = {}  # visits that have ended -> when their pass expires
+        self.ended_no = 0  # the number of the last one read from the store
         self._ended_epoch = state.epoch
         self._ended_pruned_s = 0
-        self.heard: dict[PlaceKey, int] = {}  # visitors heard since the store was told -> when, by its clock
+        self.heard: dict[PlaceKey, int] = {}  # visits with activity since the last report -> when, by the store's clock
         self.heard_at_us = 0
-        self.used = False  # by a visitor, since the last turn of the loop
-        self.unused_turns = REST_AFTER_TURNS  # a room rests until somebody comes
-        self.woken = asyncio.Event()  # a resting loop goes on at once
-        self.hurried = asyncio.Event()  # any pause of the loop is cut short
+        self.used = False  # a visitor asked about the room since the last turn of the loop
+        self.unused_turns = IDLE_AFTER_TURNS  # a room is idle until somebody comes
+        self.woken = asyncio.Event()  # ends the wait of an idle room's loop
+        self.hurried = asyncio.Event()  # cuts the pause of the loop short
         self._core: object = None
         self._viewed: tuple[RoomState, str, RoomView | None] = (state, "", None)
         self._made_at_us = 0
@@ -61,28 +62,28 @@ class CachedRoom:
         self.update(state)
 
     def use(self) -> None:
-        """A visitor asks about this room: its loop runs at its usual pace."""
+        """Note that a visitor asks about this room, so that it is not idle."""
         if not self.used:
             self.used = True
             self.woken.set()
 
     def hurry(self) -> None:
-        """Somebody could be admitted now: the loop's next turn comes soon."""
+        """Make the loop take its next turn soon, because somebody could be admitted now."""
         self.use()
         self.hurried.set()
 
     def has_no_line(self, joining: int = 0) -> bool:
-        """Whether the next slide would admit everybody who waits, and so many who would join."""
+        """Whether the next slide would admit everybody who waits and `joining` more."""
         waiting = sum(max(0, last - lane.hi) for last, lane in zip(self.issued, self.state.lanes, strict=True))
         return admits_everybody(self.state, self.measured, waiting + joining)
 
     def is_empty(self) -> bool:
-        """Nobody waits, nobody visits the shop, and nothing is left to report, by the state last read."""
+        """Whether nobody waits, nobody visits the shop and no activity is left to report, by the state last read."""
         state = self.state
         return not (state.active or state.knocking or self.heard or any(lane.waiting for lane in state.lanes))
 
     def update(self, state: RoomState) -> None:
-        """Go on with a newer state."""
+        """Replace the state by a newer one."""
         before, self.state = self.state, state
         if self._made_at_us and replace(state, now_us=before.now_us) == before:  # only time has passed
             if self._viewed[0] is before:
@@ -93,7 +94,7 @@ class CachedRoom:
         self.shown += [0] * grown
         for index, lane in enumerate(state.lanes):
             self.issued[index] = max(self.issued[index], lane.issued)
-        if state.epoch != self._ended_epoch:  # rebuilt: the list of ended visits is numbered anew
+        if state.epoch != self._ended_epoch:  # rebuilt: ended visits are numbered from the beginning
             self._ended_epoch, self.ended_no = state.epoch, 0
         measured = read_note(state.note)
         self.measured = measured
@@ -105,14 +106,14 @@ class CachedRoom:
         self._publish()
 
     def restart(self, state: RoomState) -> None:
-        """Go on after a recovery: what was issued is now what the store says."""
+        """Replace the state after a recovery. The last positions issued are those of the store."""
         self.issued = [lane.issued for lane in state.lanes]
         self.update(state)
 
-    # -- visits that are over ------------------------------------------------------------------------------------------
+    # -- ended visits -------------------------------------------------------------------------------------------------
 
     def end_visits(self, visits: Iterable[EndedVisit], now_s: int) -> None:
-        """Refuse the passes of these visits from now on, until they run out by themselves."""
+        """Refuse the passes of these visits until they expire."""
         for visit in visits:
             self.ended[visit.place] = max(visit.expires_s, self.ended.get(visit.place, 0))
         if now_s >= self._ended_pruned_s + PRUNE_S:
@@ -179,7 +180,7 @@ class CachedRoom:
             return place.position
         return self._drawn(self._draw_key, place.lane, place.position)
 
-    @functools.lru_cache(maxsize=DRAWS_KEPT)  # noqa: B019  # lives as long as the process, as the rooms do
+    @functools.lru_cache(maxsize=DRAWS_KEPT)  # noqa: B019  # as many entries as the process needs
     def _drawn(self, draw_key: object, lane: int, arrival: int) -> int:
         return self._draw(draw_key, lane).position_of(arrival)
 
@@ -194,7 +195,7 @@ class CachedRoom:
         return draw.secret_of(self._master_secret, self.event, self.state.config.draw_salt)
 
     def slide_of(self, lane: int, position: int) -> int:
-        """The number of the slide that admitted this position; 0 if the ring no longer knows."""
+        """The number of the slide that admitted this position; 0 if the ring no longer has it."""
         for slide in self.state.ring:
             if position <= slide.his[lane]:
                 return slide.number
@@ -218,7 +219,7 @@ class CachedRoom:
     # -- organisers --------------------------------------------------------------------------------------------------
 
     def view(self, owner: str) -> RoomView:
-        """The room for organisers and metrics, made once per state."""
+        """The room for organisers and metrics, made once per state. `owner` is this process as a leader."""
         state, viewed_by, view = self._viewed
         if view is None or state is not self.state or viewed_by != owner:
             view = self._make_view(owner)
@@ -246,14 +247,14 @@ class CachedRoom:
 
 
 class RoomCache:
-    """All rooms of one process by event."""
+    """The cached rooms of one process by event."""
 
     def __init__(self, keys: RoomKeys) -> None:
         self._keys = keys
         self.rooms: dict[str, CachedRoom] = {}
 
     def find(self, event: str) -> CachedRoom:
-        """The room as last seen. Raises RoomUnknown."""
+        """The cached room. Raises RoomUnknown."""
         room = self.rooms.get(event)
         if room is None:
             raise RoomUnknown(f"there is no waiting room for {event[:40]!r}", event=event[:40])
@@ -264,7 +265,7 @@ class RoomCache:
         return tuple(self.rooms)
 
     def update(self, event: str, state: RoomState) -> CachedRoom:
-        """Keep a state just read, of a new room or of one that is here."""
+        """Cache a state just read, of a new or of a cached room."""
         room = self.rooms.get(event)
         if room is None:
             room = self.rooms[event] = CachedRoom(event, state, self._keys.document_key, self._keys.master_secret)
@@ -273,5 +274,5 @@ class RoomCache:
         return room
 
     def forget(self, event: str) -> bool:
-        """Drop a room; False if it was not here."""
+        """Drop a room; False if it was not cached."""
         return self.rooms.pop(event, None) is not None

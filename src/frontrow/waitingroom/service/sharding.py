@@ -1,9 +1,9 @@
 """Sharding of a queue by key (W11): one event's queue spread over several rooms, each in a Redis or slot of its own.
 
-Each shard is a complete room (`<event>.<n>`) with its own positions, window, leader and a slice of the capacity, so
-shards share nothing, and one that is down stops only its own people. A person always goes to the same shard (rendezvous
-hashing). Places name the shard's room, so status, claim and pass need no lookup. `rebalance` moves unused capacity to
-where people wait: some slices are cut first, then others raised by what was freed, so the sum never exceeds the whole.
+Each shard is a complete room (`<event>.<n>`) with its own positions, window, leader and a slice of the capacity. Shards
+share nothing, so a failed one affects only its own people. A person always gets the same shard (rendezvous hashing).
+Places name the shard's room, so status, claim and pass need no lookup. `rebalance` moves unused capacity to shards
+where people wait: it cuts slices first and then raises others by what was freed, so the sum never exceeds the whole.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ MAX_SHARDS = 64
 
 
 def shard_of(key: str, shards: int) -> int:
-    """Which shard a key belongs to; with one shard more, only a share of 1/(n+1) of the keys moves."""
+    """The shard of a key. With one more shard, 1/(n+1) of the keys move."""
     weights = [hashlib.blake2s(f"{shard}\n{key}".encode(), digest_size=8).digest() for shard in range(shards)]
     return max(range(shards), key=weights.__getitem__)
 
@@ -46,7 +46,7 @@ class ShardedRoom:
         self.names = tuple(f"{event}.{number}" for number in range(len(rooms)))
 
     async def create(self, config: RoomConfig, phase: Phase = Phase.OPEN) -> tuple[RoomView, ...]:
-        """Make every shard with an even slice of capacity, rate and depth."""
+        """Create every shard with an even slice of capacity, rate and depth."""
         even = [1] * len(self.rooms)
         parts = zip(self.rooms, self.names, slices(config.capacity, even), slices(config.rate_per_s, even), strict=True)
         depth_cap = -(-config.depth_cap // len(self.rooms))
@@ -64,18 +64,18 @@ class ShardedRoom:
         )
 
     def shard_for(self, person: str, ip: str) -> int:
-        """By person, else by address; somebody with neither goes anywhere."""
+        """The shard of a person, else of an address, else a random one."""
         return shard_of(person or ip or secrets.token_hex(8), len(self.rooms))
 
     def views(self) -> tuple[RoomView, ...]:
         return tuple(room.control.view(name) for room, name in zip(self.rooms, self.names, strict=True))
 
     def whole(self) -> int:
-        """The capacity that all shards share; each of them keeps the number, so every process knows it."""
+        """The capacity that all shards share. The settings of each shard have it."""
         return max(view.state.config.shared_capacity for view in self.views())
 
     async def set_capacity(self, capacity: int) -> tuple[int, ...]:
-        """Share another capacity: every slice is cut to it first, then raised where people wait."""
+        """Share another capacity: cut every slice to its even part, then raise those where people wait."""
         parts = zip(self.rooms, self.names, slices(capacity, [1] * len(self.rooms)), self.views(), strict=True)
         for room, name, part, view in parts:
             least = min(part, view.state.config.capacity)

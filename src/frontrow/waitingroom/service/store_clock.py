@@ -1,14 +1,14 @@
-"""The store's time, for what all servers must agree on: when a pass has run out.
+"""The store's time, by which all servers agree when a pass has expired.
 
-A server's own clock may be an hour off, and then it would take every pass for expired. Passes are dated by the store,
-so they are checked by its time: this machine's monotonic clock, set anew by every state that is read from the store.
+The store dates passes. A server whose own clock is an hour off would refuse all of them, so it checks them by the
+store's time: its monotonic clock plus an offset, which every state read from the store updates.
 """
 
 from frontrow.core.clock import Clock, SystemClock
 
 
 class StoreClock:
-    """Follows the store. Until the first state was read it is this machine's own time."""
+    """The store's time; before the first state was read, this machine's own time."""
 
     __slots__ = ("_local", "_offset_us")
 
@@ -18,7 +18,7 @@ class StoreClock:
         self._offset_us = 0
 
     def follow(self, store_now_us: int) -> None:
-        """The store said just now that this is the time."""
+        """Set the time to that of a state just read."""
         self._offset_us = store_now_us - self._local()
 
     def __call__(self) -> int:

@@ -1,4 +1,4 @@
-"""Visits to the shop: claim a pass for an active place, renew it, keep it while a hold lives, end it.
+"""Visits to the shop: claim a pass for an active place, renew it, keep it during a hold, end it.
 
 A visit is one entry in the room's store. Requests about visits that arrive during a round trip share one store call.
 Each claim, renewal and return is written to the audit before it is answered.
@@ -63,7 +63,7 @@ class Visits:
         self._counts = counts
         self._batches: dict[str, Coalescer[VisitCommand, VisitReply]] = {}
 
-    # -- begin and go on -----------------------------------------------------------------------------------------------
+    # -- begin and continue --------------------------------------------------------------------------------------------
 
     async def claim(
         self, place_jwt: str, event: str | None = None, idempotency_key: str | None = None, proof: str | None = None
@@ -76,7 +76,7 @@ class Visits:
         return await self.claim_place(place, idempotency_key)
 
     async def claim_place(self, place: Place, idempotency_key: str | None = None) -> ClaimedPass:
-        """`claim` for a caller who is known to be the one that joined. Raises NotYourTurn and what follows there."""
+        """`claim` without a proof, for a caller that has just joined. Raises NotYourTurn and the errors after it."""
         room = self._cache.find(place.event)
         status = room.status(place)
         if status.state is PlaceState.WAITING:
@@ -121,7 +121,7 @@ class Visits:
         return await self._issue_longer_pass(visit, reply)
 
     async def keep(self, visit_id: str, until_s: int, hold: str) -> VisitReply:
-        """A hold is alive until `until_s`: its visit lasts at least as long. 0: that hold is over."""
+        """Make a visit last at least until `until_s`, the end of its hold. 0: the hold has ended."""
         event, place = place_of(visit_id)
         if not place.epoch:
             return VisitReply(VisitResult.OK)
@@ -129,7 +129,7 @@ class Visits:
         return await self._send(self._cache.find(event), command)
 
     async def keep_pass(self, pass_jwt: str, until_s: int, hold: str) -> ClaimedPass | None:
-        """`keep` for the visit of this pass, and a pass that lasts as long; None if this one already does.
+        """`keep` for the visit of this pass. Returns a pass that lasts as long, or None if this one already does.
         Raises PassInvalid, PassEnded."""
         visit = self.read_pass(pass_jwt)
         reply = await self.keep(visit.id, until_s, hold)
@@ -145,7 +145,7 @@ class Visits:
         return ClaimedPass(self._passes.mint(fresh), reply.expires_s, reply.result is VisitResult.REPEATED)
 
     def hear(self, visit_id: str) -> None:
-        """The visitor made a request: the idle time begins again. Costs no round trip; the loop tells the store."""
+        """Note a request of the visitor, which restarts the idle time. Costs no round trip: the loop reports it."""
         event, place = place_of(visit_id)
         room = self._cache.rooms.get(event)
         if room is not None and place.epoch and room.state.config.idle_s:
@@ -153,11 +153,11 @@ class Visits:
             room.use()
 
     async def heartbeat(self, pass_jwt: str, event: str | None = None) -> VisitReply:
-        """The visitor is still there. The reply says when the visit ends otherwise. Raises as `renew` does."""
+        """`hear` at once in the store. The reply says when the visit ends. Raises as `renew` does."""
         return await self._send_for_pass(pass_jwt, event, VisitOp.HEAR)
 
     async def leave_shop(self, pass_jwt: str, event: str | None = None) -> VisitReply:
-        """A page of the shop was closed: the visit ends soon, unless the visitor is heard again or a hold keeps it."""
+        """Note that a page was closed: the visit ends soon, unless the visitor makes a request or a hold keeps it."""
         return await self._send_for_pass(pass_jwt, event, VisitOp.LEAVE)
 
     async def _send_for_pass(self, pass_jwt: str, event: str | None, op: VisitOp) -> VisitReply:
@@ -173,7 +173,7 @@ class Visits:
     # -- end -----------------------------------------------------------------------------------------------------------
 
     async def give_back(self, pass_jwt: str, event: str | None = None) -> bool:
-        """End a visit (finished or left): its capacity is free at once. False if it had ended before."""
+        """End a visit and free its capacity at once. False if it had ended before."""
         visit = self._passes.verify(pass_jwt, event, self._clock() // 1_000_000)
         return await self._end(visit.event, visit.place, visit.expires_s, visit.person)
 

@@ -1,1 +1,1 @@
-"""Where a room's few integers are stored: memory or Redis, each also with one place per person (roster)."""
+"""The stores of a room's few integers: memory, Redis, and several of them as one."""

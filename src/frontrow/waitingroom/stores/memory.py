@@ -1,7 +1,6 @@
 """The store in this process' memory: a few integers per room, eight bytes per claimed position.
 
-Nothing awaits inside a method, so each is atomic in its event loop. The Redis scripts mirror it; the contract suite
-holds them equal.
+No method awaits, so each is atomic in its event loop. The Redis scripts do the same; one contract suite runs over both.
 """
 
 import copy
@@ -34,7 +33,7 @@ from frontrow.waitingroom.ports import (
 
 CHUNK = 1024
 ENDED_S = 1  # the expiry written for a pass that was given back
-KNOCKED_S = 2  # the expiry written for a place that found the shop full; its tag is until when that counts
+KNOCKED_S = 2  # the expiry written for a place that found the shop full; its tag is the end of the knock
 KNOCK_TTL_S = 30
 KEY_TTL_US = 600_000_000
 MAX_KEYS = 100_000
@@ -42,25 +41,25 @@ MAX_KEYS = 100_000
 
 @dataclass(slots=True)
 class MemoryRoom:
-    """One room: what changes with every person as plain numbers, the rest frozen."""
+    """One room. Fields that change with every person are plain; the rest is in the frozen `state`."""
 
     state: RoomState
     issued: list[int]
     released: int = 0
     took: dict[int, int] = field(default_factory=dict)
     visits: dict[tuple[int, int, int], "array[int]"] = field(default_factory=dict)
-    ends: dict[PlaceKey, int] = field(default_factory=dict)  # live visits -> when they end unless the visitor is heard
+    ends: dict[PlaceKey, int] = field(default_factory=dict)  # live visits -> when they end without a request
     due: dict[int, dict[PlaceKey, None]] = field(default_factory=dict)  # second -> visits that end then
     kept: dict[PlaceKey, tuple[int, str]] = field(default_factory=dict)  # visits kept by a hold -> until when, by which
     left: dict[PlaceKey, int] = field(default_factory=dict)  # visits whose page was closed -> when
-    ended: deque[EndedVisit] = field(default_factory=deque)  # the last of them has the number `ended_no`
+    ended: deque[EndedVisit] = field(default_factory=deque)  # the last one has the number `ended_no`
     ended_no: int = 0
-    knocks: dict[int, int] = field(default_factory=dict)  # second -> knocks that are forgotten then
+    knocks: dict[int, int] = field(default_factory=dict)  # second -> knocks that end then
     swept_s: int = 0
     codes: set[int] = field(default_factory=set)
     keys: dict[str, tuple[int, JoinReply]] = field(default_factory=dict)
     people: dict[str, JoinReply] = field(default_factory=dict)
-    lines: dict[int, list[int]] = field(default_factory=dict)  # lane -> positions of people in line, ascending
+    lines: dict[int, list[int]] = field(default_factory=dict)  # lane -> positions of the people in its queue, ascending
 
     @property
     def active(self) -> int:
@@ -172,9 +171,7 @@ class MemoryRoomStore:
         now_s = self._clock() // 1_000_000
         if command.op is VisitOp.CLAIM:
             return self._claim(room, command, expires_s, tag, now_s)
-        if (
-            command.op is VisitOp.GIVE_BACK and command.place.epoch == 0
-        ):  # a pass beside the line: it takes up no capacity
+        if command.op is VisitOp.GIVE_BACK and command.place.epoch == 0:  # issued without a place: it has no capacity
             self._remember_ended(room, EndedVisit(command.place, command.until_s), now_s)
             return VisitReply(VisitResult.OK, command.until_s, room.active)
         if expires_s == ENDED_S:
@@ -187,7 +184,7 @@ class MemoryRoomStore:
         return self._stay(room, command, expires_s, tag, now_s)
 
     def _stay(self, room: MemoryRoom, command: VisitCommand, expires_s: int, tag: int, now_s: int) -> VisitReply:
-        """A live visit goes on, longer or shorter than before."""
+        """Change the end of a live visit."""
         place, was_s = command.place, expires_s
         kept_s, hold = room.kept.get(place, (0, ""))
         result, ends_s = VisitResult.OK, room.ends[place]
@@ -197,7 +194,7 @@ class MemoryRoomStore:
             expires_s = max(expires_s, kept_s)
             ends_s = max(ends_s, kept_s)
         elif command.op is VisitOp.KEEP and (command.until_s or command.hold != hold or place not in room.kept):
-            result = VisitResult.REPEATED  # another hold keeps it, or none does
+            result = VisitResult.REPEATED  # another hold keeps the visit, or none does
         elif command.op is VisitOp.LEAVE:
             room.left[place] = now_s
             ends_s = min(ends_s, max(now_s + room.state.config.leave_s, kept_s))
@@ -208,7 +205,7 @@ class MemoryRoomStore:
             if place in room.left:
                 ends_s = min(ends_s, now_s + room.state.config.leave_s)
         elif command.op is VisitOp.HEAR and 0 < command.until_s <= room.left.get(place, 0):
-            result = VisitResult.REPEATED  # it was before the page was closed
+            result = VisitResult.REPEATED  # the request was made before the page was closed
         else:
             room.left.pop(place, None)
             if command.op is VisitOp.RENEW:
@@ -222,12 +219,12 @@ class MemoryRoomStore:
 
     @staticmethod
     def _idle_end(room: MemoryRoom, expires_s: int, kept_s: int, now_s: int) -> int:
-        """When a visit that was heard now ends."""
+        """The end of a visit whose visitor made a request now."""
         idle_s = room.state.config.idle_s
         return max(kept_s, min(expires_s, now_s + idle_s) if idle_s else expires_s)
 
     def _schedule_end(self, room: MemoryRoom, place: PlaceKey, ends_s: int) -> None:
-        """Let a visit end then; also one that was not inside before."""
+        """Schedule the end of a live or a new visit."""
         self._unschedule(room, place)
         room.ends[place] = ends_s
         room.due.setdefault(ends_s, {})[place] = None
@@ -243,7 +240,7 @@ class MemoryRoomStore:
     def _finish(
         self, room: MemoryRoom, place: PlaceKey, expires_s: int, tag: int, now_s: int, *, timed_out: bool = False
     ) -> None:
-        """End a visit: its capacity is free, its pass is refused from now on."""
+        """End a visit: free its capacity and refuse its pass from now on."""
         self._unschedule(room, place)
         room.kept.pop(place, None)
         room.left.pop(place, None)
@@ -287,7 +284,7 @@ class MemoryRoomStore:
     async def ended(self, event: str, after: int, most: int) -> tuple[int, Sequence[EndedVisit]]:
         room = self._room(event)
         self._sweep(room)
-        first = room.ended_no - len(room.ended)  # the number before the oldest one kept
+        first = room.ended_no - len(room.ended)  # the number before the oldest one in the list
         skip = max(0, after - first)
         some = tuple(itertools.islice(room.ended, skip, skip + most))
         return max(first, after) + len(some), some
@@ -374,7 +371,7 @@ class MemoryRoomStore:
         return True
 
     async def aclose(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
     def _room(self, event: str) -> MemoryRoom:
         room = self._rooms.get(event)
@@ -399,7 +396,7 @@ class MemoryRoomStore:
         )
 
     def _sweep(self, room: MemoryRoom) -> None:
-        """End the visits that are due, and forget those that ended so long ago that their pass has run out."""
+        """End the visits that are due, and drop ended visits whose pass has expired."""
         now_s = self._clock() // 1_000_000
         if now_s <= room.swept_s:
             return
@@ -426,7 +423,7 @@ class MemoryRoomStore:
 
 
 def _add(counts: dict[int, int], key: int, change: int) -> None:
-    """Count up or down; nothing is kept for zero."""
+    """Count up or down; a count of zero is deleted."""
     counts[key] = counts.get(key, 0) + change
     if not counts[key]:
         del counts[key]

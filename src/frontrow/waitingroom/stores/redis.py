@@ -1,10 +1,10 @@
 """The store in Redis or Valkey: alone, Sentinel or Cluster. Every method is one script and one round trip.
 
-All keys of a room carry the hash tag `{room:<event>}`, so they share a slot and a room's scripts are atomic; different
+All keys of a room have the hash tag `{room:<event>}`, so they share a slot and a room's scripts are atomic. Different
 rooms (and the shards of one, see `sharding`) spread over slots and servers. Keys: the room's hash, `took` (at most 64
-fields), `visits`, `kept` and `left` (at most one entry for each person inside), `ended` (visits that ended before
-their pass ran out), `codes`, idempotency keys that expire, and chunks of 8 bytes for each admitted position. Nothing is
-stored for anybody who waits. `ends` counts passes that were claimed under an older version.
+fields), `visits`, `kept` and `left` (at most one entry per person in the shop), `ended` (visits that ended before their
+pass expires), `codes`, idempotency keys that expire, and chunks of 8 bytes per admitted position. Nothing is stored for
+people who wait. `ends` counts passes that were claimed under an older version.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ from frontrow.waitingroom.stores.memory import CHUNK, ENDED_S, KEY_TTL_US, KNOCK
 MAX_CONFIGURE_TRIES = 20
 PEOPLE_PER_CALL = 1_000
 SNAPSHOTS_PER_CALL = 64
-MAX_KNOWN = 10_000  # rooms
+MAX_LAST_READ = 10_000  # rooms
 SWEPT = b"swept"
 
 
@@ -68,7 +68,7 @@ class RedisRoomStore:
         self._snapshots: Coalescer[str, Any] = Coalescer(
             self._read_many, max_batch=SNAPSHOTS_PER_CALL, max_in_flight=8, name="room snapshots"
         )
-        self._known: dict[str, tuple[Any, RoomState]] = {}  # of each room, what was read last and what it meant
+        self._last_read: dict[str, tuple[Any, RoomState]] = {}  # room -> the last reply and the state made from it
         self.calls = 0
 
     async def create(self, event: str, room: Recovered) -> bool:
@@ -83,7 +83,7 @@ class RedisRoomStore:
         keys = [room_key(event, part) for part in parts] + chunks
         args = [len(fields), *fields, len(took), *took, len(room.codes), *room.codes, len(ended), *ended, *entries]
         created = bool(await self._run("create", keys, args))
-        for start in range(0, len(room.people), PEOPLE_PER_CALL):  # harmless to repeat, so not part of the script
+        for start in range(0, len(room.people), PEOPLE_PER_CALL):  # safe to repeat, so not part of the script
             for lane in range(MAX_LANES):
                 people = [who for who in room.people[start : start + PEOPLE_PER_CALL] if who.lane == lane]
                 scores = [part for who in people for part in (who.position, who.person)]
@@ -102,22 +102,21 @@ class RedisRoomStore:
         read = _snapshot_of(reply)
         if read is None:
             return None
-        if len(self._known) >= MAX_KNOWN:
-            self._known.clear()
-        self._known[event] = _without_time(reply), read[0]
+        if len(self._last_read) >= MAX_LAST_READ:
+            self._last_read.clear()
+        self._last_read[event] = _without_time(reply), read[0]
         return read[0]
 
     async def unchanged_at_us(self, event: str, state: RoomState) -> int:
         reply = await self._snapshots.ask(event)
-        fields, known = self._known.get(event, (None, None))
-        return int(reply[0]) if reply is not None and known is state and _without_time(reply) == fields else 0
+        fields, read = self._last_read.get(event, (None, None))
+        return int(reply[0]) if reply is not None and read is state and _without_time(reply) == fields else 0
 
     async def join(
         self, event: str, commands: Sequence[JoinCommand], seen: Sequence[int] = ()
     ) -> Sequence[JoinReply | FrontrowError]:
-        alike = (
-            commands[:1] if list(commands).count(commands[0]) == len(commands) else commands
-        )  # usually all are, and one check is enough
+        are_alike = list(commands).count(commands[0]) == len(commands)  # usually, and then one check is enough
+        alike = commands[:1] if are_alike else commands
         plain = all(
             not (command.key or command.code_id or (command.person and self._one_place(command))) for command in alike
         )
@@ -257,15 +256,15 @@ class RedisRoomStore:
         return _snapshot_of(await self._run("snapshot", _snapshot_keys(event), []))
 
     async def _read_many(self, events: Sequence[str]) -> list[Any]:
-        """The replies of the script. Rooms that are asked for at the same moment are read with one call; on a Cluster,
-        each alone."""
+        """The replies of the script. Rooms that are asked for at the same moment are read with one call; on a Cluster
+        each has its own."""
         if len(events) == 1 or self._breaker is None:
             return await self._read_each(events)
         sha, now = script("snapshot")[1], self._clock() if self._clock else ""
         keys = [_snapshot_keys(event) for event in events]
         commands = [("EVALSHA", sha, len(own), *own, now) for own in keys]
         replies: list[Any] = await self._guard(lambda: call_many(self._redis, commands))
-        if any(isinstance(reply, Exception) for reply in replies):  # a server that does not know the script yet
+        if any(isinstance(reply, Exception) for reply in replies):  # a server that has not cached the script yet
             return await self._read_each(events)
         return replies
 
@@ -274,7 +273,7 @@ class RedisRoomStore:
         return await asyncio.gather(*reads, return_exceptions=True)
 
     async def _run(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
-        """Run a script by its hash; send its text when the server does not know it."""
+        """Run a script by its hash; send its text if the server has not cached it."""
         text, sha = script(name)
         words = [len(keys), *keys, self._clock() if self._clock else "", *args]
         try:
@@ -286,10 +285,10 @@ class RedisRoomStore:
         return await self._guard(lambda: call(self._redis, *words))
 
     async def _guard(self, send: Callable[[], Awaitable[Any]]) -> Any:
-        """The reply to `send()`, or an error of ours."""
+        """The reply to `send()`. Raises RoomRecovering, RoomClosed or Unavailable."""
         self.calls += 1
         try:
-            if self._breaker is None:  # one lost node of a Cluster stops only its own rooms
+            if self._breaker is None:  # a lost node of a Cluster affects only its own rooms
                 return await send()
             return await self._breaker.call(send)
         except (redis.exceptions.NoScriptError, Unavailable):
@@ -309,7 +308,7 @@ def _snapshot_keys(event: str) -> list[str]:
 
 
 def _snapshot_of(reply: Any) -> tuple[RoomState, int] | None:
-    """The room and its revision, by the reply of the script."""
+    """The room and its revision from the reply of the script."""
     if reply is None:
         return None
     now_us, flat, took = int(reply[0]), [part.decode() for part in reply[1]], [int(part) for part in reply[2]]
@@ -319,7 +318,7 @@ def _snapshot_of(reply: Any) -> tuple[RoomState, int] | None:
 
 
 def _without_time(reply: Any) -> list[Any]:
-    """The reply of the script without what passes by itself: its time, and when the room was swept last."""
+    """The reply of the script without the times that always change: now, and the last sweep."""
     fields = list(reply[1])
     if SWEPT in fields:
         fields[fields.index(SWEPT) + 1] = b""

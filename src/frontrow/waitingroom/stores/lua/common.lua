@@ -1,5 +1,5 @@
 -- Shared by all scripts of the waiting room. KEYS[1] is the room's hash. Times are microseconds by this server's clock;
--- ARGV[1] replaces the clock in tests (empty: the real one). Numbers are printed with %.0f: tostring loses digits.
+-- ARGV[1] replaces the clock in tests (empty: the real one). Numbers are formatted with %.0f: tostring loses digits.
 local function int(x) return string.format('%.0f', x) end
 local function now_us()
   if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
@@ -12,8 +12,8 @@ local function get(field) return tonumber(redis.call('HGET', room, field) or '0'
 local function missing() return redis.call('EXISTS', room) == 0 end
 local ROOMLESS = redis.error_reply('ROOMLESS the room is not in this store')
 
--- `ends` maps a second to how many passes end then (only passes of an older version: visits have their own keys now),
--- `knocks` to how many knocks are forgotten then (at most one field for each second of their life).
+-- `ends` maps a second to the number of passes that expire then (only passes of an older version: visits have their own
+-- keys now), `knocks` to the number of knocks that end then (at most one field per second of their time to live).
 local function due(counts)
   local all, gone = redis.call('HGETALL', counts), 0
   for i = 1, #all, 2 do
@@ -29,8 +29,8 @@ local function count(counts, second, total, change)
   redis.call('HINCRBY', room, total, change)
 end
 
--- A chunk holds 8 bytes for each position: expiry in seconds (0 never claimed, 1 given back, 2 knocked) and the claim's
--- tag (of a knock: until when it counts).
+-- A chunk has 8 bytes per position: expiry in seconds (0 never claimed, 1 given back, 2 knocked) and the claim's tag
+-- (of a knock: its end).
 local function entry(chunk, offset)
   local raw = redis.call('GETRANGE', chunk, offset, offset + 7)
   if #raw < 8 then return 0, 0 end
@@ -40,9 +40,10 @@ local function enter(chunk, offset, expires, tag)
   redis.call('SETRANGE', chunk, offset, struct.pack('>I4I4', expires, tag))
 end
 
--- The visits of the room. `visits`: sorted set, member lane:epoch:position, score the second it ends unless somebody is
--- heard. `kept`: hash, member to "<until> <hold>". `left`: hash, member to when its page was closed. `ended`: list of "lane:epoch:position:expiry:timed_out", whose last
--- entry has the number `ended_no`. `legacy` is `ends`. `store` is these keys.
+-- The visits of the room. `visits`: sorted set, member lane:epoch:position, score the second it ends without a request.
+-- `kept`: hash, member to "<until> <hold>". `left`: hash, member to when its page was closed. `ended`: list of
+-- "lane:epoch:position:expiry:timed_out", whose last entry has the number `ended_no`. `legacy` is `ends`. `store` has
+-- these keys.
 local function remember_ended(store, member, expires, timed_out)
   if expires > now_s then
     redis.call('RPUSH', store.ended, member .. ':' .. int(expires) .. ':' .. timed_out)
@@ -62,8 +63,8 @@ local function finish(store, member, chunk, offset, expires, tag, timed_out)
   remember_ended(store, member, expires, timed_out)
 end
 
--- Once a second: end the visits that are due and forget what has run out, at most SWEEP_MOST of them in one call. The
--- chunk of a due visit is named here and not in KEYS; it has the room's hash tag, so it is in the same slot.
+-- Once per second: end the visits that are due and drop ended visits whose pass has expired, at most SWEEP_MOST per
+-- call. The chunk of a due visit is not in KEYS; it has the room's hash tag, so it is in the same slot.
 local SWEEP_MOST = 2000
 local function sweep(store, knocks)
   if now_s <= get('swept') then return end
@@ -86,13 +87,13 @@ local function sweep(store, knocks)
   end
   if #over < SWEEP_MOST then redis.call('HSET', room, 'swept', int(now_s)) end
 end
--- When a visit that was heard now ends.
+-- The end of a visit whose visitor made a request now.
 local function idle_end(expires, kept_until)
   local idle = get('idle')
   if idle > 0 then expires = math.min(expires, now_s + idle) end
   return math.max(kept_until, expires)
 end
--- Whether this store is behind what the caller has seen issued (ARGV[2] to ARGV[4], one for each lane there can be).
+-- Whether this store lost positions that the caller has seen (ARGV[2] to ARGV[4], one per possible lane).
 local function behind()
   local issued = redis.call('HMGET', room, 'i0', 'i1', 'i2')
   for lane = 0, 2 do

@@ -1,5 +1,6 @@
--- Anonymous joins without keys or codes: one HINCRBY for each lane, whatever the number of people.
--- KEYS: room. ARGV: now, seen (3), then people for lanes 0, 1, … Answers epoch, time, then (last position, people) of each lane.
+-- Anonymous joins without keys or codes: one HINCRBY per lane, whatever the number of people.
+-- KEYS: room. ARGV: now, seen (3), then people for lanes 0, 1, … Returns epoch, time, then (last position, people) of
+-- each lane.
 local got = redis.call('HMGET', room, 'epoch', 'phase', 'depth', 'n')
 if not got[1] or behind() then return ROOMLESS end
 local answer = {tonumber(got[1]), int(now)}

@@ -1,6 +1,6 @@
 -- Write a whole room if there is none. KEYS: room, took, codes, ends, knocks, visits, kept, ended, left, then the chunk of
 -- each claim. ARGV: now, number of fields, fields…, number of took, took…, number of codes, codes…, number of ended visits,
--- ended visits…, then (member, offset, expires, tag) of each claim. What an older room left in the other keys is removed.
+-- ended visits…, then (member, offset, expires, tag) of each claim. The other keys of an older room are deleted.
 if not missing() then return 0 end
 redis.call('DEL', KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9])
 local at = 2

@@ -1,8 +1,8 @@
 -- Joins with an idempotency key, a person (roster) or a code, each decided in order.
--- KEYS: room, codes, three rosters (one for each lane there can be), then one for each ask: its idempotency key, or the
--- room if it has none.
--- ARGV: now, seen (3), key ttl in ms, 1 for a roster store, then (lane, person, code) of each ask.
--- Answers for each: {kind, lane, position, epoch, time}; kind 1 fresh, 0 known before, or a word for a refusal.
+-- KEYS: room, codes, three rosters (one per possible lane), then the idempotency key of each join, or the room if it has
+-- none.
+-- ARGV: now, seen (3), key ttl in ms, 1 for a roster store, then (lane, person, code) of each join.
+-- Returns for each: {kind, lane, position, epoch, time}; kind 1 fresh, 0 issued before, or a word for a refusal.
 if missing() or behind() then return ROOMLESS end
 local epoch, lanes, depth = get('epoch'), get('n'), get('depth')
 local closed = redis.call('HGET', room, 'phase') == 'closed'

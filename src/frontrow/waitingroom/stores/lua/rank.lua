@@ -1,4 +1,4 @@
--- People still in line before this one. KEYS: room, roster. ARGV: now, lane, person.
+-- The number of people in the queue before this one. KEYS: room, roster. ARGV: now, lane, person.
 if missing() then return ROOMLESS end
 local score = redis.call('ZSCORE', KEYS[2], ARGV[3])
 if not score then return nil end

@@ -1,4 +1,4 @@
--- The fenced slide: owner, slide number, phase, due time and lengths are checked and the window is moved in one step.
+-- Check owner, slide number, phase, due time and lengths, and move the window, in one step.
 -- KEYS: room, took. ARGV: now, owner, expected slide number, due, ring, oldest slide kept, bucket, bucket time, note,
 -- then (hi, lo) of each lane.
 if missing() then return ROOMLESS end

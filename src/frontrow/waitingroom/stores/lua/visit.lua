@@ -1,7 +1,7 @@
--- Requests about visits, each decided once, in order. Mirrors MemoryStore._visit.
--- KEYS: room, ends, took, knocks, visits, kept, ended, left, then the chunk of each ask. ARGV: now, seconds a knock counts,
+-- Decide requests about visits, in order. Does the same as MemoryRoomStore._visit.
+-- KEYS: room, ends, took, knocks, visits, kept, ended, left, then the chunk of each request. ARGV: now, TTL of a knock in s,
 -- then (op, lane, epoch, position, offset, ttl, until, tag, slide, hold) of each.
--- Answers for each: {result, expiry of the pass, people inside, end of the visit, end of the hold that keeps it}.
+-- Returns for each: {result, expiry of the pass, people inside, end of the visit, end of the hold that keeps it}.
 if missing() then return ROOMLESS end
 local store = {legacy = KEYS[2], visits = KEYS[5], kept = KEYS[6], ended = KEYS[7], left = KEYS[8]}
 sweep(store, KEYS[4])
@@ -35,11 +35,11 @@ local function claim(ask)
   return {'ok', expires, 0, ends, 0}
 end
 
--- A live visit goes on, longer or shorter than before.
+-- Change the end of a live visit.
 local function stay(ask, expires, tag)
   local was, result, kept_until, hold = expires, 'ok', 0, ''
   local ends = tonumber(redis.call('ZSCORE', store.visits, ask.member))
-  if not ends then  -- claimed under an older version: from now on it is counted like all others
+  if not ends then  -- claimed under an older version: count it like all others from now on
     redis.call('HINCRBY', store.legacy, int(expires), -1)
     ends = expires
   end
@@ -80,7 +80,7 @@ end
 
 local function answer(ask)
   if ask.op == 'claim' then return claim(ask) end
-  if ask.op == 'give_back' and ask.epoch == '0' then  -- a pass beside the line: it takes up no capacity
+  if ask.op == 'give_back' and ask.epoch == '0' then  -- issued without a place: it has no capacity
     remember_ended(store, ask.member, ask.till, '0')
     return {'ok', ask.till, 0, 0, 0}
   end
