@@ -58,7 +58,7 @@ def test_the_first_people_of_a_room_that_just_opened_ask_again_soon() -> None:
 
 
 def test_remembered_places_are_bounded_and_forged_ones_never_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "REMEMBERED", 500)
+    monkeypatch.setattr(places, "MAX_CACHED", 500)
     signer = PlaceSigner([b"s" * 32])
     first = signer.mint(Place("aurora", 0, 1, 1, 1))
     assert signer.verify(first).position == 1

@@ -1,11 +1,11 @@
 """Passes: signed JWTs that prove a place was admitted. The shop checks them offline with the published keys (JWKS).
 
-A pass is bound to the event (`aud`) and the person (`sub`), lives 15 minutes unless the room says otherwise, and names
-the place it came from (`plc`), so that renewing and giving back can find it. Keys rotate: the first signs, all verify.
+A pass is bound to the event (`aud`) and the person (`sub`), expires after 15 minutes unless the room's settings differ,
+and names its place (`plc`), by which it is renewed and given back. Keys rotate: the first signs, all verify.
 
 A pass is signed with RS256, or with EdDSA, which costs about a tenth of the CPU. Each RSA key has an Ed25519 key that
-is derived from it. The public keys of both are always published, so the algorithm can be changed at any time.
-Both algorithms are deterministic: minting the same pass again gives the same bytes, so a repeated claim is harmless.
+is derived from it. The public keys of both are always published, so the algorithm can be changed at any time. Both
+algorithms are deterministic: the same pass has the same bytes, so a repeated claim gets the same text.
 """
 
 import functools
@@ -32,7 +32,7 @@ from frontrow.waitingroom.model.errors import PassExpired, PassForeign, PassInva
 from frontrow.waitingroom.ports import PlaceKey
 
 MAX_PASS_CHARS = 4_096
-MAX_REMEMBERED = 65_536
+MAX_CACHED = 65_536
 RSA_BITS = 2048
 ISSUER = "frontrow-room"
 ALGORITHMS: Final = ("RS256", "EdDSA")
@@ -127,14 +127,14 @@ class PassSigner:
         key = self._signs
         signature = key.sign(signed, _PADDING, _HASH) if isinstance(key, rsa.RSAPrivateKey) else key.sign(signed)
         text = (signed + b"." + b64(signature)).decode()
-        self._verifier.remember(text, visit)
+        self._verifier.cache(text, visit)
         return text
 
     def verify(self, text: str, event: str | None, now_s: int) -> Pass:
         return self._verifier.verify(text, event, now_s)
 
     def read(self, text: str, event: str | None = None) -> Pass:
-        """The pass, if it is genuine and for `event` (if given), whether or not it has expired."""
+        """The pass, if one of the keys signed it and it is for `event` (if given), whether or not it has expired."""
         return self._verifier.read(text, event)
 
     def jwks(self) -> dict[str, Any]:
@@ -144,17 +144,21 @@ class PassSigner:
 
 
 class PassVerifier:
-    """Checks passes with public keys only: what a shop needs."""
+    """Verifies passes with public keys only, as a shop does."""
 
     def __init__(self, jwks: dict[str, Any]) -> None:
         self._keys = {key["kid"]: (jwt.PyJWK(key).key, key["alg"]) for key in jwks["keys"]}
-        self._genuine: OrderedDict[str, Pass] = OrderedDict()  # the latest texts with a right signature
+        self._verified: OrderedDict[str, Pass] = OrderedDict()  # the latest texts with a valid signature
 
-    def remember(self, text: str, visit: Pass) -> None:
-        """Skip the signature check of this text from now on: a pass comes with every click."""
-        if len(self._genuine) >= MAX_REMEMBERED:
-            self._genuine.popitem(last=False)
-        self._genuine[text] = visit
+    def cache(self, text: str, visit: Pass) -> None:
+        """Skip the signature check of this text from now on: a browser sends its pass with every request."""
+        if len(self._verified) >= MAX_CACHED:
+            self._verified.popitem(last=False)
+        self._verified[text] = visit
+
+    def is_cached(self, text: str) -> bool:
+        """Whether the signature of this text was verified before."""
+        return text in self._verified
 
     def verify(self, text: str, event: str | None, now_s: int) -> Pass:
         """The pass, if one of the keys signed it, it is for `event` (if given) and has not expired at `now_s`."""
@@ -165,10 +169,10 @@ class PassVerifier:
 
     def read(self, text: str, event: str | None) -> Pass:
         """The pass, if one of the keys signed it and it is for `event` (if given)."""
-        visit = self._genuine.get(text)
+        visit = self._verified.get(text)
         if visit is None:
             visit = self._verify_signature(text)
-            self.remember(text, visit)
+            self.cache(text, visit)
         if event is not None and visit.event != event:
             raise PassForeign(f"this pass is for another event ({visit.event})", event=visit.event)
         return visit

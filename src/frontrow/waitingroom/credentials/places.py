@@ -1,9 +1,9 @@
 """Signed places: JWT, HS256, a fixed header per key, the position as `sub` (a string, as the standard asks).
 
-Any JWT library verifies them; here they are minted and verified by hand in about 3 µs, without negotiating anything:
-the header must be, byte for byte, one of ours, and the signature is compared in its text form and in constant time, so
-not even the unused bits of the last base64 character can be flipped. A place has no expiry: people wait for hours, and
-the window decides. `jkt` binds a place to a key the browser cannot export (see `key_binding`).
+Any JWT library verifies them. This module signs and verifies them by hand in about 3 µs and negotiates nothing: the
+header must equal one of our headers, and the signature is compared in its text form and in constant time, so not even
+the unused bits of the last base64 character can be flipped. A place has no expiry: people wait for hours, and the
+window decides. `jkt` binds a place to a key the browser cannot export (see `key_binding`).
 """
 
 import binascii
@@ -20,8 +20,8 @@ from frontrow.waitingroom.model.errors import PlaceForeign, PlaceInvalid
 MIN_SECRET_BYTES = 32
 MAX_PLACE_CHARS = 1_024
 MAX_PERSON_CHARS = 64
-REMEMBERED = 16_384  # verified places per generation; two generations take some 20 MB at most
-SEEN_ONCE = 65_536  # places whose first verification is noted, by their hash
+MAX_CACHED = 16_384  # verified places per generation; two generations take some 20 MB at most
+SEEN_ONCE = 65_536  # hashes of places that were verified once
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):
@@ -79,7 +79,7 @@ class _Hmac:
         self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block)).copy
 
     def sign(self, text: bytes) -> bytes:
-        """The signature as it stands in a JWT."""
+        """The signature in the form of a JWT."""
         inner, outer = self._inner(), self._outer()
         inner.update(text)
         outer.update(inner.digest())
@@ -87,7 +87,7 @@ class _Hmac:
 
 
 class PlaceSigner:
-    """Mints with the first secret, verifies with any of them (so a secret can be replaced while people wait)."""
+    """Signs places with the first secret and verifies them with all, so a secret can be replaced while people wait."""
 
     def __init__(self, secrets: Sequence[bytes]) -> None:
         if not secrets or any(len(secret) < MIN_SECRET_BYTES for secret in secrets):
@@ -95,7 +95,7 @@ class PlaceSigner:
         self._by_header = {_header(secret): _Hmac(secret) for secret in secrets}
         self._newest = self._by_header[_header(secrets[0])]
         self._prefix = _header(secrets[0]) + b"."
-        self.recent: dict[str, Place] = {}  # read by the hot path; only `verify` writes
+        self.recent: dict[str, Place] = {}  # read by `PlaceStatuses.json_of`; only `verify` writes
         self._older: dict[str, Place] = {}
         self._seen_once = array("q", bytes(8 * SEEN_ONCE))
 
@@ -108,24 +108,25 @@ class PlaceSigner:
         return b"%b.%b" % (signed, self._newest.sign(signed))
 
     def verify(self, text: str, event: str | None = None) -> Place:
-        """The place, if one of our secrets signed exactly this text; for `event`, if given. People send the same text
-        again and again, so a text that is verified for the second time is remembered. The first time it is only noted:
-        in a crowd that is larger than the memory nobody is found there again, and everybody would pay for it. A text is
-        found by its whole (keyed) hash or not at all, which reveals nothing about how much of a forged one was right.
-        """
-        place = self.recent.get(text) or self._remember(text)
+        """The place, if one of our secrets signed exactly this text; for `event`, if given. Raises PlaceInvalid or
+        PlaceForeign.
+
+        People send the same text again and again, so a text is cached when it is verified for the second time. In a
+        crowd larger than the cache, caching at the first time would only cost. A lookup by the whole (keyed) hash
+        reveals nothing about how much of a forged text was right."""
+        place = self.recent.get(text) or self._verify_and_cache(text)
         if event is not None and place.event != event:
             raise PlaceForeign(f"this place is for another event ({place.event})", event=place.event)
         return place
 
-    def _remember(self, text: str) -> Place:
+    def _verify_and_cache(self, text: str) -> Place:
         place = self._older.get(text)
         if place is None:
             place, seen = self._verify_signature(text), hash(text)
             if self._seen_once[seen % SEEN_ONCE] != seen:
                 self._seen_once[seen % SEEN_ONCE] = seen
                 return place
-        if len(self.recent) >= REMEMBERED:
+        if len(self.recent) >= MAX_CACHED:
             self._older, self.recent = self.recent, {}
         self.recent[text] = place
         return place
@@ -137,7 +138,7 @@ class PlaceSigner:
             header, _, payload = signed.partition(b".")
         except UnicodeEncodeError:
             header = payload = signed = signature = b""
-        # A foreign header is compared with our key all the same, so that every wrong text costs the same.
+        # An unknown header is compared with our key all the same, so that every wrong text costs the same time.
         key = self._by_header.get(header)
         right = (key or self._newest).sign(signed)
         if not hmac.compare_digest(right, signature) or key is None:
@@ -164,9 +165,9 @@ def _payload(place: Place) -> bytes:
 
 
 def _read_payload(payload: bytes) -> Place:
-    """The claims of a payload whose signature was right; wrong shapes (a numeric `sub`) are still refused."""
+    """The claims of a payload with a valid signature. Wrong types (a numeric `sub`) are refused."""
     try:
-        claims = _decode_claims(_a2b(payload.translate(_PLAIN) + b"=="))  # it is our own text: too much padding is fine
+        claims = _decode_claims(_a2b(payload.translate(_PLAIN) + b"=="))  # our own text: excess padding is fine
         text = claims.sub
         if not (text.isdigit() and text.isascii() and len(text) <= 15):
             raise ValueError("sub")

@@ -1,8 +1,8 @@
-"""Checks passes in the shop's own process, with the room's published keys (JWKS), fetched rarely and remembered.
+"""Verifies passes in the shop's own process with the room's published keys (JWKS), which are cached.
 
-A key id never seen before makes it fetch again, at most once in `refetch_s` seconds, so a rotation is noticed at once
-and a flood of forged ids is not passed on to the room. When the room does not answer, the keys fetched before go on
-working. A pass seen before costs a dictionary lookup; its expiry is checked every time.
+An unknown key id causes a fetch, at most one per `refetch_s` seconds. So a rotation is noticed at once, and a flood of
+forged ids does not reach the room. If the room does not answer, the cached keys stay in use. A pass seen before costs a
+dictionary lookup; its expiry is checked every time.
 """
 
 import json
@@ -17,11 +17,9 @@ import jwt
 
 from frontrow.core.errors import ConfigError, Unavailable
 from frontrow.waitingroom.credentials.passes import ALGORITHMS, DOCUMENT_KEY, MAX_PASS_CHARS, Pass, PassVerifier
-from frontrow.waitingroom.model.errors import PassExpired
 
 MAX_JWKS_BYTES = 65_536
 FETCH_TIMEOUT_S = 3.0
-MAX_REMEMBERED = 50_000
 
 
 def fetch_json(url: str) -> Any:
@@ -57,32 +55,22 @@ class PassKeys:
         self._fetched_s = float("-inf")
         self._kids: frozenset[str] = frozenset()
         self._verifier: PassVerifier | None = None
-        self._verified: dict[str, Pass] = {}
         if isinstance(jwks, dict):
             self._use_keys(jwks)
 
     def __call__(self, text: str, now_s: int) -> Pass:
         """The pass, checked; raises as `PassVerifier.verify` does."""
-        cached = self._verified.get(text)
-        if cached is not None and now_s < cached.expires_s:
-            return cached
-        if cached is not None:
-            raise PassExpired("this pass has run out; join again", expires_s=cached.expires_s)
         if self.may_fetch(text):
             self._fetch_keys()
         if self._verifier is None:
             raise Unavailable("the waiting room's keys cannot be fetched; try again", retry_after_s=5)
-        visit = self._verifier.verify(text, self._event, now_s)
-        if len(self._verified) >= MAX_REMEMBERED:
-            self._verified = {}
-        self._verified[text] = visit
-        return visit
+        return self._verifier.verify(text, self._event, now_s)
 
     def may_fetch(self, text: str) -> bool:
-        """True when this pass names a key we do not have and keys may be fetched again."""
-        if not self._url or text in self._verified or self._monotonic() - self._fetched_s < self._refetch_s:
+        """True if this pass names a key that is not cached and keys may be fetched again."""
+        if not self._url or self._monotonic() - self._fetched_s < self._refetch_s:
             return False
-        return self._verifier is None or _kid(text) not in self._kids
+        return self._verifier is None or not (self._verifier.is_cached(text) or _kid(text) in self._kids)
 
     def _fetch_keys(self) -> None:
         with self._lock:
@@ -91,7 +79,7 @@ class PassKeys:
             self._fetched_s = self._monotonic()
             try:
                 self._use_keys(self._fetch(self._url))
-            except Exception:  # the room is away: the keys we have stay in use
+            except Exception:  # the room is down: the cached keys stay in use
                 if self._verifier is None:
                     self._fetched_s = self._monotonic() - self._refetch_s + min(1.0, self._refetch_s)
 
@@ -101,7 +89,6 @@ class PassKeys:
         verifier = PassVerifier({"keys": ours})
         self._kids = frozenset(key["kid"] for key in ours)
         self._verifier = verifier
-        self._verified = {}
 
 
 def _kid(text: str) -> str:
