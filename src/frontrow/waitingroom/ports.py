@@ -279,9 +279,10 @@ class Audit(Protocol):
 
 
 class HumanCheck(Protocol):
-    """Decides whether a join comes from a person."""
+    """Decides whether a join comes from a person. `site_key` is the public key of its provider, if it has one."""
 
     name: str
+    site_key: str
 
     def challenge(self, now_us: int, *, suspicion: int = 0) -> dict[str, Any]:
         """What the page needs to make a proof; `suspicion` (0 to 3) makes the work harder."""

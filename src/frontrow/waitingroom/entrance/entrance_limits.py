@@ -135,8 +135,9 @@ class EntranceLimits:
         return check.verify(proof, ip, self._clock()) if check is not None else None
 
     def site_key_of(self, event: str) -> str:
-        """The CAPTCHA provider's public key, where there is one."""
-        return str(getattr(self._checks.get(event), "site_key", ""))
+        """The public key of the event's CAPTCHA provider, if there is one."""
+        check = self._checks.get(event)
+        return check.site_key if check is not None else ""
 
     def kind_of(self, event: str) -> str:
         """The name of the event's human check."""

@@ -35,6 +35,7 @@ class NoCheck:
     """Checks nothing; the limits still apply."""
 
     name = "none"
+    site_key = ""
 
     def challenge(self, now_us: int, *, suspicion: int = 0) -> dict[str, Any]:
         return {"kind": self.name}
@@ -60,6 +61,7 @@ class ProofOfWork:
     """Altcha: the browser finds the number whose hash with a salt is the challenge. Costs the server two hashes."""
 
     name = "altcha"
+    site_key = ""
 
     def __init__(
         self, key: bytes, event: str, used_proofs: UsedProofs, *, max_number: int = 50_000, ttl_s: int = 600
