@@ -2,7 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')# tests wait for others a third of their time
-COMPILED := src/frontrow/limits/stores/_kernel.pyx src/frontrow/web/lane/_plain_head.pyx
+LIMITS := packages/limits
+COMPILED := $(LIMITS)/src/frontrow/limits/stores/_kernel.pyx src/frontrow/web/lane/_plain_head.pyx
+BUILT_FROM := pyproject.toml setup.py $(LIMITS)/pyproject.toml $(LIMITS)/setup.py $(COMPILED)
 UV := 0.13.8
 MERMAID := 12.3.0
 PRETTIER := $(BIN)/node tests/node/node_modules/prettier/bin/prettier.cjs --log-level warn
@@ -21,20 +23,20 @@ help:            ## this list
 
 setup: .venv/.ready  ## create .venv with everything
 
-.venv/.ready: pyproject.toml requirements/dev.txt tests/node/package-lock.json tests/node/unpack-browser.mjs setup.py $(COMPILED)
+.venv/.ready: $(BUILT_FROM) requirements/dev.txt tests/node/package-lock.json tests/node/unpack-browser.mjs
 	$(MAKE_VENV)
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip sync --quiet --require-hashes requirements/dev.txt
-	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --no-deps -e . uv==$(UV)
+	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --no-deps -e $(LIMITS) -e . uv==$(UV)
 	cd tests/node && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --no-audit --no-fund
 	$(BIN)/node tests/node/unpack-browser.mjs .venv/browser
 	@$(BIN)/python -m tests.support.unpack_pgbouncer .venv/pgbouncer
 	@touch $@
 
 # what `make demo` needs and nothing for development; `make setup` makes the whole environment of it
-.venv/.demo: pyproject.toml requirements/demo.txt setup.py $(COMPILED)
+.venv/.demo: $(BUILT_FROM) requirements/demo.txt
 	$(MAKE_VENV)
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --require-hashes -r requirements/demo.txt
-	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --no-deps -e .
+	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --no-deps -e $(LIMITS) -e .
 	@touch $@
 
 demo: $(if $(wildcard .venv/.ready),setup,.venv/.demo)  ## sell out a stadium: server, crowd, figures (FOR=60s for a bounded run)
@@ -124,18 +126,19 @@ docs: setup .venv/docs/mermaid.min.js  ## the documentation site in bench/out/si
 	  PATH="$(CURDIR)/$(BIN):$$PATH" npm pack --silent mermaid@$(MERMAID) && \
 	  tar -xzOf mermaid-$(MERMAID).tgz package/dist/mermaid.min.js > $(CURDIR)/$@
 
-dist: setup      ## the source distribution and a wheel in dist/
+dist: setup      ## source distributions and wheels of frontrow-limits and frontrow in dist/
+	$(BIN)/python -m build --installer uv --outdir dist $(LIMITS)
 	$(BIN)/python -m build --installer uv --outdir dist
 
 sbom: setup      ## a list of everything that a server is made of (CycloneDX) in dist/
 	mkdir -p dist
 	$(BIN)/cyclonedx-py requirements requirements/image.txt --pyproject pyproject.toml --output-reproducible --of JSON \
-	  -o dist/frontrow-$$($(BIN)/python -c 'import frontrow; print(frontrow.__version__)').cdx.json
+	  -o dist/frontrow-$$($(BIN)/python -c 'from frontrow.shared.version import VERSION; print(VERSION)').cdx.json
 
 audit: setup     ## known vulnerabilities of the locked dependencies (asks a vulnerability service on the internet)
 	$(BIN)/pip-audit -r requirements/dev.txt --require-hashes --disable-pip --strict
 
-COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --no-header --no-annotate --generate-hashes --quiet
+COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --no-header --no-annotate --generate-hashes --quiet --no-emit-package frontrow-limits
 
 lock:            ## renew requirements/: everything for development, what the demo and the image have, what builds it
 	$(COMPILE) pyproject.toml --all-extras --group dev --group bench --group docs --upgrade -o requirements/dev.txt
@@ -144,4 +147,4 @@ lock:            ## renew requirements/: everything for development, what the de
 	printf 'setuptools>=77\ncython>=3.1\nwheel\n' | $(COMPILE) - -c requirements/dev.txt -o requirements/build.txt
 
 clean:
-	rm -rf .venv tests/node/node_modules bench/out build src/*.egg-info
+	rm -rf .venv tests/node/node_modules bench/out build src/*.egg-info $(LIMITS)/build $(LIMITS)/src/*.egg-info

@@ -1,6 +1,6 @@
-"""Builds the optional compiled parts; without a C compiler Frontrow works the same, more slowly.
+"""Builds the optional compiled part; without a C compiler Frontrow works the same, more slowly.
 
-Each extension names its Cython source, so a source distribution contains it, and setuptools translates it only when it
+The extension names its Cython source, so a source distribution contains it, and setuptools translates it only when it
 compiles. The generated C file belongs to no distribution. The package's description is README.md with addresses that
 also work away from the repository.
 """
@@ -10,7 +10,6 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-COMPILED = ("frontrow.limits.stores._kernel", "frontrow.web.lane._plain_head")
 PICTURES = "https://raw.githubusercontent.com/frontrow/frontrow/main/"
 PAGES = "https://github.com/frontrow/frontrow/blob/main/"
 
@@ -22,7 +21,7 @@ def with_addresses(text: str) -> str:
 
 
 setup(
-    ext_modules=[Extension(name, [f"src/{name.replace('.', '/')}.pyx"], optional=True) for name in COMPILED],
+    ext_modules=[Extension("frontrow.web.lane._plain_head", ["src/frontrow/web/lane/_plain_head.pyx"], optional=True)],
     long_description=with_addresses(Path(__file__).with_name("README.md").read_text("utf-8")),
     long_description_content_type="text/markdown",
 )

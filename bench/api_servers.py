@@ -19,7 +19,7 @@ from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.seats.formats.plan_document import digest, plan_bytes
 from frontrow.boxoffice.seats.model.venues import Plan, Venue
 from frontrow.core.clock import US_PER_S, SystemClock
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 
 EVENT = "evt_bench"
 DAY_US = 86_400 * US_PER_S

@@ -43,7 +43,7 @@ from frontrow.boxoffice.seats.formats.plan_document import plan_bytes, plan_hash
 from frontrow.boxoffice.seats.model.venues import Plan, Venue, area
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.core.clock import US_PER_S
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 from tests.boxoffice.people.support import ORGANISER, member
 from tests.support.servers import Postgres, Valkey, free_port
 

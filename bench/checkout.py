@@ -39,7 +39,7 @@ from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.core.clock import SystemClock
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 from tests.support.servers import Postgres
 
 OUT = Path("bench/out")

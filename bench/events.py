@@ -21,7 +21,7 @@ from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.seats.formats.plan_document import plan_bytes, plan_hash
 from frontrow.boxoffice.seats.model.venues import Plan, Venue, area
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 from tests.support.servers import Postgres
 
 NOW_US = 1_800_000_000_000_000

@@ -21,7 +21,6 @@ from bench.api_wire import tree_cpu_s
 from bench.measure import OUT
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.seats.formats.plan_generator import generate
-from frontrow.core.derived_keys import Secrets
 from frontrow.rehearsal.cost_model import PARTS, read_costs
 from frontrow.rehearsal.figures import read_figures
 from frontrow.rehearsal.sale_plan import SalePlan
@@ -31,6 +30,7 @@ from frontrow.rehearsal.storm import Storm, StormResult
 from frontrow.rehearsal.storm_plan import STORM_PLAN, StormPlan
 from frontrow.rehearsal.storm_report import list_latencies, median_wait_s, write_json, write_storm_report
 from frontrow.settings.room import RoomSettings
+from frontrow.shared.derived_keys import Secrets
 from frontrow.web.platform.storm_consent import StormConsent, write_consent
 from tests.support.servers import Postgres, Valkey
 

@@ -28,9 +28,9 @@ from frontrow.boxoffice.seats.map.frame_log import FrameLog, MemoryFrameLog
 from frontrow.boxoffice.seats.map.map_feed import MapFeed
 from frontrow.boxoffice.seats.map.seat_states import ClaimStates
 from frontrow.boxoffice.seats.model.venues import Plan
-from frontrow.core import gc_tuning
 from frontrow.core.clock import SystemClock
-from frontrow.core.money import Money
+from frontrow.shared import gc_tuning
+from frontrow.shared.money import Money
 
 ATTEMPTS_A_SEAT = 6.6
 IN_FLIGHT = 3_000  # a storm keeps at most so many attempts waiting

@@ -1,9 +1,9 @@
 """Finds code that nobody calls: `python -m tests.dead_code`, part of `make check`.
 
-vulture compares the names that are defined with the names that are used in src, tests, bench and examples. Names that
-occur in templates, or as a string in src (a route's handler, a forward reference), count as used. Fields of classes are
-not checked: they are JSON bodies, settings and rows, and their readers are elsewhere. Everything else must be used, or
-be in ALLOWED with a reason.
+vulture compares the names that are defined with the names that are used in src, packages, tests, bench and examples.
+Names that occur in templates, or as a string in the packages (a route's handler, a forward reference), count as used.
+Fields of classes are not checked: they are JSON bodies, settings and rows, and their readers are elsewhere. Everything
+else must be used, or be in ALLOWED with a reason.
 """
 
 import ast
@@ -14,8 +14,8 @@ from pathlib import Path
 from vulture import Vulture
 
 ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "src" / "frontrow"
-READ = [ROOT / name for name in ("src", "tests", "bench", "examples")]
+SOURCES = (ROOT / "src" / "frontrow", ROOT / "packages" / "limits" / "src" / "frontrow")
+READ = [ROOT / name for name in ("src", "packages", "tests", "bench", "examples")]
 DECORATORS = ["@*.command", "@*.callback"]  # typer calls them
 ALLOWED = {
     "down_revision": "Alembic reads it",
@@ -48,17 +48,21 @@ def class_fields(path: Path) -> set[int]:
     return {line.lineno for node in classes for line in node.body if isinstance(line, ast.AnnAssign | ast.Assign)}
 
 
+def texts_of(pattern: str) -> str:
+    """All files of the packages with such a name."""
+    return " ".join(path.read_text("utf-8") for source in SOURCES for path in source.rglob(pattern))
+
+
 def dead_code() -> list[str]:
-    """One line per definition in src that nobody uses."""
+    """One line per definition in the packages that nobody uses."""
     scan = Vulture(ignore_decorators=DECORATORS)
     scan.scavenge([str(path) for path in READ], exclude=["*/node_modules/*"])
-    named = set(re.findall(r"\w+", " ".join(page.read_text("utf-8") for page in SOURCE.rglob("*.html"))))
-    named |= set(re.findall(r'"(\w+)"', " ".join(module.read_text("utf-8") for module in SOURCE.rglob("*.py"))))
+    named = set(re.findall(r"\w+", texts_of("*.html"))) | set(re.findall(r'"(\w+)"', texts_of("*.py")))
     found = []
     for item in scan.get_unused_code(min_confidence=60):
         path = Path(item.filename).resolve()
         known = item.name in ALLOWED or item.name in named or item.name.startswith("__")
-        if SOURCE not in path.parents or known:
+        if not set(SOURCES) & set(path.parents) or known:
             continue
         if item.typ == "variable" and item.first_lineno in class_fields(path):
             continue

@@ -94,7 +94,7 @@ def wrong_filters(lines: str, installed: Callable[[str], str]) -> list[str]:
 
 def texts_with(*words: str) -> Iterator[tuple[Path, str]]:
     """Our Python files that have one of these words. Few files need to be parsed then."""
-    for path in sources("src", "bench", "examples", "tests", "docsite"):
+    for path in sources("src", "packages", "bench", "examples", "tests", "docsite"):
         if path.suffix == ".py" and any(word in (text := path.read_text()) for word in words):
             yield path, text
 
@@ -186,6 +186,8 @@ def test_the_rules_let_through_what_is_safe() -> None:
 def test_o1_answers_that_are_errors_are_closed_where_urllib_asks() -> None:
     """An `HTTPError` is an open answer, and an `OSError` too: who catches only that leaves it open. 3.14 says so."""
     closed = re.compile(r"HTTPError.*?(error\.close\(\)|with error:)", re.DOTALL)
-    asking = [path for path in sources("src") if path.suffix == ".py" and "urllib.request." in path.read_text()]
+    asking = [
+        path for path in sources("src", "packages") if path.suffix == ".py" and "urllib.request." in path.read_text()
+    ]
     assert len(asking) > 2
     assert [str(path.relative_to(ROOT)) for path in asking if not closed.search(path.read_text())] == []

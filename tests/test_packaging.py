@@ -1,4 +1,7 @@
-"""What installing Frontrow needs from a machine: a source distribution and a wheel, with and without a compiler."""
+"""What installing Frontrow needs from a machine: source distributions and wheels, with and without a compiler.
+
+There are two distributions: `frontrow-limits` in packages/limits, and `frontrow`, the platform, which depends on it.
+"""
 
 import contextlib
 import email
@@ -25,7 +28,9 @@ from tests.docs.test_commands import LINES
 ROOT = Path(__file__).parents[1]
 UV = [sys.executable, "-m", "uv"]
 OTHERS = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
-COMPILED = ("frontrow/limits/stores/_kernel", "frontrow/web/lane/_plain_head")
+COMPILED = {"frontrow_limits": "frontrow/limits/stores/_kernel", "frontrow": "frontrow/web/lane/_plain_head"}
+MAX_LIMITER_BYTES = 1_000_000  # installed, with the compiled kernel, before Python caches bytecode
+CORE = "background_tasks breaker clock errors failures log_line redis_scripts redis_url settings_loader"
 TRY_LIMITER = """
 from frontrow.limits import Limiter
 limiter = Limiter("2/minute")
@@ -45,10 +50,10 @@ def build(source: Path, into: Path, *kinds: str, **environment: str) -> None:
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tracked files that a distribution is made of."""
+    """The tracked files that the distributions are made of."""
     copy = tmp_path_factory.mktemp("frontrow")
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "src", *OTHERS],
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "src", "packages", *OTHERS],
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
     for name in listed.stdout.split("\0")[:-1]:
@@ -59,43 +64,104 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def built(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the source distribution and the wheel, built without a compiler. The wheel is built from the source
+    """A folder with both source distributions and wheels, built without a compiler. A wheel is built from the source
     distribution, as an installer does that finds no wheel for its machine."""
     folder = tmp_path_factory.mktemp("dist")
+    build(sources / "packages" / "limits", folder, CC="false")
     build(sources, folder, CC="false")
     return folder
 
 
-def install(home: Path, wheel: str, *options: str) -> None:
-    """An empty environment with the wheel, in the versions that were tested."""
+def wheel_of(name: str, folder: Path) -> Path:
+    [wheel] = folder.glob(f"{name}-*.whl")
+    return wheel
+
+
+def make_empty(home: Path) -> None:
+    """An environment with nothing in it."""
     subprocess.run([*UV, "venv", "--quiet", "--python", sys.executable, home], check=True)
-    words = ["--quiet", "--python", home, "--constraint", ROOT / "requirements" / "dev.txt", *options, wheel]
-    subprocess.run([*UV, "pip", "install", *words], check=True, cwd=home)
 
 
-def install_borrowing(home: Path, wheel: Path) -> None:
-    """An environment with the wheel alone, which takes every library from the one that runs the tests: seconds instead
-    of a minute. A path in a .pth file only adds a place to import from, so this repository's own installation there
-    (a .pth file, too) is not followed, and `frontrow` is the wheel's."""
-    install(home, str(wheel), "--no-deps")
+def pip(home: Path, *words: str | Path) -> None:
+    subprocess.run([*UV, "pip", words[0], "--quiet", "--python", home, *words[1:]], check=True, cwd=home)
+
+
+def install(home: Path, wheel: str, built: Path, *options: str) -> None:
+    """An empty environment with the wheel, in the versions that were tested. The limiter's wheel is that in `built`."""
+    make_empty(home)
+    pip(home, "install", "--constraint", ROOT / "requirements" / "dev.txt", "--find-links", built, *options, wheel)
+
+
+def install_borrowing(home: Path, built: Path) -> None:
+    """An environment with the two wheels alone, which takes every library from the one that runs the tests: seconds
+    instead of a minute. A path in a .pth file only adds a place to import from, so this repository's own installation
+    there (a .pth file, too) is not followed, and `frontrow` is the wheels'."""
+    make_empty(home)
+    pip(home, "install", "--no-deps", *built.glob("*.whl"))
+    (site_packages(home) / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
+
+
+def site_packages(home: Path) -> Path:
     [packages] = (home / "lib").glob("python*/site-packages")
-    (packages / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
+    return packages
 
 
-def test_a_source_distribution_and_its_wheel_install_without_a_compiler(built: Path, tmp_path: Path) -> None:
-    [archive], [wheel] = built.glob("*.tar.gz"), built.glob("*.whl")
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_source_distribution_and_its_wheel_have_what_is_needed_to_run(built: Path, name: str) -> None:
+    [archive], wheel = built.glob(f"{name}-*.tar.gz"), wheel_of(name, built)
     with tarfile.open(archive) as packed:
-        shipped = {name.partition("/src/")[2] for name in packed.getnames()}
-    assert {f"{name}{kind}" for name in COMPILED for kind in (".pyx", ".pyi")} <= shipped
-    assert not any(name.endswith((".c", ".so")) for name in shipped)
+        shipped = {path.partition("/src/")[2] for path in packed.getnames()}
+    assert {f"{COMPILED[name]}{kind}" for kind in (".pyx", ".pyi")} <= shipped
+    assert not any(path.endswith((".c", ".so")) for path in shipped)
     installed = set(zipfile.ZipFile(wheel).namelist())
-    assert {f"{name}.pyi" for name in COMPILED} <= installed
-    assert not any(name.endswith((".c", ".so")) for name in installed)
-    data = {name for name in shipped if name.endswith((".py", ".lua", ".sql", ".html", ".js", ".css", ".json", ".po"))}
+    assert f"{COMPILED[name]}.pyi" in installed
+    assert not any(path.endswith((".c", ".so")) for path in installed)
+    data = {path for path in shipped if path.endswith((".py", ".lua", ".sql", ".html", ".js", ".css", ".json", ".po"))}
     assert data - installed == set(), "everything that is needed to run"
+    packages = {path.split("/")[1] for path in installed if path.endswith("/__init__.py")}
+    assert packages == {path.split("/")[1] for path in installed if path.endswith("/py.typed")}, "all are typed"
+    assert not {"frontrow/__init__.py", "frontrow/py.typed"} & installed, "no distribution owns the namespace"
 
+
+def test_no_file_belongs_to_both_distributions(built: Path) -> None:
+    limiter, platform = (set(zipfile.ZipFile(wheel_of(name, built)).namelist()) for name in COMPILED)
+    assert limiter & platform == set()
+    assert {path.split("/")[1] for path in limiter if path.startswith("frontrow/")} == {"core", "limits"}
+    assert not any(path.startswith(("frontrow/core/", "frontrow/limits/")) for path in platform)
+    modules = {path.removeprefix("frontrow/core/") for path in limiter if path.startswith("frontrow/core/")}
+    assert modules == {"__init__.py", "py.typed", *(f"{module}.py" for module in CORE.split())}
+
+
+def test_the_limiter_alone_is_small_and_the_platform_can_come_and_go(
+    sources: Path, built: Path, tmp_path: Path
+) -> None:
+    build(sources / "packages" / "limits", tmp_path, "--wheel")
     home = tmp_path / "empty"
-    install(home, str(wheel))
+    make_empty(home)
+    pip(home, "install", "--no-index", wheel_of("frontrow_limits", tmp_path))
+    packages = site_packages(home)
+    assert {path.name.partition("-")[0] for path in packages.glob("*.dist-info")} == {"frontrow_limits"}
+    files = [path for folder in packages.glob("frontrow*") for path in folder.rglob("*") if path.is_file()]
+    assert [path for path in files if path.suffix == ".pyc"] == []
+    assert sum(path.stat().st_size for path in files) <= MAX_LIMITER_BYTES
+    told = run(home / "bin" / "python", "-I", "-c", TRY_LIMITER)
+    assert told.stdout.strip() == "CompiledStore", told.stderr
+    missing = run(home / "bin" / "python", "-I", "-c", "import frontrow.shared")
+    assert "No module named 'frontrow.shared'" in missing.stderr
+
+    pip(home, "install", "--no-deps", "--no-index", wheel_of("frontrow", built))
+    both = "from frontrow.shared.version import VERSION; from frontrow.shared.ids import Ids; print(VERSION)"
+    told = run(home / "bin" / "python", "-I", "-c", TRY_LIMITER + both)
+    [version] = {path.name.split("-")[1].removesuffix(".dist") for path in packages.glob("frontrow*.dist-info")}
+    assert told.stdout.split() == ["CompiledStore", version], told.stderr
+    pip(home, "uninstall", "frontrow")
+    told = run(home / "bin" / "python", "-I", "-c", TRY_LIMITER)
+    assert told.stdout.strip() == "CompiledStore", "the limiter stays"
+
+
+def test_the_platform_brings_the_limiter_and_says_which_extra_is_missing(built: Path, tmp_path: Path) -> None:
+    home = tmp_path / "empty"
+    install(home, str(wheel_of("frontrow", built)), built)
     told = run(home / "bin" / "python", "-I", "-c", TRY_LIMITER)
     assert told.stdout.strip() == "MemoryStore"
     missing = run(home / "bin" / "frontrow", "doctor")
@@ -105,14 +171,14 @@ def test_a_source_distribution_and_its_wheel_install_without_a_compiler(built: P
     assert missing.stderr.splitlines()[-1] == told
 
 
-def test_the_description_reads_well_away_from_the_repository(built: Path) -> None:
-    [wheel] = built.glob("*.whl")
-    packed = zipfile.ZipFile(wheel)
+@pytest.mark.parametrize(("distribution", "links"), [("frontrow", 10), ("frontrow_limits", 4)])
+def test_the_description_reads_well_away_from_the_repository(built: Path, distribution: str, links: int) -> None:
+    packed = zipfile.ZipFile(wheel_of(distribution, built))
     [name] = [name for name in packed.namelist() if name.endswith(".dist-info/METADATA")]
     about = email.message_from_bytes(packed.read(name))
     text = about.get_payload()
     targets = re.findall(r"\]\(([^)\s]+)\)", str(text))
-    assert len(targets) > 10
+    assert len(targets) > links
     assert [target for target in targets if not target.startswith("https://")] == []
     assert [target for target in targets if target.endswith((".png", ".svg", ".webp")) and "/blob/" in target] == []
     assert {line.partition(",")[0] for line in about.get_all("Project-URL")} >= {"Homepage", "Documentation", "Issues"}
@@ -171,7 +237,7 @@ def served(home: Path, *words: str) -> Iterator[str]:
 def walk_platform(install_extra: Callable[[str], Path]) -> None:
     """[platform] serves an example event, [client] buys from it, and the doctor finds nothing that would fail."""
     home, client = install_extra("platform"), install_extra("client")
-    where = run(home / "bin" / "python", "-I", "-c", "import frontrow; print(frontrow.__file__)").stdout
+    where = run(home / "bin" / "python", "-I", "-c", "import frontrow.web; print(frontrow.web.__file__)").stdout
     assert where.startswith(str(home)), "the wheel is tried, not this repository"
     with served(home, "serve", "--demo") as url:
         page = httpx.get(f"{url}/events/evt_example")
@@ -224,13 +290,13 @@ WALKS = {"room": walk_room, "platform": walk_platform} | ({"docs": walk_docs} if
 def test_from_the_wheel_in_an_empty_environment_to_what_the_extra_promises(
     built: Path, tmp_path: Path, extra: str
 ) -> None:
-    [wheel] = built.glob("*.whl")
+    wheel = wheel_of("frontrow", built)
 
     def install_extra(name: str) -> Path:
         if ISOLATED or name == "room":  # one extra is always installed as a stranger does
-            install(tmp_path / name, f"{wheel}[{name}]")
+            install(tmp_path / name, f"{wheel}[{name}]", built)
         else:
-            install_borrowing(tmp_path / name, wheel)
+            install_borrowing(tmp_path / name, built)
         return tmp_path / name
 
     WALKS[extra](install_extra)
@@ -240,7 +306,7 @@ def test_the_demo_is_installed_from_a_lock_of_its_own() -> None:
     """All that the platform needs and nothing for development, in the tested versions."""
     demo, tested = locked("demo.txt"), locked("dev.txt")
     assert [name for name in demo if not _pins(demo[name]) <= _pins(tested.get(name, ""))] == []
-    needed = required("platform") - {"frontrow"}
+    needed = required("platform") - {"frontrow", "frontrow-limits"}
     assert needed <= set(demo)
     assert [name for name in set(demo) - needed if ";" not in demo[name].splitlines()[0]] == [], (
         "only for other machines"

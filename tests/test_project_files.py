@@ -37,6 +37,7 @@ PINNED = re.compile(r"==|--require-hashes|--no-index|-e \.|@\d|@\$\(|-r requirem
 INSTALLS = re.compile(r"\b(?:pip|pipx|uv pip) install\b.*|\bnpm (?:install|i|pack|exec)\b.*|\bnpx\b.*|\bgo install\b.*")
 PIPED = re.compile(r"\b(?:curl|wget)\b[^\n]*\|\s*(?:sudo\s+)?(?:ba|z)?sh\b|\b(?:ba)?sh\s+<\(\s*(?:curl|wget)")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LIMITS = tomllib.loads((ROOT / "packages" / "limits" / "pyproject.toml").read_text())
 
 
 def steps(path: Path) -> list[dict[str, Any]]:
@@ -112,10 +113,13 @@ def test_an_installer_that_is_not_pinned_is_found(command: str) -> None:
 
 def test_the_tests_run_on_every_python_that_the_package_promises() -> None:
     promised = {one.rpartition(" ")[2] for one in PYPROJECT["project"]["classifiers"] if "Python :: 3." in one}
+    assert {one for one in LIMITS["project"]["classifiers"] if "Python ::" in one} == {
+        one for one in PYPROJECT["project"]["classifiers"] if "Python ::" in one
+    }
     jobs = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text())["jobs"]
     assert set(jobs["test"]["strategy"]["matrix"]["python"]) == promised
-    wheels = {f"3.{one[3:5]}" for one in PYPROJECT["tool"]["cibuildwheel"]["build"]}
-    assert wheels == promised
+    for project in (PYPROJECT, LIMITS):
+        assert {f"3.{one[3:5]}" for one in project["tool"]["cibuildwheel"]["build"]} == promised
 
 
 def test_publishing_needs_no_password_and_only_its_job_may_publish() -> None:
@@ -152,12 +156,14 @@ def test_the_changelog_is_short_and_its_versions_have_known_parts() -> None:
         assert all(one.strip() for one in re.split(r"^### .+$", notes, flags=re.MULTILINE)[1:]), f"{name}: empty part"
 
 
-def test_versions_of_the_changelog_are_dated_and_the_package_has_one_version() -> None:
+def test_versions_of_the_changelog_are_dated_and_both_packages_have_one_version() -> None:
     headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert headings[0] == "Unreleased"
     assert [one for one in headings[1:] if not re.fullmatch(r"\d+\.\d+\.\d+ – \d{4}-\d\d-\d\d", one)] == []
-    init = (ROOT / "src" / "frontrow" / "__init__.py").read_text()
-    assert re.search(r'__version__ = "(.+)"', init)[1] == PYPROJECT["project"]["version"]  # type: ignore[index]
+    version = PYPROJECT["project"]["version"]
+    assert LIMITS["project"]["version"] == version
+    assert PYPROJECT["project"]["dependencies"] == [f"frontrow-limits=={version}"]
+    assert (ROOT / "packages" / "limits" / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
 
 @pytest.mark.parametrize("name", ["SECURITY.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "docs/releasing.md"])

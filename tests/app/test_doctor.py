@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from frontrow.app import doctor as checks
 from frontrow.app.doctor import FAIL, OK, WARN, Finding, examine
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
-from frontrow.core import open_files
 from frontrow.core.errors import ConfigError
 from frontrow.core.redis_url import connect_sync
 from frontrow.settings.overload import OverloadSettings
@@ -25,6 +24,7 @@ from frontrow.settings.platform import (
     ServerSettings,
     read_settings,
 )
+from frontrow.shared import open_files
 from tests.boxoffice.messages.receivers import smtp_server
 from tests.support.servers import Valkey
 

@@ -20,8 +20,8 @@ from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.cli.main import COMMANDS, GROUPS
 from frontrow.core.clock import SystemClock
-from frontrow.core.derived_keys import Secrets
-from frontrow.core.vault import Vault
+from frontrow.shared.derived_keys import Secrets
+from frontrow.shared.vault import Vault
 from frontrow.web.platform.sealed_keys import TICKETS, SealedKeys
 from tests.support.processes import SECRET
 from tests.web.api.support import EVENT_ID, put_into, room_keys

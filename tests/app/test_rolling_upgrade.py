@@ -2,10 +2,11 @@
 this version start beside them (docs/guides/upgrade.md).
 
 The earlier version is real: `tests/data/frontrow_before.tar.xz` is its program (without fonts and pictures), from a
-time when the ledger had version 0018. What this proves: its statements work on the present schema, and both versions
-understand each other's keys, places, passes, claims, holds and payments. After a release, renew the file from its tag:
+time when the ledger had version 0018, and the limiter was in src. What this proves: its statements work on the present
+schema, and both versions understand each other's keys, places, passes, claims, holds and payments. After a release,
+renew the file from its tag:
 
-    git archive <tag> -- src/frontrow ':!*.ttf' ':!*.ttf.xz' ':!*.wasm' ':!*.png' ':!*.md' | xz -9e > \
+    git archive <tag> -- src packages ':!*.ttf' ':!*.ttf.xz' ':!*.wasm' ':!*.png' ':!*.md' | xz -9e > \
         tests/data/frontrow_before.tar.xz
 """
 
@@ -39,7 +40,7 @@ async def test_servers_of_two_versions_sell_one_event_during_the_upgrade(tmp_pat
     ledger = SqlLedger(PostgresStore(postgres_url))
     await put_into(ledger, SystemClock()(), small_plan(rows=8), hold_ttl_s=300)
     stores = {"FRONTROW_REDIS_URL": redis_url, "FRONTROW_LEDGER_URL": postgres_url}
-    path = {"PYTHONPATH": str(tmp_path / "before" / "src")}
+    path = {"PYTHONPATH": f"{tmp_path}/before/src:{tmp_path}/before/packages/limits/src"}
     command, folders = ["serve", "--port", "0"], [a_folder(tmp_path, number) for number in range(2)]
     old = Process(command, folders[0], own_keys=True, program="frontrow.cli", **stores, **path)
     running = [old]

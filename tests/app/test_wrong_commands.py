@@ -17,9 +17,9 @@ from frontrow.cli.folder_lock import lock_folder
 from frontrow.cli.serve import serve
 from frontrow.core.clock import SystemClock
 from frontrow.core.errors import ConfigError
-from frontrow.core.local_time import local_time
 from frontrow.core.settings_loader import read_toml
 from frontrow.settings.deployment import read_deployment
+from frontrow.shared.local_time import local_time
 from tests.web.api.support import put_into
 
 

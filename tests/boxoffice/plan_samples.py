@@ -5,7 +5,7 @@ from typing import Any
 
 from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.seats.model.venues import AREA_ROW, Plan, Row, Seat, SeatFlag, Section, area
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 
 __all__ = ["AREA_ROW", "an_event", "small_plan"]
 

@@ -133,7 +133,7 @@ def hall() -> Plan:
 async def put_hall(platform: Platform, plan: Plan | None = None, **changes: Any) -> None:
     """The hall's show, on sale since yesterday, unless it is there already (a restart)."""
     from frontrow.boxoffice.events.model.events import PriceTier
-    from frontrow.core.money import Money
+    from frontrow.shared.money import Money
 
     plan = plan or hall()
     tiers = tuple(

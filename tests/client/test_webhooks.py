@@ -5,7 +5,7 @@ import sys
 import time
 
 from frontrow.client import check_signature
-from frontrow.core.webhook_signature import signature
+from frontrow.shared.webhook_signature import signature
 
 TRY = """
 import sys

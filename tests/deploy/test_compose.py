@@ -311,7 +311,7 @@ sys.meta_path.insert(0, Finder())
 
 def image_modules() -> set[str]:
     """The top-level modules of everything that the image's lock brings, and of nothing else."""
-    kept = {"frontrow", *locked("requirements/image.txt")}
+    kept = {"frontrow", "frontrow-limits", *locked("requirements/image.txt")}
     modules = importlib.metadata.packages_distributions()
     return {module for module, names in modules.items() if {_plain(name) for name in names} & kept}
 
@@ -359,7 +359,7 @@ def _plain(name: str) -> str:
 def test_the_image_is_built_from_the_versions_that_were_tested() -> None:
     """Its lock is all that the extras need, with hashes, in the versions of the lock that these tests run on."""
     image, tested = locked("requirements/image.txt"), locked("requirements/dev.txt")
-    assert required("platform", "traces") - {"frontrow"} <= set(image)
+    assert required("platform", "traces") - {"frontrow", "frontrow-limits"} <= set(image)
     assert {name: tested.get(name) for name in image} == image
     dockerfile = (DEPLOY / "Dockerfile").read_text()
     for file in ("requirements/image.txt", "requirements/build.txt"):
@@ -367,6 +367,7 @@ def test_the_image_is_built_from_the_versions_that_were_tested() -> None:
         lines = Path(file).read_text().splitlines()
         assert sum("==" in line for line in lines) <= sum("--hash=" in line for line in lines)
     build = tomllib.loads(Path("pyproject.toml").read_text())["build-system"]["requires"]
+    assert tomllib.loads(Path("packages/limits/pyproject.toml").read_text())["build-system"]["requires"] == build
     names = {_plain(re.split(r"[<>=]", need)[0]) for need in build}
     assert names <= set(locked("requirements/build.txt"))
     assert build == ["setuptools>=77", "cython>=3.1"], "then renew the line of requirements/build.txt in the Makefile"

@@ -40,7 +40,7 @@ def test_the_index_shows_every_adr_once_with_its_title_and_status():
 
 def test_every_adr_that_is_mentioned_exists():
     unknown = {}
-    for folder in ("src", "tests", "docs", "bench", "deploy", "examples"):
+    for folder in ("src", "packages", "tests", "docs", "bench", "deploy", "examples"):
         for path in (ROOT / folder).rglob("*"):
             if path.suffix in SUFFIXES and "node_modules" not in path.parts and path != Path(__file__):
                 unknown[path] = references(path.read_text("utf-8")) - NUMBERS

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "frontrow"
+SOURCES = (ROOT / "src" / "frontrow", ROOT / "packages" / "limits" / "src" / "frontrow")
 PAGES = [ROOT / "docs" / "architecture.md", ROOT / "CONTRIBUTING.md", ROOT / "docs" / "from-the-design.md"]
 QUOTED = re.compile(r"`([^`\n]+)`")
 BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -35,8 +35,8 @@ def tree_paths(text: str) -> list[str]:
 
 
 def missing(paths: list[str]) -> list[str]:
-    """The paths that exist neither in the repository's root nor in the package."""
-    return [path for path in paths if not any(any(base.glob(path.rstrip("/"))) for base in (ROOT, SOURCE))]
+    """The paths that exist neither in the repository's root nor in a package."""
+    return [path for path in paths if not any(any(base.glob(path.rstrip("/"))) for base in (ROOT, *SOURCES))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -49,11 +49,12 @@ def test_every_path_on_the_page_exists(page):
 
 def test_the_tree_shows_every_folder_of_the_package():
     shown = set(tree_paths(PAGES[0].read_text("utf-8")))
-    top = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
+    top = {path.name for source in SOURCES for path in source.iterdir() if (path / "__init__.py").exists()}
     below = {
         f"{system}/{path.name}"
         for system in ("limits", "waitingroom", "boxoffice", "web")
-        for path in (SOURCE / system).iterdir()
+        for source in SOURCES
+        for path in (source / system).glob("*/")
         if (path / "__init__.py").exists()
     }
     assert not (top | below) - shown
@@ -71,7 +72,8 @@ def test_every_method_on_the_page_is_in_the_file_that_its_step_names():
     found = 0
     for step in steps[1:]:
         files = [path for path in mentioned_paths(step) if path.endswith(".py")]
-        text = "".join((SOURCE / path).read_text("utf-8") for path in files if (SOURCE / path).exists())
+        found_files = [source / path for path in files for source in SOURCES if (source / path).exists()]
+        text = "".join(path.read_text("utf-8") for path in found_files)
         for owner, method in re.findall(r"`([A-Z]\w+)\.(\w+)`", step):
             found += 1
             assert re.search(rf"^class {owner}\b", text, re.MULTILINE), (owner, files)

@@ -20,10 +20,10 @@ from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.holds.model.holds import NewHold
 from frontrow.boxoffice.queries import Query
-from frontrow.core import postgres_pool, postgres_url
 from frontrow.core.errors import Unavailable
 from frontrow.settings.overload import OverloadSettings
 from frontrow.settings.platform import read_settings
+from frontrow.shared import postgres_pool, postgres_url
 from frontrow.waitingroom.audit.postgres import open_postgres_audit
 from tests.faults.proxy import Proxy
 from tests.support.servers import free_port

@@ -8,8 +8,8 @@ import xml.etree.ElementTree as ET
 import pytest
 from typer.testing import CliRunner
 
+from frontrow.cli import limits_chart as chart
 from frontrow.cli.limits import app
-from frontrow.limits import chart
 
 run = CliRunner().invoke
 
@@ -86,7 +86,7 @@ def test_l16_check_config_shows_the_rules_or_says_what_is_wrong(tmp_path):
 
 
 def test_the_demo_ends_by_itself_and_says_who_got_through():
-    program = "from frontrow.limits.demo import demo; demo(seconds=0.5)"
+    program = "from frontrow.cli.limits_demo import demo; demo(seconds=0.5)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "rule per-address: 50/1s" in done.stdout

@@ -96,7 +96,7 @@ def test_l16_counting_needs_no_prometheus_and_registering_without_it_says_what_t
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert "'allowed': 0" in done.stdout
-    assert "ConfigError Prometheus metrics need its client: pip install 'frontrow[metrics]'" in done.stdout
+    assert "ConfigError Prometheus metrics need its client: pip install 'frontrow-limits[metrics]'" in done.stdout
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ def test_l1_a_leaky_queue_delays_the_request_instead_of_refusing_it(opened, monk
 
 
 def test_the_middleware_needs_nothing_but_the_standard_library():
-    """`pip install frontrow` alone gives the limiter and its middleware with no other dependency."""
+    """`pip install frontrow-limits` gives the limiter and its middleware with no other dependency."""
     source = Path(asgi.__file__).parents[3]
     program = (
         f"import sys; sys.path = [p for p in sys.path if 'site-packages' not in p] + [{str(source)!r}]\n"

@@ -23,7 +23,6 @@ from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.seats.model.map_format import Snapshot, write_snapshot
 from frontrow.cli.storm import storm
 from frontrow.cli.storm_token import storm_token
-from frontrow.core.derived_keys import Secrets
 from frontrow.core.errors import InvalidInput
 from frontrow.rehearsal.http_client import ConnectionPool, Target
 from frontrow.rehearsal.seat_counts import SeatCounts, count_seats
@@ -34,6 +33,7 @@ from frontrow.rehearsal.storm_plan import STORM_PLAN, StormPlan
 from frontrow.rehearsal.storm_process import draw_fans
 from frontrow.rehearsal.storm_record import FanOutcome, StormRecord, pack_record, unpack_record
 from frontrow.rehearsal.storm_report import write_json, write_storm_report
+from frontrow.shared.derived_keys import Secrets
 from frontrow.web.platform.storm_consent import StormConsent, StormRefused, read_consent, write_consent
 from tests.web.api.support import EVENT_ID, SECRET, a_client, a_platform, a_server, one_row
 

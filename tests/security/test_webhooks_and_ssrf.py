@@ -10,8 +10,8 @@ from frontrow.boxoffice.adapters.payments.webhook_signatures import sign
 from frontrow.boxoffice.messages.safe_http import SafeHttpClient, UnsafeAddress
 from frontrow.client import check_signature
 from frontrow.core.errors import Unavailable
-from frontrow.core.webhook_signature import signature
 from frontrow.settings.platform import StripeSettings
+from frontrow.shared.webhook_signature import signature
 from tests.security.world import EVENT_ID, World, a_door
 from tests.web.api.support import settings_for
 

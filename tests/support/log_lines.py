@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from frontrow.core.log_lines import LOG_LINES
+from frontrow.shared.log_lines import LOG_LINES
 from frontrow.web.observability import logs
 
 Lines = Callable[[], list[dict[str, Any]]]

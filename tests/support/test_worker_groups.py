@@ -23,7 +23,7 @@ CARD = "tests/journeys/test_card_form.py"
         (f"{CARD}::test_letters[ja-clustered]", f"{CARD} clustered"),
         (f"{CARD}::test_the_click", f"{CARD} "),
         ("tests/app/test_settings_used.py::test_one[server.host]", "settings"),
-        ("tests/core/test_money.py::test_a[embedded]", "tests/core/test_money.py::test_a[embedded]"),
+        ("tests/shared/test_money.py::test_a[embedded]", "tests/shared/test_money.py::test_a[embedded]"),
     ],
 )
 def test_the_group_of_a_test(nodeid: str, group: str) -> None:

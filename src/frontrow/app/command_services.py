@@ -32,7 +32,7 @@ async def open_people(
     from frontrow.app.ledger_tools import opened_ledger
     from frontrow.boxoffice.adapters.channels.from_settings import open_mail
     from frontrow.boxoffice.people.people import People
-    from frontrow.core.ids import Ids
+    from frontrow.shared.ids import Ids
 
     async with opened_ledger(deployment.ledger_url, auto_migrate=None if make else False) as ledger:
         people = People(
@@ -58,8 +58,8 @@ async def open_webhook_endpoints(here: Deployment) -> "AsyncIterator[WebhookEndp
     from frontrow.boxoffice.messages.safe_http import SafeHttpClient
     from frontrow.boxoffice.messages.webhook_endpoints import WebhookEndpoints
     from frontrow.boxoffice.messages.webhook_secrets import EndpointSecrets
-    from frontrow.core.derived_keys import Secrets
-    from frontrow.core.vault import Vault
+    from frontrow.shared.derived_keys import Secrets
+    from frontrow.shared.vault import Vault
 
     vault = Vault([Secrets(here.secret.key.encode()).key("webhooks")]) if here.secret.key else None
     async with opened_ledger(here.ledger_url) as ledger:
@@ -115,8 +115,8 @@ async def make_door_bundle(deployment: Deployment, event_id: str, ring: Path | N
 async def _read_ticket_keys(deployment: Deployment, ledger: "SqlLedger", ring: Path | None) -> "TicketKeys":
     """The keys that the servers sign tickets with: in a file of their folder, or sealed in the ledger they share."""
     from frontrow.boxoffice.tickets.signing_keys import TicketKeys
-    from frontrow.core.derived_keys import Secrets
-    from frontrow.core.vault import Vault
+    from frontrow.shared.derived_keys import Secrets
+    from frontrow.shared.vault import Vault
     from frontrow.web.platform.sealed_keys import TICKETS, SealedKeys
 
     if ring is None and deployment.shared:

@@ -29,12 +29,12 @@ from frontrow.boxoffice.adapters.ledger.schema_versions import (
     newest_version,
     schema_version,
 )
-from frontrow.core import open_files, postgres_url
 from frontrow.core.errors import ConfigError
 from frontrow.core.redis_url import call, connect, disconnect, is_cluster
 from frontrow.limits import Limiter
 from frontrow.settings.overload import STREAM_SHARE
 from frontrow.settings.platform import PlatformSettings
+from frontrow.shared import open_files, postgres_url
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 DEADLINE_S: Final = 10.0

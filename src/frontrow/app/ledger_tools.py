@@ -23,7 +23,7 @@ from frontrow.boxoffice.adapters.ledger.schema_versions import check_served, kno
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.queries import Query
 from frontrow.core.errors import ConfigError
-from frontrow.core.postgres_url import check_direct
+from frontrow.shared.postgres_url import check_direct
 
 PARTITIONS: Final = partitions.DEFAULT_PARTITIONS
 

@@ -14,8 +14,8 @@ from frontrow.boxoffice.seats.formats.plan_document import digest, plan_bytes
 from frontrow.boxoffice.seats.formats.plan_generator import generate
 from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.core.clock import US_PER_S, SystemClock
-from frontrow.core.money import Money
 from frontrow.settings.deployment import Deployment
+from frontrow.shared.money import Money
 
 DAY_US = 86_400 * US_PER_S
 SHOW_IN_DAYS = 60

@@ -36,9 +36,9 @@ from frontrow.boxoffice.tickets.ticket_transfers import TicketTransfers
 from frontrow.boxoffice.tickets.wallet_passes import WalletVault
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
-from frontrow.core.heavy_work import HeavyWork
-from frontrow.core.ids import Ids
-from frontrow.core.vault import Vault
+from frontrow.shared.heavy_work import HeavyWork
+from frontrow.shared.ids import Ids
+from frontrow.shared.vault import Vault
 from frontrow.waitingroom.model.admission_rate import admitted_per_s
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.platform.event_openings import Openings

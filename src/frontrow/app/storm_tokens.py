@@ -9,10 +9,10 @@ from pathlib import Path
 
 from frontrow.app.made_up_events import put_on_sale
 from frontrow.core.clock import US_PER_S, SystemClock
-from frontrow.core.derived_keys import Secrets
 from frontrow.core.errors import ConfigError
-from frontrow.core.ids import Ids
 from frontrow.settings.platform import PlatformSettings, read_settings
+from frontrow.shared.derived_keys import Secrets
+from frontrow.shared.ids import Ids
 from frontrow.web.platform.storm_consent import StormConsent, write_consent
 
 OPEN_WITHIN_S = 60.0

@@ -76,18 +76,18 @@ from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_entries import WaitlistService
 from frontrow.core.background_tasks import hear_event_loop
 from frontrow.core.clock import Clock, SystemClock
-from frontrow.core.cookies import is_https
-from frontrow.core.derived_keys import Secrets
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
-from frontrow.core.heavy_work import HeavyWork
-from frontrow.core.ids import Ids
-from frontrow.core.jobs import Job, every
 from frontrow.core.settings_loader import load, named
-from frontrow.core.vault import Vault
 from frontrow.limits.http.client import ClientAddress
 from frontrow.settings.colours import theme_css
 from frontrow.settings.platform import PlatformSettings, read_settings
 from frontrow.settings.room import PLATFORM_IDLE_S
+from frontrow.shared.cookies import is_https
+from frontrow.shared.derived_keys import Secrets
+from frontrow.shared.heavy_work import HeavyWork
+from frontrow.shared.ids import Ids
+from frontrow.shared.jobs import Job, every
+from frontrow.shared.vault import Vault
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, EntranceRules
 from frontrow.waitingroom.service.room import WaitingRoom

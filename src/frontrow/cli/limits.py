@@ -13,12 +13,12 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
+from frontrow.cli import limits_chart as chart
+from frontrow.cli.limits_demo import demo
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.redis_url import connect_sync, disconnect_sync
-from frontrow.limits import chart
 from frontrow.limits.config import load_config
-from frontrow.limits.demo import demo
 from frontrow.limits.http.decorators import rules_of_function
 from frontrow.limits.http.key_states import KeyState, KeyStates, keys_of_config, keys_of_limiter, rules_of_config
 from frontrow.limits.limiter import Limiter

@@ -17,8 +17,8 @@ import typer
 from frontrow.app.wiring import Platform, PlatformSettings, open_platform, read_settings
 from frontrow.cli.deployment_options import ConfigOption, FolderOption
 from frontrow.cli.folder_lock import lock_folder, write_address
-from frontrow.core import gc_tuning
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
+from frontrow.shared import gc_tuning
 
 STOP_JOBS_S = 10.0  # what a worker's jobs and stores may take after its drain
 

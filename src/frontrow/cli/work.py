@@ -17,9 +17,9 @@ import typer
 from frontrow.app.wiring import PlatformSettings, WorkUrls, open_jobs, read_settings
 from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_deployment
 from frontrow.core.errors import ConfigError, FrontrowError
-from frontrow.core.jobs import JobRunner
 from frontrow.core.settings_loader import DEFAULT_FILE
 from frontrow.settings.work import health_address
+from frontrow.shared.jobs import JobRunner
 from frontrow.web.observability.job_health import serve_health
 from frontrow.web.observability.logs import set_up_logs
 

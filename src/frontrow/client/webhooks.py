@@ -2,7 +2,7 @@
 
 import time
 
-from frontrow.core.webhook_signature import TOLERANCE_S, is_signed
+from frontrow.shared.webhook_signature import TOLERANCE_S, is_signed
 
 
 def check_signature(

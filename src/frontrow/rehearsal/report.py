@@ -3,7 +3,6 @@
 from dataclasses import asdict
 from datetime import datetime
 
-from frontrow import __version__
 from frontrow.rehearsal.figures import SaleFigures, say_duration
 from frontrow.rehearsal.outcomes import list_outcomes
 from frontrow.rehearsal.report_page import (
@@ -16,6 +15,7 @@ from frontrow.rehearsal.report_page import (
     write_table,
 )
 from frontrow.rehearsal.sale_plan import SalePlan
+from frontrow.shared.version import VERSION
 
 # of the room: what a rehearsal does not use
 LEFT_OUT = ("lanes", "message", "draw_salt", "shared_capacity", "codes_until_us", "one_place_per_person", "depth_cap")
@@ -66,7 +66,7 @@ def write_report(figures: SaleFigures, plan: SalePlan, made_at: datetime) -> str
     return write_page(
         title_of(plan),
         "A rehearsal: simulated people, the server's own admission code. "
-        f"Made {made_at:%Y-%m-%d %H:%M} UTC with seed {plan.seed} by Frontrow {__version__}.",
+        f"Made {made_at:%Y-%m-%d %H:%M} UTC with seed {plan.seed} by Frontrow {VERSION}.",
         list_figures(figures),
         write_list("Advice", figures.advice),
         write_table("What became of everybody", ("", "people", "share"), list_outcomes(figures.outcomes)),

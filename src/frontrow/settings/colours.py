@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from frontrow.core.colours import HEX, LEAST_CONTRAST, contrast
 from frontrow.core.errors import ConfigError
+from frontrow.shared.colours import HEX, LEAST_CONTRAST, contrast
 
 # Ours, light and dark: what a theme does not name stays as it is. A test compares them with tokens.css.
 COLOURS: Final = {

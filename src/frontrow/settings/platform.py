@@ -16,7 +16,6 @@ from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres
 from frontrow.boxoffice.events.model.room_rules import MAX_LANES
 from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.core.errors import ConfigError
-from frontrow.core.listening import read_address
 from frontrow.core.redis_url import mask_password, scheme_of
 from frontrow.core.settings_loader import load, named, read_tables, without_services
 from frontrow.limits import Quota
@@ -38,6 +37,7 @@ from frontrow.settings.overload import OverloadSettings
 from frontrow.settings.room import RoomSettings
 from frontrow.settings.traces import TraceSettings
 from frontrow.settings.work import WorkSettings, health_address
+from frontrow.shared.listening import read_address
 
 MIN_SECRET_CHARS = 32
 OWN_PROVIDER = "python:MODULE:FUNCTION, like python:our_payments:open_provider"

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from frontrow.core.listening import read_address
 from frontrow.core.settings_loader import setting
+from frontrow.shared.listening import read_address
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,11 @@ from litestar.exceptions import HTTPException
 from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 
-from frontrow import __version__
 from frontrow.core.background_tasks import start_loop
 from frontrow.core.errors import ConfigError, FrontrowError
-from frontrow.core.jobs import JobRunner
 from frontrow.settings.colours import theme_css
+from frontrow.shared.jobs import JobRunner
+from frontrow.shared.version import VERSION
 from frontrow.web import api, site
 from frontrow.web.api.access import Access, Caller, Connection, check_access
 from frontrow.web.api.idempotency import IdempotencyMiddleware, UnheardWork, before_request
@@ -87,9 +87,7 @@ def platform_app(platform: Platform, *, own_loops: bool = True) -> Litestar:
             UnicodeDecodeError: on_unreadable_body,
             Exception: on_bug,
         },
-        openapi_config=OpenAPIConfig(
-            "Frontrow", __version__, description=DESCRIPTION, render_plugins=[], path="/schema"
-        ),
+        openapi_config=OpenAPIConfig("Frontrow", VERSION, description=DESCRIPTION, render_plugins=[], path="/schema"),
         state=State({"platform": platform, "unheard_work": UnheardWork()}),
         request_max_body_size=MAX_REQUEST_BYTES,
         logging_config=None,

@@ -29,7 +29,7 @@ from frontrow.boxoffice.holds.model.requested_seats import (
 from frontrow.boxoffice.seats.model.seat_labels import check_label, label_from
 from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, Section, SectionKind, UnknownSeats, area
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 from tests.boxoffice.plan_samples import an_event, small_plan
 
 

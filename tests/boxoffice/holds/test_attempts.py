@@ -13,8 +13,8 @@ from frontrow.boxoffice.holds.model.hold_values import Hold, ShopPass
 from frontrow.boxoffice.holds.model.holds import CapExceeded, SeatsTaken
 from frontrow.boxoffice.seats.model.venues import UnknownSeats
 from frontrow.core.clock import US_PER_S, ManualClock
-from frontrow.core.coalescer import ResultSlot
 from frontrow.core.errors import NotFound
+from frontrow.shared.coalescer import ResultSlot
 from tests.boxoffice.shop import EVENT, NOW, Shop, open_shop, shop_event, sqlite_url
 
 

@@ -23,7 +23,7 @@ from frontrow.boxoffice.holds.model.requested_seats import (
 from frontrow.boxoffice.seats.model.venues import UnknownSeats
 from frontrow.core.clock import US_PER_S, ManualClock
 from frontrow.core.errors import FrontrowError, Overloaded, Unauthorised
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 from tests.boxoffice.shop import EVENT, NOW, Shop, open_shop, sqlite_url
 
 HOLD_US = 600 * US_PER_S

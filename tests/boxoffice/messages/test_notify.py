@@ -62,7 +62,7 @@ from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
 from frontrow.core.failures import failures_here
-from frontrow.core.heavy_work import HeavyWork
+from frontrow.shared.heavy_work import HeavyWork
 from tests.boxoffice.messages.receivers import Postbox, http_receiver, smtp_server
 from tests.boxoffice.organiser.test_brands import a_logo
 from tests.boxoffice.shop import EVENT, NOW, shop_event, sqlite_url

@@ -15,7 +15,7 @@ from frontrow.boxoffice.presale.signup_mail import SIGNUP_KINDS
 from frontrow.boxoffice.texts.locale_formats import LANGUAGES, Moment, formats_of, language_of
 from frontrow.boxoffice.texts.message_texts import KindTexts, MessageWriter, languages, render
 from frontrow.core.clock import US_PER_S
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 from frontrow.web.site.languages import LANGUAGES as PAGE_LANGUAGES
 
 SHOW = Moment(1_780_680_600 * US_PER_S, "Europe/Vienna")  # Friday 5 June 2026, 19:30 in Vienna

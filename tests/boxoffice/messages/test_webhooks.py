@@ -19,9 +19,9 @@ from frontrow.boxoffice.messages.safe_http import SafeHttpClient
 from frontrow.boxoffice.messages.webhook_secrets import EndpointSecrets
 from frontrow.client import check_signature
 from frontrow.core.clock import ManualClock
-from frontrow.core.ids import Ids
-from frontrow.core.vault import Vault
-from frontrow.core.webhook_signature import signature
+from frontrow.shared.ids import Ids
+from frontrow.shared.vault import Vault
+from frontrow.shared.webhook_signature import signature
 from tests.boxoffice.messages.outbox import NOW, confirmed
 from tests.boxoffice.messages.receivers import HttpReceiver, http_receiver
 from tests.boxoffice.shop import sqlite_url

@@ -34,8 +34,8 @@ from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.waitlist.waitlist_entries import WaitlistService
 from frontrow.core.clock import ManualClock, SystemClock
 from frontrow.core.errors import ConfigError, Unavailable
-from frontrow.core.jobs import Job, JobRunner, every
 from frontrow.core.settings_loader import load
+from frontrow.shared.jobs import Job, JobRunner, every
 from tests.boxoffice.messages.outbox import put_facts, unpublished
 from tests.boxoffice.shop import EVENT, open_shop, shop_event, shop_plan, sqlite_url
 from tests.contracts.ledger_contract import Bench

@@ -16,8 +16,8 @@ from frontrow.boxoffice.seats.venues import PlanSource, VenueEdit
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.core.clock import US_PER_S, ManualClock
-from frontrow.core.ids import Ids
-from frontrow.core.money import Money
+from frontrow.shared.ids import Ids
+from frontrow.shared.money import Money
 from tests.boxoffice.plan_samples import small_plan
 
 ADA = Editor("stf_ada", "org_hall")

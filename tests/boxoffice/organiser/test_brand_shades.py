@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontrow.boxoffice.organiser.model.brands import PRINT, Paper, checked_colour, shades_of
-from frontrow.core.colours import contrast
 from frontrow.core.errors import InvalidInput
 from frontrow.settings.colours import COLOURS
+from frontrow.shared.colours import contrast
 
 LIGHT, DARK = (Paper(COLOURS["bg"][scheme], COLOURS["surface"][scheme]) for scheme in (0, 1))
 INK = {LIGHT: COLOURS["ink"][0], DARK: COLOURS["ink"][1], PRINT: "#1b1b23"}

@@ -27,7 +27,7 @@ from frontrow.boxoffice.organiser.model.brands import Brand
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import InvalidInput
-from frontrow.core.heavy_work import HeavyWork
+from frontrow.shared.heavy_work import HeavyWork
 from tests.boxoffice.organiser.test_pictures import a_file, bomb
 from tests.boxoffice.people.support import api_key, member
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event

@@ -30,7 +30,7 @@ from frontrow.boxoffice.tickets.model.ticket_transfers import HandOver, Transfer
 from frontrow.boxoffice.tickets.model.tickets import NewTicket
 from frontrow.core.clock import US_PER_S, ManualClock
 from frontrow.core.errors import InvalidInput
-from frontrow.core.ids import Ids
+from frontrow.shared.ids import Ids
 from frontrow.web.site.markdown import as_html
 from tests.boxoffice.organiser.http import a_desk
 from tests.boxoffice.organiser.support import ADA, NOW_US, a_purchase, an_office, on_sale

@@ -25,7 +25,7 @@ from frontrow.boxoffice.seats.formats.pretix_format import to_pretix
 from frontrow.boxoffice.seats.venues import PlanSource, VenueEdit
 from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.core.errors import InvalidInput
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 from tests.boxoffice.organiser.support import (
     ADA,
     BOB,

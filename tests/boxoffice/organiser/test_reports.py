@@ -23,7 +23,7 @@ from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.tickets.model.tickets import Scan
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput
-from frontrow.core.vault import Vault
+from frontrow.shared.vault import Vault
 from tests.boxoffice.organiser.http import a_desk
 from tests.boxoffice.organiser.support import NOW_US, a_clock, a_hold, a_purchase, an_office, on_sale
 from tests.boxoffice.organiser.test_figures import some_figures

@@ -21,7 +21,7 @@ from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.boxoffice.people.team import Actor
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import InvalidInput
-from frontrow.core.vault import SealBroken, Vault
+from frontrow.shared.vault import SealBroken, Vault
 from tests.boxoffice.people.support import (
     CHEAP,
     ORGANISER,

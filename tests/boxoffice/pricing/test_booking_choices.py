@@ -15,7 +15,7 @@ from frontrow.boxoffice.pricing.model.booking_choices import (
 from frontrow.boxoffice.pricing.model.prices import LineKind
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, SharedLimit, TicketType
 from frontrow.core.errors import InvalidInput
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 from tests.boxoffice.plan_samples import small_plan
 
 PLAN = small_plan()

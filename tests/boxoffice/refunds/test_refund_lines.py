@@ -36,7 +36,7 @@ from frontrow.boxoffice.refunds.model.refund_lines import (
 from frontrow.boxoffice.refunds.model.refund_rules import RefundRefused, RefundSum, check_window, refund_sum, resale_sum
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput
-from frontrow.core.money import Money, share_out
+from frontrow.shared.money import Money, share_out
 from tests.boxoffice.plan_samples import small_plan
 
 PLAN = small_plan()

@@ -25,7 +25,7 @@ from frontrow.boxoffice.tickets.model.tickets import TicketNotFound
 from frontrow.boxoffice.tickets.print_fonts import printable
 from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf
 from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 from tests.boxoffice.shop import shop_event, shop_plan, sqlite_url
 from tests.boxoffice.tickets.samples import EVENT, KEYS, NOW, issued, sheet
 from tests.contracts.ledger_contract import Bench

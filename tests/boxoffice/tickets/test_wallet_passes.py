@@ -35,9 +35,9 @@ from frontrow.boxoffice.tickets.wallet_keys import (
     read_apple_keys,
     read_google_keys,
 )
-from frontrow.core.colours import contrast
 from frontrow.core.errors import InvalidInput
-from frontrow.core.money import Money
+from frontrow.shared.colours import contrast
+from frontrow.shared.money import Money
 from tests.boxoffice.tickets.samples import NOW, issued, sheet
 from tests.support.wallet_files import (
     CLIENT_EMAIL,

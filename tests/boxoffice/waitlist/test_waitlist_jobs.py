@@ -11,7 +11,7 @@ from frontrow.boxoffice.facts.outbox_relay import OutboxRelay
 from frontrow.boxoffice.jobs.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
 from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.core.errors import Unavailable
-from frontrow.core.jobs import Job, JobRunner
+from frontrow.shared.jobs import Job, JobRunner
 from tests.boxoffice.adapters.ledger.test_expiry import until
 from tests.boxoffice.shop import EVENT, sqlite_url
 from tests.boxoffice.waiting import (

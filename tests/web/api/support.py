@@ -16,11 +16,11 @@ from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.seats.formats.plan_document import digest, plan_bytes
 from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, Section, Venue
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.money import Money
 from frontrow.limits.config import LimitsFile
 from frontrow.settings.overload import OverloadSettings
 from frontrow.settings.platform import LedgerSettings, RedisSettings, SecretSettings, ServerSettings
 from frontrow.settings.room import RoomSettings
+from frontrow.shared.money import Money
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.web.app import front_of, platform_app, run_platform
 from frontrow.web.server.platform_server import listen, make_server

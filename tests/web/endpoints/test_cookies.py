@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from frontrow.app.room_wiring import make_endpoints
-from frontrow.core.cookies import cookie_line, cookie_names, is_https, read_cookie, read_cookies
 from frontrow.core.errors import Unauthorised
 from frontrow.settings.room import RoomSettings
+from frontrow.shared.cookies import cookie_line, cookie_names, is_https, read_cookie, read_cookies
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.web.endpoints.messages import EndpointRequest
 from frontrow.web.room.page import PageSettings, RoomPages

@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from frontrow.core.errors import ConfigError
-from frontrow.core.jobs import Job, JobRunner
 from frontrow.settings.platform import read_settings
 from frontrow.settings.work import health_address
+from frontrow.shared.jobs import Job, JobRunner
 from frontrow.web.observability import plain_pages
 from frontrow.web.observability.job_health import serve_health
 from frontrow.web.observability.plain_pages import LONGEST_REQUEST, serve_pages

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from frontrow.core.coalescer import ResultSlot
+from frontrow.shared.coalescer import ResultSlot
 from frontrow.waitingroom.credentials.now_serving import NowServing, document
 from frontrow.waitingroom.credentials.passes import Pass, PassSigner, new_key
 from frontrow.waitingroom.credentials.places import Place, PlaceSigner

@@ -15,7 +15,7 @@ from PIL import Image
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.events.model.events import EventStatus, Fee, FeesShown, PriceTier
 from frontrow.core.clock import US_PER_S, ManualClock
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 from frontrow.web.platform.sitemaps import Sitemaps
 from frontrow.web.site import event_markup
 from frontrow.web.site.event_markup import plain_text

@@ -13,7 +13,7 @@ from frontrow.boxoffice.people.model.people import Stage, SubjectKind, csrf_of
 from frontrow.boxoffice.people.model.roles import ROLES, Role
 from frontrow.boxoffice.seats.venues import PlanSource, VenueEdit
 from frontrow.core.errors import InvalidInput
-from frontrow.core.vault import SealBroken
+from frontrow.shared.vault import SealBroken
 from frontrow.web.app import pages
 from frontrow.web.endpoints.cookies import SESSION_COOKIE
 from frontrow.web.site.organiser.form_fields import Reading, local_text, money_text

@@ -3,8 +3,8 @@
 import pytest
 
 from frontrow.boxoffice.events.model.events import PriceTier
-from frontrow.core.colours import contrast
-from frontrow.core.money import Money
+from frontrow.shared.colours import contrast
+from frontrow.shared.money import Money
 from frontrow.web.site.tier_colours import MAP, tier_colours
 
 

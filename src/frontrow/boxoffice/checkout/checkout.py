@@ -52,7 +52,7 @@ from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError, InvalidInput, Overloaded
 from frontrow.core.failures import note_failure, note_success
-from frontrow.core.quiet_time import QuietTime
+from frontrow.shared.quiet_time import QuietTime
 
 MAX_METHOD_CHARS: Final = 200
 WORK_BATCH: Final = 500

@@ -13,7 +13,7 @@ from frontrow.boxoffice.holds.model.bookings import booking_number
 from frontrow.boxoffice.texts.locale_formats import Moment, formats_of
 from frontrow.boxoffice.texts.message_texts import words_of
 from frontrow.boxoffice.tickets.print_fonts import CORE_FAMILY, PrintFonts, printable
-from frontrow.core.local_time import local_time
+from frontrow.shared.local_time import local_time
 
 _WIDTH_MM, _MARGIN_MM = 210.0, 20.0
 _AMOUNT_MM: Final = 42.0

@@ -28,8 +28,8 @@ from frontrow.boxoffice.seats.model.seat_labels import seat_name
 from frontrow.boxoffice.texts.locale_formats import language_of
 from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.core.clock import Clock
-from frontrow.core.heavy_work import HeavyWork, Urgency
-from frontrow.core.money import Money
+from frontrow.shared.heavy_work import HeavyWork, Urgency
+from frontrow.shared.money import Money
 
 PAGE: Final = 500
 MAX_PAGES: Final = 10_000

@@ -18,7 +18,7 @@ from frontrow.boxoffice.pricing.model.prices import DIFFERENT, LineKind, PriceLi
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.seats.model.seat_labels import SeatLabels, seat_name
 from frontrow.boxoffice.tickets.ticket_renderer import SoldBooking, TicketRenderer
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 
 PAID: Final = frozenset({PaymentState.AUTHORISED, PaymentState.CAPTURING, PaymentState.CAPTURED})
 

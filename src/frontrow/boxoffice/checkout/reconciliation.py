@@ -35,7 +35,7 @@ from frontrow.boxoffice.refunds.payouts import RefundPayouts
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import note_failure, note_success
-from frontrow.core.log_lines import RECONCILIATION_DIFFERENCE, RECONCILIATION_PROBLEM
+from frontrow.shared.log_lines import RECONCILIATION_DIFFERENCE, RECONCILIATION_PROBLEM
 
 PAGE: Final = 100
 EVERY_S: Final = 300.0

@@ -48,9 +48,9 @@ from frontrow.boxoffice.seats.model.venues import Plan, UnknownSeats
 from frontrow.boxoffice.seats.venues import VenueBook, Venues
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput
-from frontrow.core.heavy_work import HeavyWork, Urgency
-from frontrow.core.ids import Ids
-from frontrow.core.money import Money
+from frontrow.shared.heavy_work import HeavyWork, Urgency
+from frontrow.shared.ids import Ids
+from frontrow.shared.money import Money
 
 MAX_TRIES: Final = 20  # how often an edit without a tag is repeated on a newer version
 MAX_DESCRIPTION_CHARS: Final = 10_000

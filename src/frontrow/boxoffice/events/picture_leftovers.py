@@ -7,7 +7,7 @@ is kept. Days lie between the two, so nobody who is just about to use it, and no
 from typing import Final, Protocol
 
 from frontrow.core.clock import Clock
-from frontrow.core.jobs import Job, every
+from frontrow.shared.jobs import Job, every
 
 CHECK_EVERY_S: Final = 600.0
 CHECKED_AT_ONCE: Final = 20  # each is looked for in every event's document

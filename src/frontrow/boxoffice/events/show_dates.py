@@ -16,7 +16,7 @@ from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.boxoffice.events.model.published_changes import FixedOncePublished
 from frontrow.boxoffice.events.model.show_dates import MAX_DATES, SaleOpening, further_dates, moments_of
 from frontrow.core.clock import Clock
-from frontrow.core.ids import Ids
+from frontrow.shared.ids import Ids
 
 MAX_TRIES: Final = 20
 

@@ -20,7 +20,7 @@ from frontrow.boxoffice.queries import Query
 from frontrow.core.clock import Clock
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import note_failure, note_success
-from frontrow.core.log_lines import DEAD_LETTER
+from frontrow.shared.log_lines import DEAD_LETTER
 
 BATCH: Final = 200
 WAIT_S: Final = 5.0  # facts that come meanwhile end the wait, and so does `stop`

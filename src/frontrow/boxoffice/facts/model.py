@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, get_args
 
 import msgspec
 
-from frontrow.core.guest_identity import with_event
+from frontrow.shared.guest_identity import with_event
 
 
 class _Fact(msgspec.Struct, frozen=True, tag_field="fact", tag=True, gc=False):

@@ -12,8 +12,8 @@ from typing import Final, Protocol
 from frontrow.boxoffice.facts.model import OutboxFact, on_the_bus
 from frontrow.boxoffice.facts.ports import Bus
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.polling import PollLoop
-from frontrow.core.quiet_time import QuietTime
+from frontrow.shared.polling import PollLoop
+from frontrow.shared.quiet_time import QuietTime
 
 BATCH: Final = 500
 BATCHES_PER_ROUND: Final = 100

@@ -148,7 +148,7 @@ class AttemptRunner:
 
 
 class _Attempt:
-    """One attempt: where the claim store and then the ledger put their answers (`core.coalescer.ResultSlot`).
+    """One attempt: where the claim store and then the ledger put their answers (`shared.coalescer.ResultSlot`).
 
     `result` is what the caller waits for. `claims_seat` is the seat whose claim others may follow.
     """

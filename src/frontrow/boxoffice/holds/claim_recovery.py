@@ -20,10 +20,10 @@ from frontrow.boxoffice.holds.ports.ledger import Ledger
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.core.background_tasks import start_loop
 from frontrow.core.clock import Clock
-from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import note_failure, note_success
-from frontrow.core.log_lines import CLAIMS_REBUILT
+from frontrow.shared.coalescer import Coalescer
+from frontrow.shared.log_lines import CLAIMS_REBUILT
 
 WRITE_GRACE_US = 10_000_000  # a claim younger than this may still be on its way to the ledger
 MANY = 20  # events; with more, those without sales get less attention

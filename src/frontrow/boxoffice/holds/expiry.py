@@ -19,8 +19,8 @@ from frontrow.boxoffice.holds.model.holds import ExpiredHold
 from frontrow.core.clock import US_PER_S, Clock, WallClock
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import note_failure, note_success
-from frontrow.core.log_lines import HOLD_EXPIRED_WHILE_PAYING
-from frontrow.core.quiet_time import QuietTime
+from frontrow.shared.log_lines import HOLD_EXPIRED_WHILE_PAYING
+from frontrow.shared.quiet_time import QuietTime
 
 SAMPLES: Final = 5
 BATCH: Final = 500

@@ -32,7 +32,7 @@ from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.seats.model.best_seats import best_available
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput, Overloaded, Unauthorised, Unavailable
-from frontrow.core.ids import ID_CHARS, Ids, encode32
+from frontrow.shared.ids import ID_CHARS, Ids, encode32
 
 BEST_TRIES = 8  # sections tried per wish when the seat cache proves out of date
 MAX_KEY_CHARS = 200

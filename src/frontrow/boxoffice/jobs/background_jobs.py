@@ -1,7 +1,7 @@
 """The background jobs of one process: end expired holds, relay facts, send messages and webhooks, reconcile payments.
 
 The same set runs inside `frontrow serve` (embedded) and as `frontrow work`; any number of processes may run it. How
-they run is `core.jobs`.
+they run is `shared.jobs`.
 """
 
 import functools
@@ -21,8 +21,8 @@ from frontrow.boxoffice.payments.ports import PaymentProvider
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.tickets.ports.tickets import TicketIssuer
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.jobs import Job, every
-from frontrow.core.quiet_time import QuietTime
+from frontrow.shared.jobs import Job, every
+from frontrow.shared.quiet_time import QuietTime
 
 REFUNDS_EVERY_S: Final = 1.0
 KEEP_FACTS_S: Final = 7 * 24 * 3600

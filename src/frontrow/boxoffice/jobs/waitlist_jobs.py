@@ -15,7 +15,7 @@ from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.waitlist.offers import FREEING, OfferWorker
 from frontrow.core.clock import Clock
-from frontrow.core.jobs import Job
+from frontrow.shared.jobs import Job
 
 WAITLIST_GROUP: Final = "waitlist"
 

@@ -32,9 +32,9 @@ from frontrow.boxoffice.messages.model.messages import Message, NewDelivery
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import InvalidInput
-from frontrow.core.ids import Ids
-from frontrow.core.jobs import Job, every
-from frontrow.core.quiet_time import QuietTime
+from frontrow.shared.ids import Ids
+from frontrow.shared.jobs import Job, every
+from frontrow.shared.quiet_time import QuietTime
 
 EVERY_S: Final = 0.5
 AGAIN_US: Final = US_PER_S // 2

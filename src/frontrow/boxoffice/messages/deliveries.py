@@ -19,8 +19,8 @@ from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import job_name, note_failure
-from frontrow.core.log_lines import DELIVERY_GIVEN_UP, DELIVERY_RETRIED, DELIVERY_SENT
-from frontrow.core.polling import PollLoop
+from frontrow.shared.log_lines import DELIVERY_GIVEN_UP, DELIVERY_RETRIED, DELIVERY_SENT
+from frontrow.shared.polling import PollLoop
 
 PER_LANE: Final = 50
 LIMIT: Final = 500

@@ -62,7 +62,7 @@ from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import NotFound, Overloaded, Unavailable
 from frontrow.core.failures import note_failure
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 
 KIND: Final = "notification"
 STAFF_LOCALE: Final = "en"  # members of a team have no language in the ledger

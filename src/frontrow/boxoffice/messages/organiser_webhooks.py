@@ -19,12 +19,12 @@ from frontrow.boxoffice.messages.safe_http import SafeHttpClient, UnsafeAddress
 from frontrow.boxoffice.messages.webhook_secrets import EndpointSecrets
 from frontrow.boxoffice.queries import Query
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import note_failure
-from frontrow.core.ids import made_at_us
-from frontrow.core.vault import SealBroken
-from frontrow.core.webhook_signature import signature
+from frontrow.shared.coalescer import Coalescer
+from frontrow.shared.ids import made_at_us
+from frontrow.shared.vault import SealBroken
+from frontrow.shared.webhook_signature import signature
 
 KIND: Final = "webhook"
 GIVE_UP_AFTER_S: Final = 3 * 24 * 3600

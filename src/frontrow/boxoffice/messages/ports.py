@@ -18,7 +18,7 @@ from frontrow.boxoffice.messages.model.messages import (
     Outcome,
 )
 from frontrow.boxoffice.queries import Query
-from frontrow.core.quiet_time import QuietTime
+from frontrow.shared.quiet_time import QuietTime
 
 NoteMessage = Callable[[int, Outcome], Awaitable[None]]  # a message's place in its batch, and what became of it
 

@@ -15,7 +15,7 @@ from frontrow.boxoffice.messages.model.messages import Contact, Delivery, Messag
 from frontrow.boxoffice.messages.ports import Channel, MessageBook
 from frontrow.boxoffice.texts.message_texts import render
 from frontrow.core.clock import Clock
-from frontrow.core.vault import SealBroken, Vault
+from frontrow.shared.vault import SealBroken, Vault
 
 POLL_EVERY_S: Final = 0.25  # somebody is waiting for the mail
 

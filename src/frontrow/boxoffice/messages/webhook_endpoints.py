@@ -11,7 +11,7 @@ from frontrow.boxoffice.messages.safe_http import SafeHttpClient
 from frontrow.boxoffice.messages.webhook_secrets import EndpointSecrets
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput, Refused
-from frontrow.core.ids import Ids
+from frontrow.shared.ids import Ids
 
 MAX_ENDPOINTS: Final = 20  # per event
 SECRET_BYTES: Final = 32

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from msgspec.structs import replace
 
 from frontrow.boxoffice.messages.model.messages import Endpoint
-from frontrow.core.vault import Vault
+from frontrow.shared.vault import Vault
 
 SEALED: Final = "sealed:"
 SEALED_AT_ONCE: Final = 500

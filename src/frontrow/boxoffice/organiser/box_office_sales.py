@@ -52,7 +52,7 @@ from frontrow.boxoffice.tickets.model.tickets import NewTicket
 from frontrow.boxoffice.tickets.ports.tickets import TicketIssuer
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Refused
-from frontrow.core.ids import Ids, check_id
+from frontrow.shared.ids import Ids, check_id
 
 SELLS = frozenset({EventStatus.ON_SALE, EventStatus.SOLD_OUT})
 NOTHING_ELSE = BoxOfficeWish()

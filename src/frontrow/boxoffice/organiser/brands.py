@@ -10,8 +10,8 @@ from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.events.pictures import PREPARE_WITHIN_S, prepare_logo
 from frontrow.boxoffice.organiser.model.brands import Brand, Logo, checked_colour
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.heavy_work import HeavyWork, Urgency
-from frontrow.core.jobs import Job, every
+from frontrow.shared.heavy_work import HeavyWork, Urgency
+from frontrow.shared.jobs import Job, every
 
 REFRESH_EVERY_S: Final = 3.0
 OVERLAP_US: Final = 60 * US_PER_S  # how late a change may become visible, and by how much servers' clocks may differ

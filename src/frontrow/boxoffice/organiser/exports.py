@@ -29,7 +29,7 @@ from frontrow.boxoffice.tickets.model.tickets import Ticket
 from frontrow.boxoffice.tickets.ports.tickets import TicketBook
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import NotFound
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 
 PAGE: Final = 500
 MAX_PAGES: Final = 2_000  # a million bookings

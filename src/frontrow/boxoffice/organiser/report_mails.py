@@ -24,9 +24,9 @@ from frontrow.boxoffice.people.model.people import Staff
 from frontrow.boxoffice.people.model.roles import ROLES
 from frontrow.boxoffice.texts.locale_formats import Moment, formats_of, language_of
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.jobs import Job, every
-from frontrow.core.money import Money
-from frontrow.core.vault import Vault
+from frontrow.shared.jobs import Job, every
+from frontrow.shared.money import Money
+from frontrow.shared.vault import Vault
 
 KIND: Final = "report"
 REPORT_MAIL_KINDS: Final = ("sales_report",)  # kinds of messaging/texts/*.json

@@ -17,7 +17,7 @@ from frontrow.boxoffice.tickets.wallet_keys import (
 )
 from frontrow.boxoffice.tickets.wallet_passes import WalletVault
 from frontrow.core.clock import Clock
-from frontrow.core.heavy_work import HeavyWork, Urgency
+from frontrow.shared.heavy_work import HeavyWork, Urgency
 
 READ_WITHIN_S: Final = 10.0
 

@@ -19,7 +19,7 @@ from frontrow.boxoffice.messages.webhook_secrets import EndpointSecrets
 from frontrow.boxoffice.queries import Row
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput, Overloaded
-from frontrow.core.ids import Ids
+from frontrow.shared.ids import Ids
 
 MAX_ENDPOINTS: Final = 50  # per organiser
 

@@ -8,7 +8,7 @@ from typing import Final
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.payments.model.payments import ENDED, Payment, PaymentState
 from frontrow.core.clock import US_PER_S
-from frontrow.core.log_lines import (
+from frontrow.shared.log_lines import (
     BOOKING_ENDED,
     BOOKING_SOLD,
     CARD_DECLINED,

@@ -13,8 +13,8 @@ from frontrow.boxoffice.messages.ports import Channel, MessageBook
 from frontrow.boxoffice.messages.sealed_mail import SealedMail
 from frontrow.boxoffice.people.model.people import Invitation
 from frontrow.core.clock import Clock
-from frontrow.core.ids import Ids
-from frontrow.core.vault import Vault
+from frontrow.shared.ids import Ids
+from frontrow.shared.vault import Vault
 
 KIND: Final = "account"
 ACCOUNT_KINDS: Final = ("sign_in", "invitation", "password_reset")  # kinds of messaging/texts/*.json

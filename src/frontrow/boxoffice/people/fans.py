@@ -27,7 +27,7 @@ from frontrow.boxoffice.people.sign_in_limits import SignInLimits
 from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer
 from frontrow.boxoffice.tickets.ports.transfers import TransferBook
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.ids import Ids
+from frontrow.shared.ids import Ids
 
 LINK_PREFIX, ASK_PREFIX = "frl_", "fra_"
 

@@ -13,9 +13,9 @@ from frontrow.boxoffice.people.sign_in_limits import SignInLimits
 from frontrow.boxoffice.people.staff_sign_in import StaffAccounts
 from frontrow.boxoffice.people.team import Team
 from frontrow.core.clock import Clock
-from frontrow.core.ids import Ids
-from frontrow.core.jobs import Job
-from frontrow.core.vault import Vault
+from frontrow.shared.ids import Ids
+from frontrow.shared.jobs import Job
+from frontrow.shared.vault import Vault
 
 PURGE_EVERY_S: Final = 300.0
 

@@ -21,7 +21,7 @@ from frontrow.boxoffice.people.model.people import (
 )
 from frontrow.boxoffice.people.ports import PeopleBook
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.ids import Ids
+from frontrow.shared.ids import Ids
 
 SESSION_PREFIX: Final = "frs_"
 KEY_PREFIX: Final = "frk_"

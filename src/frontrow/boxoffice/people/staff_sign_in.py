@@ -29,8 +29,8 @@ from frontrow.boxoffice.people.sessions import Sessions, SignedIn
 from frontrow.boxoffice.people.sign_in_limits import SignInLimits
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import InvalidInput
-from frontrow.core.ids import ALPHABET
-from frontrow.core.vault import SealBroken, Vault
+from frontrow.shared.ids import ALPHABET
+from frontrow.shared.vault import SealBroken, Vault
 
 STEP_S: Final = 30
 DRIFT_STEPS: Final = 1  # a clock may be half a minute fast or slow

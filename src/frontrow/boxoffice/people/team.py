@@ -30,7 +30,7 @@ from frontrow.boxoffice.people.ports import PeopleBook
 from frontrow.boxoffice.people.sessions import KEY_PREFIX, is_secret, new_secret
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded
-from frontrow.core.ids import Ids
+from frontrow.shared.ids import Ids
 
 INVITATION_PREFIX: Final = "fri_"
 MAX_TEAM: Final = 200

@@ -33,8 +33,8 @@ from frontrow.boxoffice.presale.signup_mail import SignupMail
 from frontrow.boxoffice.presale.signups import FindTimeZone, LoadEvent
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput
-from frontrow.core.jobs import Job, every
-from frontrow.core.quiet_time import QuietTime
+from frontrow.shared.jobs import Job, every
+from frontrow.shared.quiet_time import QuietTime
 
 CHUNK: Final = 200  # registrations decided in one transaction
 CODES_PER_BATCH: Final = 10_000

@@ -19,7 +19,7 @@ from frontrow.boxoffice.messages.sealed_mail import SealedMail
 from frontrow.boxoffice.presale.model import Purpose, Signup
 from frontrow.boxoffice.texts.locale_formats import Moment
 from frontrow.core.clock import Clock
-from frontrow.core.vault import Vault
+from frontrow.shared.vault import Vault
 
 KIND: Final = "signup"
 SIGNUP_KINDS: Final = ("confirm_notice", "confirm_registration", "sale_opens", "presale_code", "presale_missed")

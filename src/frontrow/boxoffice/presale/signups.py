@@ -24,8 +24,8 @@ from frontrow.boxoffice.presale.ports import SignupBook
 from frontrow.boxoffice.presale.signup_mail import SignupMail
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import NotFound, Refused
-from frontrow.core.ids import Ids
-from frontrow.core.jobs import Job, every
+from frontrow.shared.ids import Ids
+from frontrow.shared.jobs import Job, every
 
 BATCH: Final = 200
 BATCHES_PER_ROUND: Final = 20  # of one event, before the next one

@@ -12,8 +12,8 @@ from typing import Final, Protocol
 
 from frontrow.boxoffice.refunds.refunds import CancellationProgress
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.jobs import Job, every
-from frontrow.core.quiet_time import QuietTime
+from frontrow.shared.jobs import Job, every
+from frontrow.shared.quiet_time import QuietTime
 
 LEASE_US: Final = 60 * US_PER_S
 RETRY_US: Final = 5 * US_PER_S  # between two rounds over bookings that failed

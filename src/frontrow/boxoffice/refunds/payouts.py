@@ -29,7 +29,8 @@ from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import note_failure
-from frontrow.core.log_lines import REFUND_FAILED, REFUND_MOOT, REFUND_PAID, REFUND_PENDING, LogLine
+from frontrow.core.log_line import LogLine
+from frontrow.shared.log_lines import REFUND_FAILED, REFUND_MOOT, REFUND_PAID, REFUND_PENDING
 
 WORK_BATCH: Final = 500
 BATCHES_PER_TURN: Final = 100

@@ -50,7 +50,7 @@ from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from frontrow.boxoffice.waitlist.ports import WaitlistBook
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError, Refused
-from frontrow.core.log_lines import REFUND_ASKED, REFUND_REFUSED
+from frontrow.shared.log_lines import REFUND_ASKED, REFUND_REFUSED
 
 PAGE: Final = 500
 MAX_TRIES: Final = 20  # when refunds of one booking race, the loser counts its refunds again

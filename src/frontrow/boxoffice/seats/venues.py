@@ -27,8 +27,8 @@ from frontrow.boxoffice.seats.model.venues import Plan, Venue
 from frontrow.boxoffice.seats.time_zones import checked_zone
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput, NotFound
-from frontrow.core.heavy_work import HeavyWork, Urgency
-from frontrow.core.ids import Ids
+from frontrow.shared.heavy_work import HeavyWork, Urgency
+from frontrow.shared.ids import Ids
 
 MAX_PLANS: Final = 8  # parsed plans kept in memory
 READ_WITHIN_S: Final = 30.0  # a plan of 182,000 seats takes two to three seconds

@@ -15,8 +15,8 @@ from babel import Locale
 from babel.dates import format_date, format_time, get_timezone_location
 from babel.numbers import format_currency, format_decimal
 
-from frontrow.core.local_time import local_time, zone
-from frontrow.core.money import DIGITS, Money
+from frontrow.shared.local_time import local_time, zone
+from frontrow.shared.money import DIGITS, Money
 
 LANGUAGES: Final = ("en", "de", "fr", "es", "pt", "ja", "ar")
 DEFAULT_LANGUAGE: Final = "en"

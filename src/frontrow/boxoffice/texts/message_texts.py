@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 
 from frontrow.boxoffice.checkout.model.receipts import Receipt
 from frontrow.boxoffice.texts.locale_formats import LANGUAGES, LocaleFormats, Moment, formats_of, language_of
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 
 _FOLDER: Final = "frontrow.boxoffice.texts"
 _RIGHT_TO_LEFT_LETTERS: Final = ("R", "AL")

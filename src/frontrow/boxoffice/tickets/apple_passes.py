@@ -23,8 +23,8 @@ from frontrow.boxoffice.texts.message_texts import languages, words_of
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.boxoffice.tickets.wallet_art import BRAND, WHITE, Colour, pass_pictures
 from frontrow.boxoffice.tickets.wallet_keys import AppleSigner
-from frontrow.core.colours import parts_of
-from frontrow.core.money import DIGITS
+from frontrow.shared.colours import parts_of
+from frontrow.shared.money import DIGITS
 
 EXPIRES_AFTER: Final = timedelta(days=1)  # after the show
 LABELS: Final = (

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC
 
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
-from frontrow.core.local_time import local_time
+from frontrow.shared.local_time import local_time
 
 
 def calendar_entry(sheets: Sequence[Sheet], *, cancelled: bool = False) -> bytes:

@@ -21,7 +21,7 @@ from frontrow.boxoffice.seats.model.seat_labels import AREA_ROW
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.boxoffice.tickets.wallet_keys import GoogleSigner
 from frontrow.core.clock import US_PER_S
-from frontrow.core.money import DIGITS
+from frontrow.shared.money import DIGITS
 
 SAVE_URL: Final = "https://pay.google.com/gp/v/save/"
 MAX_TOKEN_CHARS: Final = 1_800

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from frontrow.boxoffice.organiser.model.brands import TicketLook
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
-from frontrow.core.heavy_work import HeavyWork, Urgency
+from frontrow.shared.heavy_work import HeavyWork, Urgency
 
 MAX_CACHED_BYTES: Final = 16 * 1024 * 1024  # of files; one ticket's PDF has about 3 kB
 DRAWN_WITHIN_S: Final = 20.0

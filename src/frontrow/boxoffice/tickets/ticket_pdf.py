@@ -14,8 +14,8 @@ from frontrow.boxoffice.texts.message_texts import MessageWriter, words_of
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.print_fonts import CORE_FAMILY, PrintFonts, printable
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
-from frontrow.core.colours import parts_of
-from frontrow.core.local_time import local_time
+from frontrow.shared.colours import parts_of
+from frontrow.shared.local_time import local_time
 
 _WIDTH_MM, _HEIGHT_MM = 148.0, 210.0  # A5: two fit on a sheet of A4
 _MARGIN_MM: Final = 12.0

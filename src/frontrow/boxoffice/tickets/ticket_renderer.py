@@ -32,8 +32,8 @@ from frontrow.boxoffice.tickets.ticket_codes import (
 )
 from frontrow.boxoffice.tickets.ticket_drawings import TicketDrawings, draw_tickets
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
-from frontrow.core.heavy_work import HeavyWork, Urgency
-from frontrow.core.money import Money
+from frontrow.shared.heavy_work import HeavyWork, Urgency
+from frontrow.shared.money import Money
 
 MAX_PLANS: Final = 64  # whose seat names are cached
 

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from frontrow.boxoffice.seats.model.seat_labels import AREA_ROW, seat_parts, seat_text
 from frontrow.core.clock import US_PER_S
-from frontrow.core.local_time import local_time
-from frontrow.core.money import Money
+from frontrow.shared.local_time import local_time
+from frontrow.shared.money import Money
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from frontrow.boxoffice.tickets.ports.tickets import TicketBook
 from frontrow.boxoffice.tickets.ports.transfers import TransferBook
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.core.clock import Clock
-from frontrow.core.ids import Ids
+from frontrow.shared.ids import Ids
 
 
 class TransferLedger(Protocol):

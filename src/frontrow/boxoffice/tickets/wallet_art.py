@@ -5,7 +5,7 @@ import io
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from frontrow.boxoffice.organiser.model.brands import OUR_LOOK, TicketLook
-from frontrow.core.colours import parts_of
+from frontrow.shared.colours import parts_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image

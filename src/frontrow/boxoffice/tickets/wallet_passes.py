@@ -20,8 +20,8 @@ from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.boxoffice.tickets.wallet_keys import AppleSigner, GoogleSigner
 from frontrow.core.clock import Clock
-from frontrow.core.heavy_work import Urgency
-from frontrow.core.vault import Vault
+from frontrow.shared.heavy_work import Urgency
+from frontrow.shared.vault import Vault
 
 MAX_BUNDLED: Final = 10  # passes that a phone takes from one file
 ONE_PASS: Final = ("application/vnd.apple.pkpass", "pkpass")  # media type, and how the file's name ends

@@ -30,7 +30,7 @@ from frontrow.boxoffice.waitlist.waitlist_entries import HAS_WAITLIST, WaitlistL
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import note_failure, note_success
-from frontrow.core.log_lines import OFFER_ENDED, OFFER_MADE
+from frontrow.shared.log_lines import OFFER_ENDED, OFFER_MADE
 
 PAGE: Final = 200  # entries read, and offers made, at once
 PAGES_PER_ROUND: Final = 50  # the next call continues from there

@@ -30,7 +30,7 @@ from frontrow.boxoffice.waitlist.model.waitlist import (
 from frontrow.boxoffice.waitlist.model.waitlist_matching import SeatPool
 from frontrow.boxoffice.waitlist.ports import WaitlistBook
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.ids import Ids
+from frontrow.shared.ids import Ids
 
 FREE_SEATS_US: Final = 1_000_000  # how old the free seats may be that joining checks
 HAS_WAITLIST: Final = frozenset({EventStatus.ON_SALE, EventStatus.SOLD_OUT})

@@ -11,8 +11,8 @@ import asyncpg
 from asyncpg.exceptions import TargetServerAttributeNotMatched
 
 from frontrow.core.errors import Unavailable
-from frontrow.core.postgres_pool import borrow
-from frontrow.core.postgres_url import PostgresHosts
+from frontrow.shared.postgres_pool import borrow
+from frontrow.shared.postgres_url import PostgresHosts
 from frontrow.waitingroom.audit.sql_audit import SCHEMA, RowsByStatement, SqlAudit
 
 _SCHEMA_LOCK = 0x0F06_7201  # several processes may start at once, and CREATE IF NOT EXISTS can collide

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from frontrow.core.coalescer import Coalescer
+from frontrow.shared.coalescer import Coalescer
 from frontrow.waitingroom.model.room_record import fields_of, state_of
 from frontrow.waitingroom.model.room_state import RoomState
 from frontrow.waitingroom.ports import (

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from frontrow.core.errors import Unavailable
-from frontrow.core.sqlite_wal import use_wal
+from frontrow.shared.sqlite_wal import use_wal
 from frontrow.waitingroom.audit.sql_audit import SCHEMA, RowsByStatement, SqlAudit
 
 

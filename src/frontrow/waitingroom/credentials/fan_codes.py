@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from frontrow.core.errors import InvalidInput
-from frontrow.core.ids import ALPHABET, encode32
+from frontrow.shared.ids import ALPHABET, encode32
 from frontrow.waitingroom.model.config import MAX_LANES
 from frontrow.waitingroom.model.errors import CodeInvalid
 

@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
 from frontrow.core.errors import ConfigError
-from frontrow.core.guest_identity import with_event
+from frontrow.shared.guest_identity import with_event
 from frontrow.waitingroom.credentials.places import b64
 from frontrow.waitingroom.model.errors import PassExpired, PassForeign, PassInvalid
 from frontrow.waitingroom.ports import PlaceKey

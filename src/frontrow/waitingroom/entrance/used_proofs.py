@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from frontrow.core.clock import US_PER_S
-from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import Overloaded, Unavailable
+from frontrow.shared.coalescer import Coalescer
 
 
 class MemoryUsedProofs:

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from frontrow.core.clock import Clock
-from frontrow.core.coalescer import Coalescer, ResultSlot
 from frontrow.core.errors import FrontrowError, InvalidInput
-from frontrow.core.guest_identity import is_reserved
+from frontrow.shared.coalescer import Coalescer, ResultSlot
+from frontrow.shared.guest_identity import is_reserved
 from frontrow.waitingroom.credentials.fan_codes import Codes, digest_of, imported, read_csv
 from frontrow.waitingroom.credentials.key_binding import check_thumbprint, key_digest
 from frontrow.waitingroom.credentials.places import MAX_PERSON_CHARS, Place, PlaceSigner

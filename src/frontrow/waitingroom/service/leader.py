@@ -10,7 +10,7 @@ windows that fell due (`RoomConfig.catch_up_us`).
 import uuid
 from dataclasses import dataclass
 
-from frontrow.core.log_lines import LEAD_LOST, LEAD_WON
+from frontrow.shared.log_lines import LEAD_LOST, LEAD_WON
 from frontrow.waitingroom.model.admission import apply_plan, plan_slide
 from frontrow.waitingroom.model.room_state import RoomState
 from frontrow.waitingroom.ports import Audit, RoomRow, RoomStore, SlideResult

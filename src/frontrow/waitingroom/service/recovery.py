@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from frontrow.core.clock import Clock
-from frontrow.core.log_lines import ROOM_REBUILT
+from frontrow.shared.log_lines import ROOM_REBUILT
 from frontrow.waitingroom.model.errors import RoomRecovering
 from frontrow.waitingroom.model.room_state import LaneState, RoomState
 from frontrow.waitingroom.ports import Audit, Recovered, RoomRow, RoomStore

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from frontrow.core.clock import Clock
-from frontrow.core.coalescer import Coalescer
-from frontrow.core.guest_identity import person_of_place
+from frontrow.shared.coalescer import Coalescer
+from frontrow.shared.guest_identity import person_of_place
 from frontrow.waitingroom.credentials.key_binding import check_proof
 from frontrow.waitingroom.credentials.passes import Pass, PassSigner, place_of
 from frontrow.waitingroom.credentials.places import Place, PlaceSigner

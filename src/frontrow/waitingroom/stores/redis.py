@@ -17,10 +17,10 @@ from typing import Any
 import redis.exceptions
 
 from frontrow.core.clock import Clock
-from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import FrontrowError, Unavailable
-from frontrow.core.redis_breaker import RedisBreaker
 from frontrow.core.redis_url import call, call_many, connect, disconnect, is_cluster
+from frontrow.shared.coalescer import Coalescer
+from frontrow.shared.redis_breaker import RedisBreaker
 from frontrow.waitingroom.model.config import MAX_LANES, Phase, RoomConfig
 from frontrow.waitingroom.model.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
 from frontrow.waitingroom.model.phases import change_config, change_phase

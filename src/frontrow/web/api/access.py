@@ -32,8 +32,8 @@ from frontrow.boxoffice.people.model.roles import PERMISSIONS
 from frontrow.boxoffice.people.sessions import KEY_PREFIX, SESSION_PREFIX
 from frontrow.boxoffice.request_reads import request_reads
 from frontrow.core.clock import US_PER_S
-from frontrow.core.cookies import is_https, names_to_read, read_cookie, read_cookies
 from frontrow.core.errors import ConfigError, FrontrowError, Unauthorised
+from frontrow.shared.cookies import is_https, names_to_read, read_cookie, read_cookies
 from frontrow.waitingroom.credentials.passes import MAX_PASS_CHARS
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.web.endpoints.cookies import SESSION_COOKIE

@@ -29,8 +29,8 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from frontrow.boxoffice.adapters.ledger.requests.idempotency_store import IdempotencyStore, KeptAnswer
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Refused, Unavailable
-from frontrow.core.vault import Vault
 from frontrow.settings.overload import OverloadSettings
+from frontrow.shared.vault import Vault
 from frontrow.web.api.access import client_ip
 from frontrow.web.endpoints.messages import EndpointResponse, check_key, problem_answer
 from frontrow.web.platform.platform import Platform

@@ -23,7 +23,7 @@ from frontrow.boxoffice.holds.model.requested_seats import MAX_SEATS_PER_REQUEST
 from frontrow.boxoffice.people.model.person_names import MAX_NAME_CHARS
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, InvalidInput
-from frontrow.core.guest_identity import is_reserved
+from frontrow.shared.guest_identity import is_reserved
 from frontrow.web.api.access import Caller, identified, need_visit, own_booking
 from frontrow.web.api.booking_bodies import BookingView, booking_view, declined, read_booking_view
 from frontrow.web.endpoints.messages import (

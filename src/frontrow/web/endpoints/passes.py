@@ -6,8 +6,8 @@ import zlib
 from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.holds.model.hold_values import ShopPass
 from frontrow.core.clock import US_PER_S
-from frontrow.core.cookies import names_to_read, read_cookie
 from frontrow.core.errors import Forbidden, FrontrowError, Unauthorised
+from frontrow.shared.cookies import names_to_read, read_cookie
 from frontrow.waitingroom.credentials.passes import MAX_PASS_CHARS, Pass
 from frontrow.waitingroom.ports import PlaceKey
 from frontrow.waitingroom.protect.guard import PASS_COOKIES

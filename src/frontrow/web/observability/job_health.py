@@ -12,14 +12,14 @@ import time
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Final
 
-from frontrow import __version__
 from frontrow.core.failures import FailureBook
-from frontrow.core.listening import listen_on
+from frontrow.shared.listening import listen_on
+from frontrow.shared.version import VERSION
 from frontrow.web.observability.plain_pages import METRICS_TYPE, Answer, serve_pages
 from frontrow.web.observability.worker_metrics import Board, Family, Sample, text
 
 if TYPE_CHECKING:  # a room that is served alone has these pages too, without the box office
-    from frontrow.core.jobs import JobRunner
+    from frontrow.shared.jobs import JobRunner
 
 FAILURES: Final = "frontrow_job_failures_total"
 FAILING: Final = "frontrow_job_failing"
@@ -72,7 +72,7 @@ def failed_jobs(board: Board, book: FailureBook) -> tuple[list[str], dict[str, i
 def work_families() -> list[Family]:
     """What only `frontrow work` tells."""
     cpu = Sample("frontrow_work_cpu_seconds_total", (), time.process_time())
-    version = Sample("frontrow_work_info", (("version", __version__),), 1.0)
+    version = Sample("frontrow_work_info", (("version", VERSION),), 1.0)
     return [
         Family("frontrow_work_cpu_seconds_total", "counter", "CPU of this process", "sum", [cpu]),
         Family("frontrow_work_info", "gauge", "The version that works", "max", [version]),

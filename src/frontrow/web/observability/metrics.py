@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from frontrow import __version__
 from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.payments.model.payments import PaymentState
 from frontrow.boxoffice.refunds.model.refunds import RefundState
+from frontrow.shared.version import VERSION
 from frontrow.waitingroom.service.metrics import RoomMetrics
 from frontrow.web.observability.job_health import job_families
 from frontrow.web.observability.plain_pages import METRICS_TYPE, Answer
@@ -213,7 +213,7 @@ def _streams(platform: Platform) -> Iterator[Family]:
 
 
 def _process(platform: Platform) -> Iterator[Family]:
-    yield _family("frontrow_info", "gauge", "The version that runs", {__version__: 1.0}, "version", add="max")
+    yield _family("frontrow_info", "gauge", "The version that runs", {VERSION: 1.0}, "version", add="max")
     yield _family("frontrow_cpu_seconds_total", "counter", "CPU of this server's processes", {(): time.process_time()})
     yield _family(
         "frontrow_events_on_sale", "gauge", "Events on sale", {(): len(platform.box_office.openings.events)}, add="max"

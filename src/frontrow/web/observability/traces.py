@@ -10,9 +10,9 @@ from typing import Any, Final
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from frontrow import __version__
 from frontrow.core.errors import ConfigError
 from frontrow.settings.traces import TraceSettings
+from frontrow.shared.version import VERSION
 
 SERVICE: Final = "frontrow"
 
@@ -36,7 +36,7 @@ def open_tracer(settings: TraceSettings, exporter: Any = None) -> tuple[Any, Cal
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=settings.endpoint)))
-    return provider.get_tracer(SERVICE, __version__), provider.shutdown
+    return provider.get_tracer(SERVICE, VERSION), provider.shutdown
 
 
 class TracedApp:

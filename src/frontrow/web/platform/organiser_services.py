@@ -18,8 +18,8 @@ from frontrow.boxoffice.organiser.waitlists import OrganiserWaitlists
 from frontrow.boxoffice.organiser.wallets import ManagedWallets
 from frontrow.boxoffice.organiser.webhooks import ManagedWebhooks
 from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
-from frontrow.core.jobs import Job
-from frontrow.core.quiet_time import QuietTime
+from frontrow.shared.jobs import Job
+from frontrow.shared.quiet_time import QuietTime
 from frontrow.web.platform.fan_codes import FanCodes
 from frontrow.web.streams.sales_figures import LiveFiguresStreams
 from frontrow.web.streams.sales_history import SalesHistory

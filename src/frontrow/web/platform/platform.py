@@ -38,11 +38,11 @@ from frontrow.boxoffice.tickets.wallet_passes import WalletPasses
 from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_entries import WaitlistService
 from frontrow.core.clock import Clock
-from frontrow.core.derived_keys import Secrets as Secrets
-from frontrow.core.heavy_work import HeavyWork
-from frontrow.core.ids import Ids
-from frontrow.core.jobs import Job
 from frontrow.settings.platform import PlatformSettings
+from frontrow.shared.derived_keys import Secrets as Secrets
+from frontrow.shared.heavy_work import HeavyWork
+from frontrow.shared.ids import Ids
+from frontrow.shared.jobs import Job
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.event_details import EventViews

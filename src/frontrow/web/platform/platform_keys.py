@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
-from frontrow.core.vault import Vault
 from frontrow.settings.platform import PlatformSettings
+from frontrow.shared.vault import Vault
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.web.platform.sealed_keys import ROOM, TICKETS, SealedKeys
 

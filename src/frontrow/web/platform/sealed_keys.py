@@ -5,7 +5,7 @@ from typing import Final, Protocol, TypeVar
 
 from frontrow.boxoffice.adapters.ledger.keys.platform_keys import KeyBook
 from frontrow.core.errors import ConfigError, Refused
-from frontrow.core.vault import SealBroken, Vault
+from frontrow.shared.vault import SealBroken, Vault
 
 ROOM: Final = "room"
 TICKETS: Final = "tickets"

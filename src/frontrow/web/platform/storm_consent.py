@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from frontrow.core.clock import US_PER_S
-from frontrow.core.derived_keys import Secrets
 from frontrow.core.errors import Forbidden
+from frontrow.shared.derived_keys import Secrets
 
 STORM_PREFIX: Final = "frt_"
 MAC_BYTES: Final = 16

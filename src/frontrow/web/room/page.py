@@ -15,8 +15,8 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import jinja2
 
-from frontrow.core.cookies import cookie_line, names_to_read, read_cookie
 from frontrow.core.errors import Forbidden, FrontrowError, Unauthorised
+from frontrow.shared.cookies import cookie_line, names_to_read, read_cookie
 from frontrow.waitingroom.credentials.key_binding import place_hash
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.waitingroom.model.results import ClaimedPass, Joined, PlaceStatus

@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from frontrow.core.cookies import cookie_names
+from frontrow.shared.cookies import cookie_names
 from frontrow.waitingroom.model.wait_estimate import Wait
 from frontrow.web.endpoints.messages import header_line
 

@@ -18,12 +18,12 @@ from typing import Any
 
 import uvicorn
 
-from frontrow.core import gc_tuning
 from frontrow.core import settings_loader as settings_files
 from frontrow.core.background_tasks import start_loop
 from frontrow.core.errors import ConfigError
-from frontrow.core.open_files import allow_connections
 from frontrow.settings.room import RoomSettings
+from frontrow.shared import gc_tuning
+from frontrow.shared.open_files import allow_connections
 from frontrow.waitingroom.service.metrics import RoomMetrics
 from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.endpoints.sharded_room import ShardedEndpoints, keep_balanced

@@ -13,10 +13,10 @@ from typing import Any
 import uvicorn
 from litestar import Litestar
 
-from frontrow.core import gc_tuning
-from frontrow.core.listening import listen_on, read_address
-from frontrow.core.open_files import allow_connections
 from frontrow.settings.deployment import ServerSettings
+from frontrow.shared import gc_tuning
+from frontrow.shared.listening import listen_on, read_address
+from frontrow.shared.open_files import allow_connections
 from frontrow.web.app import front_of, platform_app
 from frontrow.web.lane.protocol import LINGER_S, lane
 from frontrow.web.observability.metrics import metrics_answer

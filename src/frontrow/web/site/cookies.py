@@ -14,8 +14,8 @@ from litestar.datastructures import Cookie
 from frontrow.boxoffice.checkout.purchases import is_held, kept_until_s
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.people.model.people import SubjectKind
-from frontrow.core.cookies import cookie_line, is_https
 from frontrow.core.errors import FrontrowError
+from frontrow.shared.cookies import cookie_line, is_https
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.web.api.access import MAX_BOOKING_TOKENS, Caller, booking_token, presented
 from frontrow.web.endpoints.cookies import (

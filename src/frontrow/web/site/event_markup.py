@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.boxoffice.seats.model.venues import Venue
-from frontrow.core.local_time import local_time
+from frontrow.shared.local_time import local_time
 from frontrow.web.site.event_display import Shown
 from frontrow.web.site.render import as_json
 

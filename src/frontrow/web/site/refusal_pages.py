@@ -5,8 +5,8 @@ A browser that wants HTML gets a small page in its language; programs get proble
 
 from typing import Final
 
-from frontrow.core.cookies import read_cookie
 from frontrow.core.errors import FrontrowError
+from frontrow.shared.cookies import read_cookie
 from frontrow.web.endpoints.cookies import LANGUAGE_COOKIES
 from frontrow.web.endpoints.messages import NO_STORE, EndpointRequest, EndpointResponse
 from frontrow.web.server.overflow_page import ForPeople, Notices

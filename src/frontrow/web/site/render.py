@@ -16,8 +16,8 @@ from markupsafe import Markup
 from frontrow.boxoffice.holds.model.bookings import booking_number
 from frontrow.boxoffice.people.model.people import csrf_of
 from frontrow.boxoffice.request_reads import request_reads
-from frontrow.core.cookies import read_cookie
 from frontrow.settings.colours import theme_css
+from frontrow.shared.cookies import read_cookie
 from frontrow.web.api.access import Caller, presented
 from frontrow.web.endpoints.cookies import LANGUAGE_COOKIES
 from frontrow.web.platform.platform import Platform

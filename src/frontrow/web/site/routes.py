@@ -20,8 +20,8 @@ from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 from litestar.params import SkipValidation
 
 from frontrow.boxoffice.people.model.people import SignInNeeded, csrf_of
-from frontrow.core.cookies import is_https, names_to_read, read_cookies
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput
+from frontrow.shared.cookies import is_https, names_to_read, read_cookies
 from frontrow.web.api.access import (
     BOOKING_PREFIX,
     MAX_BOOKING_TOKENS,

@@ -11,7 +11,7 @@ from typing import Final
 
 from frontrow.boxoffice.events.model.events import PriceTier
 from frontrow.boxoffice.organiser.model.brands import Paper, shades_of
-from frontrow.core.colours import parts_of
+from frontrow.shared.colours import parts_of
 
 MAX_TIERS: Final = 6  # the map has so many colours, and uses them again from the seventh tier on
 LEAST_APART: Final = 80.0  # in red, green and blue

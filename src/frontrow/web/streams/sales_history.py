@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from frontrow.boxoffice.organiser.model.sales_figures import Percentiles, RoomFigures
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.jobs import Job, every
+from frontrow.shared.jobs import Job, every
 
 EVERY_S: Final = 5.0
 MAX_POINTS: Final = 720

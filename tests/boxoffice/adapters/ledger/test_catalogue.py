@@ -10,7 +10,7 @@ from frontrow.boxoffice.events.model.events import Event, EventMove, EventNotFou
 from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.seats.formats.plan_document import plan_bytes, plan_hash
 from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, SeatFlag, Section, Venue, area
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 
 NOW_US = 1_700_000_000_000_000
 PLAN = Plan("Hall", (Section("A", (Row("1", (Seat("1"), Seat("2", flags=SeatFlag.STEP_FREE))),)), area("GA1", 30)))

@@ -15,7 +15,7 @@ from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.seats.formats.plan_document import plan_bytes
 from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.core.errors import InvalidInput
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 
 SHOW = Event(
     "evt_show",

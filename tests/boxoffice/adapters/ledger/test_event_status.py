@@ -19,7 +19,7 @@ from frontrow.boxoffice.seats.model.venues import Plan, area
 from frontrow.boxoffice.waitlist.model.waitlist import NewEntry
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 from tests.boxoffice.conftest import opened
 
 PLAN = Plan("Cellar", (area("GA", 4),))

@@ -13,8 +13,8 @@ from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.cli.ledger import app
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import ConfigError
-from frontrow.core.postgres_url import connect
 from frontrow.settings.platform import LedgerSettings
+from frontrow.shared.postgres_url import connect
 from tests.boxoffice.conftest import opened
 from tests.contracts import ledger_holds, ledger_moves
 from tests.contracts.ledger_contract import CHECKS, Bench

@@ -14,7 +14,7 @@ from frontrow.boxoffice.adapters.ledger.engine.statements import sqlite_piece, s
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.holds.model.bookings import MOVES, Move, sources
 from frontrow.boxoffice.queries import Query
-from frontrow.core.sqlite_wal import use_wal
+from frontrow.shared.sqlite_wal import use_wal
 from tests.contracts.ledger_contract import Bench
 
 ROW_BY_ROW = sorted(name for name, statement in statements().items() if statement.row_by_row)

@@ -15,8 +15,8 @@ from redis.exceptions import RedisError, ResponseError
 
 from frontrow.boxoffice.facts.model import BusFact
 from frontrow.core.errors import Unavailable
-from frontrow.core.ids import Ids
 from frontrow.core.redis_url import call, connect, disconnect, is_cluster
+from frontrow.shared.ids import Ids
 
 STREAM: Final = "frontrow:facts"
 MAX_KEPT: Final = 1_000_000

@@ -20,8 +20,8 @@ from frontrow.boxoffice.holds.model.claims import (
 from frontrow.boxoffice.seats.model.best_seats import Grade, SectionLayout, choose_seats, layouts
 from frontrow.boxoffice.seats.model.map_format import SeatState
 from frontrow.boxoffice.seats.model.venues import Plan
-from frontrow.core.coalescer import ResultSlot, move_result
 from frontrow.core.errors import NotFound
+from frontrow.shared.coalescer import ResultSlot, move_result
 
 
 class _EventClaims:

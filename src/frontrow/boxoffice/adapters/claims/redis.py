@@ -39,9 +39,9 @@ from frontrow.boxoffice.holds.model.claims import (
 from frontrow.boxoffice.seats.model.best_seats import SectionLayout, layouts
 from frontrow.boxoffice.seats.model.map_format import SeatState
 from frontrow.boxoffice.seats.model.venues import Plan
-from frontrow.core.coalescer import ResultSlot, move_result
 from frontrow.core.errors import FrontrowError, NotFound
 from frontrow.core.redis_url import call
+from frontrow.shared.coalescer import ResultSlot, move_result
 
 TENTATIVE_US = 5_000_000  # how long the seats of a half-claimed group stay blocked when its process dies
 READ_CHUNK = 1_000  # seats per read

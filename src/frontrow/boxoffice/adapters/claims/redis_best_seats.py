@@ -13,7 +13,7 @@ from frontrow.boxoffice.adapters.claims.redis_encoding import STALE, SectionKeys
 from frontrow.boxoffice.adapters.claims.redis_shard import Shard
 from frontrow.boxoffice.holds.model.claims import BestClaim, ClaimedSeats, ClaimRefused, ClaimsLost, TakenSeat
 from frontrow.boxoffice.seats.model.best_seats import SectionLayout
-from frontrow.core.coalescer import Coalescer
+from frontrow.shared.coalescer import Coalescer
 
 BEST_HEAD: Final = struct.Struct(">HBHIBB")  # count, worst grade, mask, lifetime_ms, start and length of the owner mark
 RUN: Final = struct.Struct(">IIIi")

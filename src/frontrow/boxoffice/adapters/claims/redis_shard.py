@@ -23,10 +23,10 @@ from frontrow.boxoffice.adapters.claims.redis_encoding import (
     encode_time,
 )
 from frontrow.boxoffice.holds.model.claims import ClaimsLost
-from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import Unavailable
-from frontrow.core.redis_breaker import RedisBreaker
 from frontrow.core.redis_url import call, call_many, connect, disconnect, is_cluster
+from frontrow.shared.coalescer import Coalescer
+from frontrow.shared.redis_breaker import RedisBreaker
 
 IDENTITY_CHARS = 12
 

@@ -24,7 +24,7 @@ from frontrow.boxoffice.adapters.ledger.ledger_users import shared_ledger
 from frontrow.boxoffice.events.model.events import Event, EventStatus, over_at_us
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import ConfigError, InvalidInput, NotFound, Refused
-from frontrow.core.postgres_url import check_direct, connect
+from frontrow.shared.postgres_url import check_direct, connect
 
 FORMAT: Final = "frontrow archive 1"
 STEP: Final = 200

@@ -20,7 +20,7 @@ from frontrow.boxoffice.adapters.ledger.ledger_users import use_alone
 from frontrow.boxoffice.adapters.ledger.partitions import replaced_partitions
 from frontrow.boxoffice.adapters.ledger.schema_versions import known_versions, newest_version, schema_version
 from frontrow.core.errors import ConfigError, Refused, Unavailable
-from frontrow.core.postgres_url import ask_for_primary, check_direct
+from frontrow.shared.postgres_url import ask_for_primary, check_direct
 
 PAGES_PER_STEP: Final = 1_000
 PAUSE_S: Final = 0.005

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from frontrow.core.errors import ConfigError
-from frontrow.core.postgres_url import check_postgres_url
+from frontrow.shared.postgres_url import check_postgres_url
 
 SQLITE = "sqlite:///"
 EXAMPLES = "sqlite:///frontrow.db or postgresql://frontrow@127.0.0.1:5432/frontrow"

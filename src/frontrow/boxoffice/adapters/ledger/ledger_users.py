@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.core.errors import ConfigError, Refused, Unavailable
-from frontrow.core.postgres_url import connect
+from frontrow.shared.postgres_url import connect
 
 SUFFIX: Final = ".lock"
 CLOSED_WITHIN_S: Final = 2.0  # PostgreSQL shows a connection for a moment after it was closed

@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from frontrow.boxoffice.adapters.ledger.engine.postgres_readers import IS_PARTITIONED
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.boxoffice.adapters.ledger.schema_versions import MIGRATIONS, compatible_versions
-from frontrow.core.postgres_url import PostgresHosts
+from frontrow.shared.postgres_url import PostgresHosts
 
 LOCK_KEY: Final = 0x66726F6E74726F77  # "frontrow"
 HEAD: Final = "head"

@@ -24,7 +24,7 @@ from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres
 from frontrow.boxoffice.adapters.ledger.ledger_users import LedgerInUse, list_connections
 from frontrow.boxoffice.adapters.ledger.schema_versions import compatible_versions, newest_version
 from frontrow.core.errors import ConfigError, InvalidInput, Refused
-from frontrow.core.postgres_url import check_direct, connect
+from frontrow.shared.postgres_url import check_direct, connect
 
 TABLES: Final = ("bookings", "booking_seats", "payments", "refunds", "tickets", "scans")
 UNNAMED: Final = ("payments", "refunds")  # their rows may have an empty event: it is their booking's

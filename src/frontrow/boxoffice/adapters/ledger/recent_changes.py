@@ -10,8 +10,8 @@ from typing import Any, Final
 from redis.exceptions import RedisError
 
 from frontrow.core.errors import Unavailable
-from frontrow.core.redis_breaker import RedisBreaker
 from frontrow.core.redis_url import call, connect, disconnect
+from frontrow.shared.redis_breaker import RedisBreaker
 
 KEY: Final = "frontrow:changed:{%s}"
 TIMEOUT_S: Final = 0.5

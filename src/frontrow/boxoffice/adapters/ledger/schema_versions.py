@@ -16,7 +16,7 @@ from typing import Final
 
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.core.errors import ConfigError
-from frontrow.core.postgres_url import connect
+from frontrow.shared.postgres_url import connect
 
 READ_TIMEOUT_S: Final = 30.0
 MIGRATIONS: Final = Path(__file__).parent / "migrations"

@@ -1,6 +1,6 @@
 """The ledger over a store (SQLite or PostgreSQL): single calls in, batches of the group commit out.
 
-Calls that arrive while a commit is in progress go into the next batch (`core.coalescer`). Each caller gets its own
+Calls that arrive while a commit is in progress go into the next batch (`shared.coalescer`). Each caller gets its own
 answer or error. When nothing else is in progress, a call is committed at once.
 """
 
@@ -66,8 +66,8 @@ from frontrow.boxoffice.tickets.model.tickets import NewTicket
 from frontrow.boxoffice.tickets.ports.tickets import TicketBook
 from frontrow.boxoffice.tickets.ports.transfers import TransferBook
 from frontrow.boxoffice.waitlist.ports import WaitlistBook
-from frontrow.core.coalescer import Coalescer, ResultSlot
 from frontrow.core.errors import InvalidInput
+from frontrow.shared.coalescer import Coalescer, ResultSlot
 
 MAX_BATCH: Final = 512
 MAX_WAITING: Final = 50_000

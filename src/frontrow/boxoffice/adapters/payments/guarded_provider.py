@@ -22,7 +22,7 @@ from frontrow.boxoffice.payments.model.provider_intents import (
 from frontrow.boxoffice.payments.ports import PaymentProvider
 from frontrow.core.breaker import Breaker
 from frontrow.core.clock import Clock
-from frontrow.core.time_limit import TimeLimit
+from frontrow.shared.time_limit import TimeLimit
 
 Answer = TypeVar("Answer")
 FAILURES: Final = 5

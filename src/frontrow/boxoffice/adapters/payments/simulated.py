@@ -32,7 +32,7 @@ from frontrow.boxoffice.payments.model.provider_intents import (
     ProviderUnknown,
 )
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.coalescer import Coalescer
+from frontrow.shared.coalescer import Coalescer
 
 LAPSES: Final = "pm_card_lapses"  # authorised, but the capture is refused for good
 REFUND_FAILS: Final = "pm_card_refund_fails"  # the first refund of each payment fails, later ones succeed

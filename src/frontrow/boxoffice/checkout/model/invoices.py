@@ -18,7 +18,7 @@ from frontrow.boxoffice.pricing.model.taxes import tax_inside
 from frontrow.boxoffice.refunds.model.refund_lines import RefundLineKind, decode_refund_lines
 from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.core.errors import InvalidInput, NotFound, Refused
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 
 MAX_BILLED_TO_CHARS: Final = 500
 MAX_BILLED_TO_LINES: Final = 8

@@ -13,7 +13,7 @@ from frontrow.boxoffice.people.model.email_addresses import is_email
 from frontrow.boxoffice.pricing.model.prices import LineKind
 from frontrow.boxoffice.pricing.model.taxes import check_tax, tax_inside
 from frontrow.core.errors import InvalidInput
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 
 MAX_NAME_CHARS: Final = 200
 MAX_ADDRESS_CHARS: Final = 500

@@ -18,7 +18,7 @@ from frontrow.boxoffice.events.model.room_rules import RoomRules
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, SharedLimit, TicketType
 from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.core.errors import NotFound, Refused
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 
 TAG_BYTES: Final = 12
 MAX_SHOWN_CHARS: Final = 120

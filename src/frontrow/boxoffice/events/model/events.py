@@ -16,7 +16,7 @@ from frontrow.boxoffice.pricing.model.taxes import check_tax
 from frontrow.boxoffice.seats.model.venues import MAX_SEATS_NAMED, Plan
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput, NotFound, Refused
-from frontrow.core.money import BASIS_POINTS, Money
+from frontrow.shared.money import BASIS_POINTS, Money
 
 MAX_PER_PERSON = 100
 MAX_HOLD_TTL_S = 3600

@@ -14,7 +14,7 @@ from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.holds.model.holds import ActiveSeat, ChangedHold, ExpiredHold, NewHold, PlacedHold, VisitHold
 from frontrow.boxoffice.pricing.model.booking_choices import Reprice
 from frontrow.boxoffice.tickets.model.tickets import NewTicket
-from frontrow.core.coalescer import ResultSlot
+from frontrow.shared.coalescer import ResultSlot
 
 
 class Ledger(Protocol):

@@ -6,7 +6,7 @@ from typing import Protocol
 from frontrow.boxoffice.holds.model.claims import BestClaim, ClaimedSeats, ClaimRefused, SeatClaim, TakenSeat
 from frontrow.boxoffice.seats.model.map_format import SeatState
 from frontrow.boxoffice.seats.model.venues import Plan
-from frontrow.core.coalescer import ResultSlot
+from frontrow.shared.coalescer import ResultSlot
 
 
 class SeatClaims(Protocol):

@@ -13,7 +13,7 @@ from frontrow.boxoffice.people.model.email_addresses import checked_email
 from frontrow.boxoffice.people.model.person_names import search_words
 from frontrow.boxoffice.seats.model.venues import Plan, UnknownSeats
 from frontrow.core.errors import InvalidInput
-from frontrow.core.ids import ALPHABET, ID_CHARS
+from frontrow.shared.ids import ALPHABET, ID_CHARS
 
 MAX_SEARCH_CHARS: Final = 254
 MIN_EMAIL_PART: Final = 3

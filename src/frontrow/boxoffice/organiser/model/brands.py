@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
-from frontrow.core.colours import HEX, LEAST_CONTRAST, contrast, luminance, mix, parts_of
 from frontrow.core.errors import InvalidInput
+from frontrow.shared.colours import HEX, LEAST_CONTRAST, contrast, luminance, mix, parts_of
 
 BLACK, WHITE = "#000000", "#ffffff"
 HOVER_PERCENT: Final = 20

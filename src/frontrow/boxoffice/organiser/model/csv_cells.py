@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from frontrow.core.money import DIGITS
+from frontrow.shared.money import DIGITS
 
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|")
 

@@ -36,7 +36,7 @@ from frontrow.boxoffice.pricing.model.prices import (
 from frontrow.boxoffice.pricing.model.sale_options import MAX_OF_ONE_ADD_ON, AddOn, Discount, TicketType, fold_code
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.errors import InvalidInput, Refused
-from frontrow.core.money import Money, share_out
+from frontrow.shared.money import Money, share_out
 
 NO_LIMIT: Final = -1
 

@@ -27,7 +27,7 @@ import msgspec
 from frontrow.boxoffice.events.model.events import Event, Fee, FeesShown, PriceTier
 from frontrow.boxoffice.pricing.model.taxes import tax_inside
 from frontrow.boxoffice.seats.model.venues import Plan
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 
 DIFFERENT: Final = -1  # the price of one, when they differ
 TYPE_MARK: Final = "/"  # between the tier's key and the ticket type's in the key of a line

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from frontrow.core.errors import InvalidInput
-from frontrow.core.money import BASIS_POINTS, Money
+from frontrow.shared.money import BASIS_POINTS, Money
 
 MAX_TAX_BASIS_POINTS: Final = 5_000
 SELLERS_TAX: Final = -1  # in an edit and in the history: the event uses the seller's rate

@@ -23,7 +23,7 @@ import msgspec
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, SeatsNotInBooking
 from frontrow.boxoffice.pricing.model.prices import DIFFERENT, TYPE_MARK, LineKind, PriceLine, decode_lines
 from frontrow.core.errors import InvalidInput
-from frontrow.core.money import share_out
+from frontrow.shared.money import share_out
 
 
 class RefundLineKind(StrEnum):

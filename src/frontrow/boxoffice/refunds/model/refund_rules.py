@@ -17,7 +17,7 @@ from frontrow.boxoffice.refunds.model.refund_lines import (
 )
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import NotFound, Refused
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 
 
 class RefundRefused(Refused):

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from frontrow.core.errors import Refused
-from frontrow.core.ids import ID_CHARS, encode32
+from frontrow.shared.ids import ID_CHARS, encode32
 
 
 class ReturnState(StrEnum):

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from frontrow.core.errors import NotFound, Refused
-from frontrow.core.ids import encode32
+from frontrow.shared.ids import encode32
 
 TICKET_ID_BYTES: Final = 16
 TRANSFER_PREFIX: Final = "trf_"  # of the ids of transfers

@@ -14,7 +14,7 @@ import msgspec
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.holds.model.holds import NewHold
 from frontrow.core.errors import InvalidInput, NotFound, Refused
-from frontrow.core.ids import ID_CHARS, encode32
+from frontrow.shared.ids import ID_CHARS, encode32
 
 OFFER_TTL_S: Final = 300  # how long a fan may claim an offer
 MAX_LAPSES: Final = 2  # after this many unanswered offers the entry leaves the line

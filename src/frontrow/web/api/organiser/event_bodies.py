@@ -23,7 +23,7 @@ from frontrow.boxoffice.events.model.events import (
 from frontrow.boxoffice.events.model.room_rules import Lane, RoomRules
 from frontrow.boxoffice.pricing.model.taxes import MAX_TAX_BASIS_POINTS
 from frontrow.boxoffice.seats.model.venues import Plan
-from frontrow.core.money import Money
+from frontrow.shared.money import Money
 from frontrow.web.api.organiser.common import Moment, moment_us
 from frontrow.web.api.organiser.option_bodies import (
     AddOnGiven,

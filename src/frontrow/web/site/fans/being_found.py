@@ -10,7 +10,7 @@ from litestar.params import FromPath
 
 from frontrow.boxoffice.events.pictures import media_type_of
 from frontrow.core.errors import NotFound
-from frontrow.core.heavy_work import HeavyWork, Urgency
+from frontrow.shared.heavy_work import HeavyWork, Urgency
 from frontrow.web.api import FromPlatform
 from frontrow.web.site.brand_styles import brand_style
 from frontrow.web.site.event_display import shown_event

@@ -22,7 +22,7 @@ from frontrow.boxoffice.pricing.model.taxes import MAX_TAX_BASIS_POINTS, SELLERS
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.boxoffice.seats.seat_ranges import format_seat_ranges, parse_seat_ranges
 from frontrow.core.errors import InvalidInput
-from frontrow.core.money import BASIS_POINTS, Money
+from frontrow.shared.money import BASIS_POINTS, Money
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.form_fields import BAD_TAX, NEEDED, Reading, local_text, money_text, percent_text
 

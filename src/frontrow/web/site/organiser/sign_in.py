@@ -22,7 +22,7 @@ from frontrow.boxoffice.people.staff_sign_in import Enrolment
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput
-from frontrow.core.vault import SealBroken
+from frontrow.shared.vault import SealBroken
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Caller, client_ip
 from frontrow.web.api.sign_in_bodies import agent_of

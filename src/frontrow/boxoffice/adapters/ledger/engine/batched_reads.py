@@ -9,7 +9,7 @@ from typing import Final, Protocol, TypeAlias
 
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import LedgerReader
 from frontrow.boxoffice.queries import Query, Row
-from frontrow.core.coalescer import Coalescer
+from frontrow.shared.coalescer import Coalescer
 
 IN_FLIGHT: Final = 2
 

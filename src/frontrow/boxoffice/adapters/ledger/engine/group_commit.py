@@ -33,7 +33,7 @@ from frontrow.boxoffice.adapters.ledger.payments.payment_transactions import (
 from frontrow.boxoffice.facts.model import Fact, OutboxFact, decode_fact, encode_fact
 from frontrow.boxoffice.holds.model.holds import NewHold
 from frontrow.boxoffice.queries import Query, Row
-from frontrow.core.coalescer import Coalescer
+from frontrow.shared.coalescer import Coalescer
 
 
 class LeaseFacts(msgspec.Struct, frozen=True):

@@ -45,8 +45,8 @@ from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Progra
 from frontrow.boxoffice.adapters.ledger.holds.optimistic_insert import ConflictDetected, ConflictHistory
 from frontrow.boxoffice.queries import Query, Row
 from frontrow.core.errors import InvalidInput, Unavailable
-from frontrow.core.ids import Ids
-from frontrow.core.postgres_url import PostgresHosts, begin_with
+from frontrow.shared.ids import Ids
+from frontrow.shared.postgres_url import PostgresHosts, begin_with
 
 # A request is answered within 10 s. One that meets a silent server waits for its call, then for new connections.
 CALL_TIMEOUT_S: Final = 4.0
@@ -161,7 +161,7 @@ class PostgresStore:
         sql: Mapping[str, str] | None = None,
     ) -> None:
         self._hosts = PostgresHosts(url)
-        # A pooler gives each transaction another connection, so each makes its own settings (`core.postgres_url`).
+        # A pooler gives each transaction another connection, so each makes its own settings (`shared.postgres_url`).
         self._begin = begin_with(SETTINGS) if self._hosts.is_pooled else "BEGIN"
         self.writers = writers
         self._readers = ReaderPool(self._hosts, readers, READ_TIMEOUT_S)

@@ -12,8 +12,8 @@ import asyncpg
 
 from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
 from frontrow.boxoffice.queries import Row
-from frontrow.core.postgres_pool import borrow
-from frontrow.core.postgres_url import PostgresHosts, begin_with
+from frontrow.shared.postgres_pool import borrow
+from frontrow.shared.postgres_url import PostgresHosts, begin_with
 
 # By index: a page of a search must not sort everything that might match.
 READER_SETTINGS: Final = {

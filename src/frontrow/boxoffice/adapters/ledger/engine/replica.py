@@ -25,7 +25,7 @@ from frontrow.boxoffice.adapters.ledger.engine.statements import postgres_argume
 from frontrow.boxoffice.queries import Query, Row
 from frontrow.boxoffice.request_reads import note_as_of, request_reads
 from frontrow.core.errors import InvalidInput, Unavailable
-from frontrow.core.postgres_url import PostgresHosts, split_replicas
+from frontrow.shared.postgres_url import PostgresHosts, split_replicas
 
 MAX_LAG_S: Final = 10.0
 LOOK_EVERY_S: Final = 1.0

@@ -31,8 +31,8 @@ from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Progra
 from frontrow.boxoffice.adapters.ledger.holds.optimistic_insert import ConflictDetected, ConflictHistory
 from frontrow.boxoffice.queries import Query, Row
 from frontrow.core.errors import InvalidInput, Unavailable
-from frontrow.core.ids import Ids
-from frontrow.core.sqlite_wal import BUSY_TIMEOUT_S, use_wal
+from frontrow.shared.ids import Ids
+from frontrow.shared.sqlite_wal import BUSY_TIMEOUT_S, use_wal
 
 READERS: Final = 2
 PIECES: Final = (64, 16, 4, 1)  # rows per piece; few sizes, so that each is prepared once

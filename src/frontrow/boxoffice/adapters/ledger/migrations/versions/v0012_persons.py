@@ -14,7 +14,7 @@ from alembic import op
 
 from frontrow.boxoffice.adapters.ledger.migrations import ddl
 from frontrow.boxoffice.people.model.email_addresses import canonical_email
-from frontrow.core.guest_identity import with_event
+from frontrow.shared.guest_identity import with_event
 
 revision = "0012"
 down_revision = "0011"

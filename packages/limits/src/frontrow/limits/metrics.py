@@ -1,0 +1,172 @@
+"""Metrics per rule: allowed, refused, would have refused (shadow), store errors and latency.
+
+Counters are plain integers, so counting costs nanoseconds and needs no library. With prometheus-client installed,
+`register()` lets a scrape read them; nothing is copied before that. A refusal also writes a log line, at most a few per
+second and rule. It has a keyed hash in place of the client's key: lines of one client belong together, but a line does
+not reveal the person.
+"""
+
+import json
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from frontrow.core.errors import ConfigError
+from frontrow.limits.quota import Decision
+from frontrow.limits.stats import RuleStats, Stats
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import CollectorRegistry
+
+log = logging.getLogger("frontrow.limits")
+
+MAX_FOLLOWED = 4  # limiters whose counters are read live; after four replacements no request uses the oldest any more
+BUCKETS = 24  # bucket i holds latencies below 2^(i + 10) ns: from 1 µs to 8.6 s
+
+
+class RuleLatency:
+    """The latency of one rule's decisions, and how many were made without the store."""
+
+    __slots__ = ("buckets", "store_errors", "total_ns")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * 64  # one per bit of a nanosecond count, so no bound needs checking
+        self.total_ns = 0
+        self.store_errors = 0
+
+
+class LimitMetrics:
+    """The limiters' counters and latencies by rule. Counting takes no lock, because under the GIL a `+= 1` on a slot or
+    list item is not interrupted. Rules that were replaced keep their counts.
+    """
+
+    def __init__(self) -> None:
+        self._stats: dict[object, list[Stats]] = {}  # owner -> its limiters, the newest last
+        self._past: dict[str, RuleStats] = {}
+        self.latency: dict[str, RuleLatency] = {}
+
+    def follow(self, stats: Stats, owner: object = None) -> None:
+        """Include a limiter's counters. Those that the same owner replaced long ago are added up."""
+        for rule in stats.rules:
+            self.latency.setdefault(rule, RuleLatency())
+        followed = self._stats.setdefault(owner, [])
+        followed.append(stats)
+        while len(followed) > MAX_FOLLOWED:
+            _add(self._past, followed.pop(0))
+
+    def record_latency(self, decision: Decision, ns: int) -> None:
+        """Count how long a decision took and whether the store made it."""
+        of_rule = self.latency[decision[1]]
+        of_rule.buckets[(ns >> 10).bit_length()] += 1
+        of_rule.total_ns += ns
+        if decision[7] != "store":
+            of_rule.store_errors += 1
+
+    def snapshot(self) -> dict[str, dict[str, int]]:
+        """Every counter of every rule as plain numbers."""
+        total = {name: replace(counts) for name, counts in self._past.items()}
+        for stats in [stats for followed in list(self._stats.values()) for stats in followed]:
+            _add(total, stats)
+        return {
+            name: {
+                "allowed": counts.allowed,
+                "refused": counts.refused,
+                "shadow_refused": counts.shadow_refused,
+                "store_errors": self.latency[name].store_errors,
+            }
+            for name, counts in total.items()
+        }
+
+    def register(self, registry: "CollectorRegistry | None" = None) -> None:
+        """Register these counters with Prometheus (in the default registry unless another is given)."""
+        try:
+            from prometheus_client import REGISTRY
+        except ImportError:
+            raise ConfigError("Prometheus metrics need its client: pip install 'frontrow-limits[metrics]'") from None
+        (registry or REGISTRY).register(_Collector(self))
+
+
+def _add(total: dict[str, RuleStats], stats: Stats) -> None:
+    for name, counts in stats.rules.items():
+        sum_ = total.setdefault(name, RuleStats())
+        sum_.allowed += counts.allowed
+        sum_.refused += counts.refused
+        sum_.shadow_refused += counts.shadow_refused
+
+
+class _Collector:
+    """Turns the counters into Prometheus families when scraped."""
+
+    def __init__(self, metrics: LimitMetrics) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Any]:
+        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+
+        decisions = CounterMetricFamily("frontrow_limits_decisions", "Decisions by outcome", labels=["rule", "outcome"])
+        errors = CounterMetricFamily(
+            "frontrow_limits_store_errors", "Decisions made without the store", labels=["rule"]
+        )
+        latency = HistogramMetricFamily("frontrow_limits_latency_seconds", "Time to a decision", labels=["rule"])
+        for rule, counts in self._metrics.snapshot().items():
+            for outcome in ("allowed", "refused", "shadow_refused"):
+                decisions.add_metric([rule, outcome], counts[outcome])
+            errors.add_metric([rule], counts["store_errors"])
+            took = self._metrics.latency[rule]
+            latency.add_metric([rule], _cumulative(took.buckets), took.total_ns / 1e9)
+        yield from (decisions, errors, latency)
+
+
+def _cumulative(latency: Sequence[int]) -> list[tuple[str, float]]:
+    """Prometheus buckets: how many took less than 2^(i + 10) ns."""
+    total, buckets = 0, []
+    for power, number in enumerate(latency[:BUCKETS]):
+        total += number
+        buckets.append((str((1 << power + 10) / 1e9), float(total)))
+    return [*buckets, ("+Inf", float(sum(latency)))]
+
+
+class RefusalLog:
+    """Writes one structured line per refusal, at most `per_second` per second and rule. It counts the rest."""
+
+    def __init__(
+        self,
+        per_second: int = 5,
+        *,
+        hash_key: bytes | None = None,
+        monotonic_s: Callable[[], float] = time.monotonic,
+        max_rules: int = 10_000,
+    ) -> None:
+        self._per_second = per_second
+        self._hash_key = hash_key or secrets.token_bytes(16)
+        self._monotonic_s = monotonic_s
+        self._max_rules = max_rules
+        self._lock = threading.Lock()
+        self._seen: dict[str, tuple[int, int]] = {}  # rule -> (second, lines written or suppressed in it)
+
+    def write(self, rule: str, key: str | Mapping[str, str], **about: object) -> None:
+        """Log a refusal, unless this second already has enough of them."""
+        second = int(self._monotonic_s())
+        with self._lock:
+            then, count = self._seen.get(rule, (second, 0))
+            suppressed = max(0, count - self._per_second) if then != second else 0
+            count = 1 if then != second else count + 1
+            if rule in self._seen or len(self._seen) < self._max_rules:
+                self._seen[rule] = (second, count)
+        if count > self._per_second:
+            return
+        fact: dict[str, object] = {"fact": "RequestRefused", "rule": rule, "key_hash": self.hash(key), **about}
+        if suppressed:
+            fact["suppressed"] = suppressed
+        log.warning("%s", json.dumps(fact), extra={"frontrow": fact})
+
+    def hash(self, key: str | Mapping[str, str]) -> str:
+        """A keyed hash of a client's key. The same client has the same hash within this process (or per `hash_key`)."""
+        if not isinstance(key, str):
+            key = "\0".join(f"{part}={value}" for part, value in sorted(key.items()))
+        return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8, key=self._hash_key).hexdigest()
