@@ -1,8 +1,8 @@
 """The most common check without the compiled kernel: one rule, a short string key.
 
-Each algorithm of algorithms.py is here a second time, as a function that keeps its quota's numbers at hand. It covers
-time that moves forward. When the clock was set back it returns `None`, and the specification decides. A differential
-test compares both.
+Each algorithm of algorithms.py is here a second time, as a function that keeps its quota's numbers at hand; what
+that saves is written there. It covers time that moves forward. When the clock was set back it returns `None`, and the
+specification decides. A differential test compares both.
 """
 
 import threading

@@ -1,7 +1,8 @@
 """Blocking calls to Redis. Threads that ask at the same time share one connection and one call.
 
 The first thread makes a call for itself. Threads that come meanwhile wait; when the call ends, the newest of them makes
-the next call for all. So there are never more connections than one, however many threads ask.
+the next call for all. So there are never more connections than one, however many threads ask. The
+connection is a socket that was taken over from redis-py; `redis_source` says what that saves.
 
 The deadline is the store's time: from when a call is sent until its answer is there to be read. Connecting, which a
 thread of its own does, has the same deadline. When the store misses it, everybody who waits is told so at once. The

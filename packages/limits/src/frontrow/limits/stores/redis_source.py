@@ -1,9 +1,16 @@
 """Where a store's connections to Redis come from: a URL, or redis-py clients that the application made.
 
-redis-py connects: it knows TLS, Sentinel, credentials and the handshake. Then the connection is taken over, because
-redis-py's own call costs several times the CPU of one on the bare socket. `tests/limits/test_redis_connections.py`
-watches the two private names that this relies on. A client whose connections cannot be taken over (a Cluster, a fake)
-makes the calls itself.
+redis-py connects: it knows TLS, Sentinel, credentials and the handshake. Then the connection is taken over, because a
+call by redis-py's public interface costs more CPU. `python -m bench.limits_shortcuts` measures one blocking call:
+
+| how a check's script is called | CPU in µs |
+|---|---|
+| on the socket that was taken over, which the kernel times | 7.67 |
+| `send_packed_command` and `read_response` of redis-py's connection | 8.95 |
+| `execute_command` of redis-py's client | 18.43 |
+
+`tests/limits/test_redis_connections.py` watches the two private names that this relies on, `_sock` and `_writer`. A
+client whose connections cannot be taken over (a Cluster, a fake) makes the calls itself.
 """
 
 import asyncio
