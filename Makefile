@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')# tests wait for others a third of their time
 LIMITS := packages/limits
-COMPILED := $(LIMITS)/src/frontrow/limits/stores/_kernel.pyx src/frontrow/web/lane/_plain_head.pyx
+COMPILED := $(LIMITS)/src/frontrow/limits/stores/_kernel.pyx src/frontrow/web/fastpath/_plain_head.pyx
 BUILT_FROM := pyproject.toml setup.py $(LIMITS)/pyproject.toml $(LIMITS)/setup.py $(COMPILED)
 UV := 0.13.8
 MERMAID := 12.3.0
@@ -96,7 +96,7 @@ bench-sale: setup  ## small sales by `frontrow storm`: latencies, CPU, and wheth
 containers: setup  ## deploy/compose.yaml in real containers: buy, kill, upgrade, restore (root, podman; BEFORE=revision)
 	$(BIN)/python -m tests.containers $(if $(BEFORE),--before $(BEFORE)) $(if $(ARCHIVE),--archive $(ARCHIVE))
 
-soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money; the long storms; fault runs; every extra; attacks; other Pythons; containers
+soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money; the long storms; fault runs; every extra; attacks; 2.2 million request heads; other Pythons; containers
 	$(BIN)/python -m bench.seats_history
 	$(BIN)/python -m bench.fault_runs
 	FRONTROW_SCHEMATHESIS_EXAMPLES=50 $(BIN)/python -m pytest -o timeout=3600 tests/web/api/test_openapi_document.py
@@ -106,6 +106,7 @@ soak: setup      ## a million recorded operations, checked for exclusivity; 1,50
 	$(MAKE) demo FOR=20s
 	FRONTROW_SEEDS=1500 $(BIN)/python -m pytest -n $(JOBS) tests/boxoffice/payments/test_histories.py tests/simulation/test_money_simulation.py
 	FRONTROW_SEEDS=20000 $(BIN)/python -m pytest -o timeout=3600 tests/security/test_raw_sockets.py
+	$(BIN)/python -m bench.head_fuzz
 	FRONTROW_LEDGERS=partitioned $(BIN)/python -m pytest -o timeout=3600 tests/boxoffice/adapters/ledger tests/boxoffice/people/test_people_book.py
 	$(BIN)/python -m bench.unfriendly
 	$(MAKE) containers
@@ -144,7 +145,7 @@ lock:            ## renew requirements/: everything for development, what the de
 	$(COMPILE) pyproject.toml --all-extras --group dev --group bench --group docs --upgrade -o requirements/dev.txt
 	$(COMPILE) pyproject.toml --extra platform -c requirements/dev.txt -o requirements/demo.txt
 	$(COMPILE) pyproject.toml --extra platform --extra traces -c requirements/dev.txt -o requirements/image.txt
-	printf 'setuptools>=77\ncython>=3.1\nwheel\n' | $(COMPILE) - -c requirements/dev.txt -o requirements/build.txt
+	printf "setuptools>=77\ncython>=3.1\nrjsmin>=1.2\nrcssmin>=1.2\ntdewolff-minify>=2.24; sys_platform == 'linux'\nwheel\n" | $(COMPILE) - -c requirements/dev.txt -o requirements/build.txt
 
 clean:
 	rm -rf .venv tests/node/node_modules bench/out build src/*.egg-info $(LIMITS)/build $(LIMITS)/src/*.egg-info

@@ -85,7 +85,7 @@ class Run:
         parts = {"server": hot[0], "postgres": postgres.pid, "redis": valkey.pid}
         sold = asyncio.run(buy_all(hot[1], plan, parts, lambda: self.step("selling out", 0.01)))
         self.keep_cheaper("sale" if signature == "RS256" else f"sale_{signature}", sold)
-        show_sale(f"Frontrow, hot lane, Redis and PostgreSQL, passes signed by {signature}", sold)
+        show_sale(f"Frontrow, fast path, Redis and PostgreSQL, passes signed by {signature}", sold)
 
     def keep_cheaper(self, name: str, sale: dict[str, Any]) -> None:
         """Of several sales the one that cost the server least: neighbours of a shared machine slow the others down."""
@@ -149,7 +149,7 @@ def measure(run: Run) -> None:
 def targets(told: dict[str, Any]) -> list[Target]:
     """What a purchase, its requests and a stream may cost."""
     found = [
-        Target(f"{row['route']}, hot lane, × hello", row["hot_ratio"], row["wanted_ratio"], more_is_better=False)
+        Target(f"{row['route']}, fast path, × hello", row["hot_ratio"], row["wanted_ratio"], more_is_better=False)
         for row in told["routes"]
         if row["wanted_ratio"] is not None
     ]
@@ -169,7 +169,7 @@ def targets(told: dict[str, Any]) -> list[Target]:
 def picture(told: dict[str, Any]) -> Path:
     floor = {"bare hello": told["hello_us"]}
     groups = {
-        row["route"]: {"Frontrow, hot lane": row["hot_us"], "Frontrow, framework": row["app_us"]} | floor
+        row["route"]: {"Frontrow, fast path": row["hot_us"], "Frontrow, framework": row["app_us"]} | floor
         for row in told["routes"]
     }
     return bar_plot("api", "Server CPU per request", groups, "µs")

@@ -50,11 +50,11 @@ def routes(told: dict[str, Any]) -> Iterator[str]:
     ]
     head = [
         "route",
-        "hot lane µs",
+        "fast path µs",
         "× hello",
         "framework µs",
         "× hello",
-        "hot lane, requests/s",
+        "fast path, requests/s",
         "framework, requests/s",
     ]
     yield from table(head, rows)

@@ -23,7 +23,7 @@ from frontrow.boxoffice.seats.model.venues import Plan
 DOORS = ("hot", "app")
 EVENT = "evt_routes"
 BASE = f"/v1/events/{EVENT}".encode()
-WANTED = {"status": 0.8, "join": 1.2, "hold": 4.0, "pay": 8.0}  # times a bare hello, by the hot lane
+WANTED = {"status": 0.8, "join": 1.2, "hold": 4.0, "pay": 8.0}  # times a bare hello, by the fast path
 JSON = b"Content-Type: application/json\r\n"
 CALLS = ("hold", "booking", "extend", "pay", "release")
 LINES = 64

@@ -1,4 +1,4 @@
-"""The servers of the API's benchmark: the platform (hot lane on or off) on Redis and PostgreSQL, and a textbook.
+"""The servers of the API's benchmark: the platform (fast path on or off) on Redis and PostgreSQL, and a textbook.
 
 `python -m bench.api_servers fastapi POSTGRES_URL` is the textbook: FastAPI, SELECT … FOR UPDATE, one transaction each.
 """

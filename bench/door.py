@@ -14,8 +14,8 @@ from typing import Any
 from playwright.sync_api import Page, sync_playwright
 
 from frontrow.web.site.assets import site_assets
-from frontrow.web.site.door.pages import OTHERS, SCRIPT
-from tests.browser.doors import CAMERA, SHOW, buy, film, open_gate, put_shows
+from frontrow.web.site.gate.pages import OTHERS, SCRIPT
+from tests.browser.gates import CAMERA, SHOW, buy, film, open_gate, put_shows
 from tests.browser.served import Site
 from tests.browser.staff import staff
 from tests.browser.steps import until

@@ -10,7 +10,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 import frontrow.web
-from frontrow.web.site.door.pages import ICONS
+from frontrow.web.site.gate.pages import ICONS
 from tests.support.chromium import launch
 
 STATIC = Path(frontrow.web.__file__).parent / "static"

@@ -2,8 +2,9 @@
 
 Stadiums of 20,000 and 50,000 seats are served on the loopback; each page is loaded by a phone with its CPU slowed down
 four times over a slow 4G line (150 ms, 1.6 Mbit/s), and by a desktop. Then real fingers and a real mouse move the map
-and pick seats. Every figure is the median of five runs (`--quick`: one). Bytes and CPU are gates (exit 1), times are
-printed beside their targets: they belong to a quiet machine. `--docs` takes those of the map over into docs/pages.md.
+and pick seats. Scripts and styles are minified, as in a wheel. Every figure is the median of five runs (`--quick`:
+one). Bytes and CPU are gates (exit 1), times are printed beside their targets: they belong to a quiet machine. `--docs`
+takes those of the map over into docs/pages.md.
 """
 
 import json
@@ -22,6 +23,7 @@ from frontrow.boxoffice.seats.formats.plan_generator import generate
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import EVENT_ID, enter, until
+from tests.support.built_files import serving_built
 from tests.support.chromium import launch
 
 OUT = Path("bench/out/pages.json")
@@ -317,7 +319,8 @@ def map_table(rows: dict[str, dict[str, float]]) -> str:
 
 
 def main() -> None:
-    found = measure(1 if "--quick" in sys.argv else RUNS)
+    with tempfile.TemporaryDirectory() as folder, serving_built(Path(folder) / "web"):
+        found = measure(1 if "--quick" in sys.argv else RUNS)
     OUT.parent.mkdir(parents=True, exist_ok=True)
     OUT.write_text(json.dumps(found, indent=1))
     for name, row in found["pages"].items():

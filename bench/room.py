@@ -167,8 +167,8 @@ def table(found: dict[str, Any]) -> list[dict[str, Any]]:
 def show(rows: list[dict[str, Any]], found: dict[str, Any]) -> None:
     best = found["best"]
     for many in (64, 256):
-        floor, lane = (best[kind][f"hello {many}"].cpu_us for kind in ("hello", "hot-hello"))
-        print(f"{many} connections: bare ASGI hello {floor:.1f} us, hot lane {lane:.1f} ({lane / floor:.2f}x)")
+        floor, fast = (best[kind][f"hello {many}"].cpu_us for kind in ("hello", "hot-hello"))
+        print(f"{many} connections: bare ASGI hello {floor:.1f} us, fast path {fast:.1f} ({fast / floor:.2f}x)")
     print()
     print(
         f"{'route':12} {'CPU us':>7} {'x floor':>8} {'target':>7} {'litestar us':>12} {'fastapi us':>11} {'cheaper':>8}"
@@ -220,7 +220,7 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
     figure, axes = plt.subplots(figsize=(8, 3.2))
     names = [row["route"] for row in rows]
     for offset, key, label in (
-        (-0.25, "cpu_us", "hot lane"),
+        (-0.25, "cpu_us", "fast path"),
         (0.0, "litestar_us", "litestar"),
         (0.25, "fastapi_us", "fastapi"),
     ):

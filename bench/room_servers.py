@@ -1,7 +1,7 @@
 """The servers that `bench.room` compares, each in a process of its own: `python -m bench.room_servers KIND [REDIS]`.
 
-hello: the least an ASGI app can do. hot-hello: the same through the hot lane. room / room-cold: the waiting room with
-and without the lane. fastapi: routes that do the same work in the usual way (PyJWT, redis-py).
+hello: the least an ASGI app can do. hot-hello: the same through the fast path. room / room-cold: the waiting room with
+and without the fast path. fastapi: routes that do the same work in the usual way (PyJWT, redis-py).
 """
 
 import asyncio
@@ -14,8 +14,8 @@ from typing import Any
 
 import uvicorn
 
-from frontrow.web.endpoints.messages import JSON, EndpointRequest, EndpointResponse
-from frontrow.web.lane.protocol import lane
+from frontrow.web.fastpath.protocol import fast_path
+from frontrow.web.http.messages import JSON, EndpointRequest, EndpointResponse
 
 HELLO = b'{"hello":"world"}'
 HELLO_ANSWER = EndpointResponse(200, JSON, HELLO)
@@ -148,7 +148,7 @@ def main() -> None:
     if kind == "hello":
         run(hello_app)
     elif kind == "hot-hello":
-        run(hello_app, lane({(b"GET", b"/"): hot_hello}))
+        run(hello_app, fast_path({(b"GET", b"/"): hot_hello}))
     elif kind == "fastapi":
         run(fastapi_app(redis_url))
     elif kind in ("room", "room-cold"):

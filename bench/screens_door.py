@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.seats.formats.plan_generator import generate
 from frontrow.core.clock import US_PER_S
-from tests.browser.doors import CAMERA, buy, film, open_gate, scan
+from tests.browser.gates import CAMERA, buy, film, open_gate, scan
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import until

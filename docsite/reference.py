@@ -19,9 +19,9 @@ from frontrow.limits.config import LimitsSettings
 from frontrow.settings.deployment import ServerSettings
 from frontrow.settings.platform import _SECTIONS, PlatformSettings
 from frontrow.web.api.operation_groups import GROUPS as OPERATION_GROUPS
-from frontrow.web.app import platform_app
-from frontrow.web.observability.metrics import families
 from frontrow.web.observability.worker_metrics import Family
+from frontrow.web.platform.metrics import families
+from frontrow.web.server.app import platform_app
 
 PYTHON: Final = {
     "frontrow.limits": "The limiter: quotas, rules, decisions.",

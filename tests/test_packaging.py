@@ -18,17 +18,24 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from playwright.sync_api import Browser, Page, expect
 
+from frontrow.web.site.assets import texts_in
+from tests.browser.steps import get_tickets, until
 from tests.deploy.test_extras import required
 from tests.docs.test_commands import LINES
+from tests.support.built_files import built_web
+from tests.support.chromium import NODE
+from tests.web.room.test_page import MAX_PAGE_BYTES
 
 ROOT = Path(__file__).parents[1]
 UV = [sys.executable, "-m", "uv"]
 OTHERS = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
-COMPILED = {"frontrow_limits": "frontrow/limits/stores/_kernel", "frontrow": "frontrow/web/lane/_plain_head"}
+COMPILED = {"frontrow_limits": "frontrow/limits/stores/_kernel", "frontrow": "frontrow/web/fastpath/_plain_head"}
 MAX_LIMITER_BYTES = 1_000_000  # installed, with the compiled kernel, before Python caches bytecode
 CORE = "background_tasks breaker clock errors failures log_line redis_scripts redis_url settings_loader"
 TRY_LIMITER = """
@@ -171,6 +178,42 @@ def test_the_platform_brings_the_limiter_and_says_which_extra_is_missing(built: 
     assert missing.stderr.splitlines()[-1] == told
 
 
+def test_the_wheel_has_minified_scripts_and_styles_and_the_source_distribution_readable_ones(
+    built: Path, tmp_path: Path
+) -> None:
+    [archive], wheel = built.glob("frontrow-*.tar.gz"), wheel_of("frontrow", built)
+    zipfile.ZipFile(wheel).extractall(tmp_path / "wheel")
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path / "source", filter="data")
+    [source] = (tmp_path / "source").glob("*/src/frontrow/web")
+    web, written = tmp_path / "wheel" / "frontrow" / "web", ROOT / "src" / "frontrow" / "web"
+    patterns = ("static/js/**/*.js", "static/css/**/*.css", "templates/room.js", "templates/room.css")
+    names = [path.relative_to(written) for pattern in patterns for path in written.glob(pattern)]
+    assert len(names) > 60
+    assert [name for name in names if (source / name).read_bytes() != (written / name).read_bytes()] == []
+    before, after = (sum((folder / name).stat().st_size for name in names) for folder in (written, web))
+    assert after < 0.75 * before, (after, before)
+    assert [name for name in names if b"\n  " in (web / name).read_bytes()] == [], "indentation"
+    expected = built_web(tmp_path / "expected")
+    assert [name for name in names if (web / name).read_bytes() != (expected / name).read_bytes()] == []
+    for name in names:
+        if name.suffix == ".js":
+            module = tmp_path / f"{name.stem}.mjs"
+            module.write_bytes((web / name).read_bytes())
+            subprocess.run([NODE, "--check", module], check=True)
+    vendored = [path.relative_to(written) for path in (written / "static" / "vendor").rglob("*.js")]
+    assert [name for name in vendored if (web / name).read_bytes() != (written / name).read_bytes()] == []
+
+
+def test_minified_scripts_say_the_same_texts(built: Path, tmp_path: Path) -> None:
+    """Texts to translate are found by `t("…")` in the file that is served."""
+    zipfile.ZipFile(wheel_of("frontrow", built)).extractall(tmp_path)
+    web, written = tmp_path / "frontrow" / "web", ROOT / "src" / "frontrow" / "web"
+    for path in [written / "templates" / "room.js", *sorted((written / "static" / "js").rglob("*.js"))]:
+        code = re.sub(r"^\s*(//|/?\*).*$", "", path.read_text(), flags=re.MULTILINE)  # texts in comments are examples
+        assert set(texts_in(code)) == set(texts_in((web / path.relative_to(written)).read_text())), path.name
+
+
 @pytest.mark.parametrize(("distribution", "links"), [("frontrow", 10), ("frontrow_limits", 4)])
 def test_the_description_reads_well_away_from_the_repository(built: Path, distribution: str, links: int) -> None:
     packed = zipfile.ZipFile(wheel_of(distribution, built))
@@ -234,7 +277,32 @@ def served(home: Path, *words: str) -> Iterator[str]:
     assert server.returncode == 0, rest
 
 
-def walk_platform(install_extra: Callable[[str], Path]) -> None:
+@contextlib.contextmanager
+def looking(browser: Browser, **options: Any) -> Iterator[Page]:
+    """A page of a browser; nothing in it may fail."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(45_000)
+    page, wrong = context.new_page(), list[str]()
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
+    yield page
+    context.close()
+    assert wrong == []
+
+
+def look_at_shop(browser: Browser, url: str) -> None:
+    """The minified scripts of the pages run, and have their texts in other languages."""
+    with looking(browser, locale="de-DE") as page:
+        page.goto(f"{url}/v1/events/evt_example/room/", wait_until="domcontentloaded")
+        told = json.loads(page.locator("#tr").text_content() or "{}")
+        assert set(texts_in((ROOT / "src/frontrow/web/templates/room.js").read_text())) <= set(told)
+    with looking(browser, locale="en-GB") as page:
+        page.goto(f"{url}/events/evt_example")
+        get_tickets(page)
+        until(page, "window.frontrow")
+
+
+def walk_platform(install_extra: Callable[[str], Path], browser: Browser) -> None:
     """[platform] serves an example event, [client] buys from it, and the doctor finds nothing that would fail."""
     home, client = install_extra("platform"), install_extra("client")
     where = run(home / "bin" / "python", "-I", "-c", "import frontrow.web; print(frontrow.web.__file__)").stdout
@@ -242,6 +310,7 @@ def walk_platform(install_extra: Callable[[str], Path]) -> None:
     with served(home, "serve", "--demo") as url:
         page = httpx.get(f"{url}/events/evt_example")
         assert (page.status_code, "Aurora" in page.text) == (200, True)
+        look_at_shop(browser, url)
         bought = run(client / "bin" / "python", "-I", "-c", BUY.format(url=url))
         assert bought.stdout == "2 tickets\n", bought.stderr
         told = run(home / "bin" / "frontrow", "doctor", "--demo")
@@ -252,7 +321,7 @@ def walk_platform(install_extra: Callable[[str], Path]) -> None:
         assert (missing.returncode, "pip install 'frontrow[cli]'" in missing.stderr) == (1, True)
 
 
-def walk_room(install_extra: Callable[[str], Path]) -> None:
+def walk_room(install_extra: Callable[[str], Path], browser: Browser) -> None:
     """[room] lets people in, and the doctor says what it needs."""
     home = install_extra("room")
     with served(home, "room", "serve", "--event", "aurora") as url, httpx.Client(base_url=url) as person:
@@ -262,12 +331,17 @@ def walk_room(install_extra: Callable[[str], Path]) -> None:
                 break
             time.sleep(0.3)  # ten requests per second are allowed
         assert "pass" in person.post("/claim", headers=place).json()
-        assert person.get("/", headers={"Accept": "text/html"}).status_code == 200
+        shown = person.get("/", headers={"Accept": "text/html"})
+        assert (shown.status_code, len(shown.content) <= MAX_PAGE_BYTES) == (200, True)
+        with looking(browser) as page:
+            page.goto(url)
+            page.get_by_role("button", name="Join the queue").click()
+            expect(page.locator("main")).to_contain_text(re.compile("your turn|You’re in"), timeout=45_000)
     missing = run(home / "bin" / "frontrow", "doctor")
     assert (missing.returncode, "pip install 'frontrow[platform]'" in missing.stderr) == (1, True)
 
 
-def walk_docs(install_extra: Callable[[str], Path]) -> None:
+def walk_docs(install_extra: Callable[[str], Path], browser: Browser) -> None:
     """The installations of the pages as they are written, by pip, with the wheel in place of the registry's."""
     home = install_extra("client")
     about = "import importlib.metadata as m; print(m.distribution('frontrow').read_text('direct_url.json'))"
@@ -288,7 +362,7 @@ WALKS = {"room": walk_room, "platform": walk_platform} | ({"docs": walk_docs} if
 
 @pytest.mark.parametrize("extra", WALKS)
 def test_from_the_wheel_in_an_empty_environment_to_what_the_extra_promises(
-    built: Path, tmp_path: Path, extra: str
+    built: Path, tmp_path: Path, extra: str, browser: Browser
 ) -> None:
     wheel = wheel_of("frontrow", built)
 
@@ -299,7 +373,7 @@ def test_from_the_wheel_in_an_empty_environment_to_what_the_extra_promises(
             install_borrowing(tmp_path / name, built)
         return tmp_path / name
 
-    WALKS[extra](install_extra)
+    WALKS[extra](install_extra, browser)
 
 
 def test_the_demo_is_installed_from_a_lock_of_its_own() -> None:

@@ -1,6 +1,7 @@
 """Rules of the house that a machine can check."""
 
 import ast
+import graphlib
 import importlib
 import pkgutil
 import re
@@ -65,6 +66,25 @@ def test_no_machine_path_stands_in_the_project() -> None:
             assert not forbidden.search(path.read_text(errors="replace")), path
 
 
+def test_packages_of_the_web_form_no_cycle() -> None:
+    """Imports for type checking count too. `pyproject.toml` says which package may import which."""
+    found: dict[str, set[str]] = {}
+    web = ROOT / "src" / "frontrow" / "web"
+    for path in sources("src/frontrow/web/**/*.py"):
+        package = path.relative_to(web).parts[0]
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names += [f"{node.module}.{one.name}" for one in node.names] if isinstance(node, ast.ImportFrom) else []
+            found.setdefault(package, set()).update(
+                name.split(".")[2] for name in names if name.startswith("frontrow.web.")
+            )
+    with_imports = {package: sorted(others & found.keys() - {package}) for package, others in found.items()}
+    order = list(graphlib.TopologicalSorter(with_imports).static_order())  # raises `CycleError`
+    assert order[0] == "http"
+    assert order[-1] == "server"
+
+
 def test_templates_can_be_read() -> None:
     """The rule for templates: 200 characters per line, unless a line is one text. The waiting room's page is exempt: it
     must fit into 14 KB."""
@@ -118,11 +138,11 @@ OWN_TASKS = {
     "limits/stores/redis_asyncio.py": "errors go to the callers' futures",
     "waitingroom/service/loops.py": "awaited by who asked for a refresh",
     "web/api/idempotency.py": "awaited by the request, or logged",
-    "web/app.py": "awaited; runs the jobs",
+    "web/server/app.py": "awaited; runs the jobs",
     "web/endpoints/event_details.py": "awaited by the requests",
     "web/endpoints/event_list.py": "awaited by the requests",
-    "web/lane/protocol.py": "the connection reads its result",
-    "web/room/app.py": "of one connection",
+    "web/fastpath/protocol.py": "the connection reads its result",
+    "web/streams/stream_app.py": "of one connection",
     "web/server/head_requests.py": "awaited",
 }
 

@@ -12,7 +12,7 @@ from frontrow.app.wiring import open_platform
 from frontrow.boxoffice.adapters.ledger.engine import due_work
 from frontrow.boxoffice.queries import Query
 from frontrow.core.clock import US_PER_S
-from frontrow.web.app import run_platform
+from frontrow.web.server.app import run_platform
 from tests.support.fast_time import FastTimeLoop
 from tests.web.api.support import settings_for
 

@@ -8,7 +8,7 @@ import redis
 from frontrow.app.wiring import open_platform
 from frontrow.core.errors import ConfigError
 from frontrow.settings.platform import read_settings
-from frontrow.web.app import run_platform
+from frontrow.web.server.app import run_platform
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, SECRET, a_client, put_event, settings_for
 

@@ -24,8 +24,8 @@ from frontrow.settings.platform import (
     read_settings,
 )
 from frontrow.settings.room import RoomSettings
-from frontrow.web.room.server import read_settings as read_room_settings
 from frontrow.web.server.platform_server import listen
+from frontrow.web.server.room_server import read_settings as read_room_settings
 
 SECRET = "canary-canary-canary-canary-canary-canary"
 DEMO = {"FRONTROW_SERVER_DEMO": "true", "FRONTROW_SECRET_KEY": SECRET}

@@ -22,9 +22,11 @@ from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.clock import US_PER_S, SystemClock
 from frontrow.settings.platform import PlatformSettings
 from frontrow.settings.room import RoomSettings
-from frontrow.web.app import front_of, run_platform
-from frontrow.web.lane.protocol import lane
-from frontrow.web.server.request_middleware import RequestIds
+from frontrow.web.fastpath.platform_routes import fast_routes
+from frontrow.web.fastpath.protocol import fast_path
+from frontrow.web.guard.connection_guard import GuardRules
+from frontrow.web.http.request_ids import RequestIds
+from frontrow.web.server.app import front_of, run_platform
 from tests.boxoffice.people.support import CHEAP
 from tests.web.api.support import borrowed_app, put_event, settings_for
 
@@ -84,7 +86,7 @@ class Site:
     async def _listen(self, platform: Platform, app: Litestar) -> None:
         config = uvicorn.Config(
             front_of(app, platform),
-            http=lane(platform.server.hot.routes, RequestIds(platform.server.limiter).of),
+            http=fast_path(fast_routes(platform), GuardRules(request_id=RequestIds(platform.server.limiter).of)),
             loop="none",
             log_config=None,
             access_log=False,

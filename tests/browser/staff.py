@@ -7,7 +7,7 @@ from playwright.sync_api import Page
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.people.model.people import DEFAULT_ORGANISER
 from frontrow.boxoffice.people.model.roles import Role
-from frontrow.web.endpoints.cookies import SESSION_COOKIE
+from frontrow.web.http.cookies import SESSION_COOKIE
 from tests.boxoffice.people.support import Person, member
 from tests.browser.served import Site
 

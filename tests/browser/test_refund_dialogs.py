@@ -14,7 +14,7 @@ from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, TicketType
 from frontrow.core.clock import US_PER_S
-from frontrow.web.api.access import booking_token
+from frontrow.web.http.access import booking_token
 from tests.browser.looks import bring_axe, read_booking_view
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff

@@ -22,7 +22,7 @@ from frontrow.client import (
     calls,
 )
 from frontrow.client.errors import BY_CODE
-from frontrow.web.api.problems import PROBLEMS
+from frontrow.web.http.problems import PROBLEMS
 
 BOOKING = {
     "booking": "bkg_1",

@@ -9,7 +9,7 @@ import pytest
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.client import AsyncClient, Client, NotAllowed, NotFound, NotSignedIn, SeatsTaken, calls, staff_calls
 from frontrow.client.call_engine import Call
-from frontrow.web.app import routes
+from frontrow.web.server.app import routes
 from tests.boxoffice.people.support import api_key, member
 from tests.web.api.support import EVENT_ID, a_server
 

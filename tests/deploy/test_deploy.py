@@ -26,8 +26,8 @@ import yaml
 from frontrow.core.settings_loader import load
 from frontrow.settings.platform import _SECTIONS
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
-from frontrow.web.api.organiser.venues import MAX_PLAN_BYTES
-from frontrow.web.site.organiser.venues import MOST_BYTES
+from frontrow.web.http.request_bodies import MAX_PLAN_BYTES
+from frontrow.web.site.organiser.venues.venue_list import MOST_BYTES
 from tests.support.compose import COMPOSE, read_env
 from tests.support.nginx import nginx_program, write_own_certificate
 

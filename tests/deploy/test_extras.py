@@ -33,7 +33,7 @@ WORKS = [
     ("client", "import frontrow.client", ()),
     ("cli", COMMAND, ("limits", "try", "5/second")),
     ("room", COMMAND, ("room", "serve", "--help")),
-    ("room", "import frontrow.web.room.server, frontrow.app.room_wiring", ()),
+    ("room", "import frontrow.web.server.room_server, frontrow.app.room_wiring", ()),
     ("boxoffice", COMMAND, ("event", "plan", "generate", "--help")),
     ("boxoffice", COMMAND, ("ledger", "migrate", "--ledger", "sqlite:///new.db")),
     ("tickets", COMMAND, ("door", "--help")),

@@ -18,8 +18,8 @@ import yaml
 
 from frontrow.core.errors import ConfigError
 from frontrow.settings.platform import read_settings
-from frontrow.web.observability.metrics import families
-from frontrow.web.site.organiser.venues import MOST_BYTES
+from frontrow.web.platform.metrics import families
+from frontrow.web.site.organiser.venues.venue_list import MOST_BYTES
 from tests.support.compose import COMPOSE, image_environment, read_env
 from tests.web.api.support import a_server
 

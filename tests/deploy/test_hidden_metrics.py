@@ -13,8 +13,8 @@ import pytest
 
 from frontrow.core.errors import ConfigError
 from frontrow.settings.platform import read_settings
-from frontrow.web.observability.metrics import metrics_answer
 from frontrow.web.observability.plain_pages import serve_pages
+from frontrow.web.platform.metrics import metrics_answer
 from frontrow.web.server.platform_server import listen_for_metrics
 from tests.deploy.test_helm import by_kind, container_of, pods
 from tests.support.nginx import DeployedNginx

@@ -20,7 +20,7 @@ from docsite import reference
 from docsite.repository_links import PAGES, local_links, site_path, source_page, with_site_links
 from frontrow.cli.main import COMMANDS, GROUPS
 from frontrow.settings.platform import _SECTIONS
-from frontrow.web.app import platform_app, routes
+from frontrow.web.server.app import platform_app, routes
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))

@@ -13,7 +13,7 @@ import pyotp
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.doors import patient, scan
+from tests.browser.gates import patient, scan
 from tests.browser.steps import choose, pay, until
 from tests.journeys.mailbox import folder_mailbox
 from tests.journeys.steps import read_code, reload_until

@@ -22,7 +22,7 @@ from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.credentials.passes import Pass, PassSigner, new_key
 from frontrow.waitingroom.ports import PlaceKey
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
-from frontrow.web.endpoints.cookies import BOOKINGS_COOKIES
+from frontrow.web.http.cookies import BOOKINGS_COOKIES
 from tests.browser.served import Site, put_hall
 from tests.contracts.payment_provider import CHECKS, Check, Desk
 

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.boxoffice.people.support import CHEAP
-from tests.browser.doors import (
+from tests.browser.gates import (
     CAMERA,
     TWO_ROUNDS,
     WAIT_MS,

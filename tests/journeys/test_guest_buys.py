@@ -9,7 +9,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from frontrow.boxoffice.events.model.events import Fee
-from tests.browser.doors import open_gate, scan
+from tests.browser.gates import open_gate, scan
 from tests.browser.staff import staff
 from tests.browser.steps import choose, until
 from tests.journeys.conftest import Visitor

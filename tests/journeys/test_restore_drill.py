@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from frontrow.app.wiring import open_platform
 from frontrow.cli.ledger import app
-from frontrow.web.app import run_platform
+from frontrow.web.server.app import run_platform
 from tests.support.databases import database
 from tests.web.api.script import Buyer, a_buyer
 from tests.web.api.support import EVENT_ID, a_client, a_platform, settings_for

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from frontrow.web import app as web_app
+from frontrow.web.server import app as web_app
 from tests.boxoffice.people.support import CHEAP, opened
 from tests.security.world import Door, Reached, World, a_door, a_world
 

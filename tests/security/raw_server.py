@@ -1,4 +1,4 @@
-"""The real server on a loopback port (uvicorn with the hot lane), and sockets that say anything."""
+"""The real server on a loopback port (uvicorn with the fast path), and sockets that say anything."""
 
 import asyncio
 import contextlib
@@ -8,11 +8,15 @@ from collections.abc import AsyncIterator
 import uvicorn
 
 from frontrow.app.wiring import Platform
-from frontrow.web.app import front_of
-from frontrow.web.lane.protocol import lane
+from frontrow.web.fastpath.platform_routes import fast_routes
+from frontrow.web.fastpath.protocol import fast_path
+from frontrow.web.guard.connection_guard import GuardRules
+from frontrow.web.guard.guarded_protocol import GuardedRequests, guarded
+from frontrow.web.guard.overload_watch import Watch
+from frontrow.web.http.request_ids import RequestIds
+from frontrow.web.server.app import front_of
 from frontrow.web.server.head_requests import HeadRequests
 from frontrow.web.server.overload_middleware import GuardedApp
-from frontrow.web.server.request_middleware import RequestIds
 from tests.web.api.support import borrowed_app
 
 WITHIN_S = 60.0
@@ -21,21 +25,20 @@ WITHIN_S = 60.0
 @contextlib.asynccontextmanager
 async def serving(platform: Platform, *, hot: bool = True) -> AsyncIterator[int]:
     """The port of a server that answers, as `serve_platform` sets it up."""
-    watch = platform.server.telemetry.watch(platform.server.limiter.is_proxy)
-    table = platform.server.hot.routes if hot else {}
+    telemetry = platform.server.telemetry
+    watch = Watch(telemetry.gate, telemetry.traffic, platform.server.limiter.is_proxy)
     limits, times = platform.server.limiter, platform.settings.server
-    protocol = lane(
-        table,
-        RequestIds(limits).of,
+    rules = GuardRules(
         watch=watch,
-        limits=limits,
+        request_id=RequestIds(limits).of,
         request_within_s=times.request_within_s,
         read_within_s=times.read_within_s,
     )
     with borrowed_app(platform) as app, socket.create_server(("127.0.0.1", 0)) as listening:
         config = uvicorn.Config(
-            HeadRequests(GuardedApp(front_of(app, platform), watch)),
-            http=protocol,
+            GuardedRequests(HeadRequests(GuardedApp(front_of(app, platform), watch))),
+            http=fast_path(fast_routes(platform), rules, limits) if hot else guarded(rules),
+            ws="none",
             loop="none",
             log_config=None,
             access_log=False,

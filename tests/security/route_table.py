@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 from litestar.handlers import HTTPRouteHandler
 
-from frontrow.web.app import pages, routes
-from frontrow.web.server.csrf import SAFE_METHODS
+from frontrow.web.http.csrf import SAFE_METHODS
+from frontrow.web.server.app import pages, routes
 
 PLACEHOLDER = "x_01JCQ3W2N4X7Z8Y9A0B1C2D3E4"
 

@@ -11,7 +11,7 @@ from tests.security.world import EVENT_ID, OTHER_EVENT_ID, Door, World, bearer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-# operation id -> what it asks for. `own:` routes are shared with the hot lane and check by themselves.
+# operation id -> what it asks for. `own:` routes are shared with the fast path and check by themselves.
 ROWS = {
     "ask_storm_consent": "public",  # its token is the permission, signed by this platform
     # -- everybody

@@ -35,7 +35,7 @@ def heads(answers: bytes) -> list[bytes]:
     return [part.lower() + b"\r\n" for part in answers.split(b"\r\n\r\n") if part.startswith(b"HTTP/1.1 ")]
 
 
-@pytest.mark.parametrize("hot", [True, False], ids=["hot lane", "framework"])
+@pytest.mark.parametrize("hot", [True, False], ids=["fast path", "framework"])
 async def test_every_answer_says_nosniff_once(tmp_path, hot: bool) -> None:
     async with a_server(tmp_path, hot_lane=hot, per_ip="100000/second") as (_, url):
         async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
@@ -91,7 +91,7 @@ HOSTS = {
 }
 
 
-@pytest.mark.parametrize("hot", [True, False], ids=["hot lane", "framework"])
+@pytest.mark.parametrize("hot", [True, False], ids=["fast path", "framework"])
 async def test_a_host_that_is_none_is_refused_alike_at_both_doors(tmp_path, hot: bool) -> None:
     async with opened(tmp_path, per_ip="100000/second") as platform:
         await on_sale(platform, HALL)

@@ -16,8 +16,8 @@ import pytest_asyncio
 from litestar import Request, Response
 
 from frontrow.core.errors import Unavailable
-from frontrow.web import app as web_app
 from frontrow.web.api import idempotency
+from frontrow.web.server import app as web_app
 from tests.boxoffice.organiser.http import a_venue_body
 from tests.security.route_table import Route, table
 from tests.security.world import EVENT_ID, Door, World, bearer

@@ -3,9 +3,9 @@
 import pytest
 
 from frontrow.core.errors import ConfigError
-from frontrow.web import app as web_app
-from frontrow.web.api.access import Access
-from frontrow.web.api.fans import me
+from frontrow.web.api import all_routes
+from frontrow.web.http.access import Access
+from frontrow.web.server import app as web_app
 from tests.security.route_table import Route, table
 from tests.security.test_authorisation_matrix import may
 from tests.security.world import EVENT_ID, World, bearer
@@ -119,7 +119,7 @@ async def test_the_app_does_not_start_with_a_route_that_nobody_decided_about(mon
     @get("/v1/me/secret", operation_id="secret")
     async def undecided() -> None: ...
 
-    monkeypatch.setattr(me, "ROUTES", [undecided])
+    monkeypatch.setattr(all_routes, "ROUTES", [undecided])
     with pytest.raises(ConfigError, match="/v1/me/secret declares no access"):
         web_app.routes()
     with pytest.raises(ConfigError, match="'team:wirte' is not a permission"):
@@ -132,7 +132,7 @@ async def test_an_access_of_an_unknown_kind_opens_nothing(world: World, monkeypa
     @get("/v1/me/odd", operation_id="odd", opt={"access": Access("everyone")})
     async def odd() -> None: ...
 
-    monkeypatch.setattr(me, "ROUTES", [odd])
+    monkeypatch.setattr(all_routes, "ROUTES", [odd])
     from tests.security.world import Door
 
     door = Door(web_app.platform_app(world.platform, own_loops=False))

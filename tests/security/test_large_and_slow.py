@@ -19,7 +19,7 @@ def head(path: str, *lines: str) -> bytes:
     ).encode()
 
 
-@pytest.mark.parametrize("hot", [True, False], ids=["hot lane", "framework"])
+@pytest.mark.parametrize("hot", [True, False], ids=["fast path", "framework"])
 async def test_oversized_bodies_and_heads(tmp_path, hot: bool):
     async with opened(tmp_path, per_ip="100000/second") as platform:
         await on_sale(platform, HALL)
@@ -49,7 +49,7 @@ SLOW = {
 }
 
 
-@pytest.mark.parametrize("hot", [True, False], ids=["hot lane", "framework"])
+@pytest.mark.parametrize("hot", [True, False], ids=["fast path", "framework"])
 async def test_slowloris_a_request_that_does_not_arrive_is_cut_off(tmp_path, hot: bool):
     """60 connections that drip: all closed by the server within the bound, and others are answered meanwhile."""
     async with opened(tmp_path, per_ip="100000/second", request_within_s=0.5) as platform:

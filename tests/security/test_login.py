@@ -11,7 +11,7 @@ from argon2.exceptions import VerifyMismatchError
 
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.people.passwords import unknown_password_hash
-from frontrow.web.app import front_of
+from frontrow.web.server.app import front_of
 from tests.boxoffice.people.support import CHEAP, PASSWORD, Person, code_now, mailed, member, opened
 from tests.security.world import Door, Reply
 from tests.web.api.support import borrowed_app

@@ -7,7 +7,7 @@ page is decided by its permission, and held against the table of roles.
 import pytest
 
 from frontrow.boxoffice.people.model.roles import ROLES, Role
-from frontrow.web.endpoints.cookies import SESSION_COOKIE
+from frontrow.web.http.cookies import SESSION_COOKIE
 from tests.security.route_table import Route, page_table
 from tests.security.world import EVENT_ID, Door, Reached, World
 

@@ -19,7 +19,7 @@ from tests.security.world import EVENT_ID, HALL
 from tests.support.tls_proxy import TlsProxy
 
 ROUNDS = int(os.environ.get("FRONTROW_SEEDS") or 150)
-BOTH = pytest.mark.parametrize("hot", [True, False], ids=["hot lane", "framework"])
+BOTH = pytest.mark.parametrize("hot", [True, False], ids=["fast path", "framework"])
 FINE = b"GET /healthz HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"
 EVENT = f"/v1/events/{EVENT_ID}".encode()
 

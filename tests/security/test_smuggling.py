@@ -45,7 +45,7 @@ def attacks(path: bytes) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("hot", [True, False], ids=["hot lane", "framework"])
+@pytest.mark.parametrize("hot", [True, False], ids=["fast path", "framework"])
 async def test_request_smuggling_over_raw_sockets(tmp_path, hot: bool):
     """CL+TE, double CL, obs-fold, bare LF and their kin, at a hot route and at one of the framework's."""
     async with opened(tmp_path, per_ip="100000/second") as platform:

@@ -17,7 +17,7 @@ from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.tickets.model.tickets import TICKET_ID_BYTES, NewTicket, ticket_id
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import UNSIGNED, Issuer, stored_body
-from frontrow.web.api.access import booking_token
+from frontrow.web.http.access import booking_token
 from tests.boxoffice.organiser.http import Desk, a_desk
 from tests.boxoffice.people.support import fan
 from tests.boxoffice.tickets.samples import booking as a_booking

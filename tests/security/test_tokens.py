@@ -168,8 +168,8 @@ async def test_a_revoked_session_is_not_replayed(world: World):
 
 
 async def test_booking_tokens_are_of_one_booking_and_of_one_secret_key(world: World):
-    from frontrow.web.api.access import booking_token
-    from frontrow.web.platform.platform import Secrets
+    from frontrow.shared.derived_keys import Secrets
+    from frontrow.web.http.access import booking_token
 
     path = f"/v1/bookings/{world.booking}"
     good = world.booking_token

@@ -19,8 +19,8 @@ from frontrow.boxoffice.people.model.roles import PERMISSIONS, Role
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.credentials.passes import Pass
 from frontrow.waitingroom.ports import PlaceKey
-from frontrow.web.api.access import booking_token
-from frontrow.web.app import front_of
+from frontrow.web.http.access import booking_token
+from frontrow.web.server.app import front_of
 from tests.boxoffice.people.support import PASSWORD, Person, api_key, fan, member, on_sale
 from tests.web.api.support import EVENT_ID, borrowed_app
 

@@ -17,7 +17,7 @@ CARD = "tests/journeys/test_card_form.py"
 @pytest.mark.parametrize(
     ("nodeid", "group"),
     [
-        ("tests/browser/test_door.py::test_b10", "tests/browser/test_door.py"),
+        ("tests/browser/test_gate.py::test_b10", "tests/browser/test_gate.py"),
         (f"{CARD}::test_a_guest_pays[embedded-return]", f"{CARD} embedded"),
         (f"{CARD}::test_away[clustered]", f"{CARD} clustered"),
         (f"{CARD}::test_letters[ja-clustered]", f"{CARD} clustered"),

@@ -24,11 +24,10 @@ from frontrow.waitingroom.ports import Audit, HumanCheck, RoomStore, UsedProofs
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.service.sharding import ShardedRoom
 from frontrow.waitingroom.stores.memory import MemoryRoomStore
-from frontrow.web.endpoints.room import RoomEndpoints
-from frontrow.web.endpoints.sharded_room import ShardedEndpoints
-from frontrow.web.room.app import Endpoints
-from frontrow.web.room.page import PageSettings, RoomPages
-from frontrow.web.server.address_caps import AddressCaps
+from frontrow.web.endpoints.room.page import PageSettings, RoomPages
+from frontrow.web.endpoints.room.room_endpoints import RoomEndpoints
+from frontrow.web.endpoints.room.sharded_queue import ShardedEndpoints
+from frontrow.web.guard.address_caps import AddressCaps
 from frontrow.web.streams.positions import Streams
 
 log = logging.getLogger("frontrow.room")
@@ -36,7 +35,7 @@ log = logging.getLogger("frontrow.room")
 START_TRIES = 30
 
 
-async def open_rooms(settings: RoomSettings) -> Endpoints:
+async def open_rooms(settings: RoomSettings) -> ShardedEndpoints:
     """The endpoints of the rooms in the settings, which exist afterwards. The app that serves them closes them."""
     keys = RoomKeys.load(settings.folder)
     room = make_room(settings, keys)
@@ -138,7 +137,7 @@ def human_check(
     )
 
 
-def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) -> Endpoints:
+def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) -> ShardedEndpoints:
     """The endpoints with their entry, pages and streams."""
     of_events = {event: check for event in settings.events if (check := human_check(settings, keys, event)) is not None}
     checks = of_events | {name: of_events[queue] for name in settings.rooms if (queue := _queue_of(name)) in of_events}
@@ -158,9 +157,7 @@ def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) ->
     streams = {event: Streams(max_open=most, heartbeat_s=settings.heartbeat_s, caps=caps) for event in settings.rooms}
     pages = RoomPages(room, entry, page)
     endpoints = RoomEndpoints(room, entry, pages, streams, organiser_key=settings.organiser_key)
-    if not settings.shards:
-        return endpoints
-    queues = {event: ShardedRoom(event, [room] * len(settings.shards)) for event in settings.events}
+    queues = {event: ShardedRoom(event, [room] * len(settings.shards)) for event in settings.events if settings.shards}
     return ShardedEndpoints(endpoints, queues)
 
 

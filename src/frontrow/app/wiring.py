@@ -91,22 +91,31 @@ from frontrow.shared.vault import Vault
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, EntranceRules
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.web.api.access import booking_token
 from frontrow.web.api.api_rules import ApiRules
-from frontrow.web.app import open_sales
+from frontrow.web.endpoints.booking_views import BookingViews
+from frontrow.web.endpoints.bookings import BookingEndpoints
+from frontrow.web.endpoints.callers import Callers
 from frontrow.web.endpoints.event_details import EventViews
 from frontrow.web.endpoints.event_list import EventLists
+from frontrow.web.endpoints.groups import Endpoints
+from frontrow.web.endpoints.holds import HoldEndpoints
+from frontrow.web.endpoints.own_bookings import OwnBookings
 from frontrow.web.endpoints.passes import Passes
-from frontrow.web.endpoints.platform_room import SessionIdentity
-from frontrow.web.endpoints.room import RoomEndpoints
+from frontrow.web.endpoints.room.join_identity import SessionIdentity
+from frontrow.web.endpoints.room.page import PageSettings, RoomPages
+from frontrow.web.endpoints.room.room_endpoints import RoomEndpoints
+from frontrow.web.endpoints.seat_map import SeatMapEndpoints
 from frontrow.web.endpoints.sessions import fan_of
-from frontrow.web.lane.shared_routes import add_shared_routes
+from frontrow.web.guard.address_caps import AddressCaps
+from frontrow.web.http.access import booking_token
+from frontrow.web.http.brand_styles import ShownBrand, shown_brand
 from frontrow.web.observability.telemetry import Telemetry
 from frontrow.web.observability.worker_metrics import Board
 from frontrow.web.platform.event_openings import Openings
 from frontrow.web.platform.event_rooms import Rooms
 from frontrow.web.platform.fan_codes import FanCodes
-from frontrow.web.platform.kept_pictures import KeptPictures
+from frontrow.web.platform.live_seats import LiveSeats
+from frontrow.web.platform.picture_cache import PictureCache
 from frontrow.web.platform.platform import (
     BoxOfficeServices,
     MessagingServices,
@@ -119,12 +128,9 @@ from frontrow.web.platform.platform import (
 from frontrow.web.platform.platform_keys import open_keys
 from frontrow.web.platform.sitemaps import Sitemaps
 from frontrow.web.platform.visits import RoomVisits
-from frontrow.web.room.page import PageSettings, RoomPages
-from frontrow.web.server.address_caps import AddressCaps
-from frontrow.web.site.brand_styles import ShownBrand, shown_brand
+from frontrow.web.server.app import open_sales
 from frontrow.web.site.fans.waiting_room import SiteSurroundings
 from frontrow.web.streams.positions import Streams
-from frontrow.web.streams.seat_routes import LiveSeats
 
 if TYPE_CHECKING:
     from frontrow.boxoffice.adapters.claims.redis_memory import RedisMemory
@@ -168,7 +174,7 @@ class _Adapters:
 
 @contextlib.asynccontextmanager
 async def open_platform(settings: PlatformSettings, *, clock: Clock | None = None) -> AsyncIterator[Platform]:
-    """Everything one process needs, opened. `frontrow.web.app` or `frontrow work` starts its jobs and loops."""
+    """Everything one process needs, opened. `frontrow.web.server.app` or `frontrow work` starts its jobs and loops."""
     if settings.room.idle_s < 0:
         settings = replace(settings, room=replace(settings.room, idle_s=PLATFORM_IDLE_S))
     async with contextlib.AsyncExitStack() as stack:
@@ -226,22 +232,13 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
         passes = Passes(room, secure=is_https(settings.public_url))
-        views = EventViews(openings, browse, ledger.browsing.catalogue, box_office.feeds, endpoints.entry)
+        views = EventViews(
+            openings.events, openings.maps, browse, ledger.browsing.catalogue, box_office.feeds, endpoints.entry
+        )
         api_rules = _make_api_rules(settings)
         if api_rules is not None:
             stack.push_async_callback(api_rules.aclose)
-        live = LiveSeats(
-            endpoints,
-            box_office.holds,
-            box_office.purchases,
-            box_office.feeds,
-            passes,
-            views,
-            settings.server.max_streams,
-            caps,
-            functools.partial(booking_token, secret_keys),
-            api_rules.applies_to if api_rules is not None else None,
-        )
+        live = LiveSeats(settings.server.max_streams, caps)
         stack.push_async_callback(live.aclose)
 
         async def forget(event_id: str) -> None:
@@ -308,6 +305,11 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
                 adapters, issuer, messaging, box_office.holds, box_office.offering, box_office.resale, beside=[purge]
             )
             jobs += [*people.jobs(), *presale.signups.jobs(), presale.presales.job(ledger.due_work)]
+        callers = Callers(people.sessions, room, endpoints.entry, secret_keys, now, settings.public_url)
+        own_bookings = OwnBookings(ledger, people, box_office.purchases, room)
+        booking_views = BookingViews(
+            box_office.sales, box_office.renderer, box_office.receipts, box_office.checkout, ledger.catalogue, now
+        )
         platform = Platform(
             settings=settings,
             clock=now,
@@ -320,15 +322,30 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             presale=presale,
             organiser=organiser,
             brands=brands,
-            room=RoomServices(service=room, endpoints=endpoints, passes=passes),
+            room=RoomServices(service=room, passes=passes),
+            callers=callers,
+            own_bookings=own_bookings,
+            booking_views=booking_views,
+            endpoints=Endpoints(
+                room=endpoints,
+                holds=HoldEndpoints(
+                    box_office.holds,
+                    box_office.purchases,
+                    endpoints.entry,
+                    passes,
+                    functools.partial(booking_token, secret_keys),
+                ),
+                seat_map=SeatMapEndpoints(box_office.feeds, live.streams, endpoints.entry),
+                events=views,
+                event_list=EventLists(browse, lambda: ledger.catalogue.version + openings.follower.changes),
+                bookings=BookingEndpoints(
+                    callers, endpoints.entry, own_bookings, booking_views, box_office.purchases, people, now
+                ),
+            ),
             server=ServerServices(
                 limiter=endpoints.entry,
-                shop=live.shop,
-                hot=live.table,
-                shown=views,
-                listed=EventLists(browse, lambda: ledger.catalogue.version + openings.follower.changes),
                 sitemaps=Sitemaps(ledger.browsing.catalogue, settings.public_url, now),
-                pictures=KeptPictures(ledger.pictures),
+                pictures=PictureCache(ledger.pictures),
                 work=adapters.work,
                 telemetry=telemetry,
                 rules=api_rules,
@@ -336,7 +353,6 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             ),
             jobs=tuple(jobs),
         )
-        add_shared_routes(platform)
         yield platform
 
 

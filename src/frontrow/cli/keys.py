@@ -9,7 +9,7 @@ from frontrow.app.ledger_tools import opened_ledger
 from frontrow.app.wiring import PlatformSettings, read_settings
 from frontrow.cli.deployment_options import ConfigOption
 from frontrow.core.errors import ConfigError, FrontrowError
-from frontrow.web.platform.platform import Secrets
+from frontrow.shared.derived_keys import Secrets
 from frontrow.web.platform.platform_keys import rotate_keys
 
 app = typer.Typer(help="The keys that places, passes and tickets are signed with.", no_args_is_help=True)

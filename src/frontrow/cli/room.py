@@ -44,7 +44,7 @@ def serve(
 ) -> None:
     """Serve waiting rooms until told to stop. Everything else is set in the file or as FRONTROW_ROOM_…"""
     from frontrow.cli import room_serve  # the other commands need none of the server's libraries
-    from frontrow.web.room.server import read_settings
+    from frontrow.web.server.room_server import read_settings
 
     changes: dict[str, Any] = {"events": event or None, "store": store, "host": host, "port": port, "human": human}
     changes |= {"workers": workers, "capacity": capacity, "shop_url": shop, "folder": str(folder) if folder else None}

@@ -17,8 +17,8 @@ from frontrow.core.errors import ConfigError, FrontrowError
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.web.observability.logs import set_up_logs
-from frontrow.web.room.server import listen, serve_rooms
 from frontrow.web.server.process_supervisor import Workers
+from frontrow.web.server.room_server import listen, serve_rooms
 
 
 def serve(settings: RoomSettings, simulate: int = 0) -> None:
@@ -70,7 +70,9 @@ async def serve_async(settings: RoomSettings, sockets: list[socket.socket], simu
     """Open the rooms and serve them in this process until told to stop."""
     with hear_event_loop():
         endpoints = await open_rooms(settings)
-        visitors = start_task(simulate_visitors(endpoints.room, settings.events[0], simulate), "simulated visitors")
+        visitors = start_task(
+            simulate_visitors(endpoints.rooms.room, settings.events[0], simulate), "simulated visitors"
+        )
         try:
             await serve_rooms(endpoints, settings, sockets)
         finally:

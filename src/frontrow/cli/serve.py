@@ -123,7 +123,7 @@ async def _serve(settings: PlatformSettings, sock: socket.socket, metrics: socke
 @contextlib.asynccontextmanager
 async def _opened(settings: PlatformSettings, sock: socket.socket) -> AsyncIterator[Platform]:
     """The platform. A ledger that does not answer gets as long as the other stores; people get 503 meanwhile."""
-    from frontrow.web.server.waiting_start import PAUSE_S, START_WITHIN_S, answer_not_ready, log
+    from frontrow.web.server.startup_wait import PAUSE_S, START_WITHIN_S, answer_not_ready, log
 
     async with contextlib.AsyncExitStack() as stack:
         deadline_s = asyncio.get_running_loop().time() + START_WITHIN_S

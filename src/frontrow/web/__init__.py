@@ -1,1 +1,1 @@
-"""HTTP: the Litestar apps, the hot lane in front of them, live streams and pages. Joins the systems."""
+"""HTTP: the Litestar apps, the fast path in front of them, live streams and pages. Joins the systems."""

@@ -21,7 +21,7 @@ from frontrow.boxoffice.adapters.bus.kafka_check import explain
 from frontrow.core.errors import ConfigError, Unavailable
 from frontrow.settings.deployment import BusSettings
 from frontrow.settings.platform import read_settings
-from frontrow.web.observability.metrics import metrics_page
+from frontrow.web.platform.metrics import metrics_page
 from tests.contracts.bus_contract import EVENTS, facts
 from tests.faults.selling import eventually
 from tests.support.kafka_front import KafkaFront

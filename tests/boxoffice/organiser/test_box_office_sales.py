@@ -12,7 +12,7 @@ from frontrow.boxoffice.organiser.model.box_office_sales import BoxOfficeWish, P
 from frontrow.boxoffice.payments.model.payments import PaymentState
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.refunds.model.refunds import RefundState
-from frontrow.web.api.access import booking_token
+from frontrow.web.http.access import booking_token
 from tests.boxoffice.organiser.http import EVENTS, a_desk
 from tests.boxoffice.people.support import mails
 

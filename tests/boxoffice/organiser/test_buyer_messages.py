@@ -34,7 +34,7 @@ from frontrow.shared.ids import Ids
 from frontrow.web.site.markdown import as_html
 from tests.boxoffice.organiser.http import a_desk
 from tests.boxoffice.organiser.support import ADA, NOW_US, a_purchase, an_office, on_sale
-from tests.web.site.test_organiser_desk_pages import Site
+from tests.web.site.test_organiser_booking_pages import Site
 
 DAY_US = 86_400 * US_PER_S
 ALL = Audience()

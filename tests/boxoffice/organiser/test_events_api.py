@@ -8,7 +8,7 @@ import pytest
 
 from frontrow.boxoffice.people.model.roles import ROLES, Role
 from frontrow.boxoffice.refunds.event_cancellation import LEASE_US, SURE_US, EventCancellations
-from frontrow.web.app import routes
+from frontrow.web.server.app import routes
 from tests.boxoffice.organiser.http import EVENTS, a_desk, a_venue_body, an_event_body
 from tests.boxoffice.people.support import api_key, opened
 

@@ -22,7 +22,7 @@ from frontrow.boxoffice.presale.model import (
     rank_of,
 )
 from frontrow.core.clock import US_PER_S
-from frontrow.web.endpoints.json_values import time_text
+from frontrow.web.http.bodies.json_values import time_text
 from tests.boxoffice.organiser.http import EVENTS, Desk, a_desk
 from tests.boxoffice.organiser.test_room_rules import at, draft, join, patched
 from tests.boxoffice.people.support import fan, mails

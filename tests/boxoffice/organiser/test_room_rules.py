@@ -18,9 +18,9 @@ from frontrow.boxoffice.tickets.ticket_codes import read_code
 from frontrow.core.errors import InvalidInput
 from frontrow.waitingroom.credentials.now_serving import check_fits
 from frontrow.waitingroom.model.config import RoomConfig
-from frontrow.web.app import run_platform
-from frontrow.web.endpoints.json_values import time_text
+from frontrow.web.http.bodies.json_values import time_text
 from frontrow.web.platform.event_rooms import room_changes
+from frontrow.web.server.app import run_platform
 from tests.boxoffice.organiser.http import EVENTS, Desk, a_desk, a_venue_body, an_event_body
 from tests.boxoffice.organiser.support import ADA
 from tests.boxoffice.people.support import fan

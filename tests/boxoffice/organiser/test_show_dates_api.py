@@ -13,7 +13,7 @@ from frontrow.boxoffice.events.show_dates import ShowDates
 from frontrow.boxoffice.people.model.people import csrf_of
 from frontrow.core.errors import InvalidInput
 from frontrow.shared.ids import Ids
-from frontrow.web.endpoints.cookies import SESSION_COOKIE
+from frontrow.web.http.cookies import SESSION_COOKIE
 from tests.boxoffice.organiser.http import EVENTS, a_desk, a_venue_body, an_event_body
 from tests.boxoffice.organiser.support import ADA, BOB, a_clock, an_office, on_sale
 from tests.web.site.test_pages import BROWSER, FORM

@@ -4,7 +4,7 @@ import httpx
 import pyotp
 
 from frontrow.boxoffice.people.model.roles import Role
-from frontrow.web.endpoints.cookies import SESSION_COOKIE
+from frontrow.web.http.cookies import SESSION_COOKIE
 from tests.boxoffice.people.support import PASSWORD, api_key, asking, code_now, mailed, member, opened
 
 LINK, REDEEM = "/v1/auth/link", "/v1/auth/link/redeem"

@@ -1,6 +1,6 @@
 """A whole room server that notes when each join arrived, run as `python -m tests.waitingroom.faults.arrivals ORDER`.
 
-Arrival at the server is the moment its process has read the last byte of the request: the hot lane calls the endpoint
+Arrival at the server is the moment its process has read the last byte of the request: the fast path calls the endpoint
 then and there. All processes of a machine share the monotonic clock. ORDER is JSON: {"fd", "url", "keys"}; on SIGTERM
 it prints {"answers": [[arrived_ns, position, answered_ns], …]}.
 """
@@ -17,10 +17,10 @@ import uvloop
 
 from frontrow.cli.room_serve import serve_async
 from frontrow.settings.room import RoomSettings
-from frontrow.web.endpoints.messages import EndpointRequest
-from frontrow.web.endpoints.room import RoomEndpoints
-from frontrow.web.lane.pending_replies import Handler, Routes
-from frontrow.web.room import server as room_server
+from frontrow.web.endpoints.room.sharded_queue import ShardedEndpoints
+from frontrow.web.fastpath.pending_replies import Handler, Routes
+from frontrow.web.http.messages import EndpointRequest
+from frontrow.web.server import room_server
 
 EVENT = "concert"
 WIDE = "1000000000/second"
@@ -38,9 +38,9 @@ def stamped(join: Handler) -> Handler:
     return handle
 
 
-def watched(endpoints: RoomEndpoints, *, root_event: str = "") -> Routes:
-    """The hot lane's table with a stamp on join, and a note of when the store had answered."""
-    room, table = endpoints.room, dict(plain_routes(endpoints, root_event=root_event))
+def watched(endpoints: ShardedEndpoints, *, root_event: str = "") -> Routes:
+    """The fast path's table with a stamp on join, and a note of when the store had answered."""
+    room, table = endpoints.rooms.room, dict(plain_routes(endpoints, root_event=root_event))
     made = room.joins.joined_json
 
     def joined_json(event: str, answer: Any, person: str) -> bytes:

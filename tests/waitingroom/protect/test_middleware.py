@@ -22,7 +22,7 @@ from frontrow.waitingroom.model.errors import PassExpired, PassForeign, PassInva
 from frontrow.waitingroom.protect import Guard, PassKeys, asgi, wsgi
 from frontrow.waitingroom.protect.guard import is_page
 from frontrow.waitingroom.protect.pass_keys import fetch_json
-from frontrow.web.room.page import read_wish
+from frontrow.web.endpoints.room.page import read_wish
 from tests.waitingroom.protect.passes_for_tests import NOW_S, OTHER_KEY, SIGNER, minted
 
 OPEN = ["/static/", "/robots.txt"]

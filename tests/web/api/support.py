@@ -22,7 +22,7 @@ from frontrow.settings.platform import LedgerSettings, RedisSettings, SecretSett
 from frontrow.settings.room import RoomSettings
 from frontrow.shared.money import Money
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
-from frontrow.web.app import front_of, platform_app, run_platform
+from frontrow.web.server.app import front_of, platform_app, run_platform
 from frontrow.web.server.platform_server import listen, make_server
 from tests.boxoffice.plan_samples import small_plan
 from tests.boxoffice.shop import sqlite_url

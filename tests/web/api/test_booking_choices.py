@@ -6,7 +6,7 @@ from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.people.model.people import csrf_of
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, SharedLimit, TicketType
-from frontrow.web.endpoints.cookies import SESSION_COOKIE
+from frontrow.web.http.cookies import SESSION_COOKIE
 from tests.boxoffice.people.support import member
 from tests.web.api.script import Buyer, a_buyer
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event

@@ -4,8 +4,8 @@ import pytest
 from litestar import get
 
 from frontrow.core.errors import ConfigError
-from frontrow.web import app as web_app
-from frontrow.web.api.fans import events as events_module
+from frontrow.web.api import all_routes
+from frontrow.web.server import app as web_app
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
 
 
@@ -79,6 +79,6 @@ def test_a_route_without_access_stops_the_start(monkeypatch):
     @get("/v1/open-door", operation_id="open_door")
     async def handler() -> None: ...
 
-    monkeypatch.setattr(events_module, "ROUTES", [handler])
+    monkeypatch.setattr(all_routes, "ROUTES", [handler])
     with pytest.raises(ConfigError, match="/v1/open-door declares no access"):
         web_app.routes()

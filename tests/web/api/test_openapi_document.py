@@ -1,7 +1,7 @@
 """The API does what its document says: schemathesis over every operation, all checks, as each sort of caller.
 
-The live streams are left out: they answer for ever by design, and have tests of their own (test_doors). A caller whose
-session an operation ends (leaving, signing out, erasing) does not call that one; `nobody` calls all of them.
+The live streams are left out: they answer for ever by design, and have tests of their own (test_seats_by_both_ways).
+A caller whose session an operation ends (leaving, signing out, erasing) does not call that one; `nobody` calls all.
 `FRONTROW_SCHEMATHESIS_EXAMPLES=50` looks longer, with every phase for every caller (`make soak`). The suite's short run
 follows links (stateful) as a fan and an owner, who can do most. The rest of the team and `nobody` share one run over
 every operation, each operation called by one of them: whom it refuses is for the authorisation matrix (tests/security).

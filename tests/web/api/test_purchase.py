@@ -14,7 +14,7 @@ from frontrow.boxoffice.payments.model.payments import Payment, PaymentState
 from frontrow.boxoffice.payments.model.provider_intents import IntentState
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.seats.model.map_format import read_snapshot
-from frontrow.web.app import run_platform
+from frontrow.web.server.app import run_platform
 from tests.boxoffice.people.support import member
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_client, a_platform, one_row, put_event, settings_for

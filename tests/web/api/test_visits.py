@@ -15,7 +15,7 @@ from frontrow.boxoffice.events.model.events import EventStatus
 from frontrow.core.clock import US_PER_S, SystemClock
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
-from frontrow.web.app import run_platform
+from frontrow.web.server.app import run_platform
 from tests.web.api.script import Buyer, a_buyer
 from tests.web.api.support import EVENT_ID, a_client, put_event, settings_for
 

@@ -32,7 +32,7 @@ from frontrow.web.observability.worker_metrics import Board
 from tests.support.log_lines import log_lines
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_server
-from tests.web.observability.test_metrics import total
+from tests.web.platform.test_metrics import total
 from tests.web.server.crowd import until_true
 
 

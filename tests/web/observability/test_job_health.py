@@ -13,7 +13,7 @@ from frontrow.shared.jobs import Job, JobRunner
 from frontrow.web.observability import plain_pages
 from frontrow.web.observability.job_health import serve_health
 from frontrow.web.observability.plain_pages import LONGEST_REQUEST, serve_pages
-from tests.web.observability.test_metrics import total
+from tests.web.platform.test_metrics import total
 from tests.web.server.crowd import until_true
 
 

@@ -15,9 +15,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from frontrow.boxoffice.adapters.ledger.events.catalogue import SqlCatalogue
 from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf
 from frontrow.settings.traces import TraceSettings
+from frontrow.web.http.request_ids import request_id
 from frontrow.web.observability import logs
 from frontrow.web.observability.traces import TracedApp, open_tracer, traced
-from frontrow.web.server.request_middleware import request_id
 from tests.boxoffice.tickets.samples import issued, sheet
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_client, a_platform, a_server

@@ -8,6 +8,7 @@ import pytest
 from frontrow.boxoffice.events.model.events import EventStatus
 from frontrow.boxoffice.holds.model.holds import NewHold
 from frontrow.core.errors import FrontrowError, NotFound
+from frontrow.web.fastpath.platform_routes import fast_routes
 from frontrow.web.platform import event_openings as openings
 from tests.boxoffice.adapters.ledger.test_expiry import until
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
@@ -19,15 +20,16 @@ async def test_an_event_that_is_over_is_closed_and_nothing_of_it_is_kept(tmp_pat
         other = await put_event(platform, id="evt_other", name="Borealis")
         await until(lambda: "evt_other" in platform.box_office.openings, 60)
         assert (await client.get("/v1/events/evt_other")).json()["seats_left"] == 56
-        routes = len(platform.server.hot.routes)
+        table = fast_routes(platform)
+        routes = len(table)
         await platform.ledger.catalogue.put_event(replace(other, status=EventStatus.COMPLETED), platform.clock())
         await until(lambda: "evt_other" not in platform.room.service.cache.events(), 60)
         assert "evt_other" not in platform.box_office.openings
         assert "evt_other" not in platform.box_office.feeds
         assert "evt_other" not in set(platform.box_office.sales)
-        assert "evt_other" not in platform.room.endpoints.streams
+        assert "evt_other" not in platform.endpoints.room.streams
         assert "evt_other" not in platform.room.service.cache.events()
-        assert len(platform.server.hot.routes) < routes
+        assert len(table) < routes
         with pytest.raises(NotFound):
             await platform.stores.claims.lost("evt_other")
         with pytest.raises(FrontrowError):

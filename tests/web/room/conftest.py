@@ -1,17 +1,21 @@
-"""The room behind both of its doors: the hot lane, and Litestar alone."""
+"""The room as it is served: with the fast path, with the guard alone, and as a bare Litestar app."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 import pytest
 
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, EntranceRules
-from frontrow.web.endpoints.room import RoomEndpoints
-from frontrow.web.lane.protocol import lane
-from frontrow.web.room.app import hot_routes, room_app
-from frontrow.web.room.page import PageSettings, RoomPages
-from frontrow.web.server.told_limits import ToldLimits
+from frontrow.web.endpoints.room.page import PageSettings, RoomPages
+from frontrow.web.endpoints.room.room_endpoints import RoomEndpoints
+from frontrow.web.endpoints.room.sharded_queue import ShardedEndpoints
+from frontrow.web.fastpath.protocol import fast_path
+from frontrow.web.fastpath.room_routes import hot_routes
+from frontrow.web.guard.guarded_protocol import GuardedRequests, guarded
+from frontrow.web.room.app import room_app
+from frontrow.web.server.limit_headers import LimitHeaders
 from frontrow.web.streams.positions import Streams
 from tests.web.room.served import serving
 from tests.web.room.simple_room import SimpleRoom
@@ -40,18 +44,21 @@ class Door:
 
 
 def opened(kind: str, room: SimpleRoom, endpoints: RoomEndpoints) -> Iterator[Door]:
-    """`hot`: the lane answers; `behind`: the app behind the lane; `litestar`: the app under uvicorn alone."""
-    app = ToldLimits(room_app(endpoints, root_event=room.event), endpoints.entry)
-    routes = hot_routes(endpoints, root_event=room.event) if kind == "hot" else {}
-    http = "httptools" if kind == "litestar" else lane(routes, limits=endpoints.entry)
+    """`hot`: the fast path answers; `behind`: the app behind it; `guarded`: the app behind the guard alone; `litestar`:
+    the app under uvicorn alone."""
+    served = ShardedEndpoints(endpoints, {})
+    app = GuardedRequests(LimitHeaders(room_app(served, root_event=room.event), endpoints.entry))
+    http: Any = "httptools" if kind == "litestar" else guarded()
+    if kind in ("hot", "behind"):
+        http = fast_path(hot_routes(served, root_event=room.event) if kind == "hot" else {}, limits=endpoints.entry)
     with (
-        serving(app, http) as port,
+        serving(app, http, ws="none") as port,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as client,
     ):
         yield Door(room, endpoints, port, client)
 
 
-@pytest.fixture(params=["hot", "litestar"])
+@pytest.fixture(params=["hot", "guarded", "litestar"])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -5,6 +5,7 @@ import hashlib
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -17,9 +18,10 @@ from frontrow.waitingroom.entrance.used_proofs import MemoryUsedProofs
 from frontrow.waitingroom.model.config import Phase
 from frontrow.waitingroom.model.wait_estimate import Reason, Wait
 from frontrow.waitingroom.ports import HumanCheck
-from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
-from frontrow.web.room.page import PageSettings, RoomPages
-from frontrow.web.room.page_parts import wait_text
+from frontrow.web.endpoints.room.page import PageSettings, RoomPages
+from frontrow.web.endpoints.room.page_texts import wait_text
+from frontrow.web.http.messages import EndpointRequest, EndpointResponse
+from tests.support.built_files import serving_built
 from tests.web.room.conftest import Door
 from tests.web.room.simple_room import SimpleRoom
 
@@ -74,6 +76,14 @@ async def waiting(room: SimpleRoom) -> bytes:
     return b"frontrow_from_aurora=0; frontrow_place_aurora=" + (await room.join("aurora")).place_jwt.encode()
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The page as a wheel has it, with its script and style minified."""
+    with serving_built(tmp_path_factory.mktemp("web") / "built"):
+        yield
+
+
+@pytest.mark.usefixtures("built")
 async def test_the_page_is_at_most_14_kb_in_every_state_with_the_longest_message() -> None:
     room = SimpleRoom()
     cookie = await waiting(room)
@@ -175,6 +185,7 @@ def test_the_style_knows_dark_narrow_and_still() -> None:
         (ProofOfWork(b"k" * 32, "aurora", MemoryUsedProofs()), None),
     ],
 )
+@pytest.mark.usefixtures("built")
 def test_a_captcha_provider_is_allowed_by_name_and_no_check_needs_scripts_silently(
     check: HumanCheck, host: str | None
 ) -> None:

@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 from frontrow.cli.room import app
 from frontrow.core.errors import ConfigError
 from frontrow.settings.room import RoomSettings
-from frontrow.web.room.server import read_settings
+from frontrow.web.server.room_server import read_settings
 from tests.support.servers import Valkey, free_port
 
 KEY = "organiser-key-of-the-tests"

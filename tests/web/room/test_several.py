@@ -77,7 +77,7 @@ async def test_limits_and_streams_are_divided_among_the_workers(tmp_path: Path) 
 
     keys = RoomKeys.load(tmp_path)
     room = make_room(settings, keys)
-    assert make_endpoints(settings, room, keys).streams["aurora"].max_open == 250
+    assert make_endpoints(settings, room, keys).rooms.streams["aurora"].max_open == 250
     await room.aclose()
     entry = EntranceLimits(
         rules=EntranceRules("10/second", "50/second", "20/minute"), processes=4, clock=lambda: 1_000_000

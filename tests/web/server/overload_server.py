@@ -11,11 +11,12 @@ from typing import Any
 import uvicorn
 
 from frontrow.settings.overload import OverloadSettings
-from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
-from frontrow.web.lane.overload_watch import Watch
-from frontrow.web.lane.protocol import lane
-from frontrow.web.observability.traffic import Traffic
-from frontrow.web.server.overload import OverloadGate, Rank
+from frontrow.web.fastpath.protocol import fast_path
+from frontrow.web.guard.connection_guard import GuardRules
+from frontrow.web.guard.overload import OverloadGate, Rank
+from frontrow.web.guard.overload_watch import Watch
+from frontrow.web.guard.traffic import Traffic
+from frontrow.web.http.messages import EndpointRequest, EndpointResponse
 from frontrow.web.server.overload_middleware import GuardedApp
 
 WORK_S = 0.0004
@@ -67,7 +68,7 @@ def main() -> None:
     routes = {(method.encode(), path.encode()): answer for method, path in HOT.values()}
     sock = socket.create_server(("127.0.0.1", 0), backlog=4096)
     print(sock.getsockname()[1], flush=True)
-    http: Any = lane(routes, watch=watch)
+    http: Any = fast_path(routes, GuardRules(watch=watch))
     app: Any = GuardedApp(app_of(gate), watch)
     config = uvicorn.Config(app, http=http, loop="uvloop", log_level="warning", access_log=False)
     uvicorn.Server(config).run(sockets=[sock])

@@ -14,13 +14,13 @@ import pytest
 import uvicorn
 
 from frontrow.settings.overload import OverloadSettings
-from frontrow.web.app import pages
-from frontrow.web.endpoints.messages import EndpointResponse, FutureResponse, PendingResponse
-from frontrow.web.endpoints.room import await_answer
-from frontrow.web.lane.overload_watch import Watch
-from frontrow.web.lane.protocol import lane
-from frontrow.web.observability.traffic import Traffic
-from frontrow.web.server.overload import LEAST_ANSWERS, OverloadGate
+from frontrow.web.fastpath.protocol import fast_path
+from frontrow.web.guard.connection_guard import GuardRules
+from frontrow.web.guard.overload import LEAST_ANSWERS, OverloadGate
+from frontrow.web.guard.overload_watch import Watch
+from frontrow.web.guard.traffic import Traffic
+from frontrow.web.http.messages import EndpointResponse, FutureResponse, PendingResponse, await_answer
+from frontrow.web.server.app import pages
 from frontrow.web.server.overload_middleware import WAITS_FOR_ROOM, GuardedApp
 from tests.web.server.crowd import counts_of, crowd, request_bytes, until_true
 from tests.web.server.overload_server import COLD, HOT, app_of
@@ -72,7 +72,7 @@ async def running(gate: OverloadGate, routes: Any, app: Any) -> tuple[uvicorn.Se
     """A guarded server inside this loop."""
     watch = Watch(gate, Traffic(), lambda peer: False)
     sock = socket.create_server(("127.0.0.1", 0))
-    http: Any = lane(routes, watch=watch)
+    http: Any = fast_path(routes, GuardRules(watch=watch))
     config = uvicorn.Config(GuardedApp(app, watch), http=http, log_config=None, access_log=False)  # type: ignore[arg-type]
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve(sockets=[sock]))

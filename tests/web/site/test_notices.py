@@ -6,9 +6,9 @@ import httpx
 
 from frontrow.core.errors import Overloaded
 from frontrow.settings.overload import OverloadSettings
-from frontrow.web.endpoints.messages import EndpointRequest
-from frontrow.web.server.overflow_page import OVERFLOW, Notices
-from frontrow.web.server.overload import OverloadGate
+from frontrow.web.guard.overload import OverloadGate
+from frontrow.web.http.messages import EndpointRequest
+from frontrow.web.http.notices import OVERFLOW, Notices
 from frontrow.web.site.error_pages import KINDS
 from frontrow.web.site.languages import LANGUAGES, words_of
 from frontrow.web.site.refusal_pages import notices_for_people

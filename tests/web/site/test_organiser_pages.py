@@ -14,8 +14,8 @@ from frontrow.boxoffice.people.model.roles import ROLES, Role
 from frontrow.boxoffice.seats.venues import PlanSource, VenueEdit
 from frontrow.core.errors import InvalidInput
 from frontrow.shared.vault import SealBroken
-from frontrow.web.app import pages
-from frontrow.web.endpoints.cookies import SESSION_COOKIE
+from frontrow.web.http.cookies import SESSION_COOKIE
+from frontrow.web.server.app import pages
 from frontrow.web.site.organiser.form_fields import Reading, local_text, money_text
 from frontrow.web.site.routes import Form
 from tests.boxoffice.people.support import PASSWORD, Person, asking, code_now, fan, member, on_sale, opened

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from frontrow.core.clock import US_PER_S
-from frontrow.web.app import pages, routes
+from frontrow.web.server.app import pages, routes
 from frontrow.web.site.assets import Assets, site_assets
 from frontrow.web.site.fans.demo_cards import BAD_CODE, BAD_EXPIRY, BAD_NUMBER, EXPIRED, TypedCard, method_of
 from frontrow.web.site.languages import LANGUAGES, words_of
@@ -134,14 +134,13 @@ async def test_files_are_kept_for_ever_under_their_hash_and_come_compressed(clie
 def test_the_hash_follows_the_content_and_relative_imports_are_followed(tmp_path: Path) -> None:
     for name in ("tokens", "base", "parts", "fans", "seats"):
         (tmp_path / "css").mkdir(exist_ok=True)
-        (tmp_path / "css" / f"{name}.css").write_text(f"/* gone */ .{name} {{ color: red }}")
+        (tmp_path / "css" / f"{name}.css").write_text(f".{name} {{ color: red }}")
     (tmp_path / "js" / "deep").mkdir(parents=True)
-    (tmp_path / "js" / "a.js").write_text('import "./deep/b.js";\n// gone\nt("One");')
+    (tmp_path / "js" / "a.js").write_text('import "./deep/b.js";\nt("One");')
     (tmp_path / "js" / "deep" / "b.js").write_text('import { x } from "../a.js";\nt("Two \\"quoted\\"");')
     first = Assets(tmp_path)
     assert first.with_imports("js/a.js") == ["js/a.js", "js/deep/b.js"]
     assert first.texts("js/a.js") == {"One", 'Two "quoted"'}
-    assert b"gone" not in first.files["css/site.css"].body + first.files["js/a.js"].body
     assert b".seats" in first.files["css/site.css"].body
     (tmp_path / "js" / "a.js").write_text('t("One");')
     assert Assets(tmp_path).hash != first.hash

@@ -14,7 +14,7 @@ from frontrow.boxoffice.seats.formats.plan_generator import generate
 from frontrow.boxoffice.seats.formats.plan_reader import decode_plan
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.boxoffice.seats.plan_arrangement import arrange_plan, read_arrangement
-from frontrow.web.site.organiser.venues import map_of
+from frontrow.web.site.organiser.venues.venue_list import map_of
 
 NODE = Path(__file__).parents[2] / "node"
 PLANS = {kind: decode_plan(plan_bytes(generate(kind, 400))) for kind in ("theatre", "arena")}

@@ -7,10 +7,10 @@ from pathlib import Path
 from frontrow.boxoffice.events.model.events import RefundPolicy
 from frontrow.boxoffice.holds.model.hold_values import ShopPass
 from frontrow.boxoffice.people.model.roles import Role
-from frontrow.web.api.access import booking_token
+from frontrow.web.http.access import booking_token
 from tests.boxoffice.organiser.http import EVENTS, a_venue_body, an_event_body
 from tests.support.pdf_letters import core_texts
-from tests.web.site.test_organiser_desk_pages import BROWSER, a_site
+from tests.web.site.test_organiser_booking_pages import BROWSER, a_site
 from tests.web.site.test_pages import FORM
 
 SELLER = "/v1/organiser/seller"

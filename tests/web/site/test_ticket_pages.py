@@ -9,7 +9,7 @@ from frontrow.boxoffice.holds.model.hold_values import ShopPass
 from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.tickets.model.tickets import Scan
 from frontrow.core.clock import US_PER_S, ManualClock
-from frontrow.web.api.access import booking_token
+from frontrow.web.http.access import booking_token
 from tests.support.pdf_letters import core_texts
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
 from tests.web.site.test_pages import BROWSER, FORM

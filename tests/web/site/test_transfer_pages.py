@@ -10,7 +10,7 @@ from frontrow.app.wiring import Platform
 from frontrow.boxoffice.gate.gate_check import Gate, GateVerdict
 from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.people.model.roles import Role
-from frontrow.web.api.access import booking_token
+from frontrow.web.http.access import booking_token
 from tests.boxoffice.people.support import api_key, fan, member
 from tests.journeys.mailbox import Mail
 from tests.support.signed_tickets import signed_tickets

@@ -17,7 +17,7 @@ from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.tickets.google_passes import SAVE_URL
 from frontrow.boxoffice.tickets.model.tickets import TicketState
 from frontrow.core.clock import ManualClock
-from frontrow.web.api.access import booking_token
+from frontrow.web.http.access import booking_token
 from tests.boxoffice.organiser.http import EVENTS, a_desk, a_venue_body, an_event_body
 from tests.support.signed_tickets import signed_tickets
 from tests.support.wallet_files import (
@@ -34,7 +34,7 @@ from tests.support.wallet_files import (
     rsa_key,
     service_account,
 )
-from tests.web.site.test_organiser_desk_pages import Site
+from tests.web.site.test_organiser_booking_pages import Site
 from tests.web.site.test_pages import BROWSER, FORM
 
 WALLETS = "/v1/organiser/wallets"

@@ -9,9 +9,10 @@ from typing import Any
 
 import httpx
 import pytest
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from frontrow.web.lane.protocol import LaneProtocol
+from frontrow.web.fastpath.protocol import FastPathProtocol
+from frontrow.web.guard.guarded_protocol import GuardedProtocol
 from frontrow.web.streams.positions import MAX_MISSED, Streams
 from tests.web.room.conftest import Door, endpoints_of, opened
 from tests.web.room.served import Line
@@ -194,15 +195,15 @@ def test_over_the_connection_cap_readers_get_503_the_document_and_when_to_come_a
 
 def kept_objects() -> int:
     """Connections that were given away, responses of the app, and tasks that are still in memory."""
-    kinds = (LaneProtocol, RequestResponseCycle, asyncio.Task)
+    kinds = (HttpToolsProtocol, GuardedProtocol, RequestResponseCycle, asyncio.Task)
     # by its type: an object may answer isinstance with code of its own, as Django's lazy ones do
     found = [each for each in gc.get_objects() if issubclass(type(each), kinds)]
-    return sum(not isinstance(each, LaneProtocol) or each._gone for each in found)
+    return sum(not (isinstance(each, FastPathProtocol) and not each._gone) for each in found)
 
 
-@pytest.mark.parametrize("kind", ["hot", "behind"])
+@pytest.mark.parametrize("kind", ["hot", "behind", "guarded"])
 def test_a_stream_keeps_nothing_of_the_request_that_opened_it(kind: str) -> None:
-    """The lane's object, its parser and the app's task go at once, and not when the garbage is collected next."""
+    """The protocol's object, its parser and the app's task go at once, and not when the garbage is collected next."""
     room = SimpleRoom()
     for door in opened(kind, room, endpoints_of(room)):
         gc.collect()
@@ -226,10 +227,11 @@ def test_a_stream_keeps_nothing_of_the_request_that_opened_it(kind: str) -> None
             line.sock.close()
 
 
-def test_a_stream_that_cannot_be_taken_over_is_served_by_the_app() -> None:
+@pytest.mark.parametrize("kind", ["behind", "guarded"])
+def test_a_stream_that_cannot_be_taken_over_is_served_by_the_app(kind: str) -> None:
     """HTTP/1.0 knows no chunks, and a request that is already waiting behind the stream is the app's."""
     room = SimpleRoom()
-    for door in opened("behind", room, endpoints_of(room)):
+    for door in opened(kind, room, endpoints_of(room)):
         streams = door.endpoints.streams["aurora"]
         for hi, request in ((5, GET.replace(b"1.1", b"1.0")), (6, GET + GET)):
             with Line(door.port) as line:

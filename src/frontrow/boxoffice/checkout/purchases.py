@@ -1,7 +1,7 @@
 """What the owner of held seats can do with them: choose others, extend the hold, release it, begin to pay, pay.
 
-The policy is here, once. The lane, the API and the pages only translate. Each action needs a visit to the shop, which
-is a pass for the booking's event (B17). A live hold keeps its visit: while the seats are held, the pass that they were
+The policy is here, once. The fast path, the API and the pages only translate. Each action needs a visit to the shop,
+which is a pass for the booking's event (B17). A live hold keeps its visit: while the seats are held, the pass they were
 chosen with is accepted even after it has expired. Whether a visit was ended is checked where the pass is read.
 """
 

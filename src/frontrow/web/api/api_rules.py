@@ -1,7 +1,7 @@
 """The rules of `[limits]` in frontrow.toml, applied to the API (B17): by path, user, API key, organiser and address.
 
 They come on top of the limits per person and per address, which every request meets first. The guard of the routes
-checks them, because only there it is known who asks. So a route that a rule applies to is not answered by the hot lane
+checks them, because only there it is known who asks. So a route that a rule applies to is not answered by the fast path
 (`applies_to`). The counts are in Redis, one by one and exact, or in memory without it. Who is in which tier (the plan
 of an API key, for example) is in the file, and in the same store.
 """
@@ -17,7 +17,7 @@ from frontrow.limits.http.caller_identity import arun_steps
 from frontrow.limits.http.request_limits import RequestLimits
 from frontrow.limits.rules import RuleBook
 from frontrow.waitingroom.entrance.entrance_limits import TooManyRequests, counted
-from frontrow.web.api.access import Caller, Connection, caller_of, method_of
+from frontrow.web.http.access import Caller, Connection, method_of
 
 ALWAYS_OPEN: Final = ("/v1/webhooks/**",)  # the payment provider's: money must come through
 
@@ -85,7 +85,7 @@ async def _caller(connection: Connection) -> Caller:
     """Who asks: as the guard found it, or found here for endpoints that check by themselves."""
     found: Any = connection.state.get("caller")
     if found is None:
-        found = await caller_of(connection.app.state.platform, method_of(connection), connection.headers)
+        found = await connection.app.state.platform.callers.find(method_of(connection), connection.headers)
     caller: Caller = found
     return caller
 

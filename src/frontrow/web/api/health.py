@@ -8,9 +8,9 @@ from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
 
 from frontrow.core.errors import FrontrowError, Unavailable
-from frontrow.web.api import FromPlatform
-from frontrow.web.api.access import Access
+from frontrow.web.http.access import Access
 from frontrow.web.observability.job_health import failed_jobs
+from frontrow.web.platform.injected import FromPlatform
 from frontrow.web.platform.platform import Platform
 
 READY_WITHIN_S = 2.0

@@ -31,8 +31,8 @@ from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Refused, Unavailable
 from frontrow.settings.overload import OverloadSettings
 from frontrow.shared.vault import Vault
-from frontrow.web.api.access import client_ip
-from frontrow.web.endpoints.messages import EndpointResponse, check_key, problem_answer
+from frontrow.web.http.messages import EndpointResponse, check_key, problem_answer
+from frontrow.web.platform.access import client_ip
 from frontrow.web.platform.platform import Platform
 
 MAX_KEPT_BYTES: Final = 256 * 1024

@@ -4,9 +4,9 @@ from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
 
 from frontrow.core.errors import NotFound
-from frontrow.web.api import FromPlatform
-from frontrow.web.api.access import Access
-from frontrow.web.observability.metrics import CONTENT_TYPE, metrics_page
+from frontrow.web.http.access import Access
+from frontrow.web.platform.injected import FromPlatform
+from frontrow.web.platform.metrics import CONTENT_TYPE, metrics_page
 
 
 @get(

@@ -1,6 +1,6 @@
 """The API's document (OpenAPI 3.1): the framework's schema, completed by what the routes declare.
 
-Routes declare `opt["body"]` and `opt["answers"]` (endpoints that both doors share), `opt["problems"]` and who may call
+Routes declare `opt["body"]` and `opt["answers"]` (endpoints of the fast path), `opt["problems"]` and who may call
 them. The headers that every POST takes and each operation's group are added. Served as /openapi.json;
 `site.api_viewer` shows it at /docs.
 """
@@ -13,10 +13,10 @@ import msgspec
 from litestar import Litestar, Request, Response, get
 from litestar.handlers import HTTPRouteHandler
 
-from frontrow.core.errors import NotFound
-from frontrow.web.api.access import Access
 from frontrow.web.api.operation_groups import GROUPS, group_of
-from frontrow.web.api.problems import Problem
+from frontrow.web.http.access import Access
+from frontrow.web.http.problems import Problem
+from frontrow.web.platform.access import check_shown
 
 REF: Final = "#/components/schemas/{name}"
 COMMON: Final = (400, 405, 422, 429, 500, 503)
@@ -199,12 +199,6 @@ async def openapi(request: Request[Any, Any, Any]) -> Response[bytes]:
     headers = {"cache-control": "public, max-age=60"}
     document: bytes = await asyncio.to_thread(request.app.state.make_document)
     return Response(document, headers=headers, media_type="application/json")
-
-
-def check_shown(request: Request[Any, Any, Any]) -> None:
-    """Refuse if this server keeps its document to itself."""
-    if not request.app.state.platform.settings.server.docs:
-        raise NotFound("this server does not show its document (server.docs)")
 
 
 ROUTES: list[HTTPRouteHandler] = [openapi]

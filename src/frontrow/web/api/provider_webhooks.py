@@ -8,8 +8,8 @@ from litestar import Request, post
 from litestar.handlers import HTTPRouteHandler
 
 from frontrow.core.errors import NotFound, Unauthorised
-from frontrow.web.api import FromPlatform
-from frontrow.web.api.access import Access
+from frontrow.web.http.access import Access
+from frontrow.web.platform.injected import FromPlatform
 
 
 class NoticeView(msgspec.Struct):

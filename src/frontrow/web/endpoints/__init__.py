@@ -1,1 +1,1 @@
-"""Endpoints without a framework: a request value in, a response value out. Lane, API and pages share them."""
+"""Endpoints without a framework: a request value in, a response value out. Fast path, API and pages share them."""

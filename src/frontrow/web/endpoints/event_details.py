@@ -1,4 +1,4 @@
-"""The details of one event, for both doors: an `EndpointRequest` in, an `EndpointResponse` out, no framework.
+"""The details of one event: an `EndpointRequest` in, an `EndpointResponse` out, no framework.
 
 Free seats are counted once for everybody: a response is cached until the map moves (a few times per second at most),
 the event changes or a moment has passed (then the venue is read again). A client that has it already gets 304.
@@ -7,7 +7,7 @@ the event changes or a moment has passed (then the venue is read again). A clien
 import asyncio
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Protocol
 
 import msgspec
@@ -21,17 +21,17 @@ from frontrow.boxoffice.seats.map.map_feed import MapFeed
 from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
-from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
-from frontrow.web.endpoints.messages import (
+from frontrow.web.http.bodies.json_values import MoneyView, Time, time_text
+from frontrow.web.http.client_address import ip_of
+from frontrow.web.http.messages import (
     JSON,
     SHARED_CACHE,
     EndpointRequest,
     EndpointResponse,
+    Result,
     encode_json,
     problem_answer,
 )
-from frontrow.web.endpoints.room_context import Result
-from frontrow.web.platform.event_openings import Openings
 
 CACHE_S: Final = 0.5
 MAX_CACHED: Final = 1_000
@@ -137,18 +137,27 @@ class CachedEvent(msgspec.Struct, frozen=True):
     answer: EndpointResponse
 
 
+class MapFile(msgspec.Struct, frozen=True):
+    """The geometry viewers get, named by its hash."""
+
+    hash: str
+    body: bytes
+
+
 class EventViews:
-    """The response for every event, built on request and cached for a moment."""
+    """The response for every event, built on request and cached for a moment. `events` are those sold here, with their
+    drawn `maps`."""
 
     def __init__(
         self,
-        openings: Openings,
+        events: Mapping[str, Event],
+        maps: Mapping[str, MapFile],
         browse: EventBrowser,
         catalogue: ShownEvents,
         feeds: dict[str, MapFeed],
         entry: EntranceLimits,
     ) -> None:
-        self._openings, self._browse, self._catalogue = openings, browse, catalogue
+        self._events, self._maps, self._browse, self._catalogue = events, maps, browse, catalogue
         self._feeds, self._entry = feeds, entry
         self._cached: dict[str, CachedEvent] = {}
         self._building: dict[str, asyncio.Task[CachedEvent]] = {}
@@ -157,7 +166,7 @@ class EventViews:
     def event(self, event_id: str, request: EndpointRequest) -> Result:
         """GET event: cached, or built once for all concurrent requests."""
         try:
-            self._entry.count_ip(self._ip(request))
+            self._entry.count_ip(ip_of(self._entry, request))
         except FrontrowError as error:
             return problem_answer(error)
         cached = self._cached.get(event_id)
@@ -166,7 +175,7 @@ class EventViews:
         return self._build_response(event_id, request)
 
     def _is_fresh(self, event_id: str, cached: CachedEvent) -> bool:
-        same = cached.event is self._openings.events.get(event_id) and cached.position == self._position(event_id)
+        same = cached.event is self._events.get(event_id) and cached.position == self._position(event_id)
         return same and time.monotonic() < cached.until_s
 
     async def _build_response(self, event_id: str, request: EndpointRequest) -> EndpointResponse:
@@ -187,7 +196,7 @@ class EventViews:
             done.exception()  # retrieved, because the callers may have left
 
     async def _build(self, event_id: str) -> CachedEvent:
-        event = self._openings.events.get(event_id)
+        event = self._events.get(event_id)
         sold_here = event is not None
         event = event or await self._catalogue.event(event_id)
         if event.status is EventStatus.DRAFT:
@@ -216,10 +225,10 @@ class EventViews:
     def _view(self, event: Event, venue: Venue | None) -> EventView:
         listed = summary(Listing(event, venue))
         details: dict[str, Any] = {name: getattr(listed, name) for name in listed.__struct_fields__}
-        drawn = self._openings.maps.get(event.id)
+        drawn = self._maps.get(event.id)
         if drawn is not None:
             details["map_url"] = f"/v1/events/{event.id}/map/{drawn.hash}.json"
-        if event.id in self._openings:
+        if event.id in self._events:
             now = self._browse.availability(event.id)
             sections = [FreeView(one.name, one.free, one.size) for one in now.sections]
             tiers = [_tier(one, event.currency) for one in now.tiers]
@@ -244,11 +253,6 @@ class EventViews:
             ],
             takes_codes=bool(event.discounts),
         )
-
-    def _ip(self, request: EndpointRequest) -> str:
-        if self._entry.trusts_nobody:
-            return self._entry.ip_of(request.peer)
-        return self._entry.ip_of(request.peer, [value.decode("latin-1") for value in request.all(b"x-forwarded-for")])
 
 
 def _respond(cached: CachedEvent, request: EndpointRequest) -> EndpointResponse:

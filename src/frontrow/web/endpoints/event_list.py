@@ -1,7 +1,7 @@
 """The list of events (B1), a page at a time: built once for everybody, cached briefly, 304 if the client has it.
 
 A cached page is good until this process sees or makes a change of the catalogue, or for `CACHE_S` (seats are sold
-meanwhile). The plain list is answered by the hot lane; whoever shows a pass, a session or a token is counted as a
+meanwhile). The plain list is answered by the fast path; whoever shows a pass, a session or a token is counted as a
 person, as everywhere. At most `MAX_CACHED` pages are cached, whatever is asked for.
 """
 
@@ -18,7 +18,7 @@ from frontrow.boxoffice.events.event_listing import EventBrowser
 from frontrow.boxoffice.events.model.event_search import EventSearch
 from frontrow.core.errors import InvalidInput
 from frontrow.web.endpoints.event_details import EventSummary, summary
-from frontrow.web.endpoints.messages import JSON, SHARED_CACHE, EndpointRequest, EndpointResponse, encode_json
+from frontrow.web.http.messages import JSON, SHARED_CACHE, EndpointRequest, EndpointResponse, encode_json
 
 CACHE_S: Final = 0.5
 MAX_CACHED: Final = 200

@@ -1,4 +1,4 @@
-"""The pass of a request as both doors read it: header or cookie. In a cookie it counts only for our own pages."""
+"""The pass of a request, from a header or a cookie. In a cookie it counts only for our own pages."""
 
 import contextlib
 import zlib
@@ -12,7 +12,7 @@ from frontrow.waitingroom.credentials.passes import MAX_PASS_CHARS, Pass
 from frontrow.waitingroom.ports import PlaceKey
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.web.endpoints.messages import EndpointRequest
+from frontrow.web.http.messages import EndpointRequest
 
 OTHER_TOKENS = (b"frb_", b"frs_", b"frk_")  # booking tokens, sessions, API keys
 

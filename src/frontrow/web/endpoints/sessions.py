@@ -1,4 +1,4 @@
-"""Whose session a request of the shared endpoints carries: the fan a place is taken for, as both doors read it."""
+"""Whose session a request carries: the fan that a place is taken for."""
 
 from collections.abc import Awaitable, Callable
 from http.cookies import CookieError, SimpleCookie
@@ -6,9 +6,9 @@ from http.cookies import CookieError, SimpleCookie
 from frontrow.boxoffice.people.model.people import SubjectKind
 from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.people.sessions import SESSION_PREFIX
-from frontrow.web.endpoints.cookies import SESSION_COOKIE
-from frontrow.web.endpoints.messages import EndpointRequest
 from frontrow.web.endpoints.passes import check_same_site
+from frontrow.web.http.cookies import SESSION_COOKIE
+from frontrow.web.http.messages import EndpointRequest
 
 MAX_COOKIE_BYTES = 16_384
 

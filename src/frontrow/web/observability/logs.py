@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from frontrow.web.server.request_middleware import request_id
+from frontrow.web.http.request_ids import request_id
 
 _TOKENS: Final = re.compile(r"\b(?:fr[a-z]_|eyJ|pm_|pi_|sk_|rk_|whsec_|cs_)[A-Za-z0-9_.=-]{6,}")
 _EMAIL: Final = re.compile(r"[^\s\"'<>@\\,;:()]+@[^\s\"'<>@\\,;:()]+\.[A-Za-z]{2,}")

@@ -1,13 +1,8 @@
-"""The measurements of one process: the overload gate, its traffic, and figures read from the ledger at intervals.
-
-Reading the ledger's figures takes a few milliseconds for 50,000 bookings. A slower read happens less often, so that it
-never takes more than a fiftieth of the time.
-"""
+"""The measurements of one process: the overload gate, its traffic, and the figures that were read from the ledger."""
 
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import Callable
 from typing import Any, Final
 
 from frontrow.boxoffice.organiser.model.sales_figures import Percentiles, percentiles_of_buckets
@@ -15,19 +10,13 @@ from frontrow.boxoffice.queries import Query
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import failures_here
 from frontrow.settings.overload import OverloadSettings
-from frontrow.web.lane.overload_watch import Watch
-from frontrow.web.observability.traffic import Traffic, bounds_s, together
+from frontrow.web.guard.overload import OverloadGate
+from frontrow.web.guard.traffic import Traffic, bounds_s, together
 from frontrow.web.observability.worker_metrics import Board
-from frontrow.web.server.overflow_page import ForPeople
-from frontrow.web.server.overload import OverloadGate
 
-EVERY_S: Final = 2.0
-IDLE_EVERY_S: Final = 10.0  # after a minute without a request
-SHARE: Final = 50
-LONGEST_PAUSE_S: Final = 20.0  # the longest delay of the next read, even if the whole process was stopped
 READ_WITHIN_S: Final = 10.0
-RECENT_LOOKS: Final = 30  # times EVERY_S: about the last minute
-# what buyers do -> the names under which the doors count it
+RECENT_LOOKS: Final = 30  # one every two seconds: about the last minute
+# what buyers do -> the names under which fast path and framework count it
 SHOWN: Final = {
     "join": ("join", "room_join"),
     "status": ("status", "room_status"),
@@ -40,7 +29,7 @@ Figures = dict[str, dict[str, int]]
 
 
 class Telemetry:
-    """`watch` guards and measures; `figures` are the ledger's, as last read; `board` joins the workers' numbers."""
+    """`gate` admits, `traffic` counts; `figures` are the ledger's, as last read; `board` joins the workers' numbers."""
 
     def __init__(self, settings: OverloadSettings | None = None, board: Board | None = None) -> None:
         self.gate = OverloadGate(settings)
@@ -53,9 +42,6 @@ class Telemetry:
         self.store_errors: Counter[str] = Counter()
         self.failures = failures_here()
         self._before: deque[dict[str, list[int]]] = deque(maxlen=RECENT_LOOKS)
-
-    def watch(self, is_proxy: Callable[[str], bool], for_people: ForPeople | None = None) -> Watch:
-        return Watch(self.gate, self.traffic, is_proxy, for_people)
 
     def speeds(self) -> dict[str, Percentiles]:
         """How quickly this process answers buyers (`SHOWN`), for the organisers' figures."""
@@ -70,6 +56,10 @@ class Telemetry:
                 for name, counts in self._buckets().items()
             }
         )
+
+    def remember_speeds(self) -> None:
+        """Keep the counts of now, for `recent_speeds` to compare with later."""
+        self._before.append(self._buckets())
 
     def _buckets(self) -> dict[str, list[int]]:
         rows = list(self.traffic.rows())
@@ -87,32 +77,6 @@ class Telemetry:
         for what, which, number in rows:
             figures.setdefault(what, {})[which] = int(number)
         self.figures, self.read_at_s = figures, time.time()
-
-    async def run(self, platform: Any) -> None:
-        """Until cancelled: read the figures, check the claim store, and write the numbers for the other workers."""
-        from frontrow.web.observability.metrics import families
-
-        arrived, idle_looks = self.gate.arrived, 0
-        while True:
-            began_s = time.monotonic()
-            await self.read(platform.ledger)
-            await self._check_claims(platform)
-            self._before.append(self._buckets())
-            took_s = time.monotonic() - began_s
-            if self.board.has_readers:
-                self.board.write(families(platform))
-            idle_looks = idle_looks + 1 if self.gate.arrived == arrived else 0
-            arrived = self.gate.arrived
-            every_s = IDLE_EVERY_S if idle_looks > RECENT_LOOKS else EVERY_S
-            await asyncio.sleep(min(max(every_s, SHARE * took_s), LONGEST_PAUSE_S))
-
-    async def _check_claims(self, platform: Any) -> None:
-        try:
-            async with asyncio.timeout(READ_WITHIN_S):
-                for event_id in list(platform.box_office.openings.events)[:1]:
-                    await platform.stores.claims.lost(event_id)
-        except (FrontrowError, TimeoutError, OSError):
-            self.store_errors["claims"] += 1
 
 
 def _percentiles(buckets: dict[str, list[int]]) -> dict[str, Percentiles]:

@@ -1,7 +1,7 @@
-"""OpenTelemetry traces of the framework's door, off unless `[traces] endpoint` is set (extra `traces`).
+"""OpenTelemetry traces of the framework's requests, off unless `[traces] endpoint` is set (extra `traces`).
 
 One span per request: route, method, status; no path, no query, no address, no header. A trace that began elsewhere is
-continued only if one of our own proxies sent it. The hot lane is not traced: a span costs more than its response.
+continued only if one of our own proxies sent it. The fast path is not traced: a span costs more than its response.
 """
 
 from collections.abc import Callable

@@ -9,8 +9,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-import msgspec
-
 from frontrow.boxoffice.events.catalogue_follower import POLL_EVERY_S, CatalogueFollower
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.events.ports import Catalogue
@@ -26,6 +24,7 @@ from frontrow.boxoffice.seats.map.seat_states import ClaimStates
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
+from frontrow.web.endpoints.event_details import MapFile
 
 log = logging.getLogger("frontrow.openings")
 
@@ -36,13 +35,6 @@ Watcher = Callable[[Event], Awaitable[None]]
 Opened = Callable[[str, MapFeed | None], None]
 Closed = Callable[[str], Awaitable[None]]
 Prepared = TypeVar("Prepared")
-
-
-class MapFile(msgspec.Struct, frozen=True):
-    """The geometry viewers get, named by its hash."""
-
-    hash: str
-    body: bytes
 
 
 def _draw(plan: Plan, event: Event) -> MapFile:

@@ -18,7 +18,7 @@ from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.core.failures import note_failure, note_success
 from frontrow.waitingroom.model.config import LaneRule, Phase, RoomConfig
 from frontrow.waitingroom.ports import HumanCheck
-from frontrow.web.endpoints.room import RoomEndpoints
+from frontrow.web.endpoints.room.room_endpoints import RoomEndpoints
 from frontrow.web.streams.positions import Streams
 
 log = logging.getLogger("frontrow.rooms")

@@ -1,4 +1,5 @@
-"""The platform as its handlers see it: every service of one process, in groups. `frontrow.app.wiring` builds it.
+"""The platform as its handlers see it: every service and endpoint of one process, in groups. `frontrow.app.wiring`
+builds it.
 
 Nothing is changed after construction. The groups are frozen and take their parts by name.
 """
@@ -39,22 +40,21 @@ from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_entries import WaitlistService
 from frontrow.core.clock import Clock
 from frontrow.settings.platform import PlatformSettings
-from frontrow.shared.derived_keys import Secrets as Secrets
+from frontrow.shared.derived_keys import Secrets
 from frontrow.shared.heavy_work import HeavyWork
 from frontrow.shared.ids import Ids
 from frontrow.shared.jobs import Job
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.web.endpoints.event_details import EventViews
-from frontrow.web.endpoints.event_list import EventLists
+from frontrow.web.endpoints.booking_views import BookingViews
+from frontrow.web.endpoints.callers import Callers
+from frontrow.web.endpoints.groups import Endpoints
+from frontrow.web.endpoints.own_bookings import OwnBookings
 from frontrow.web.endpoints.passes import Passes
-from frontrow.web.endpoints.room import RoomEndpoints
-from frontrow.web.endpoints.seats import ShopEndpoints
-from frontrow.web.lane.route_table import HotTable
 from frontrow.web.observability.telemetry import Telemetry
 from frontrow.web.platform.event_openings import Openings
-from frontrow.web.platform.kept_pictures import KeptPictures
 from frontrow.web.platform.organiser_services import OrganiserServices
+from frontrow.web.platform.picture_cache import PictureCache
 from frontrow.web.platform.sitemaps import Sitemaps
 
 
@@ -111,15 +111,17 @@ class PresaleServices:
 
 @dataclass(frozen=True, kw_only=True)
 class RoomServices:
-    """The waiting room: the service, its endpoints and the passes it gives."""
+    """The waiting room: the service and the passes it gives."""
 
     service: WaitingRoom
-    endpoints: RoomEndpoints
     passes: Passes
 
 
 class RequestRules(Protocol):
     """The rules of `[limits]` (`api.api_rules`)."""
+
+    def applies_to(self, method: str, path: str) -> bool:
+        """Whether a rule applies to requests of this method and path."""
 
     async def check(self, connection: Any) -> None:
         """Count a request by the rules that apply to it. Raises `TooManyRequests`."""
@@ -127,15 +129,11 @@ class RequestRules(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ServerServices:
-    """What the server needs to answer requests: limits, the hot lane's table, encoded answers, measurements."""
+    """What the server needs to answer requests: limits, measurements, files that are kept in memory."""
 
     limiter: EntranceLimits
-    shop: ShopEndpoints
-    hot: HotTable
-    shown: EventViews
-    listed: EventLists
     sitemaps: Sitemaps
-    pictures: KeptPictures
+    pictures: PictureCache
     work: HeavyWork = field(repr=False)  # for what takes the CPU for long
     telemetry: Telemetry = field(repr=False)
     rules: RequestRules | None = None  # those of [limits]
@@ -145,7 +143,7 @@ class ServerServices:
 
 @dataclass(frozen=True, kw_only=True)
 class Platform:
-    """All services of one process."""
+    """All services and endpoints of one process."""
 
     settings: PlatformSettings
     clock: Clock
@@ -158,6 +156,10 @@ class Platform:
     presale: PresaleServices
     organiser: OrganiserServices
     room: RoomServices
+    callers: Callers
+    own_bookings: OwnBookings
+    booking_views: BookingViews
+    endpoints: Endpoints
     server: ServerServices
     brands: Brands
     jobs: tuple[Job, ...] = field(repr=False)

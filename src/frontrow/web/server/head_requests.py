@@ -1,6 +1,6 @@
 """HEAD for every route that answers GET (RFC 9110): the same head, without the body.
 
-The hot lane leaves HEAD to the framework, so both doors answer by this.
+The fast path leaves HEAD to the framework, so every HEAD is answered by this.
 """
 
 import asyncio

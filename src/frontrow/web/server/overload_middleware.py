@@ -1,6 +1,6 @@
-"""The framework's door under the gate: requests in flight, deadlines and latency of everything the app answers.
+"""The overload gate around the framework: requests in flight, deadlines and latency of all that the app answers.
 
-Admission is decided at the socket (`web/lane/protocol.py`). A response that has not begun at its deadline becomes a
+Admission is decided before (`web/guard/connection_guard.py`). A response that has not begun at its deadline becomes a
 503. One that has begun may go on (a live stream, a long download), and a stream is no longer in flight.
 """
 
@@ -13,10 +13,10 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontrow.core.background_tasks import start_loop
-from frontrow.web.lane.overload_watch import SLOW_NS, Watch
-from frontrow.web.observability.traffic import OTHER
-from frontrow.web.server.overload import OverloadGate, Rank, rank_of
-from frontrow.web.server.request_middleware import send_answer
+from frontrow.web.guard.overload import OverloadGate, Rank, rank_of
+from frontrow.web.guard.overload_watch import SLOW_NS, Watch
+from frontrow.web.guard.traffic import OTHER
+from frontrow.web.http.asgi import send_answer
 
 APP: Final = "app"
 WAITS_FOR_ROOM: Final = "page_enter"  # it waits for the waiting room on purpose: that is no sign of a queue here

@@ -1,4 +1,4 @@
-"""Runs the platform's app under uvicorn, with the hot lane in front and an orderly end.
+"""Runs the platform's app under uvicorn, with the fast path in front and an orderly end.
 
 A server that must stop reports it at /readyz first, takes no new connections, finishes open requests within a bounded
 time (live streams end properly, so that browsers reconnect elsewhere), then stops its jobs.
@@ -17,18 +17,22 @@ from frontrow.settings.deployment import ServerSettings
 from frontrow.shared import gc_tuning
 from frontrow.shared.listening import listen_on, read_address
 from frontrow.shared.open_files import allow_connections
-from frontrow.web.app import front_of, platform_app
-from frontrow.web.lane.protocol import LINGER_S, lane
-from frontrow.web.observability.metrics import metrics_answer
+from frontrow.web.fastpath.platform_routes import fast_routes
+from frontrow.web.fastpath.protocol import fast_path
+from frontrow.web.guard.address_caps import AddressCaps
+from frontrow.web.guard.connection_guard import LINGER_S, GuardRules
+from frontrow.web.guard.guarded_protocol import GuardedRequests, guarded
+from frontrow.web.guard.overload_watch import Watch
+from frontrow.web.http.request_ids import RequestIds
 from frontrow.web.observability.plain_pages import serve_pages
 from frontrow.web.observability.traces import traced
+from frontrow.web.platform.metrics import metrics_answer
 from frontrow.web.platform.platform import Platform
-from frontrow.web.server.address_caps import AddressCaps
+from frontrow.web.server.app import front_of, platform_app
 from frontrow.web.server.head_requests import HeadRequests
 from frontrow.web.server.nosniff import SERVER_HEADERS, OnceOnly
 from frontrow.web.server.overload_middleware import GuardedApp
-from frontrow.web.server.request_middleware import RequestIds
-from frontrow.web.server.waiting_start import wait_for_stores
+from frontrow.web.server.startup_wait import wait_for_stores
 
 log = logging.getLogger("frontrow.serve")
 
@@ -64,23 +68,23 @@ def make_server(platform: Platform, routed: Litestar | None = None) -> DrainingS
     limiter = platform.server.limiter
     ids = RequestIds(limiter)
     front = front_of(routed or platform_app(platform), platform, ids)
-    watch = platform.server.telemetry.watch(limiter.is_proxy, front.for_people)
-    app: Any = OnceOnly(HeadRequests(GuardedApp(traced(front, platform.settings.traces, limiter.is_proxy), watch)))
-    table = platform.server.hot.routes if settings.hot_lane else {}
+    telemetry = platform.server.telemetry
+    watch = Watch(telemetry.gate, telemetry.traffic, limiter.is_proxy, front.for_people)
+    app: Any = HeadRequests(GuardedApp(traced(front, platform.settings.traces, limiter.is_proxy), watch))
     overload = platform.settings.overload
-    http: Any = lane(
-        table,
-        ids.of,
+    rules = GuardRules(
         watch=watch,
-        limits=limiter,
         caps=AddressCaps(overload.max_connections_per_address, overload.uncapped, limiter.is_proxy),
+        request_id=ids.of,
         request_within_s=settings.request_within_s,
         read_within_s=settings.read_within_s,
         linger_s=LINGER_S,
     )
+    http: Any = fast_path(fast_routes(platform), rules, limiter) if settings.hot_lane else guarded(rules)
     config = uvicorn.Config(
-        app,
+        OnceOnly(app if settings.hot_lane else GuardedRequests(app)),
         http=http,
+        ws="none",
         loop="none",
         log_config=None,
         access_log=False,

@@ -1,76 +1,34 @@
-"""ASGI middleware before every route of the framework's door: a request id, the limit per address, entity tags.
+"""ASGI middleware before every route of the framework: a request id, the limit per address, entity tags.
 
-Routes that the hot lane answers too count addresses themselves (`counts_itself`) and are let through. `X-Request-Id` is
-taken over from a trusted proxy only; every other request gets a new one.
+Routes that the fast path answers too count addresses themselves (`counts_itself`) and are let through. `X-Request-Id`
+is taken over from a trusted proxy only; every other request gets a new one.
 """
 
 import functools
 import hashlib
-import itertools
 import re
-import secrets
-from collections.abc import Awaitable, Callable, Sequence
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontrow.boxoffice.request_reads import RequestReads, request_reads
-from frontrow.core.errors import FrontrowError, InvalidInput
+from frontrow.core.errors import FrontrowError
 from frontrow.limits import Decision
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, counted
-from frontrow.web.endpoints.json_values import time_text
-from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, header_line, problem_answer
-from frontrow.web.server.overflow_page import ForPeople
+from frontrow.web.http.asgi import send_answer
+from frontrow.web.http.bodies.json_values import time_text
+from frontrow.web.http.host_header import check_host
+from frontrow.web.http.messages import EndpointRequest, EndpointResponse, header_line, problem_answer
+from frontrow.web.http.notices import ForPeople
+from frontrow.web.http.request_ids import RequestIds, request_id
 
-REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:-]{1,64}\Z")
-HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[\w.~-]*)(?::(\d{0,5}))?")
-MAX_REQUEST_BYTES = 1024 * 1024  # of a body; endpoints of the hot lane allow less (`endpoints.messages`)
+MAX_REQUEST_BYTES = 1024 * 1024  # of a body; endpoints of the fast path allow less (`http.messages`)
 MAX_TAGGED_BYTES = 2 * 1024 * 1024
-request_id: ContextVar[str] = ContextVar(
-    "request_id", default=""
-)  # of the request that this task answers, for log lines
 
 
 OnChange = Callable[[str], Awaitable[None]]
-
-
-class BadHost(InvalidInput):
-    """The `Host` header is no host, and no link could be made of it."""
-
-    code = "bad_request"
-    http_status = 400
-
-
-def is_host(value: bytes) -> bool:
-    """Whether a `Host` is a name or an address, with a port or without."""
-    found = HOST.fullmatch(value)
-    return found is not None and int(found[1] or 0) <= 65_535
-
-
-def check_host(headers: Sequence[tuple[bytes, bytes]]) -> None:
-    """Refuse a `Host` that the framework could not read."""
-    for name, value in headers:
-        if name == b"host" and not is_host(value):
-            raise BadHost("Host must be a name or an address, like tickets.example.org:443", param="Host")
-
-
-class RequestIds:
-    """Makes ids that are short, unique over all servers and cheap."""
-
-    def __init__(self, entry: EntranceLimits) -> None:
-        self._prefix = secrets.token_hex(5).encode()
-        self._numbers = itertools.count(1)
-        self._entry = entry
-
-    def of(self, headers: Sequence[tuple[bytes, bytes]], peer: str) -> bytes:
-        """The proxy's id if a proxy of ours sent the request, else a new one."""
-        if not self._entry.trusts_nobody and self._entry.is_proxy(peer):
-            for name, value in headers:
-                if len(name) == 12 and name.lower() == b"x-request-id" and REQUEST_ID.match(value):
-                    return value
-        return b"%s%x" % (self._prefix, next(self._numbers))
 
 
 class Front:
@@ -189,13 +147,3 @@ def _taggable(headers: Any) -> bool:
         kind = value if low == b"content-type" else kind
         tagged = tagged or low == b"etag"
     return not tagged and kind.startswith(b"application/json")
-
-
-async def send_answer(answer: EndpointResponse, scope: Scope, send: Send) -> None:
-    """An `EndpointResponse` over ASGI."""
-    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers()]
-    if answer.status not in (204, 304):
-        headers.append((b"content-length", b"%d" % len(answer.body)))
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    body = b"" if scope["method"] == "HEAD" else answer.body  # type: ignore[typeddict-item]
-    await send({"type": "http.response.body", "body": body, "more_body": False})

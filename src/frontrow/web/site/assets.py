@@ -1,7 +1,8 @@
-"""The site's own files: read, minified and compressed once at start-up, then served from memory.
+"""The site's own files: read and compressed once at start-up, then served from memory.
 
-All of them live under one hash (`/static/<hash>/…`), so relative imports between modules keep working without a build
-step and every answer may be cached for a year. A module's texts for translation (`t("…")`) are found here too.
+All of them have addresses under one hash (`/static/<hash>/…`), so relative imports between modules keep working and
+every answer may be cached for a year. An installed wheel has them minified (setup.py), a clone as they are written. A
+module's texts for translation (`t("…")`) are found here too.
 """
 
 import gzip
@@ -30,8 +31,6 @@ PACKED: Final = frozenset({"png", "woff2"})
 SHEETS: Final = {"css/site.css": ("css/tokens.css", "css/base.css", "css/parts.css", "css/fans.css", "css/seats.css")}
 MIN_GZIP_BYTES: Final = 400
 THEME: Final = "theme"  # in the place of the files' hash
-_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
-_LINE_COMMENT: Final = re.compile(r"^\s*//.*$", re.MULTILINE)
 _IMPORT: Final = re.compile(r"""(?:from|import)\s*\(?\s*"(\.{1,2}/[^"]+\.js)\"""")
 _TEXT: Final = re.compile(r"""\btn?\(\s*"((?:[^"\\]|\\.)+)\"""")
 
@@ -55,12 +54,11 @@ class Assets:
         own = {path: body.decode() for path, body in raw.items() if path.endswith(".js") and not _is_vendored(path)}
         self._texts = {path: texts_in(source) for path, source in own.items()}
         self._imports = {path: _imports(path, body.decode()) for path, body in raw.items() if path.endswith(".js")}
-        lean = {path: _lean(path, body) for path, body in sorted(raw.items())}
         digest = hashlib.sha256()
-        for path, body in lean.items():
+        for path, body in sorted(raw.items()):
             digest.update(f"{path} {len(body)}\n".encode() + body)
         self.hash = digest.hexdigest()[:16]
-        self.files = {path: _packed(path, body) for path, body in lean.items()}
+        self.files = {path: _packed(path, body) for path, body in sorted(raw.items())}
 
     def url(self, path: str) -> str:
         """The address of a file. An unknown file is a mistake in a template."""
@@ -106,17 +104,6 @@ def _walk(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
         elif one.name.rpartition(".")[2] in KINDS:
             found.append((path, one.read_bytes()))
     return found
-
-
-def _lean(path: str, body: bytes) -> bytes:
-    """Style and own scripts without comments and indentation; vendored files unchanged."""
-    ending = path.rpartition(".")[2]
-    if ending not in ("css", "js") or _is_vendored(path):
-        return body
-    text = _COMMENT.sub("", body.decode())
-    if ending == "js":
-        text = _LINE_COMMENT.sub("", text)
-    return "\n".join(line for line in (line.strip() for line in text.splitlines()) if line).encode()
 
 
 def _is_vendored(path: str) -> bool:

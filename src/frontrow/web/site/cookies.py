@@ -1,6 +1,6 @@
 """What a browser keeps for the pages: its bookings, opened links, language, and the details filled in while waiting.
 
-Names and how a cookie is set are in `endpoints.cookies`; this module reads and writes their contents. Scripts cannot
+Names and how a cookie is set are in `http.cookies`; this module reads and writes their contents. Scripts cannot
 read these cookies. Name and email address are kept only to fill the form in again; card numbers are never kept.
 """
 
@@ -17,14 +17,8 @@ from frontrow.boxoffice.people.model.people import SubjectKind
 from frontrow.core.errors import FrontrowError
 from frontrow.shared.cookies import cookie_line, is_https
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
-from frontrow.web.api.access import MAX_BOOKING_TOKENS, Caller, booking_token, presented
-from frontrow.web.endpoints.cookies import (
-    BOOKINGS_COOKIES,
-    LANGUAGE_COOKIES,
-    LINKS_COOKIES,
-    READY_COOKIES,
-    removed_cookie,
-)
+from frontrow.web.http.access import MAX_BOOKING_TOKENS, Caller, booking_token, presented
+from frontrow.web.http.cookies import BOOKINGS_COOKIES, LANGUAGE_COOKIES, LINKS_COOKIES, READY_COOKIES, removed_cookie
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.routes import MAX_LINKS, kept_bookings, kept_links, kept_texts
 

@@ -8,8 +8,8 @@ from litestar.exceptions import HTTPException
 
 from frontrow.boxoffice.people.model.people import NotAllowed, SecondFactorNeeded, SignInNeeded
 from frontrow.core.errors import FrontrowError
-from frontrow.web.api.access import Caller
-from frontrow.web.api.problems import on_http_error
+from frontrow.web.http.access import Caller
+from frontrow.web.http.problems import on_http_error
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render, words_for
 

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from frontrow.boxoffice.adapters.ledger.events.catalogue import SqlCatalogue
 from frontrow.boxoffice.events.event_listing import EventAvailability
-from frontrow.boxoffice.events.model.events import Event, EventNotFound, EventStatus
+from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.boxoffice.pricing.model.booking_choices import PricedType, offered_types, priced_types
 from frontrow.boxoffice.pricing.model.prices import PriceList, TierPrice
 from frontrow.boxoffice.seats.model.venues import Plan, Section, Venue
@@ -98,15 +97,6 @@ def section_of(plan: Plan, section_id: str) -> tuple[int, Section] | None:
         if section.id == section_id:
             return base, section
     return None
-
-
-async def shown_event(platform: Platform, event_id: str, catalogue: SqlCatalogue | None = None) -> Event:
-    """The event, unless it is a draft or does not exist. `catalogue`: where to look for one that is not sold here."""
-    catalogue = catalogue or platform.ledger.catalogue
-    event = platform.box_office.openings.events.get(event_id) or await catalogue.event(event_id)
-    if event.status is EventStatus.DRAFT:
-        raise EventNotFound(f"there is no event {event_id[:60]}", event=event_id[:60])
-    return event
 
 
 async def seat_places(platform: Platform, event_id: str, seat_ids: Sequence[str]) -> list[tuple[str, str, str]]:

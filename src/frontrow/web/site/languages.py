@@ -24,7 +24,7 @@ from markupsafe import Markup
 
 from frontrow.boxoffice.texts.locale_formats import LOCALES
 from frontrow.core.clock import US_PER_S
-from frontrow.web.room.page_parts import N_ as N_
+from frontrow.web.http.html import N_ as N_
 
 LANGUAGES: Final = {
     "en": "English",

@@ -16,7 +16,6 @@ from frontrow.boxoffice.refunds.model.refund_lines import (
     decode_refund_lines,
     kept_lines,
 )
-from frontrow.web.api.booking_bodies import all_seat_ids, seat_ids
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import seat_places
 from frontrow.web.site.languages import N_
@@ -66,7 +65,7 @@ async def refund_rows(platform: Platform, event_id: str, lines: Sequence[RefundL
         text = WITHHELD.get(line.kind, "")
         if line.kind is RefundLineKind.GROUP_PRICE and line.amount_minor > 0:
             text = WITHHELD_EARLIER
-        places = await seat_places(platform, event_id, await seat_ids(platform, event_id, line.seats))
+        places = await seat_places(platform, event_id, await platform.booking_views.seat_ids(event_id, line.seats))
         found.append(RefundRow("" if text else line.name, text, line.quantity, line.amount_minor, places))
     return found
 
@@ -97,7 +96,7 @@ async def find_sent(platform: Platform, booking: Booking, form: Form) -> bool | 
     earlier = next((one for one in refunds if one.number == number), None)
     if earlier is None:
         return None
-    names = await all_seat_ids(platform, booking.event_id)
+    names = await platform.booking_views.all_seat_ids(booking.event_id)
     indexes = {name: seat for seat, name in enumerate(names)}
     seats = tuple(indexes.get(name, -1) for name in form.all("seat"))
     extras = {name.removeprefix(EXTRA): text for name, text in form.first().items() if name.startswith(EXTRA)}

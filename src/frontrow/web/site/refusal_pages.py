@@ -7,9 +7,9 @@ from typing import Final
 
 from frontrow.core.errors import FrontrowError
 from frontrow.shared.cookies import read_cookie
-from frontrow.web.endpoints.cookies import LANGUAGE_COOKIES
-from frontrow.web.endpoints.messages import NO_STORE, EndpointRequest, EndpointResponse
-from frontrow.web.server.overflow_page import ForPeople, Notices
+from frontrow.web.http.cookies import LANGUAGE_COOKIES
+from frontrow.web.http.messages import NO_STORE, EndpointRequest, EndpointResponse
+from frontrow.web.http.notices import ForPeople, Notices
 from frontrow.web.site.error_pages import KINDS
 from frontrow.web.site.languages import N_, Words, best_language, words_of
 

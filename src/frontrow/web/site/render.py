@@ -18,11 +18,11 @@ from frontrow.boxoffice.people.model.people import csrf_of
 from frontrow.boxoffice.request_reads import request_reads
 from frontrow.settings.colours import theme_css
 from frontrow.shared.cookies import read_cookie
-from frontrow.web.api.access import Caller, presented
-from frontrow.web.endpoints.cookies import LANGUAGE_COOKIES
+from frontrow.web.http.access import Caller, presented
+from frontrow.web.http.brand_styles import ShownBrand, shown_brand
+from frontrow.web.http.cookies import LANGUAGE_COOKIES
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.assets import site_assets, theme_asset
-from frontrow.web.site.brand_styles import ShownBrand, shown_brand
 from frontrow.web.site.event_display import Shown
 from frontrow.web.site.languages import LANGUAGES, Words, best_language, load_all, words_of
 from frontrow.web.site.markdown import as_html
@@ -33,7 +33,7 @@ MIN_GZIP_BYTES: Final = 1_000
 PRIVATE: Final = "private, no-store"
 PUBLIC: Final = "public, max-age=0, must-revalidate"
 GUESTS: Final = "public, max-age=0, s-maxage=1"  # the same for all who bring nothing; else private
-STAFF_PAGES: Final = ("organiser/", "door")
+STAFF_PAGES: Final = ("organiser/", "gate")
 Asked = Request[Any, Any, Any]
 
 
@@ -137,7 +137,7 @@ def _theme_url(platform: Platform) -> str:
 
 
 def _brand_of(platform: Platform, template: str, one: Any) -> ShownBrand | None:
-    """The brand of who sells the page's event; None on pages about no event, at the desk and at the door."""
+    """The brand of who sells the page's event; None on pages about no event, for organisers and at the gate."""
     if not isinstance(one, Shown) or template.startswith(STAFF_PAGES):
         return None
     return shown_brand(platform.brands.of(one.event.organiser_id), platform.settings.room.colours)

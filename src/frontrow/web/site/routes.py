@@ -22,7 +22,7 @@ from litestar.params import SkipValidation
 from frontrow.boxoffice.people.model.people import SignInNeeded, csrf_of
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput
 from frontrow.shared.cookies import is_https, names_to_read, read_cookies
-from frontrow.web.api.access import (
+from frontrow.web.http.access import (
     BOOKING_PREFIX,
     MAX_BOOKING_TOKENS,
     Access,
@@ -30,16 +30,13 @@ from frontrow.web.api.access import (
     Connection,
     booking_of_token,
     caller_in,
-    check_access,
-    choose_reads,
     need_permission,
     presented,
-    read_pass,
-    with_pass,
 )
-from frontrow.web.endpoints.cookies import BOOKINGS_COOKIES, LINKS_COOKIES
+from frontrow.web.http.cookies import BOOKINGS_COOKIES, LINKS_COOKIES
+from frontrow.web.http.csrf import check_media_type, check_same_site
+from frontrow.web.platform.access import check_access, choose_reads
 from frontrow.web.platform.platform import Platform
-from frontrow.web.server.csrf import check_media_type, check_same_site
 from frontrow.web.site.error_pages import on_page_bug, on_page_http_error, on_page_problem
 
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
@@ -102,7 +99,7 @@ async def page_caller(platform: Platform, connection: Connection) -> Caller:
     """The visitor of a page, by cookies alone: session, pass, and the bookings of this browser."""
     given = presented(connection.headers, secure=is_https(platform.settings.public_url))
     session = await platform.people.sessions.find(given.session_cookie) if given.session_cookie else None
-    visits = [one for text in given.passes if (one := read_pass(platform, text)) is not None]
+    visits = [one for text in given.passes if (one := platform.callers.read_pass(text)) is not None]
     visit = max(visits, key=lambda one: one.expires_at_us, default=None)
     tokens = kept_bookings(platform, connection)[:MAX_BOOKING_TOKENS]
     mine = {
@@ -111,7 +108,7 @@ async def page_caller(platform: Platform, connection: Connection) -> Caller:
         if token.startswith(BOOKING_PREFIX) and (found := booking_of_token(platform.secrets, token)) is not None
     }
     caller = caller_in(session) if session is not None else Caller()
-    proven = with_pass(platform, caller, visit, mine)
+    proven = platform.callers.with_pass(caller, visit, mine)
     return msgspec.structs.replace(proven, links=opened_links(platform, connection))
 
 

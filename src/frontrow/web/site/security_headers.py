@@ -76,6 +76,6 @@ STRIPE: Final = PagePolicy(
     payment=True,
 )
 # Camera images are decoded by WebAssembly in a worker; the page's one Trusted Types policy covers both workers.
-DOOR: Final = PagePolicy({"script-src": "'wasm-unsafe-eval'"}, camera=True, types="frontrow-door")
+GATE: Final = PagePolicy({"script-src": "'wasm-unsafe-eval'"}, camera=True, types="frontrow-door")
 # For workers: a worker has the policy of its own file, not of the page.
 WORKER_CSP: Final = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'"

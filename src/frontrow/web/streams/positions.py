@@ -12,9 +12,8 @@ import secrets
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
-
-from frontrow.web.server.address_caps import AddressCaps
+from frontrow.web.guard.address_caps import AddressCaps
+from frontrow.web.guard.response_head import STATUS_LINES
 
 STREAM_HEAD = b"content-type: text/event-stream\r\ncache-control: no-store\r\nx-accel-buffering: no\r\n"
 MAX_MISSED = 12
@@ -170,7 +169,7 @@ def begin_stream(lines: bytes | None, first: bytes) -> bytes:
     """The head of a stream and its first chunk. Without `lines` the head is written already."""
     if lines is None:
         return first
-    return b"".join((STATUS_LINE[200], lines, STREAM_HEAD, b"transfer-encoding: chunked\r\n\r\n", first))
+    return b"".join((STATUS_LINES[200], lines, STREAM_HEAD, b"transfer-encoding: chunked\r\n\r\n", first))
 
 
 def chunk(event: bytes) -> bytes:

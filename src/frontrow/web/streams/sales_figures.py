@@ -21,7 +21,7 @@ from frontrow.core.background_tasks import start_loop
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Overloaded, Unavailable
 from frontrow.core.failures import note_failure
-from frontrow.web.room.app import StreamApp
+from frontrow.web.streams.stream_app import StreamApp
 
 EVERY_S: Final = 1.0
 SLOW_S: Final = 15.0

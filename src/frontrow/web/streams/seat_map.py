@@ -1,4 +1,4 @@
-"""The live map by server-sent events. Frames are shared by all viewers, whichever door they came through.
+"""The live map by server-sent events. Frames are shared by all viewers, on the fast path and behind the framework.
 
 On each change, every viewer at the frame before gets the same bytes, already wrapped as an HTTP chunk. A viewer who
 reads too slowly is skipped and brought up to date when the connection drains: by the missed frames, or by `reset` when
@@ -11,7 +11,7 @@ from typing import Any
 
 from frontrow.boxoffice.seats.map.map_feed import MapFeed
 from frontrow.boxoffice.seats.map.map_ring import HEARTBEAT
-from frontrow.web.server.address_caps import AddressCaps
+from frontrow.web.guard.address_caps import AddressCaps
 from frontrow.web.streams.positions import MAX_INPUT_BYTES, MAX_MISSED, begin_stream
 from frontrow.web.streams.positions import chunk as wrapped
 
@@ -96,7 +96,7 @@ class SeatStream(asyncio.Protocol):
 
 
 class SeatStreams:
-    """All viewers of one event's map in this process, whichever door they came through."""
+    """All viewers of one event's map in this process."""
 
     def __init__(self, feed: MapFeed, max_open: int, caps: AddressCaps | None = None) -> None:
         self.feed, self.max_open = feed, max_open

@@ -1,5 +1,8 @@
-const E = new TextEncoder(), S = crypto.subtle, J = JSON.stringify, M = Math, H = "SHA-256", Q = "waiting", D = document, $ = (id) => D.getElementById(id), put = (id, text) => { $(id).textContent = text; }, d = D.body.dataset, base = d.base, nf = new Intl.NumberFormat(D.documentElement.lang + "-u-nu-latn").format, W = JSON.parse($("tr")?.textContent || "{}"), t = (s, v) => (W[s] || s).replace(/{(\w+)}/g, (a, n) => v?.[n] ?? a);
-const LOST = t("Reconnecting – your place is kept"), SLOW = t("The queue is moving more slowly, so the wait is longer."), WHY = { paused: t("The queue is paused. Nobody loses their place."), queue_all: t("Everyone waits for a moment. Nobody loses their place."), capacity: SLOW, rate: SLOW, slower: SLOW, closed: t("The sale is closed at the moment.") };
+// The build shortens the names inside the block. `t` is outside: the texts to translate are found by its name.
+const D = document, $ = (id) => D.getElementById(id), W = JSON.parse($("tr")?.textContent || "{}"), t = (s, v) => (W[s] || s).replace(/{(\w+)}/g, (a, n) => v?.[n] ?? a);
+{
+const E = new TextEncoder(), S = crypto.subtle, J = JSON.stringify, M = Math, H = "SHA-256", Q = "waiting", put = (id, text) => { $(id).textContent = text; }, d = D.body.dataset, base = d.base, nf = new Intl.NumberFormat(D.documentElement.lang + "-u-nu-latn").format;
+const AHEAD = t("People ahead of you"), DRAWN = t("You are in the draw"), LOST = t("Reconnecting – your place is kept"), SLOW = t("The queue is moving more slowly, so the wait is longer."), WHY = { paused: t("The queue is paused. Nobody loses their place."), queue_all: t("Everyone waits for a moment. Nobody loses their place."), capacity: SLOW, rate: SLOW, slower: SLOW, closed: t("The sale is closed at the moment.") };
 let state = d.state, number = +d.number, lane = +d.lane, from = +d.from, doc = null, said = "", saidAt = 0, messageNo = -1, source = null, fails = 0, timer = 0, busy = false, turned = false;
 const seen = (f) => D.addEventListener("visibilitychange", f, { once: true });
 const show = (id, on) => { if ($(id)) $(id).hidden = !on; };
@@ -44,7 +47,7 @@ async function refresh() {
 function become() {
   show("join", state === "none" || state === "expired"); show("wait", state === Q); show("ready", state === Q); show("keep", state === Q || state === "active");
   put("h", { none: t("Waiting room"), waiting: t("You’re in the queue"), active: t("You’re in"), expired: t("Your turn has passed") }[state]);
-  put("label", number ? t("People ahead of you") : t("You are in the draw"));
+  put("label", number ? AHEAD : DRAWN);
   if (state === "expired") bad(t("Your turn was not used in time. You can join again at the end of the queue."));
   if (state === "active") turn(); else if (state === Q) { listen(); draw(); } else { source?.close(); source = null; clearTimeout(timer); }
 }
@@ -121,3 +124,4 @@ addEventListener("pageshow", (e) => { if (e.persisted && state === Q) refresh();
 const ping = () => show("ping", window.Notification?.permission === "default"); ping();
 $("ping")?.addEventListener("click", () => Notification.requestPermission().then(ping));
 become();
+}

@@ -26,8 +26,8 @@ from frontrow.boxoffice.request_reads import RequestReads, request_reads
 from frontrow.core.errors import ConfigError, InvalidInput
 from frontrow.core.redis_url import connect, disconnect
 from frontrow.settings.platform import LedgerSettings, PlatformSettings, read_settings
-from frontrow.web.app import run_platform
-from frontrow.web.observability.metrics import metrics_page
+from frontrow.web.platform.metrics import metrics_page
+from frontrow.web.server.app import run_platform
 from tests.boxoffice.people.support import member
 from tests.faults.selling import eventually
 from tests.support.servers import Postgres, Standby, free_port

@@ -1,6 +1,5 @@
 """A standalone rate limiter: six algorithms, memory or Redis, several rules at once, all or nothing.
 
-from frontrow.limits import Limiter, Quota
 
 limiter = Limiter(Quota.parse("100/minute"))
 limiter.check("user:42").allowed

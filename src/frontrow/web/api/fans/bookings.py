@@ -1,40 +1,25 @@
 """Bookings (B5-B9, B12): read, pay, cancel, refunds, ticket returns, the priority pass."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
-from litestar import Request, get, post
+from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
-from litestar.types import ASGIApp
 
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.pricing.model.sale_options import MAX_ADD_ONS
 from frontrow.core.errors import InvalidInput, NotFound
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, own_booking
-from frontrow.web.api.booking_bodies import (
-    AddOnCounts,
-    BookingView,
-    RefundLineView,
-    RefundNumber,
-    RefundView,
-    booking_view,
-    indexes,
-    read_booking_view,
-    refund_line_views,
-    refund_view,
-    seat_ids,
-)
-from frontrow.web.api.routes import ANY, own_checks
-from frontrow.web.endpoints import bookings as booking_calls
-from frontrow.web.endpoints.bookings import PayBody, make_priority_pass
-from frontrow.web.endpoints.json_values import MoneyView
-from frontrow.web.endpoints.room import await_answer
-from frontrow.web.endpoints.room_schema import PassView
-from frontrow.web.endpoints.seats import SeatName
+from frontrow.web.api.shared_routes import shared_route
+from frontrow.web.endpoints.room.openapi_shapes import PassView
+from frontrow.web.endpoints.routes import GET_BOOKING, PAY
+from frontrow.web.http.access import Access
+from frontrow.web.http.bodies.bookings import AddOnCounts, BookingView, RefundLineView, RefundNumber, RefundView
+from frontrow.web.http.bodies.holds import SeatName
+from frontrow.web.http.bodies.json_values import MoneyView
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
-from frontrow.web.room.app import AnswerApp, read_request
+from frontrow.web.platform.priority_passes import make_priority_pass
 
 SomeSeats = Annotated[list[SeatName], msgspec.Meta(max_length=100)]
 
@@ -81,33 +66,6 @@ class ReturnList(msgspec.Struct):
     returns: list[ReturnView]
 
 
-@get(
-    "/v1/bookings/{booking_id:str}",
-    operation_id="get_booking",
-    summary="How a booking stands",
-    opt=own_checks(Access.OWNER, answers={200: BookingView}, problems=(*ANY, 404)),
-)
-async def get_booking(request: Request[Any, Any, Any], booking_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    return AnswerApp(await await_answer(booking_calls.get_booking(platform, booking_id, await read_request(request))))
-
-
-@post(
-    "/v1/bookings/{booking_id:str}/pay",
-    operation_id="pay",
-    summary="Pay a held booking",
-    status_code=200,
-    opt=own_checks(
-        Access.OWNER,
-        body=PayBody,
-        answers={200: BookingView, 202: BookingView},
-        problems=(*ANY, 402, 404, 409, 410, 413, 415, 502),
-        shop=True,
-    ),
-)
-async def pay(request: Request[Any, Any, Any], booking_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    return AnswerApp(await await_answer(booking_calls.pay(platform, booking_id, await read_request(request))))
-
-
 @post(
     "/v1/bookings/{booking_id:str}/cancel",
     operation_id="cancel_booking",
@@ -116,13 +74,13 @@ async def pay(request: Request[Any, Any, Any], booking_id: FromPath[str], platfo
     opt={"access": Access.OWNER, "problems": (409,)},
 )
 async def cancel_booking(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> BookingView:
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     if booking.state is BookingState.CONFIRMED:
         await platform.box_office.refunds.refund(booking.id, booking.fence)
-        booking = await own_booking(platform, caller, booking_id)
+        booking = await platform.own_bookings.find(caller, booking_id)
     elif booking.state is not BookingState.REFUNDED:
         booking = await platform.box_office.checkout.release(booking.id, booking.fence)
-    return await booking_view(platform, booking)
+    return await platform.booking_views.view(booking)
 
 
 @get(
@@ -138,15 +96,15 @@ async def quote_refund(
     seat: Annotated[list[str] | None, QueryParameter(max_items=100)] = None,
     add_on: Annotated[list[str] | None, QueryParameter(max_items=MAX_ADD_ONS, description="like dinner:2")] = None,
 ) -> RefundQuote:
-    booking = await own_booking(platform, caller, booking_id)
-    some = await indexes(platform, booking, seat or [])
+    booking = await platform.own_bookings.find(caller, booking_id)
+    some = await platform.booking_views.indexes(booking, seat or [])
     quote = await platform.box_office.refunds.quote(booking, some, _counts(add_on or []))
     worked_out, currency = quote.sum, booking.currency
     return RefundQuote(
-        await seat_ids(platform, booking.event_id, worked_out.choice.seats),
+        await platform.booking_views.seat_ids(booking.event_id, worked_out.choice.seats),
         MoneyView(worked_out.amount_minor, currency),
         MoneyView(worked_out.fee_minor, currency),
-        await refund_line_views(platform, booking.event_id, worked_out.lines, currency),
+        await platform.booking_views.refund_lines(booking.event_id, worked_out.lines, currency),
         quote.number,
         MoneyView(booking.amount_minor - worked_out.worth_minor, currency),
     )
@@ -172,10 +130,10 @@ def _counts(texts: list[str]) -> dict[str, int]:
 async def ask_refund(
     platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], data: JSONBody[RefundBody]
 ) -> RefundView:
-    booking = await own_booking(platform, caller, booking_id)
-    some = await indexes(platform, booking, data.seats)
+    booking = await platform.own_bookings.find(caller, booking_id)
+    some = await platform.booking_views.indexes(booking, data.seats)
     refund = await platform.box_office.refunds.refund(booking.id, booking.fence, some, data.add_ons, number=data.number)
-    return await refund_view(platform, refund, booking.event_id)
+    return await platform.booking_views.refund(refund, booking.event_id)
 
 
 @get(
@@ -185,9 +143,9 @@ async def ask_refund(
     opt={"access": Access.OWNER},
 )
 async def list_refunds(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> RefundList:
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     refunds = await platform.ledger.payments.refunds_of(booking.id)
-    return RefundList([await refund_view(platform, one, booking.event_id) for one in refunds])
+    return RefundList([await platform.booking_views.refund(one, booking.event_id) for one in refunds])
 
 
 @post(
@@ -199,11 +157,12 @@ async def list_refunds(platform: FromPlatform, caller: FromCaller, booking_id: F
 async def return_tickets(
     platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], data: JSONBody[SeatsBody]
 ) -> ReturnList:
-    booking = await own_booking(platform, caller, booking_id)
-    some = await indexes(platform, booking, data.seats) or ()
+    booking = await platform.own_bookings.find(caller, booking_id)
+    some = await platform.booking_views.indexes(booking, data.seats) or ()
     given = await platform.box_office.resale.give_back(booking.id, booking.fan, booking.fence, some)
     views = [
-        ReturnView((await seat_ids(platform, one.event_id, (one.seat_index,)))[0], one.state.value) for one in given
+        ReturnView((await platform.booking_views.seat_ids(one.event_id, (one.seat_index,)))[0], one.state.value)
+        for one in given
     ]
     return ReturnList(views)
 
@@ -215,7 +174,7 @@ async def return_tickets(
     opt={"access": Access.OWNER, "problems": (409,), "idempotency": "own"},  # asked for again it is the same
 )
 async def priority_pass(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> PassView:
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     text, expires_s = await make_priority_pass(platform, booking)
     return PassView(pass_=text, expires_at_s=expires_s)
 
@@ -234,18 +193,18 @@ def give_pass(platform: Platform, event_id: str, fan: str, why: str) -> PassView
     opt={"access": Access.OWNER, "problems": (410,)},
 )
 async def answer_bank(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> BookingView:
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     finish = getattr(getattr(platform.box_office.provider, "inner", None), "finish_action", None)
     payments = await platform.ledger.payments.payments_of(booking.id)
     if finish is None or not payments or not payments[-1].ref:
         raise NotFound("there is no simulated bank here")
     finish(payments[-1].ref)
-    return await read_booking_view(platform, booking)
+    return await platform.booking_views.current(booking)
 
 
 ROUTES: list[HTTPRouteHandler] = [
-    get_booking,
-    pay,
+    shared_route(GET_BOOKING),
+    shared_route(PAY),
     cancel_booking,
     quote_refund,
     ask_refund,

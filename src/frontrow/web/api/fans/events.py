@@ -18,14 +18,14 @@ from frontrow.boxoffice.events.model.event_search import (
     EventSearch,
 )
 from frontrow.boxoffice.events.model.events import EventStatus
-from frontrow.web.api import FromPlatform
-from frontrow.web.api.access import Access
-from frontrow.web.api.routes import own_checks
-from frontrow.web.endpoints.event_details import EventSummary, EventView, summary
+from frontrow.web.api.shared_routes import shared_route
+from frontrow.web.endpoints.event_details import EventSummary, summary
 from frontrow.web.endpoints.event_list import CURSOR, EventPage, read_cursor
-from frontrow.web.endpoints.room import await_answer
-from frontrow.web.room.app import AnswerApp, read_request
-from frontrow.web.site.event_display import shown_event
+from frontrow.web.endpoints.routes import GET_EVENT
+from frontrow.web.http.access import Access
+from frontrow.web.http.asgi import AnswerApp, read_request
+from frontrow.web.platform.event_access import shown_event
+from frontrow.web.platform.injected import FromPlatform
 
 MAX_PRICE = 10**12
 MAX_FREE = 10**6
@@ -84,7 +84,7 @@ async def list_events(
         after=read_cursor(cursor),
         limit=limit,
     )
-    return AnswerApp(await platform.server.listed.answer(search, await read_request(request)))
+    return AnswerApp(await platform.endpoints.event_list.answer(search, await read_request(request)))
 
 
 def _time_us(at: datetime | None, otherwise: int) -> int:
@@ -92,18 +92,6 @@ def _time_us(at: datetime | None, otherwise: int) -> int:
     if at is None:
         return otherwise
     return int(((at if at.tzinfo else at.replace(tzinfo=UTC)) - EPOCH) / MICROSECOND)
-
-
-@get(
-    "/v1/events/{event_id:str}",
-    operation_id="get_event",
-    summary="One event with its free seats",
-    opt=own_checks(Access.PUBLIC, answers={200: EventView}, problems=(404, 429, 503)),
-)
-async def get_event(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    # Counts the address, not the person: the response is the same cached bytes for everybody. Reading the session from
-    # the ledger would cost more than the request that the limit saves.
-    return AnswerApp(await await_answer(platform.server.shown.event(event_id, await read_request(request))))
 
 
 class OtherDates(msgspec.Struct):
@@ -123,4 +111,4 @@ async def list_show_dates(event_id: FromPath[str], platform: FromPlatform) -> Ot
     return OtherDates([summary(one) for one in await platform.box_office.browse.dates_of(event, platform.clock())])
 
 
-ROUTES: list[HTTPRouteHandler] = [list_events, get_event, list_show_dates]
+ROUTES: list[HTTPRouteHandler] = [list_events, shared_route(GET_EVENT), list_show_dates]

@@ -6,11 +6,10 @@ from litestar import Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
-from frontrow.boxoffice.checkout.model.invoices import Invoice, InvoiceNotFound
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, own_booking
-from frontrow.web.api.invoice_bodies import InvoiceAsk, InvoiceList, invoice_view
-from frontrow.web.platform.platform import Platform
+from frontrow.web.http.access import Access
+from frontrow.web.http.bodies.invoices import InvoiceAsk, InvoiceList, invoice_view
+from frontrow.web.platform.injected import FromCaller, FromPlatform
+from frontrow.web.platform.invoice_files import invoice_of, pdf_answer
 
 PRIVATE = {"cache-control": "private, no-store"}
 Locale = Annotated[str, QueryParameter(pattern=r"^[A-Za-z-]{2,10}$", max_length=10)]
@@ -26,7 +25,7 @@ Locale = Annotated[str, QueryParameter(pattern=r"^[A-Za-z-]{2,10}$", max_length=
 async def issue_invoice(
     platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], data: JSONBody[InvoiceAsk]
 ) -> Response[InvoiceList]:
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     issued = await platform.box_office.invoices.issue(booking, data.billed_to)
     return Response(InvoiceList([invoice_view(one) for one in issued]), headers=PRIVATE)
 
@@ -38,7 +37,7 @@ async def issue_invoice(
     opt={"access": Access.OWNER},
 )
 async def list_invoices(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> Response[InvoiceList]:
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     issued = await platform.box_office.invoices.of_booking(booking.id)
     return Response(InvoiceList([invoice_view(one) for one in issued]), headers=PRIVATE)
 
@@ -57,24 +56,8 @@ async def invoice_pdf(
     number: FromPath[int],
     locale: Locale = "en",
 ) -> Response[bytes]:
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     return await pdf_answer(platform, await invoice_of(platform, booking.id, number), locale)
-
-
-async def invoice_of(platform: Platform, booking_id: str, number: int) -> Invoice:
-    """A document of this booking, or `InvoiceNotFound`."""
-    for one in await platform.box_office.invoices.of_booking(booking_id):
-        if one.number == number:
-            return one
-    raise InvoiceNotFound(f"this booking has no invoice {number}", number=number)
-
-
-async def pdf_answer(platform: Platform, invoice: Invoice, locale: str) -> Response[bytes]:
-    """The document as a file with its number as the name."""
-    kind = "credit-note" if invoice.is_credit_note else "invoice"
-    headers = PRIVATE | {"content-disposition": f'attachment; filename="{kind}-{invoice.number:06}.pdf"'}
-    body = await platform.box_office.invoices.pdf(invoice, locale)
-    return Response(body, headers=headers, media_type="application/pdf")
 
 
 ROUTES: list[HTTPRouteHandler] = [issue_invoice, list_invoices, invoice_pdf]

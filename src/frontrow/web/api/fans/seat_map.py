@@ -8,22 +8,20 @@ from typing import Annotated, Any
 import msgspec
 from litestar import Request, Response, get
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import FromPath, QueryParameter
+from litestar.params import FromPath
 from litestar.types import ASGIApp
 
 from frontrow.core.errors import NotFound
-from frontrow.web.api import FromPlatform
-from frontrow.web.api.access import Access
-from frontrow.web.api.routes import own_checks
-from frontrow.web.endpoints.messages import EndpointResponse
-from frontrow.web.endpoints.seats import POSITION
-from frontrow.web.room.app import AnswerApp, StreamApp, read_request
+from frontrow.web.api.shared_routes import After, declared, shared_route
+from frontrow.web.endpoints.routes import GET_SEATS, POLL_SEATS, STREAM_SEATS
+from frontrow.web.http.access import Access
+from frontrow.web.http.asgi import AnswerApp, read_request
+from frontrow.web.http.messages import EndpointResponse
+from frontrow.web.platform.injected import FromPlatform
+from frontrow.web.streams.stream_app import StreamApp
 
 FILE = re.compile(r"([0-9a-f]{64})\.json\Z")
 FOREVER = "public, max-age=31536000, immutable"
-After = Annotated[
-    str, QueryParameter(max_length=40, pattern=POSITION, description="the last event's id, `<epoch>-<seq>`")
-]
 
 
 class MapDocument(msgspec.Struct):
@@ -63,42 +61,15 @@ def _packed(body: bytes) -> bytes:
     return gzip.compress(body, 9, mtime=0)
 
 
-@get(
-    "/v1/events/{event_id:str}/seats.bin",
-    operation_id="get_seats",
-    summary="The states of all seats, two bits each (FSS1)",
-    opt=own_checks(Access.PUBLIC, answers={200: "application/octet-stream", 304: None}, problems=(404, 429)),
-)
-async def get_seats(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    return AnswerApp(platform.server.shop.seats_bin(event_id, await read_request(request)))
-
-
-@get(
-    "/v1/events/{event_id:str}/seats/poll",
-    operation_id="poll_seats",
-    summary="The changes since a position, for clients without a stream",
-    opt=own_checks(Access.PUBLIC, answers={200: "text/event-stream"}, problems=(404, 422, 429)),
-)
-async def poll_seats(
-    request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform, after: After = ""
-) -> ASGIApp:
-    return AnswerApp(platform.server.shop.poll(event_id, await read_request(request)))
-
-
-@get(
-    "/v1/events/{event_id:str}/seats/stream",
-    operation_id="stream_seats",
-    summary="The changes, live (server-sent events)",
-    opt=own_checks(Access.PUBLIC, answers={200: "text/event-stream"}, problems=(404, 422, 429, 503)),
-)
+@declared(STREAM_SEATS)
 async def stream_seats(
     request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform, after: After = ""
 ) -> ASGIApp:
     ask = await read_request(request)
-    reply = platform.server.shop.stream(event_id, ask)
+    reply = platform.endpoints.seat_map.stream(event_id, ask)
     if isinstance(reply, EndpointResponse):
         return AnswerApp(reply)
-    return StreamApp(lambda: platform.server.shop.follow(event_id, ask), takeover=reply)
+    return StreamApp(lambda: platform.endpoints.seat_map.follow(event_id, ask), takeover=reply)
 
 
-ROUTES: list[HTTPRouteHandler] = [get_map, get_seats, poll_seats, stream_seats]
+ROUTES: list[HTTPRouteHandler] = [get_map, shared_route(GET_SEATS), shared_route(POLL_SEATS), stream_seats]

@@ -9,9 +9,9 @@ from litestar.params import FromPath, JSONBody
 
 from frontrow.boxoffice.people.model.people import NotAllowed, Session, Stage
 from frontrow.boxoffice.people.sessions import SignedIn
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, client_ip
-from frontrow.web.api.sign_in_bodies import (
+from frontrow.web.http.access import Access
+from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.sign_in import (
     Deliver,
     Email,
     Locale,
@@ -24,8 +24,9 @@ from frontrow.web.api.sign_in_bodies import (
     session_view,
     signed_in,
 )
-from frontrow.web.endpoints.cookies import SIGN_IN_COOKIE, removed_cookie, sign_in_cookie
-from frontrow.web.endpoints.json_values import Time, time_text
+from frontrow.web.http.cookies import SIGN_IN_COOKIE, removed_cookie, sign_in_cookie
+from frontrow.web.platform.access import client_ip
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 
 

@@ -9,12 +9,13 @@ from litestar.params import FromPath, JSONBody
 
 from frontrow.boxoffice.presale.model import Purpose, Signup
 from frontrow.core.errors import Unauthorised
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller, client_ip
-from frontrow.web.api.sign_in_bodies import checked_locale
-from frontrow.web.endpoints.json_values import Time, time_text
+from frontrow.web.http.access import Access, Caller
+from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.sign_in import checked_locale
+from frontrow.web.platform.access import client_ip, proven_email
+from frontrow.web.platform.event_access import shown_event
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
-from frontrow.web.site.event_display import shown_event
 
 ASK = {"access": Access.PUBLIC, "problems": (401, 404, 409), "idempotency": "own"}
 
@@ -109,14 +110,6 @@ async def _sign_up(
         return view_of(await platform.presale.signups.sign_up_fan(event, purpose, own, locale))
     await platform.presale.signups.request(event, purpose, data.email, client_ip(platform, request), locale)
     return SignupView(event.id, purpose.value, "asked")
-
-
-async def proven_email(platform: Platform, caller: Caller) -> str:
-    """The address of the signed-in fan; empty for guests and strangers."""
-    if caller.kind != "fan":
-        return ""
-    fan = await platform.ledger.people.fan(caller.id)
-    return fan.email if fan is not None and not fan.erased_at_us else ""
 
 
 @post(

@@ -9,9 +9,9 @@ from litestar.params import FromPath, QueryParameter
 
 from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer
 from frontrow.boxoffice.tickets.model.tickets import TicketNotFound
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, own_booking
-from frontrow.web.endpoints.json_values import Time, time_text
+from frontrow.web.http.access import Access
+from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 
 PRIVATE = {"cache-control": "private, no-store"}
@@ -40,7 +40,7 @@ class TicketList(msgspec.Struct):
     opt={"access": Access.OWNER},
 )
 async def list_tickets(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> Response[TicketList]:
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     return Response(TicketList(await ticket_views(platform, booking.id)), headers=PRIVATE)
 
 
@@ -74,7 +74,7 @@ async def tickets_pdf(
     booking_id: FromPath[str],
     locale: Annotated[str, QueryParameter(pattern=r"^[A-Za-z-]{2,10}$", max_length=10)] = "en",
 ) -> Response[bytes]:
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     body = await platform.box_office.renderer.pdf(booking.id, locale=locale)
     headers = PRIVATE | {"content-disposition": f'attachment; filename="{booking.id}.pdf"'}
     return Response(body, headers=headers, media_type="application/pdf")
@@ -88,7 +88,7 @@ async def tickets_pdf(
     media_type="text/calendar",
 )
 async def tickets_ics(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> Response[bytes]:
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     return Response(
         await platform.box_office.renderer.calendar(booking.id), headers=PRIVATE, media_type="text/calendar"
     )
@@ -104,7 +104,7 @@ async def tickets_ics(platform: FromPlatform, caller: FromCaller, booking_id: Fr
 async def ticket_qr(
     platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], ticket_id: FromPath[str]
 ) -> Response[bytes]:
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     ticket = await platform.ledger.tickets.ticket(ticket_id)
     if ticket is None or ticket.booking_id != booking.id or ticket.transfer_id:
         raise TicketNotFound(f"this booking has no ticket {ticket_id[:60]}", ticket=ticket_id[:60])

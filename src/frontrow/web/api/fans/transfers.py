@@ -10,12 +10,11 @@ from litestar.params import FromPath, JSONBody
 from frontrow.boxoffice.holds.model.bookings import BookingNotFound
 from frontrow.boxoffice.messages.mail_links import MAX_CHARS, LinkPurpose
 from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer, TransferNotFound
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, own_booking
-from frontrow.web.api.booking_bodies import indexes, seat_ids
 from frontrow.web.api.fans.tickets import TicketView, ticket_views
-from frontrow.web.endpoints.json_values import Time, time_text
-from frontrow.web.endpoints.seats import SeatName
+from frontrow.web.http.access import Access
+from frontrow.web.http.bodies.holds import SeatName
+from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 
 Locale = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z-]{2,10}$")]
@@ -60,8 +59,8 @@ class TransferList(msgspec.Struct):
 async def send_transfer(
     platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], data: JSONBody[TransferAsked]
 ) -> TransferView:
-    booking = await own_booking(platform, caller, booking_id)
-    seats = await indexes(platform, booking, [data.seat]) or []
+    booking = await platform.own_bookings.find(caller, booking_id)
+    seats = await platform.booking_views.indexes(booking, [data.seat]) or []
     sent = await platform.box_office.transfers.send(booking, seats[0], data.email, data.locale)
     return await transfer_view(platform, sent)
 
@@ -73,7 +72,7 @@ async def send_transfer(
     opt={"access": Access.OWNER},
 )
 async def list_transfers(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> TransferList:
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     own = [one for one in await platform.ledger.transfers.transfers_of(booking.id) if not one.from_transfer]
     return TransferList([await transfer_view(platform, one) for one in own])
 
@@ -88,7 +87,7 @@ async def list_transfers(platform: FromPlatform, caller: FromCaller, booking_id:
 async def withdraw_transfer(
     platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], transfer_id: FromPath[str]
 ) -> TransferView:
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     return await transfer_view(platform, await platform.box_office.transfers.withdraw(booking, transfer_id))
 
 
@@ -111,7 +110,7 @@ async def accept_transfer(platform: FromPlatform, data: JSONBody[AcceptAsked]) -
 
 
 async def transfer_view(platform: Platform, transfer: Transfer) -> TransferView:
-    seats = await seat_ids(platform, transfer.event_id, (transfer.seat_index,))
+    seats = await platform.booking_views.seat_ids(transfer.event_id, (transfer.seat_index,))
     return TransferView(
         transfer.id, seats[0] if seats else "", transfer.email, transfer.state.value, time_text(transfer.expires_at_us)
     )

@@ -9,13 +9,13 @@ from litestar.params import FromPath, JSONBody
 
 from frontrow.boxoffice.waitlist.model.waitlist import MAX_SECTIONS, Offer, OfferNotFound
 from frontrow.core.errors import Unauthorised
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller, booking_token
-from frontrow.web.api.booking_bodies import BookingView, booking_view, seat_ids
 from frontrow.web.api.fans.bookings import give_pass
-from frontrow.web.endpoints.json_values import Time, time_text
-from frontrow.web.endpoints.room_schema import PassView
-from frontrow.web.endpoints.seats import SectionName
+from frontrow.web.endpoints.room.openapi_shapes import PassView
+from frontrow.web.http.access import Access, Caller, booking_token
+from frontrow.web.http.bodies.bookings import BookingView
+from frontrow.web.http.bodies.holds import SectionName
+from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 
 
@@ -126,7 +126,7 @@ async def claim_offer(platform: FromPlatform, caller: FromCaller, offer_id: From
     offer = await platform.box_office.waitlist.claim(waiting_offer.id, waiting_offer.fan)
     booking = await platform.ledger.booking(offer.booking_id)
     assert booking is not None, offer.booking_id
-    view = await booking_view(platform, booking)
+    view = await platform.booking_views.view(booking)
     token = booking_token(platform.secrets, booking.id)
     return ClaimedOffer(view, token, give_pass(platform, offer.event_id, offer.fan, offer.id))
 
@@ -158,7 +158,7 @@ async def _own_offer(platform: Platform, caller: Caller, offer_id: str) -> Offer
 
 
 async def _offer(platform: Platform, offer: Offer) -> OfferView:
-    seats = await seat_ids(platform, offer.event_id, offer.seats)
+    seats = await platform.booking_views.seat_ids(offer.event_id, offer.seats)
     return OfferView(offer.id, offer.event_id, seats, time_text(offer.expires_at_us))
 
 

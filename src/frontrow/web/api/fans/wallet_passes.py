@@ -7,10 +7,11 @@ from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.tickets.wallet_passes import ONE_PASS, SEVERAL_PASSES, AppleFile
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, own_booking
+from frontrow.boxoffice.tickets.wallet_passes import ONE_PASS, SEVERAL_PASSES
 from frontrow.web.api.fans.tickets import PRIVATE
+from frontrow.web.http.access import Access
+from frontrow.web.http.wallet_files import apple_answer
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 
 TICKET = "/v1/bookings/{booking_id:str}/tickets/{ticket_id:str}"
 
@@ -29,7 +30,7 @@ class GoogleWalletLink(msgspec.Struct):
     media_type=SEVERAL_PASSES[0],
 )
 async def apple_wallet(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> Response[bytes]:
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     return apple_answer(await platform.box_office.wallets.apple(booking.id), booking.id)
 
 
@@ -43,7 +44,7 @@ async def apple_wallet(platform: FromPlatform, caller: FromCaller, booking_id: F
 async def ticket_apple_wallet(
     platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], ticket_id: FromPath[str]
 ) -> Response[bytes]:
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     return apple_answer(await platform.box_office.wallets.apple(booking.id, ticket_id), ticket_id)
 
 
@@ -56,15 +57,9 @@ async def ticket_apple_wallet(
 async def ticket_google_wallet(
     platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], ticket_id: FromPath[str]
 ) -> Response[GoogleWalletLink]:
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     link = await platform.box_office.wallets.google(booking.id, ticket_id)
     return Response(GoogleWalletLink(link), headers=PRIVATE)
-
-
-def apple_answer(file: AppleFile, name: str) -> Response[bytes]:
-    """The file, as phones take it. `name` is an id."""
-    headers = PRIVATE | {"content-disposition": f'attachment; filename="{name}.{file.ending}"'}
-    return Response(file.body, headers=headers, media_type=file.media_type)
 
 
 ROUTES: list[HTTPRouteHandler] = [apple_wallet, ticket_apple_wallet, ticket_google_wallet]

@@ -14,12 +14,14 @@ from frontrow.boxoffice.organiser.bookings import MAX_SEATS
 from frontrow.boxoffice.organiser.model.booking_search import MAX_SEARCH_CHARS
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.core.errors import InvalidInput
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, own_event, own_event_booking
-from frontrow.web.api.booking_bodies import AddOnCounts, RefundLineView, RefundNumber, RefundView, refund_view
 from frontrow.web.api.fans.transfers import TransferAsked, TransferView, transfer_view
-from frontrow.web.api.organiser.common import Cursor, Limit, editor_of, next_of, read_number
-from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
+from frontrow.web.api.organiser.parameters import Cursor, Limit
+from frontrow.web.http.access import Access, editor_of
+from frontrow.web.http.bodies.bookings import AddOnCounts, RefundLineView, RefundNumber, RefundView
+from frontrow.web.http.bodies.json_values import MoneyView, Time, time_text
+from frontrow.web.http.cursors import next_of, read_number
+from frontrow.web.platform.event_access import own_event, own_event_booking
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 
 ALL = "/v1/organiser/events/{event_id:str}/bookings"
@@ -194,7 +196,7 @@ async def refund_booking(
         add_ons=data.add_ons,
         number=data.number,
     )
-    return await refund_view(platform, refund, event.id)
+    return await platform.booking_views.refund(refund, event.id)
 
 
 @get(
@@ -264,7 +266,7 @@ async def change_buyer_email(
 
 
 async def _own_refund(platform: Platform, refund: Refund, event_id: str) -> OwnRefundView:
-    view = await refund_view(platform, refund, event_id)
+    view = await platform.booking_views.refund(refund, event_id)
     failure = refund.failure if refund.state is RefundState.FAILED else ""
     return OwnRefundView(
         view.refund, view.booking, view.state, view.seats, view.amount, view.fee, view.created_at, failure, view.lines

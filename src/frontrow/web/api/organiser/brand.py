@@ -8,13 +8,11 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromQuery, JSONBody
 
 from frontrow.boxoffice.events.pictures import MAX_UPLOAD_CHARS
-from frontrow.boxoffice.organiser.model.brands import Brand, Shades, checked_colour
+from frontrow.boxoffice.organiser.model.brands import Brand, checked_colour
 from frontrow.core.errors import InvalidInput
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access
-from frontrow.web.api.organiser.common import editor_of
-from frontrow.web.platform.platform import Platform
-from frontrow.web.site.brand_styles import BrandStyle, brand_style
+from frontrow.web.http.access import Access, editor_of
+from frontrow.web.http.bodies.brands import BrandView, brand_view
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 
 PATH = "/v1/organiser/brand"
 LOGO = f"{PATH}/logo"
@@ -33,27 +31,6 @@ class LogoBody(msgspec.Struct, forbid_unknown_fields=True):
     logo: Annotated[str, msgspec.Meta(max_length=MAX_UPLOAD_CHARS, examples=["iVBORw0KGgo="])]
 
 
-class ShadesView(msgspec.Struct):
-    """The colour in one scheme: as text, as a button and its text, as a soft background. `adjusted`: as text it differs
-    from the given one, so that everybody can read it."""
-
-    brand: str
-    brand_fill: str
-    brand_hover: str
-    on_brand: str
-    brand_soft: str
-    adjusted: bool
-
-
-class BrandView(msgspec.Struct):
-    """The brand. `light` and `dark` are null without a colour, `logo_url` is empty without a logo."""
-
-    colour: str
-    logo_url: str
-    light: ShadesView | None
-    dark: ShadesView | None
-
-
 @get(
     PATH,
     operation_id="get_brand",
@@ -61,7 +38,10 @@ class BrandView(msgspec.Struct):
     opt={"access": Access.staff("events:read")},
 )
 async def get_brand(platform: FromPlatform, caller: FromCaller) -> BrandView:
-    return brand_view(platform, await platform.ledger.brands.of(caller.organiser_id) or Brand(caller.organiser_id))
+    return brand_view(
+        platform.settings.room.colours,
+        await platform.ledger.brands.of(caller.organiser_id) or Brand(caller.organiser_id),
+    )
 
 
 @get(
@@ -74,7 +54,9 @@ async def preview_brand(platform: FromPlatform, caller: FromCaller, colour: From
     checked = checked_colour(colour[:MAX_COLOUR_CHARS])
     if not checked:
         raise InvalidInput("give a colour like #a3123f", param="colour")
-    return brand_view(platform, msgspec.structs.replace(platform.brands.of(caller.organiser_id), colour=checked))
+    return brand_view(
+        platform.settings.room.colours, msgspec.structs.replace(platform.brands.of(caller.organiser_id), colour=checked)
+    )
 
 
 @put(
@@ -84,7 +66,9 @@ async def preview_brand(platform: FromPlatform, caller: FromCaller, colour: From
     opt={"access": Access.staff("events:write")},
 )
 async def put_brand(platform: FromPlatform, caller: FromCaller, data: JSONBody[BrandColour]) -> BrandView:
-    return brand_view(platform, await platform.brands.change_colour(editor_of(caller), data.colour))
+    return brand_view(
+        platform.settings.room.colours, await platform.brands.change_colour(editor_of(caller), data.colour)
+    )
 
 
 @put(
@@ -95,7 +79,7 @@ async def put_brand(platform: FromPlatform, caller: FromCaller, data: JSONBody[B
     opt={"access": Access.staff("events:write"), "problems": (413,)},
 )
 async def put_logo(platform: FromPlatform, caller: FromCaller, data: JSONBody[LogoBody]) -> BrandView:
-    return brand_view(platform, await platform.brands.put_logo(editor_of(caller), data.logo))
+    return brand_view(platform.settings.room.colours, await platform.brands.put_logo(editor_of(caller), data.logo))
 
 
 @delete(
@@ -106,27 +90,7 @@ async def put_logo(platform: FromPlatform, caller: FromCaller, data: JSONBody[Lo
     opt={"access": Access.staff("events:write")},
 )
 async def remove_logo(platform: FromPlatform, caller: FromCaller) -> BrandView:
-    return brand_view(platform, await platform.brands.remove_logo(editor_of(caller)))
-
-
-def brand_view(platform: Platform, brand: Brand) -> BrandView:
-    """The brand with the shades of its colour on this site."""
-    style: BrandStyle | None = brand_style(brand.colour, platform.settings.room.colours) if brand.colour else None
-    logo_url = f"/pictures/{brand.logo.hash}" if brand.logo is not None else ""
-    if style is None:
-        return BrandView("", logo_url, None, None)
-    return BrandView(brand.colour, logo_url, _shades(brand, style.light), _shades(brand, style.dark))
-
-
-def _shades(brand: Brand, shades: Shades) -> ShadesView:
-    return ShadesView(
-        shades.brand,
-        shades.brand_fill,
-        shades.brand_hover,
-        shades.on_brand,
-        shades.brand_soft,
-        adjusted=shades.brand != brand.colour,
-    )
+    return brand_view(platform.settings.room.colours, await platform.brands.remove_logo(editor_of(caller)))
 
 
 ROUTES: list[HTTPRouteHandler] = [get_brand, preview_brand, put_brand, put_logo, remove_logo]

@@ -16,10 +16,12 @@ from frontrow.boxoffice.messages.model.buyer_messages import (
     AudienceKind,
     BuyerMessage,
 )
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, own_event
-from frontrow.web.api.organiser.common import NO_STORE, Cursor, Limit, editor_of, next_of, read_number
-from frontrow.web.endpoints.json_values import Time, time_text
+from frontrow.web.api.organiser.parameters import NO_STORE, Cursor, Limit
+from frontrow.web.http.access import Access, editor_of
+from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.cursors import next_of, read_number
+from frontrow.web.platform.event_access import own_event
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 
 ALL = "/v1/organiser/events/{event_id:str}/messages"

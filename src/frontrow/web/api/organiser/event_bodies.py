@@ -24,7 +24,6 @@ from frontrow.boxoffice.events.model.room_rules import Lane, RoomRules
 from frontrow.boxoffice.pricing.model.taxes import MAX_TAX_BASIS_POINTS
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.shared.money import Money
-from frontrow.web.api.organiser.common import Moment, moment_us
 from frontrow.web.api.organiser.option_bodies import (
     AddOnGiven,
     AddOns,
@@ -43,7 +42,8 @@ from frontrow.web.api.organiser.option_bodies import (
     type_views,
     types_of,
 )
-from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
+from frontrow.web.api.organiser.parameters import Moment, moment_us
+from frontrow.web.http.bodies.json_values import MoneyView, Time, time_text
 
 Minor = Annotated[int, msgspec.Meta(ge=0, le=10**10, examples=[5000])]
 Points = Annotated[int, msgspec.Meta(ge=0, le=10_000, description="hundredths of a percent")]

@@ -10,17 +10,6 @@ from litestar.params import FromPath, JSONBody
 from frontrow.boxoffice.events.event_editing import VersionedEvent
 from frontrow.boxoffice.events.model.event_changes import Cancellation
 from frontrow.core.errors import InvalidInput, NotFound
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, own_event
-from frontrow.web.api.organiser.common import (
-    Cursor,
-    IfMatch,
-    Limit,
-    cursor_of,
-    editor_of,
-    read_cursor,
-    tagged,
-)
 from frontrow.web.api.organiser.event_bodies import (
     EventChange,
     NewEvent,
@@ -30,7 +19,12 @@ from frontrow.web.api.organiser.event_bodies import (
     summary_of,
     view_of,
 )
-from frontrow.web.endpoints.json_values import Time, time_text
+from frontrow.web.api.organiser.parameters import Cursor, IfMatch, Limit, tagged
+from frontrow.web.http.access import Access, editor_of
+from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.cursors import cursor_of, read_cursor
+from frontrow.web.platform.event_access import own_event
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 
 PATH = "/v1/organiser/events"

@@ -1,6 +1,5 @@
 """Invoices and credit notes of an organiser: issue them, list them, one as PDF, all as CSV."""
 
-from collections.abc import AsyncIterator
 from typing import Final
 
 from litestar import Response, get, post
@@ -8,32 +7,17 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 from litestar.response import Stream
 
-from frontrow.boxoffice.checkout.model.invoices import Invoice
-from frontrow.boxoffice.events.model.event_changes import Change
-from frontrow.boxoffice.organiser.model.csv_cells import to_csv
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller, own_event_booking
-from frontrow.web.api.fans.invoices import Locale, pdf_answer
-from frontrow.web.api.invoice_bodies import InvoiceAsk, InvoiceList, invoice_view
-from frontrow.web.api.organiser.common import NO_STORE, Cursor, Limit, cursor_of, editor_of, read_number
-from frontrow.web.endpoints.json_values import time_text
-from frontrow.web.platform.platform import Platform
+from frontrow.web.api.fans.invoices import Locale
+from frontrow.web.api.organiser.parameters import NO_STORE, Cursor, Limit
+from frontrow.web.http.access import Access
+from frontrow.web.http.bodies.invoices import InvoiceAsk, InvoiceList, invoice_view
+from frontrow.web.http.cursors import cursor_of, read_number
+from frontrow.web.platform.event_access import own_event_booking
+from frontrow.web.platform.injected import FromCaller, FromPlatform
+from frontrow.web.platform.invoice_files import exported_invoices, pdf_answer
 
 INVOICES: Final = "/v1/organiser/invoices"
 READS: Final = Access.staff("bookings:read")
-COLUMNS: Final = (
-    "number",
-    "kind",
-    "issued_at",
-    "booking",
-    "billed_to",
-    "currency",
-    "net_minor",
-    "tax_minor",
-    "total_minor",
-    "tax_basis_points",
-    "corrects",
-)
 
 
 @post(
@@ -92,41 +76,6 @@ async def own_invoice_pdf(
 )
 async def export_invoices(platform: FromPlatform, caller: FromCaller) -> Stream:
     return await exported_invoices(platform, caller)
-
-
-async def exported_invoices(platform: Platform, caller: Caller) -> Stream:
-    """The table. The export is recorded in the audit, because it contains people's names."""
-    change = Change(editor_of(caller), "export", "", platform.clock(), {"table": "invoices"})
-    await platform.ledger.organiser.note(change)
-    headers = {
-        "content-disposition": 'attachment; filename="invoices.csv"',
-        "cache-control": "private, no-store",
-        "x-content-type-options": "nosniff",
-    }
-    return Stream(_csv(platform, caller.organiser_id), headers=headers, media_type="text/csv")
-
-
-async def _csv(platform: Platform, organiser_id: str) -> AsyncIterator[bytes]:
-    yield to_csv(COLUMNS, []).encode("utf-8-sig")
-    async for page in platform.box_office.invoices.all_of(organiser_id):
-        yield "".join(to_csv(COLUMNS, [_row(one) for one in page]).partition("\r\n")[2:]).encode()
-
-
-def _row(one: Invoice) -> tuple[object, ...]:
-    document = one.document
-    return (
-        one.label,
-        "credit_note" if one.is_credit_note else "invoice",
-        time_text(one.issued_at_us),
-        one.booking_id,
-        document.billed_to.replace("\n", ", "),
-        document.total.currency,
-        document.net.minor,
-        document.tax.minor,
-        document.total.minor,
-        document.tax_basis_points,
-        document.corrects,
-    )
 
 
 ROUTES: list[HTTPRouteHandler] = [issue_own_invoice, list_own_invoices, own_invoice_pdf, export_invoices]

@@ -19,8 +19,8 @@ from frontrow.boxoffice.pricing.model.sale_options import (
     TicketType,
     fold_code,
 )
-from frontrow.web.api.organiser.common import Moment, moment_us
-from frontrow.web.endpoints.json_values import Time, time_text
+from frontrow.web.api.organiser.parameters import Moment, moment_us
+from frontrow.web.http.bodies.json_values import Time, time_text
 
 Key = Annotated[str, msgspec.Meta(min_length=1, max_length=40, pattern="^[a-z0-9][a-z0-9-]*$", examples=["child"])]
 Title = Annotated[str, msgspec.Meta(min_length=1, max_length=100, examples=["Child"])]

@@ -9,9 +9,8 @@ from litestar.params import FromPath, JSONBody
 
 from frontrow.boxoffice.events.event_editing import EventEdit
 from frontrow.boxoffice.events.pictures import MAX_UPLOAD_CHARS
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access
-from frontrow.web.api.organiser.common import editor_of
+from frontrow.web.http.access import Access, editor_of
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 
 PATH = "/v1/organiser/events/{event_id:str}/picture"
 MAX_BODY_BYTES = MAX_UPLOAD_CHARS + 1_000

@@ -7,15 +7,15 @@ from litestar import Response, get, post, put
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.events.model.event_changes import Change
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.organiser.model.csv_cells import to_csv
 from frontrow.boxoffice.presale.model import MAX_BEACON_CHARS, MAX_CODES, DrawOrder, Presale
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller, own_event
-from frontrow.web.api.organiser.common import Moment, editor_of, moment_us
-from frontrow.web.endpoints.json_values import Time, time_text
+from frontrow.web.api.organiser.parameters import Moment, moment_us
+from frontrow.web.http.access import Access, editor_of
+from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.platform.event_access import own_event
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
+from frontrow.web.platform.registration_export import registrations_file
 
 PATH = "/v1/organiser/events/{event_id:str}/presale"
 ACCESS = Access.staff("codes:write")
@@ -106,22 +106,7 @@ async def draw_presale(
     opt={"access": ACCESS},
 )
 async def export_registrations(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
-    return await exported(platform, caller, await own_event(platform, caller, event_id))
-
-
-async def exported(platform: Platform, caller: Caller, event: Event) -> Response[bytes]:
-    """The table. The export is recorded in the audit, because it contains people's addresses."""
-    rows = await platform.presale.presales.export(event)
-    change = Change(editor_of(caller), "export", event.id, platform.clock(), {"table": "registrations"})
-    await platform.ledger.organiser.note(change)
-    header = ("registration", "email", "language", "state", "confirmed_at", "code")
-    table = [(*(row[name] for name in header[:4]), time_text(row["confirmed_at_us"]), row["code"]) for row in rows]
-    headers = {
-        "content-disposition": f'attachment; filename="registrations-{event.id}.csv"',
-        "cache-control": "private, no-store",
-        "x-content-type-options": "nosniff",
-    }
-    return Response(to_csv(header, table).encode("utf-8-sig"), headers=headers, media_type="text/csv")
+    return await registrations_file(platform, caller, await own_event(platform, caller, event_id))
 
 
 async def own_view(platform: Platform, event: Event, presale: Presale) -> OwnPresaleView:

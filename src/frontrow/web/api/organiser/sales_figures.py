@@ -1,4 +1,4 @@
-"""Sales figures (B13, B19): totals, over time, live; as JSON, CSV and server-sent events. And the audit log."""
+"""Sales figures (B13, B19): totals, over time, live; as JSON, CSV and server-sent events."""
 
 from typing import Annotated, Any
 
@@ -23,10 +23,11 @@ from frontrow.boxoffice.organiser.model.sales_figures import (
     series_csv,
 )
 from frontrow.core.errors import InvalidInput
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, caller_of, own_event, zone_of
-from frontrow.web.api.organiser.common import Cursor, Limit, Moment, moment_us, next_of, read_number
-from frontrow.web.endpoints.json_values import Time, time_text
+from frontrow.web.api.organiser.parameters import Moment, moment_us
+from frontrow.web.http.access import Access
+from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.platform.event_access import own_event, zone_of
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 
 FIGURES = "/v1/organiser/events/{event_id:str}/figures"
 FIGURES_RIGHT = "figures:read"
@@ -73,24 +74,6 @@ class FiguresView(msgspec.Struct):
 class SeriesView(msgspec.Struct):
     event: str
     steps: list[Bucket]
-
-
-class ChangeView(msgspec.Struct):
-    """Who changed what, when."""
-
-    number: int
-    at: Time
-    actor: str
-    act: Annotated[str, msgspec.Meta(examples=["change_event"])]
-    event: str
-    detail: dict[str, Any]
-
-
-class AuditPage(msgspec.Struct):
-    """Newest first. The ledger's hash-chained log has the same entries (`frontrow ledger verify`)."""
-
-    changes: list[ChangeView]
-    next: str | None = None
 
 
 @get(
@@ -186,7 +169,7 @@ async def stream_figures(
 
     async def may_look() -> bool:
         """Whether the request would still be let in: its session or key lives, with the right and the organiser."""
-        now = await caller_of(platform, "GET", headers)
+        now = await platform.callers.find("GET", headers)
         return FIGURES_RIGHT in now.permissions and now.organiser_id == caller.organiser_id
 
     return platform.organiser.live.app(event.id, may_look=may_look)
@@ -201,27 +184,6 @@ async def stream_figures(
 async def poll_figures(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> LiveFigures:
     event = await own_event(platform, caller, event_id)
     return await platform.organiser.live.latest(event.id)
-
-
-@get(
-    "/v1/organiser/audit",
-    operation_id="list_changes",
-    summary="Who changed what, newest first",
-    opt={"access": Access.staff("audit:read")},
-)
-async def list_changes(
-    platform: FromPlatform,
-    caller: FromCaller,
-    event: Annotated[str, QueryParameter(max_length=60, description="only of this event")] = "",
-    cursor: Cursor = "",
-    limit: Limit = 50,
-) -> AuditPage:
-    page = await platform.ledger.browsing.organiser.changes(caller.organiser_id, event, read_number(cursor), limit)
-    views = [
-        ChangeView(one.number, time_text(one.at_us), one.actor, one.act, one.event_id, msgspec.json.decode(one.detail))
-        for one in page
-    ]
-    return AuditPage(views, next_of(page, limit, page[-1].number if page else None))
 
 
 def _amount(one: Amount) -> AmountView:
@@ -258,5 +220,4 @@ ROUTES: list[HTTPRouteHandler] = [
     get_series_csv,
     stream_figures,
     poll_figures,
-    list_changes,
 ]

@@ -13,16 +13,13 @@ from frontrow.boxoffice.checkout.model.receipts import (
     MAX_PREFIX_CHARS,
     MAX_TAX_ID_CHARS,
     Seller,
-    checked_seller,
 )
-from frontrow.boxoffice.events.model.event_changes import Change
 from frontrow.boxoffice.events.model.events import Fee
 from frontrow.boxoffice.pricing.model.taxes import MAX_TAX_BASIS_POINTS
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller
-from frontrow.web.api.organiser.common import editor_of
 from frontrow.web.api.organiser.event_bodies import FeeGiven, Fees
-from frontrow.web.platform.platform import Platform
+from frontrow.web.http.access import Access
+from frontrow.web.platform.injected import FromCaller, FromPlatform
+from frontrow.web.platform.sellers import keep_seller
 
 SELLER = "/v1/organiser/seller"
 
@@ -72,12 +69,6 @@ async def get_seller(platform: FromPlatform, caller: FromCaller) -> SellerBody:
     opt={"access": Access.staff("events:write")},
 )
 async def put_seller(platform: FromPlatform, caller: FromCaller, data: JSONBody[SellerBody]) -> SellerBody:
-    await keep_seller(platform, caller, data)
-    return data
-
-
-async def keep_seller(platform: Platform, caller: Caller, data: SellerBody) -> None:
-    """Store the details and record who changed them."""
     given = Seller(
         caller.organiser_id,
         data.name,
@@ -89,8 +80,8 @@ async def keep_seller(platform: Platform, caller: Caller, data: SellerBody) -> N
         data.fees_currency,
         data.contact_email.strip(),
     )
-    change = Change(editor_of(caller), "change_seller", "", platform.clock())
-    await platform.ledger.organiser.put_seller(checked_seller(given), change)
+    await keep_seller(platform, caller, given)
+    return data
 
 
 ROUTES: list[HTTPRouteHandler] = [get_seller, put_seller]

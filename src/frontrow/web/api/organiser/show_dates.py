@@ -9,10 +9,9 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
 from frontrow.boxoffice.events.model.show_dates import MAX_DATES, DateRule, SaleOpening, dates_by_rule
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access
-from frontrow.web.api.organiser.common import editor_of
 from frontrow.web.api.organiser.event_bodies import OwnEventSummary, summary_of
+from frontrow.web.http.access import Access, editor_of
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 
 PATH = "/v1/organiser/events/{event_id:str}/dates"
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

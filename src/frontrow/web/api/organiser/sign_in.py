@@ -8,10 +8,9 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody
 
 from frontrow.boxoffice.people.model.people import NotAllowed
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, client_ip
 from frontrow.web.api.fans.sign_in import full_session, read_new_session
-from frontrow.web.api.sign_in_bodies import (
+from frontrow.web.http.access import Access
+from frontrow.web.http.bodies.sign_in import (
     Code,
     Deliver,
     Email,
@@ -23,6 +22,8 @@ from frontrow.web.api.sign_in_bodies import (
     private,
     signed_in,
 )
+from frontrow.web.platform.access import client_ip
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 
 OWN = {"idempotency": "own"}  # their responses hold secrets, which are not stored
 

@@ -8,13 +8,13 @@ from litestar import Response, delete, get, patch, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.people.model.people import ApiKey, Invitation, NotAllowed, Staff
+from frontrow.boxoffice.people.model.people import ApiKey, Invitation, Staff
 from frontrow.boxoffice.people.model.roles import PERMISSIONS, Role
 from frontrow.boxoffice.people.team import MAX_KEY_LIFE_S, Actor
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller
-from frontrow.web.api.sign_in_bodies import Email, Locale, Name, checked_locale, private
-from frontrow.web.endpoints.json_values import Time, time_text
+from frontrow.web.http.access import Access, Caller, actor
+from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.bodies.sign_in import Email, Locale, Name, checked_locale, private
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 
 _SCOPES = "|".join(map(re.escape, sorted(PERMISSIONS)))
 Scope = Annotated[str, msgspec.Meta(pattern=f"^({_SCOPES})$", examples=["door:scan"])]
@@ -189,13 +189,6 @@ async def make_key(platform: FromPlatform, caller: FromCaller, data: JSONBody[Ke
 )
 async def revoke_key(platform: FromPlatform, caller: FromCaller, key_id: FromPath[str]) -> None:
     await platform.people.team.revoke_key(actor(caller), key_id)
-
-
-def actor(caller: Caller) -> Actor:
-    """The signed-in member. API keys have no member."""
-    if caller.kind != "staff":
-        raise NotAllowed("an API key cannot change the team or make keys; sign in")
-    return Actor(caller.id, caller.organiser_id, Role(caller.role))
 
 
 def _reader(caller: Caller) -> Actor:

@@ -1,6 +1,6 @@
 """An organiser's venues: list, read, create, change. Plans come from the generator, CSV, pretix JSON or a document."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 from litestar import Response, get, patch, post
@@ -9,11 +9,12 @@ from litestar.params import FromPath, JSONBody
 
 from frontrow.boxoffice.events.model.event_changes import OwnVenue
 from frontrow.boxoffice.seats.venues import PlanSource, VenueEdit
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access
-from frontrow.web.api.organiser.common import Cursor, IfMatch, Limit, editor_of, next_of, read_cursor, tagged
+from frontrow.web.api.organiser.parameters import Cursor, IfMatch, Limit, tagged
+from frontrow.web.http.access import Access, editor_of
+from frontrow.web.http.cursors import next_of, read_cursor
+from frontrow.web.http.request_bodies import MAX_PLAN_BYTES
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 
-MAX_PLAN_BYTES: Final = 16 * 1024 * 1024  # a pretix plan of 50,000 seats has about 12 MB
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, examples=["Small Hall"])]
 City = Annotated[str, msgspec.Meta(max_length=200, examples=["Vienna"])]
 Country = Annotated[str, msgspec.Meta(max_length=2, examples=["AT"])]

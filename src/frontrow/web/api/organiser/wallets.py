@@ -9,10 +9,9 @@ from litestar.params import JSONBody
 
 from frontrow.boxoffice.tickets.model.wallets import Wallet, WalletKeys
 from frontrow.boxoffice.tickets.wallet_keys import MAX_FILE_BYTES, AppleKeysGiven, GoogleKeysGiven
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access
-from frontrow.web.api.organiser.common import editor_of
-from frontrow.web.endpoints.json_values import Time, time_text
+from frontrow.web.http.access import Access, editor_of
+from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 
 WALLETS = "/v1/organiser/wallets"

@@ -1,4 +1,4 @@
-"""Webhooks to the organiser's own servers, and the import of Verified-Fan codes."""
+"""Webhooks to the organiser's own servers."""
 
 from typing import Annotated
 
@@ -7,17 +7,16 @@ from litestar import Response, delete, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.messages.model.messages import Endpoint
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, own_event
-from frontrow.web.api.organiser.common import Cursor, Limit, cursor_of, editor_of, next_of, read_cursor, read_number
-from frontrow.web.endpoints.json_values import Time, time_text
-from frontrow.web.platform.platform import Platform
+from frontrow.web.api.organiser.parameters import Cursor, Limit
+from frontrow.web.http.access import Access, editor_of
+from frontrow.web.http.bodies.json_values import Time, time_text
+from frontrow.web.http.cursors import cursor_of, next_of, read_cursor, read_number
+from frontrow.web.platform.event_access import own_event
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 
 HOOKS = "/v1/organiser/webhooks"
 HOOK = f"{HOOKS}/{{webhook_id:str}}"
-CODES = "/v1/organiser/events/{event_id:str}/codes"
 WRITES = {"access": Access.staff("webhooks:write")}
 SEALED = WRITES | {"idempotency": "sealed"}  # their responses hold a secret
 
@@ -63,25 +62,6 @@ class DeliveryView(msgspec.Struct):
 class DeliveryPage(msgspec.Struct):
     deliveries: list[DeliveryView]
     next: str | None = None
-
-
-class CodesAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """CSV with a header line and the columns code and lane. Only digests are stored."""
-
-    csv: Annotated[str, msgspec.Meta(min_length=1, max_length=1_000_000, examples=["code,lane\nSPRING-24,general\n"])]
-
-
-class CodeCount(msgspec.Struct):
-    lane: str
-    codes: int
-
-
-class CodesView(msgspec.Struct):
-    """Imported codes per lane, the number imported by this request, and the number of used codes of the event."""
-
-    imported: int
-    lanes: list[CodeCount]
-    used: int
 
 
 @get(HOOKS, operation_id="list_webhooks", summary="The organiser's webhooks", opt=WRITES)
@@ -148,37 +128,6 @@ async def redeliver(
     await platform.organiser.webhooks.redeliver(editor_of(caller), webhook_id, delivery_id)
 
 
-@get(
-    CODES,
-    operation_id="count_codes",
-    summary="Codes per lane, and used codes",
-    opt={"access": Access.staff("codes:write")},
-)
-async def count_codes(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> CodesView:
-    return await _counted(platform, await own_event(platform, caller, event_id), 0)
-
-
-@post(
-    CODES,
-    operation_id="import_codes",
-    summary="Import Verified-Fan codes",
-    status_code=201,
-    opt={"access": Access.staff("codes:write")},
-)
-async def import_codes(
-    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[CodesAsked]
-) -> CodesView:
-    event = await own_event(platform, caller, event_id)
-    taken = await platform.organiser.codes.import_codes(editor_of(caller), event, data.csv)
-    return await _counted(platform, event, taken)
-
-
-async def _counted(platform: Platform, event: Event, taken: int) -> CodesView:
-    counts = await platform.organiser.codes.counts(event)
-    lanes = [CodeCount(lane, count) for lane, count in sorted(counts.items())]
-    return CodesView(taken, lanes, await platform.organiser.codes.used(event.id))
-
-
 def _view(one: Endpoint) -> HookView:
     return HookView(one.id, one.event_id, one.url, list(one.facts))
 
@@ -195,6 +144,4 @@ ROUTES: list[HTTPRouteHandler] = [
     remove_webhook,
     list_deliveries,
     redeliver,
-    count_codes,
-    import_codes,
 ]

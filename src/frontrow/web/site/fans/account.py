@@ -12,10 +12,11 @@ from frontrow.boxoffice.people.model.person_names import clean_name
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.waitingroom.protect.guard import is_plain
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller, client_ip
-from frontrow.web.api.sign_in_bodies import agent_of
-from frontrow.web.endpoints.cookies import SIGN_IN_COOKIE, cookie_header, session_cookie, sign_in_cookie
+from frontrow.web.http.access import Access, Caller
+from frontrow.web.http.bodies.sign_in import agent_of
+from frontrow.web.http.cookies import SIGN_IN_COOKIE, cookie_header, session_cookie, sign_in_cookie
+from frontrow.web.platform.access import client_ip
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookies import Ready, forget_person, language_cookie, ready_cookie, ready_of
 from frontrow.web.site.fans.checkout import BAD_EMAIL

@@ -20,9 +20,10 @@ from frontrow.boxoffice.pricing.model.booking_choices import (
 from frontrow.boxoffice.pricing.model.prices import decode_lines
 from frontrow.boxoffice.pricing.model.sale_options import fold_code
 from frontrow.core.errors import InvalidInput, Refused, Unauthorised
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, client_ip, need_visit, own_booking
-from frontrow.web.api.fans.booking_choices import choose_for
+from frontrow.web.http.access import Access
+from frontrow.web.platform.access import client_ip
+from frontrow.web.platform.booking_choices import choose_for
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.site.cookies import Ready
 from frontrow.web.site.fans.checkout import keep_contact_of, outcome_page, page_again
 from frontrow.web.site.fans.choice_form import CODE_ANSWERS, say_none_left
@@ -42,7 +43,7 @@ async def choose(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """Change the choice and show the new price, or say why it stays as it was."""
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     filled = Ready(form.one("name", 120), form.one("email", 254))
     if is_email(filled.email):  # typed before the form below was sent: nothing typed is lost
         await keep_contact_of(request, platform, booking, filled)
@@ -50,7 +51,7 @@ async def choose(
     error = code_error = ""
     try:
         choice = _read(form, booking, platform.box_office.sales.get(booking.event_id).event)
-        visit = need_visit(platform, caller, booking)
+        visit = platform.own_bookings.need_visit(caller, booking)
         await choose_for(platform, booking, visit, choice, client_ip(platform, request))
         return go_to(f"/checkout/{booking.id}#choice")
     except Unauthorised:
@@ -64,7 +65,9 @@ async def choose(
     except (NoneLeft, InvalidInput, Refused) as refused:
         error = _say(words, refused)
     told = (error, code_error, form.one("code", 60))
-    return await page_again(request, platform, caller, await own_booking(platform, caller, booking_id), filled, told)
+    return await page_again(
+        request, platform, caller, await platform.own_bookings.find(caller, booking_id), filled, told
+    )
 
 
 def _read(form: Form, booking: Booking, event: Event) -> BookingChoice:

@@ -20,10 +20,9 @@ from frontrow.boxoffice.people.model.email_addresses import is_email
 from frontrow.boxoffice.pricing.model.booking_choices import NoneLeft
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, NotFound, Refused, Unauthorised, Unavailable
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller, need_visit, own_booking
-from frontrow.web.api.booking_bodies import seat_ids
-from frontrow.web.endpoints.json_values import time_text
+from frontrow.web.http.access import Access, Caller
+from frontrow.web.http.bodies.json_values import time_text
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookies import Ready, keep_visit, ready_of, remember_booking
 from frontrow.web.site.event_display import shown
@@ -65,7 +64,7 @@ async def checkout(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
 ) -> Response[bytes]:
     """The page for the current state of the booking."""
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     response = await _checkout(request, platform, caller, booking)
     await keep_visit(platform, request, booking, response)
     return response
@@ -82,11 +81,13 @@ async def _checkout(request: Asked, platform: Platform, caller: Caller, booking:
     if booking.state is BookingState.HELD and booking.live(platform.clock()):
         if _uses_stripe(platform) and booking.amount_minor:
             try:
-                outcome = await platform.box_office.purchases.begin(booking, need_visit(platform, caller, booking))
+                outcome = await platform.box_office.purchases.begin(
+                    booking, platform.own_bookings.need_visit(caller, booking)
+                )
             except Unauthorised:
                 return await outcome_page(request, platform, booking, "visit_over", 401)
             except (HoldEnded, MoveRefused):  # ended since it was read
-                return await _ended(request, platform, await own_booking(platform, caller, booking.id), headers)
+                return await _ended(request, platform, await platform.own_bookings.find(caller, booking.id), headers)
             return await _led_on(request, platform, outcome, headers)
         return await form_page(request, platform, caller, booking, headers=headers)
     return await _ended(request, platform, booking, headers)
@@ -178,7 +179,7 @@ async def booking_context(platform: Platform, booking: Booking) -> dict[str, Any
     )
     hold_us = event.hold_ttl_s * US_PER_S
     longest_us = booking.created_at_us + MAX_HOLD_FACTOR * hold_us
-    names = await seat_ids(platform, booking.event_id, booking.seats)
+    names = await platform.booking_views.seat_ids(booking.event_id, booking.seats)
     summary = await platform.box_office.receipts.summary(booking, event)
     prices, labels = summary.prices(), await platform.box_office.renderer.seat_labels(event)
     return {
@@ -255,7 +256,7 @@ async def page_again(
         return await _ended(request, platform, booking, {})
     outcome = None
     if _uses_stripe(platform) and booking.amount_minor:
-        outcome = await platform.box_office.purchases.begin(booking, need_visit(platform, caller, booking))
+        outcome = await platform.box_office.purchases.begin(booking, platform.own_bookings.need_visit(caller, booking))
         booking = outcome.booking
         if outcome.state is not CheckoutState.OPEN:
             return await _led_on(request, platform, outcome, {})
@@ -292,11 +293,11 @@ async def pay(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """Pay with the card of the form."""
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     if booking.state not in (BookingState.HELD, BookingState.PAYING) or not booking.live(platform.clock()):
         return await _ended(request, platform, booking, {})
     try:
-        visit = need_visit(platform, caller, booking)
+        visit = platform.own_bookings.need_visit(caller, booking)
     except Unauthorised:
         return await outcome_page(request, platform, booking, "visit_over", 401)
     if form.one("seats", 8_000) not in ("", ",".join(map(str, booking.seats))):  # changed in another tab meanwhile
@@ -335,7 +336,7 @@ async def keep_contact(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """Save the contact before the provider's own form is submitted, which bypasses this server."""
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     filled = Ready(form.one("name", 120), form.one("email", 254))
     if not is_email(filled.email) and not await platform.people.fans.proven_address(booking.fan):
         return Response(b"", status_code=422, media_type="text/plain")
@@ -354,7 +355,7 @@ async def check_payment(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """Called when Stripe's form refused a card: says what that means for the seats."""
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     shown = PaymentLook(open=False)
     if booking.state is BookingState.PAYING:
         with contextlib.suppress(HoldEnded):
@@ -394,9 +395,9 @@ async def _change_hold(
     change: Callable[[Booking, ShopPass], Awaitable[object]],
 ) -> Response[bytes]:
     """Change the caller's hold during their visit, then show the checkout page. It tells why a change was refused."""
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     try:
-        await change(booking, need_visit(platform, caller, booking))
+        await change(booking, platform.own_bookings.need_visit(caller, booking))
     except Unauthorised:
         return await outcome_page(request, platform, booking, "visit_over", 401)
     except Refused:
@@ -409,9 +410,9 @@ async def release(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """Release the held seats and choose others."""
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     try:
-        await platform.box_office.purchases.release(booking, need_visit(platform, caller, booking))
+        await platform.box_office.purchases.release(booking, platform.own_bookings.need_visit(caller, booking))
     except Unauthorised:
         return await outcome_page(request, platform, booking, "visit_over", 401)
     except Unavailable:
@@ -426,7 +427,7 @@ async def bank(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """Demo only: answers the simulated bank's 3-D Secure question."""
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     finish = getattr(getattr(platform.box_office.provider, "inner", None), "finish_action", None)
     payments = await platform.ledger.payments.payments_of(booking.id)
     if finish is not None and payments and payments[-1].ref:

@@ -21,10 +21,11 @@ from frontrow.boxoffice.events.model.event_search import (
 )
 from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.core.clock import US_PER_S
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.endpoints.json_values import time_text
+from frontrow.web.http.bodies.json_values import time_text
+from frontrow.web.platform.event_access import shown_event
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
-from frontrow.web.site.event_display import Shown, shown, shown_event
+from frontrow.web.site.event_display import Shown, shown
 from frontrow.web.site.event_markup import EventMarkups
 from frontrow.web.site.fans.signups import before_sale
 from frontrow.web.site.languages import N_

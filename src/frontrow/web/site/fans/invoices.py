@@ -11,9 +11,9 @@ from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound
 from frontrow.boxoffice.texts.locale_formats import formats_of
 from frontrow.boxoffice.texts.message_texts import words_of
 from frontrow.core.errors import InvalidInput
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, own_booking, seen_booking
-from frontrow.web.api.fans.invoices import invoice_of, pdf_answer
+from frontrow.web.http.access import Access
+from frontrow.web.platform.injected import FromCaller, FromPlatform
+from frontrow.web.platform.invoice_files import invoice_of, pdf_answer
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.fans.checkout import booking_context
 from frontrow.web.site.languages import N_
@@ -31,7 +31,7 @@ async def receipt_page(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
 ) -> Response[bytes]:
     """The receipt: seller, lines, included tax, payment and refunds; and the invoice, if it was asked for."""
-    return await _receipt(request, platform, await seen_booking(platform, caller, booking_id))
+    return await _receipt(request, platform, await platform.own_bookings.find_seen(caller, booking_id))
 
 
 async def _receipt(
@@ -65,7 +65,7 @@ async def issue_invoice(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """Issue the invoice, or the credit notes that are missing."""
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     billed_to = form.one("billed_to", 600)
     try:
         await platform.box_office.invoices.issue(booking, billed_to)
@@ -83,7 +83,7 @@ async def invoice(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], number: FromPath[int]
 ) -> Response[bytes]:
     """The document as PDF, in the reader's language."""
-    booking = await seen_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find_seen(caller, booking_id)
     found = await invoice_of(platform, booking.id, number)
     return await pdf_answer(platform, found, words_for(request).language)
 

@@ -13,13 +13,13 @@ from litestar.params import FromPath
 
 from frontrow.boxoffice.messages.mail_links import FOLDERS, MAX_CHARS, LinkPurpose, OpenedLink
 from frontrow.boxoffice.waitlist.model.waitlist import Offer, OfferNotFound, OfferState
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Caller
-from frontrow.web.api.booking_bodies import seat_ids
-from frontrow.web.endpoints.json_values import time_text
+from frontrow.web.http.access import Caller
+from frontrow.web.http.bodies.json_values import time_text
+from frontrow.web.platform.event_access import shown_event
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookies import remember_link
-from frontrow.web.site.event_display import seat_places, shown, shown_event
+from frontrow.web.site.event_display import seat_places, shown
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
@@ -78,7 +78,7 @@ async def offer_page(
         raise OfferNotFound("there is no such offer", offer=offer_id[:60])
     event = await shown_event(platform, offer.event_id)
     open_now = offer.open(platform.clock())
-    names = await seat_ids(platform, offer.event_id, offer.seats)
+    names = await platform.booking_views.seat_ids(offer.event_id, offer.seats)
     return render(
         request,
         "offer.html",

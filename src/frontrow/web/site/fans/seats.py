@@ -17,11 +17,12 @@ from frontrow.boxoffice.seats.model.map_format import SeatState
 from frontrow.boxoffice.seats.model.venues import Plan, SeatFlag, Section, SectionKind
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Caller
-from frontrow.web.endpoints.json_values import time_text
+from frontrow.web.http.access import Caller
+from frontrow.web.http.bodies.json_values import time_text
+from frontrow.web.platform.event_access import shown_event
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
-from frontrow.web.site.event_display import Shown, section_of, shown, shown_event
+from frontrow.web.site.event_display import Shown, section_of, shown
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page

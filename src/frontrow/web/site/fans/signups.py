@@ -15,11 +15,12 @@ from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.people.model.email_addresses import is_email
 from frontrow.boxoffice.presale.model import Presale, PresaleState, Purpose, Signup, SignupNotFound, SignupState
 from frontrow.core.errors import FrontrowError, Unavailable
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Caller, client_ip
-from frontrow.web.api.fans.signups import proven_email
+from frontrow.web.http.access import Caller
+from frontrow.web.platform.access import client_ip, proven_email
+from frontrow.web.platform.event_access import shown_event
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
-from frontrow.web.site.event_display import shown, shown_event
+from frontrow.web.site.event_display import shown
 from frontrow.web.site.fans.checkout import BAD_EMAIL
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render, words_for

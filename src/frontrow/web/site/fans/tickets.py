@@ -24,11 +24,10 @@ from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.boxoffice.tickets.wallet_passes import MAX_BUNDLED
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Unavailable
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller, is_own, own_booking, seen_booking
-from frontrow.web.api.booking_bodies import indexes, seat_ids
-from frontrow.web.endpoints.bookings import make_priority_pass
+from frontrow.web.http.access import Access, Caller
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
+from frontrow.web.platform.priority_passes import make_priority_pass
 from frontrow.web.site.cookies import pass_cookie, remember_booking
 from frontrow.web.site.event_display import Shown, shown
 from frontrow.web.site.fans.checkout import booking_context
@@ -76,12 +75,12 @@ async def tickets_page(
     transfer_to: str = "",
 ) -> Response[bytes]:
     """The page of a booking, after a form that was refused with the reason."""
-    booking = await seen_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find_seen(caller, booking_id)
     if booking.state in (BookingState.HELD, BookingState.PAYING):
         return go_to(f"/checkout/{booking.id}")
     context = await booking_context(platform, booking)
     event = context["one"].event
-    own = await is_own(platform, caller, booking)
+    own = await platform.own_bookings.may_change(caller, booking)
     sheets = await platform.box_office.renderer.sheets(booking.id)
     refunds = [
         one
@@ -156,7 +155,7 @@ async def _shown_transfers(platform: Platform, booking: Booking, now_us: int) ->
 async def _named_transfers(
     platform: Platform, booking: Booking, transfers: Sequence[Transfer]
 ) -> list[tuple[Transfer, str]]:
-    names = await seat_ids(platform, booking.event_id, tuple(one.seat_index for one in transfers))
+    names = await platform.booking_views.seat_ids(booking.event_id, tuple(one.seat_index for one in transfers))
     event = await platform.ledger.catalogue.event(booking.event_id)
     labels = await platform.box_office.renderer.seat_labels(event)
     return [(one, labels.text(name)) for one, name in zip(transfers, names, strict=True)]
@@ -195,7 +194,7 @@ async def ticket_qr(
     platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], ticket_id: FromPath[str]
 ) -> Response[bytes]:
     """The QR of one ticket as a picture."""
-    booking = await seen_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find_seen(caller, booking_id)
     ticket = await platform.ledger.tickets.ticket(ticket_id)
     if ticket is None or ticket.booking_id != booking.id or ticket.transfer_id:
         raise TicketNotFound("this booking has no such ticket", ticket=ticket_id[:60])
@@ -208,7 +207,7 @@ async def tickets_pdf(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
 ) -> Response[bytes]:
     """The tickets to print."""
-    booking = await seen_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find_seen(caller, booking_id)
     body = await platform.box_office.renderer.pdf(booking.id, locale=words_for(request).language)
     headers = PRIVATE | {"content-disposition": f'attachment; filename="{booking.id}.pdf"'}
     return Response(body, headers=headers, media_type="application/pdf")
@@ -217,7 +216,7 @@ async def tickets_pdf(
 @page("/bookings/{booking_id:str}/tickets.ics", "tickets_ics", Access.OWNER)
 async def tickets_ics(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> Response[bytes]:
     """The show for the calendar."""
-    booking = await seen_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find_seen(caller, booking_id)
     headers = PRIVATE | {"content-disposition": f'attachment; filename="{booking.id}.ics"'}
     return Response(
         await platform.box_office.renderer.calendar(booking.id), headers=headers, media_type="text/calendar"
@@ -243,7 +242,7 @@ async def return_page(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
 ) -> Response[bytes]:
     """What returning these tickets and add-ons pays, line by line, before it is asked for."""
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     query = request.query_params
     wanted = ReturnChoice(
         query.getall("seat", [])[:MAX_LISTED],
@@ -285,7 +284,7 @@ async def _return_page(
 
 async def _amount_back(platform: Platform, booking: Booking, wanted: ReturnChoice) -> QuotedRefund:
     """What is paid for this choice. The policy keeps nothing of a ticket that is resold."""
-    some = await indexes(platform, booking, wanted.seats)
+    some = await platform.booking_views.indexes(booking, wanted.seats)
     if wanted.resale:
         return QuotedRefund(0, await platform.box_office.refunds.quote_return(booking, some or ()))
     return await platform.box_office.refunds.quote(booking, some, wanted.add_ons)
@@ -301,7 +300,7 @@ async def give_back(
     `amount` is what the page showed. If it would be another one now, the page shows that first. `number` is the
     refund's number then, so that a form that is sent twice refunds once.
     """
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     kept = await kept_add_ons(platform, booking)
     wanted = ReturnChoice(form.all("seat")[:MAX_LISTED], chosen_add_ons(kept, form.one), form.one("how") == "pool")
     number = form.number("number", 0, MAX_NUMBER, 0)
@@ -314,7 +313,7 @@ async def give_back(
         quote = await _amount_back(platform, booking, wanted)
         if sent is False or form.one("amount") != str(quote.sum.amount_minor):
             return await _return_page(request, platform, booking, wanted, AMOUNT_CHANGED)
-        some = await indexes(platform, booking, wanted.seats)
+        some = await platform.booking_views.indexes(booking, wanted.seats)
         if wanted.resale:
             await platform.box_office.resale.give_back(booking.id, booking.fan, booking.fence, some or ())
         else:
@@ -338,7 +337,7 @@ async def priority(
 ) -> Response[bytes]:
     """Priority access for a fan who lost seats because the payment provider was unavailable (B8)."""
     caller = with_priority(caller, booking_id)
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     text, _ = await make_priority_pass(platform, booking)
     return go_to(f"/events/{booking.event_id}/seats", {"set-cookie": pass_cookie(platform, text)})
 

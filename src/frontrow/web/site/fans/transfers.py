@@ -10,9 +10,8 @@ from frontrow.boxoffice.messages.mail_links import LinkPurpose
 from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer, TransferNotFound, TransferRefused, TransferState
 from frontrow.boxoffice.tickets.model.tickets import TicketNotFound
 from frontrow.core.errors import FrontrowError, InvalidInput, Unavailable
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller, own_booking
-from frontrow.web.api.booking_bodies import indexes, seat_ids
+from frontrow.web.http.access import Access, Caller
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import seat_places, shown
 from frontrow.web.site.fans.checkout import BAD_EMAIL
@@ -37,10 +36,10 @@ async def send_transfer(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """Send one ticket of a booking to an address."""
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     email = form.one("email")
     try:
-        seats = await indexes(platform, booking, [form.one("seat")]) or []
+        seats = await platform.booking_views.indexes(booking, [form.one("seat")]) or []
         await platform.box_office.transfers.send(booking, seats[0], email, words_for(request).language)
     except Unavailable:
         raise
@@ -68,7 +67,7 @@ async def withdraw_transfer(
     form: FromForm,
 ) -> Response[bytes]:
     """Keep a ticket that nobody has accepted yet."""
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find(caller, booking_id)
     try:
         await platform.box_office.transfers.withdraw(booking, transfer_id)
     except TransferRefused:  # accepted meanwhile: the page says so
@@ -99,7 +98,7 @@ async def _page(
     accepted, now_us = transfer.state is TransferState.ACCEPTED, platform.clock()
     sheets = await platform.box_office.renderer.sheets(transfer.booking_id, transfer) if accepted else []
     sender = await platform.ledger.messages.contact(transfer.fan)
-    names = await seat_ids(platform, event.id, (transfer.seat_index,))
+    names = await platform.booking_views.seat_ids(event.id, (transfer.seat_index,))
     others = await platform.ledger.transfers.transfers_of(transfer.booking_id) if sheets else []
     return render(
         request,

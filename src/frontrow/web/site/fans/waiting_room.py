@@ -1,7 +1,7 @@
 """The waiting-room page inside the platform: in the visitor's language, with the event's name and a way to get ready.
 
-It stays the one self-contained answer of `room.page`; only its words and surroundings differ. After the room it leads
-to the event's seats.
+It stays the one self-contained answer of `endpoints.room.page`; only its words and surroundings differ. After the room
+it leads to the event's seats.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,12 +12,12 @@ from typing import Any, Final
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
-from frontrow.web.room.page import PageSettings
-from frontrow.web.room.page_parts import safe
-from frontrow.web.server.overflow_page import Notices
+from frontrow.web.endpoints.room.page import PageSettings
+from frontrow.web.http.brand_styles import ShownBrand
+from frontrow.web.http.html import safe
+from frontrow.web.http.messages import EndpointRequest, EndpointResponse
+from frontrow.web.http.notices import Notices
 from frontrow.web.site.assets import texts_in
-from frontrow.web.site.brand_styles import ShownBrand
 from frontrow.web.site.languages import DEFAULT, N_, best_language, words_of
 from frontrow.web.site.refusal_pages import accepted, problem_notice, words_in
 from frontrow.web.site.render import as_json

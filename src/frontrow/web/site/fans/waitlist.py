@@ -11,13 +11,13 @@ from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.people.model.email_addresses import checked_email, is_email
 from frontrow.boxoffice.waitlist.model.waitlist import NotWaiting, Offer, OfferNotFound
 from frontrow.core.errors import FrontrowError, NotFound, Unavailable
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Caller
-from frontrow.web.api.booking_bodies import seat_ids
-from frontrow.web.endpoints.json_values import time_text
+from frontrow.web.http.access import Caller
+from frontrow.web.http.bodies.json_values import time_text
+from frontrow.web.platform.event_access import shown_event
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookies import pass_cookie
-from frontrow.web.site.event_display import seat_places, shown, shown_event
+from frontrow.web.site.event_display import seat_places, shown
 from frontrow.web.site.fans.checkout import BAD_EMAIL
 from frontrow.web.site.fans.mail_links import may_answer
 from frontrow.web.site.fans.push import PUSHES, push_key
@@ -88,7 +88,7 @@ async def _waitlist(
 
 
 async def _offer(platform: Platform, offer: Offer) -> dict[str, Any]:
-    names = await seat_ids(platform, offer.event_id, offer.seats)
+    names = await platform.booking_views.seat_ids(offer.event_id, offer.seats)
     left_s = max(0, (offer.expires_at_us - platform.clock()) // 1_000_000)
     return {
         "id": offer.id,

@@ -9,9 +9,9 @@ from litestar.params import FromPath
 from frontrow.boxoffice.tickets.model.ticket_transfers import TransferState
 from frontrow.boxoffice.tickets.model.tickets import TicketNotFound
 from frontrow.boxoffice.tickets.wallet_passes import MAX_BUNDLED
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller, seen_booking
-from frontrow.web.api.fans.wallet_passes import apple_answer
+from frontrow.web.http.access import Access, Caller
+from frontrow.web.http.wallet_files import apple_answer
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.fans.transfers import received_transfer
 from frontrow.web.site.routes import go_to, page
@@ -20,7 +20,7 @@ from frontrow.web.site.routes import go_to, page
 @page("/bookings/{booking_id:str}/apple-wallet", "apple_wallet", Access.OWNER)
 async def apple_wallet(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> Response[bytes]:
     """All tickets of a booking in one file. A phone takes a few at once; more are on the page, one by one."""
-    booking = await seen_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find_seen(caller, booking_id)
     sheets = await platform.box_office.renderer.sheets(booking.id)
     if len(sheets) > MAX_BUNDLED:
         return go_to(f"/bookings/{booking.id}")
@@ -30,7 +30,7 @@ async def apple_wallet(platform: FromPlatform, caller: FromCaller, booking_id: F
 @page("/bookings/{booking_id:str}/google-wallet", "google_wallet", Access.OWNER)
 async def google_wallet(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> Response[bytes]:
     """The only ticket of a booking. A link has room for one; of several, each has its button on the page."""
-    booking = await seen_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find_seen(caller, booking_id)
     if len(await platform.box_office.renderer.sheets(booking.id)) > 1:
         return go_to(f"/bookings/{booking.id}")
     return _to_google(await platform.box_office.wallets.google(booking.id))
@@ -41,7 +41,7 @@ async def ticket_apple_wallet(
     platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], ticket_id: FromPath[str]
 ) -> Response[bytes]:
     """One ticket of a booking."""
-    booking = await seen_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find_seen(caller, booking_id)
     return apple_answer(await platform.box_office.wallets.apple(booking.id, ticket_id), ticket_id)
 
 
@@ -50,7 +50,7 @@ async def ticket_google_wallet(
     platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], ticket_id: FromPath[str]
 ) -> Response[bytes]:
     """One ticket of a booking."""
-    booking = await seen_booking(platform, caller, booking_id)
+    booking = await platform.own_bookings.find_seen(caller, booking_id)
     return _to_google(await platform.box_office.wallets.google(booking.id, ticket_id))
 
 

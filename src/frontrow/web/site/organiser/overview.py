@@ -9,9 +9,9 @@ from litestar.handlers import HTTPRouteHandler
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.organiser.model.sales_figures import EventFigures
 from frontrow.core.clock import US_PER_S
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access
-from frontrow.web.api.organiser.common import cursor_of, editor_of, read_cursor
+from frontrow.web.http.access import Access, editor_of
+from frontrow.web.http.cursors import cursor_of, read_cursor
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import Shown, shown
 from frontrow.web.site.languages import N_

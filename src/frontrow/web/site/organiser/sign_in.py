@@ -23,10 +23,11 @@ from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput
 from frontrow.shared.vault import SealBroken
-from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Caller, client_ip
-from frontrow.web.api.sign_in_bodies import agent_of
-from frontrow.web.endpoints.cookies import cookie_header, removed_cookie, session_cookie
+from frontrow.web.http.access import Caller
+from frontrow.web.http.bodies.sign_in import agent_of
+from frontrow.web.http.cookies import cookie_header, removed_cookie, session_cookie
+from frontrow.web.platform.access import client_ip
+from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.site.fans.account import back_of
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render

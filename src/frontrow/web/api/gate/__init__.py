@@ -1,0 +1,11 @@
+"""The API for gatekeepers: bundles, scans, lists."""
+
+from litestar.handlers import HTTPRouteHandler
+
+from frontrow.web.api.gate import booking_search, revocations, scans
+
+ROUTES: list[HTTPRouteHandler] = [
+    *revocations.ROUTES,
+    *booking_search.ROUTES,
+    *scans.ROUTES,
+]

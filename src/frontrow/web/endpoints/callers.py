@@ -1,0 +1,102 @@
+"""Who sends a request: everything that it proves, read the same way on the fast path and behind the framework."""
+
+from collections.abc import Collection
+
+import msgspec
+
+from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.people.sessions import KEY_PREFIX, SESSION_PREFIX, Sessions
+from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.errors import FrontrowError, Unauthorised
+from frontrow.shared.cookies import is_https
+from frontrow.shared.derived_keys import Secrets
+from frontrow.waitingroom.credentials.passes import MAX_PASS_CHARS
+from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
+from frontrow.waitingroom.service.room import WaitingRoom
+from frontrow.web.http.access import BOOKING_PREFIX, Caller, Presented, booking_of_token, caller_in, presented
+from frontrow.web.http.csrf import JSON_ONLY, HeaderLines, check_media_type, check_same_site, check_token
+
+
+class Callers:
+    """Reads the callers of requests: passes of `room`, sessions and API keys, booking tokens made with `secrets`."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        room: WaitingRoom,
+        limiter: EntranceLimits,
+        secrets: Secrets,
+        clock: Clock,
+        public_url: str,
+    ) -> None:
+        self._sessions, self._room, self._limiter, self._secrets, self._clock = sessions, room, limiter, secrets, clock
+        self._public_url = public_url
+
+    async def identify(self, method: str, headers: HeaderLines, accepts: tuple[str, ...] = JSON_ONLY) -> Caller:
+        """The caller, after the checks that every request must pass: it comes from our own pages or a program, its body
+        has the right media type, and the person is within the limit."""
+        check_same_site(method, headers, self._public_url)
+        check_media_type(method, headers, accepts)
+        caller = await self.find(method, headers)
+        if caller.person:
+            self._limiter.count_person(caller.person)
+        return caller
+
+    async def find(self, method: str, headers: HeaderLines) -> Caller:
+        """What the request proves. A bad proof is ignored here, not an error."""
+        given = presented(headers, secure=is_https(self._public_url))
+        bookings, passes = [], []
+        for token in given.tokens:
+            if token.startswith(BOOKING_PREFIX):
+                found = booking_of_token(self._secrets, token)
+                if found is not None:
+                    bookings.append(found)
+            elif token and not token.startswith((SESSION_PREFIX, KEY_PREFIX)):
+                passes.append(token)
+        text = next(iter((*passes, *given.passes)), None)
+        visit = self.read_pass(text) if text else None
+        caller = await self._signed_in(method, headers, given)
+        return self.with_pass(caller, visit, bookings)
+
+    async def _signed_in(self, method: str, headers: HeaderLines, given: Presented) -> Caller:
+        """The session or API key: from the bearer header, else from the cookie (which needs its CSRF token)."""
+        bearers = [token for token in given.tokens if token.startswith((SESSION_PREFIX, KEY_PREFIX))]
+        if len(bearers) > 1:
+            raise Unauthorised("send one session or one API key, not several")
+        if bearers and bearers[0].startswith(KEY_PREFIX):
+            key = await self._sessions.find_key(bearers[0])
+            if key is None:
+                return Caller()
+            return Caller("key", key.id, key.organiser_id, permissions=key.permissions(self._clock()))
+        secret = bearers[0] if bearers else given.session_cookie
+        session = await self._sessions.find(secret) if secret else None
+        if session is None:
+            return Caller()
+        if not bearers:
+            check_token(method, headers, secret)
+        return caller_in(session)
+
+    def with_pass(self, caller: Caller, visit: ShopPass | None, bookings: Collection[str]) -> Caller:
+        """The caller with the pass and the booking tokens that came along."""
+        ran_out = visit is not None and self._clock() >= visit.expires_at_us
+        good, past = (None, visit) if ran_out else (visit, None)
+        return msgspec.structs.replace(caller, shop_pass=good, past_pass=past, bookings=frozenset(bookings))
+
+    def read_pass(self, text: str) -> ShopPass | None:
+        """The pass, if it is genuine and its visit has not ended. It may have expired: `with_pass` checks that.
+        Handlers that need a pass use `need_pass` or `OwnBookings.need_visit`, which say what is wrong."""
+        if len(text) > MAX_PASS_CHARS:
+            return None
+        try:
+            visit = self._room.visits.read_pass(text)
+        except FrontrowError:  # not ours, or its visit ended
+            return None
+        return ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id, bool(visit.place.epoch))
+
+    def need_pass(self, caller: Caller, event_id: str) -> ShopPass:
+        """The caller's pass for this event, or 401 (B17). Counts as a sign of life of the visitor."""
+        visit = caller.shop_pass
+        if visit is None or visit.event_id != event_id:
+            raise Unauthorised("a pass for this event is needed; join its waiting room", event=event_id)
+        self._room.visits.hear(visit.id)
+        return visit

@@ -1,0 +1,1 @@
+"""What the waiting room answers over HTTP: visitors, documents, the page, the organiser."""

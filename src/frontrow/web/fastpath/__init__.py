@@ -1,0 +1,1 @@
+"""The fast path: answers the few busy routes at the socket, before any framework code runs."""

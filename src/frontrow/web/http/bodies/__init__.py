@@ -1,0 +1,1 @@
+"""The JSON shapes of the API that several packages share: bookings, holds, invoices, brands, prices."""

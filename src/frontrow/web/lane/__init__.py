@@ -1,1 +1,0 @@
-"""The hot lane: answers the few busy routes at the socket, before any framework code runs."""

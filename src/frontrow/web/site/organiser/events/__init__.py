@@ -1,0 +1,1 @@
+"""Pages about one event: its steps, its options, its codes, presale and waitlist."""

@@ -1,0 +1,1 @@
+"""Pages about the organisation itself: team, seller, brand, wallets, webhooks, audit."""

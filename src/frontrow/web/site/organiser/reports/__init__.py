@@ -1,0 +1,1 @@
+"""Pages with figures: the live sale, reports, exports and feeds."""
