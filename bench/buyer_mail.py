@@ -32,13 +32,13 @@ from bench.api_servers import SECRET
 from bench.measure import OUT
 from frontrow.app.wiring import Platform, open_platform, read_settings
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import RunStatements
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.messages.buyer_message_mail import LANES, PER_LANE
 from frontrow.boxoffice.messages.deliveries import LEASE_S
 from frontrow.boxoffice.people.model.roles import Role
-from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.seats.formats.plan_document import plan_bytes, plan_hash
 from frontrow.boxoffice.seats.model.venues import Plan, Venue, area
 from frontrow.boxoffice.tickets.ticket_codes import Issuer

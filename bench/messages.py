@@ -20,6 +20,7 @@ from frontrow.boxoffice.adapters.bus.kafka import KafkaBus
 from frontrow.boxoffice.adapters.bus.memory import MemoryBus
 from frontrow.boxoffice.adapters.bus.redis import RedisBus
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import RunStatements
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.facts.model import BookingConfirmed, encode_fact
@@ -28,7 +29,6 @@ from frontrow.boxoffice.facts.ports import Bus
 from frontrow.boxoffice.gate.gate_bundle import make_bundle
 from frontrow.boxoffice.gate.gate_check import Gate
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
-from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys

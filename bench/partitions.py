@@ -20,12 +20,12 @@ import uvloop
 
 from bench.ledger import NOW_US, OUT, Meter
 from bench.seats_processes import POSTGRES, WAL_FILES, wal_ready
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.partitions import TABLES, partition_ledger, read_table_sizes
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.holds.model.holds import NewHold
-from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.tickets.model.tickets import NewTicket
 from tests.support.servers import Postgres
 

@@ -24,10 +24,11 @@ from frontrow.boxoffice.holds.model.claims import ClaimKind, TakenSeat
 from frontrow.boxoffice.holds.model.hold_values import ShopPass
 from frontrow.boxoffice.holds.model.holds import SeatsTaken
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
-from frontrow.boxoffice.seats.map.frame_log import FrameLog, MemoryFrameLog
+from frontrow.boxoffice.seats.map.frame_log import MemoryFrameLog
 from frontrow.boxoffice.seats.map.map_feed import MapFeed
 from frontrow.boxoffice.seats.map.seat_states import ClaimStates
 from frontrow.boxoffice.seats.model.venues import Plan
+from frontrow.boxoffice.seats.ports.seat_map import FrameLog
 from frontrow.core.clock import SystemClock
 from frontrow.shared import gc_tuning
 from frontrow.shared.money import Money

@@ -108,6 +108,23 @@ def test_a_public_class_name_means_one_thing() -> None:
     assert {name: where for name, where in found.items() if len(where) > 1} == {}
 
 
+def test_what_a_service_needs_is_named_in_the_ports_of_its_domain() -> None:
+    """In the box office every Protocol is in a `ports` module. Adapters may have seams of their own."""
+    box_office = ROOT / "src/frontrow/boxoffice"
+    for path in sources("src/frontrow/boxoffice"):
+        where = path.relative_to(box_office)
+        if path.suffix == ".py" and where.parts[0] != "adapters" and "ports" not in {*where.parts, path.stem}:
+            assert "Protocol" not in path.read_text(), path
+
+
+def test_only_the_ledger_names_sql_statements() -> None:
+    """Above the ledger, a write for somebody else's transaction is a `PlannedWrite` that a book has made."""
+    ledger = ROOT / "src/frontrow/boxoffice/adapters/ledger"
+    for path in sources("src/frontrow"):
+        if path.suffix == ".py" and not path.is_relative_to(ledger):
+            assert "engine.queries" not in path.read_text(), path
+
+
 def test_sql_statements_fit_the_line() -> None:
     """The rule for SQL: 120 characters per line. A header (`-- name: …`) is one line, whatever its length."""
     for path in sources("src/frontrow/**/*.sql"):

@@ -10,7 +10,7 @@ import pytest
 
 from frontrow.app.wiring import open_platform
 from frontrow.boxoffice.adapters.ledger.engine import due_work
-from frontrow.boxoffice.queries import Query
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.core.clock import US_PER_S
 from frontrow.web.server.app import run_platform
 from tests.support.fast_time import FastTimeLoop

@@ -114,7 +114,7 @@ def forged(booking_id: str, seat: int) -> str:
 
 def inside(site: Site, event_id: str = SHOW) -> int:
     """How many the ledger knows to be in."""
-    return int(site.call(lambda platform: platform.ledger.organiser.door_totals(event_id))[1])
+    return int(site.call(lambda platform: platform.ledger.organiser.gate_totals(event_id))[1])
 
 
 def kept_offline(page: Page) -> None:

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from frontrow.boxoffice.seats.map.frame_log import FrameLog
 from frontrow.boxoffice.seats.model.map_format import Frame
+from frontrow.boxoffice.seats.ports.seat_map import FrameLog
 
 Make = Callable[[], FrameLog]  # each call: another server's view of the same log, keeping at least 60 frames
 

@@ -27,7 +27,7 @@ async def put(bench: Bench, kind: str, *deliveries: tuple[str, str]) -> None:
     """Put (lane, dedupe) in line."""
     new = [NewDelivery(kind, lane, dedupe, '{"ü": "\\\\"}') for lane, dedupe in deliveries]
     source = f"{bench.event} {kind}"
-    for query in bench.one.messages.make_delivery_queries(new, bench.now_us):
+    for query in bench.one.messages.make_delivery_writes(new, bench.now_us):
         await bench.one.messages.once(source, deliveries[0][1], [query], bench.now_us)
 
 
@@ -38,7 +38,7 @@ async def lease(bench: Bench, kind: str, *, per_lane: int = 10, limit: int = 100
 async def of_many_callers_with_one_message_exactly_one_acts(bench: Bench) -> None:
     kind = f"k {bench.event}"
     queries = [
-        bench.one.messages.make_delivery_queries([NewDelivery(kind, "l", f"{kind}:{n}", "")], bench.now_us)
+        bench.one.messages.make_delivery_writes([NewDelivery(kind, "l", f"{kind}:{n}", "")], bench.now_us)
         for n in range(CALLERS)
     ]
     calls = (bench.either(n).messages.once(kind, "same", queries[n], bench.now_us) for n in range(CALLERS))
@@ -51,7 +51,7 @@ async def many_messages_are_heard_once_each_in_one_step(bench: Bench) -> None:
     """A batch with one known message, one that stands in it twice, and new ones; then everybody hears it again."""
     kind = f"k {bench.event}"
     batch = [
-        (name, bench.one.messages.make_delivery_queries([NewDelivery(kind, "l", f"{kind}:{n}", "")], bench.now_us))
+        (name, bench.one.messages.make_delivery_writes([NewDelivery(kind, "l", f"{kind}:{n}", "")], bench.now_us))
         for n, name in enumerate(["a", "b", "b", "c"])
     ]
     assert await bench.one.messages.once(kind, "a", (), bench.now_us)

@@ -146,15 +146,15 @@ async def a_ticket_leaves_once_and_comes_back_once_however_many_gates_ask(bench:
     assert kept is not None
     assert (kept.scanned_at_us, kept.inside) == (bench.now_us + US_PER_S, True)
     assert await bench.one.tickets.duplicate_scans(bench.event) == []
-    assert await bench.one.organiser.door_totals(bench.event) == (1, 1, 0)
+    assert await bench.one.organiser.gate_totals(bench.event) == (1, 1, 0)
     late = scan("late", 9, Way.OUT)  # of a gate that was offline
     assert await bench.one.tickets.record_scans([late]) == []
-    assert await bench.two.organiser.door_totals(bench.event) == (1, 0, 1)
+    assert await bench.two.organiser.gate_totals(bench.event) == (1, 0, 1)
     assert await bench.one.organiser.admit(scan("slow", 7), again=True) == [], (
         "a gate's clock was ahead of the server's"
     )
     assert await bench.two.tickets.record_scans([late]) == []
-    assert await bench.two.organiser.door_totals(bench.event) == (1, 1, 0)
+    assert await bench.two.organiser.gate_totals(bench.event) == (1, 1, 0)
     (twice,) = await bench.one.tickets.record_scans([scan("meanwhile", 5)])
     assert [one.gate for one in twice.scans if one.gate in ("in", "meanwhile")] == ["in", "meanwhile"]
     assert [one.ticket_id for one in await bench.two.tickets.duplicate_scans(bench.event)] == [ticket]

@@ -217,7 +217,7 @@ async def test_a_lease_whose_answer_was_lost_is_given_again(proxied: tuple[Cutti
     """B15: it was committed and nobody heard of it. Else facts waited 30 s and mails 120 s for the lease to end."""
     proxy, ledger = proxied
     await ledger.place_hold(wish(1))
-    queries = ledger.messages.make_delivery_queries([NewDelivery("k", "lane", "one", "")], NOW_US)
+    queries = ledger.messages.make_delivery_writes([NewDelivery("k", "lane", "one", "")], NOW_US)
     await ledger.messages.once("test", "one", queries, NOW_US)
     proxy.cut = "after"
     assert len(await ledger.lease_facts(NOW_US, 30_000_000, 10)) == 1

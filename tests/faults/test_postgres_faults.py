@@ -14,12 +14,12 @@ from frontrow.boxoffice.adapters.ledger.backups import backup
 from frontrow.boxoffice.adapters.ledger.engine import postgres, replica
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import RunStatements
 from frontrow.boxoffice.adapters.ledger.engine.postgres_readers import StatementRefused
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.holds.hold_transactions import fan_lock
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.holds.model.holds import NewHold
-from frontrow.boxoffice.queries import Query
 from frontrow.core.errors import Unavailable
 from frontrow.settings.overload import OverloadSettings
 from frontrow.settings.platform import read_settings

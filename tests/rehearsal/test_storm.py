@@ -19,7 +19,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from frontrow.app.storm_tokens import make_storm_event, make_storm_token
-from frontrow.boxoffice.queries import Query
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.seats.model.map_format import Snapshot, write_snapshot
 from frontrow.cli.storm import storm
 from frontrow.cli.storm_token import storm_token

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
 from frontrow.boxoffice.adapters.ledger.holds import booking_transactions as programs
 from frontrow.boxoffice.adapters.ledger.organiser import reseating
 from frontrow.boxoffice.adapters.ledger.payments import payment_transactions as paying
 from frontrow.boxoffice.adapters.ledger.refunds import return_transactions as returns
-from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds import payouts as repaying
 from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.boxoffice.refunds.refunds import Refunds

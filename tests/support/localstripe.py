@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import httpx
 
-import tests.boxoffice.checkout as money
+import tests.boxoffice.payments as money
 
 SECRET_KEY, PUBLISHABLE_KEY, WEBHOOK_SECRET = "sk_test_localstripe", "pk_test_localstripe", "whsec_localstripe"
 PROGRAM = f"{next(iter(money.__path__))}/localstripe_server.py"

@@ -255,15 +255,13 @@ class LedgerTotals:
 
 async def _read_ledger(home: Path) -> LedgerTotals:
     from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-    from frontrow.boxoffice.queries import Query
 
     ledger = await open_ledger(f"sqlite:///{home / 'frontrow.db'}")
     try:
-        names = ("seats_sold_twice", "seats_out_of_step", "bookings_out_of_step")
-        wrong = [name for name in names if await ledger.store.read(Query(name, params=(5,)))]
-        by_state = await ledger.store.read(Query("bookings_by_state", params=(EVENT_ID,)))
+        wrong = await ledger.operations.failed_checks()
+        by_state = await ledger.figures.bookings_by_state(EVENT_ID)
         confirmed = [(bookings, seats) for state, _, bookings, seats, _ in by_state if state == "confirmed"]
-        counts = {str(name): int(count) for name, count in await ledger.store.read(Query("ledger_counts"))}
+        counts = await ledger.operations.row_counts()
         bookings, sold = (sum(column) for column in zip(*confirmed, strict=True)) if confirmed else (0, 0)
         return LedgerTotals(bookings, sold, counts["seats active"], tuple(wrong))
     finally:

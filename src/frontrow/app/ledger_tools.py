@@ -21,7 +21,6 @@ from frontrow.boxoffice.adapters.ledger.ledger_users import shared_ledger
 from frontrow.boxoffice.adapters.ledger.partitions import Say, TableSize
 from frontrow.boxoffice.adapters.ledger.schema_versions import check_served, known_versions, schema_version
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.queries import Query
 from frontrow.core.errors import ConfigError
 from frontrow.shared.postgres_url import check_direct
 
@@ -68,8 +67,8 @@ def list_proofs(kept: Heads | None = None) -> tuple[list[str], list[str]]:
 async def read_ledger_status(url: str) -> dict[str, Any]:
     """The schema's version, the number of rows per table and the heads of the audit chains."""
     async with opened_ledger(url) as ledger:
-        counts = {row[0]: row[1] for row in await ledger.store.read(Query("ledger_counts"))}
-        heads = [f"{row[0]}:{row[1]}:{row[2]}" for row in await ledger.store.read(Query("audit_heads"))]
+        counts = await ledger.operations.row_counts()
+        heads = [f"{chain}:{seq}:{head}" for chain, seq, head in await ledger.operations.audit_heads()]
     return {"schema": await asyncio.to_thread(schema_version, url), "counts": counts, "heads": heads}
 
 

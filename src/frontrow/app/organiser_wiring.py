@@ -6,6 +6,7 @@ from frontrow.boxoffice.adapters.channels.in_app import InAppChannel
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.audit.chain_check import ChainCheck
+from frontrow.boxoffice.checkout.sellers import Sellers
 from frontrow.boxoffice.events.event_editing import OrganiserEvents
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.events.model.room_rules import RoomRules
@@ -14,10 +15,11 @@ from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.messages.buyer_message_mail import BuyerMessageMail, SellerOf
 from frontrow.boxoffice.messages.buyer_messages import BuyerMessages
-from frontrow.boxoffice.messages.ports import Channel
+from frontrow.boxoffice.messages.ports.channels import Channel
 from frontrow.boxoffice.messages.webhook_secrets import EndpointSecrets
 from frontrow.boxoffice.organiser.bookings import OrganiserBookings
 from frontrow.boxoffice.organiser.box_office_sales import BoxOfficeSales
+from frontrow.boxoffice.organiser.change_log import ChangeLog
 from frontrow.boxoffice.organiser.exports import Exports
 from frontrow.boxoffice.organiser.feeds import Feeds
 from frontrow.boxoffice.organiser.model.sales_figures import RoomFigures
@@ -144,6 +146,8 @@ def make_organiser_services(
             clock, lambda: openings.events, states_of, room_of, lambda: live.speeds(), point_log, mark_of
         ),
         chain=ChainCheck(lambda: verify(ledger.store), clock),
+        log=ChangeLog(ledger.organiser, clock),
+        sellers=Sellers(ledger.organiser, clock),
         exports=Exports(ledger.browsing),
         reports=reports,
         report_mails=ReportMails(

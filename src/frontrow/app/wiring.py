@@ -52,7 +52,7 @@ from frontrow.boxoffice.jobs.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
 from frontrow.boxoffice.messages.mail_links import MailLinks
 from frontrow.boxoffice.messages.notifications import Notifier
 from frontrow.boxoffice.messages.organiser_webhooks import OrganiserWebhooks
-from frontrow.boxoffice.messages.ports import Channel, InAppWriter
+from frontrow.boxoffice.messages.ports.channels import Channel, InAppWriter
 from frontrow.boxoffice.messages.safe_http import SafeHttpClient
 from frontrow.boxoffice.messages.webhook_secrets import EndpointSecrets
 from frontrow.boxoffice.organiser.brands import Brands
@@ -65,8 +65,9 @@ from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
-from frontrow.boxoffice.seats.map.frame_log import FrameLogs, MemoryFrameLogs
+from frontrow.boxoffice.seats.map.frame_log import MemoryFrameLogs
 from frontrow.boxoffice.seats.map.map_feed import MapFeed
+from frontrow.boxoffice.seats.ports.seat_map import FrameLogs
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer

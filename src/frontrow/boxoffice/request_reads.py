@@ -7,7 +7,6 @@ Services never choose between the primary and a replica. The web server says for
 import contextlib
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import Protocol
 
 
 class RequestReads:
@@ -24,16 +23,6 @@ class RequestReads:
         """Something was read that is as old as this; 0: nothing was."""
         if as_of_us and (not self.as_of_us or as_of_us < self.as_of_us):
             self.as_of_us = as_of_us
-
-
-class RecentChanges(Protocol):
-    """Which organisers have just changed something."""
-
-    async def note(self, organiser_id: str) -> None:
-        """This organiser changed something, and it is committed."""
-
-    async def has(self, organiser_id: str) -> bool:
-        """Whether this organiser may have changed something that a replica does not show yet."""
 
 
 request_reads: ContextVar[RequestReads | None] = ContextVar("request_reads", default=None)

@@ -9,7 +9,6 @@ from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.boxoffice.organiser.reseating import Reseater
-from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds.event_cancellation import RETRY_US, EventCancellations
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.refunds.refunds import Refunds
@@ -43,8 +42,7 @@ class Office(Market):
         event = await self.ledger.catalogue.event(EVENT)
         cancelled = replace_event(event, status=EventStatus.CANCELLED)
         await self.ledger.catalogue.put_event(cancelled, self.clock())
-        job = Query("add_cancellations", [(EVENT, self.clock())])
-        await self.ledger.organiser.changed(Change(ADA, "cancel_event", EVENT, self.clock()), job)
+        await self.ledger.organiser.begin_cancellation(Change(ADA, "cancel_event", EVENT, self.clock()))
 
     async def finish_cancelling(self) -> None:
         """Rounds of the job until it says done."""

@@ -11,6 +11,7 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.checkout.invoice_book import issue_program
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import RunProgram
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
@@ -25,7 +26,6 @@ from frontrow.boxoffice.checkout.model.invoices import (
 from frontrow.boxoffice.checkout.model.receipts import MoneyMoved, Receipt, ReceiptLine, Seller
 from frontrow.boxoffice.events.model.events import Fee
 from frontrow.boxoffice.pricing.model.prices import LineKind
-from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds.model.refund_lines import RefundLine, RefundLineKind, encode_refund_lines
 from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.boxoffice.texts.locale_formats import LANGUAGES

@@ -4,10 +4,10 @@ import asyncio
 from dataclasses import replace
 
 from bench.events import DAY_US, NOW_US, many_events
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.events.catalogue_follower import CatalogueFollower
 from frontrow.boxoffice.events.model.events import Event, EventStatus
-from frontrow.boxoffice.queries import Query
 from frontrow.core.errors import Unavailable
 from tests.boxoffice.adapters.ledger.test_expiry import until
 from tests.boxoffice.conftest import opened

@@ -14,13 +14,13 @@ import redis
 
 from frontrow.boxoffice.adapters.bus.memory import MemoryBus
 from frontrow.boxoffice.adapters.bus.redis import RedisBus
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.facts.fact_consumers import FactConsumer
 from frontrow.boxoffice.facts.model import BusFact, Fact, OutboxFact
 from frontrow.boxoffice.facts.outbox_relay import OutboxRelay
 from frontrow.boxoffice.messages.model.messages import NewDelivery
-from frontrow.boxoffice.queries import Query
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
 from tests.boxoffice.messages.outbox import NOW, confirmed, put_facts, unpublished
@@ -86,7 +86,7 @@ async def test_a_relay_that_dies_at_every_point_loses_none_of_10_000_facts(ledge
 
     async def plan(number: int, fact: Fact) -> list[Query]:
         effects[fact.booking_id] += 1
-        return ledger.messages.make_delivery_queries(
+        return ledger.messages.make_delivery_writes(
             [NewDelivery("effect", "one", f"effect:{number}:{len(effects)}", "")], NOW
         )
 

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.gate.gate_bundle import make_bundle, sign_revocations, write_bundle
 from frontrow.boxoffice.gate.gate_check import GateVerdict, ScanLog
+from frontrow.boxoffice.gate.gate_service import GateService
 from frontrow.boxoffice.tickets.model.tickets import ReentryNotAllowed, Scan
 from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.cli.door import app
@@ -161,6 +162,8 @@ async def test_bundle_and_sync_work_against_a_ledger(tmp_path: Path) -> None:
     try:
         found = await ledger.tickets.duplicate_scans(EVENT)
         assert [[scan.gate for scan in one.scans] for one in found] == [["north", "south"]]
-        assert (await TicketRenderer(ledger, KEYS).bundle(EVENT, NOW)).keys == (KEYS.public.hex(),)
+        assert (await GateService(ledger, KEYS, TicketRenderer(ledger, KEYS)).bundle(EVENT, NOW)).keys == (
+            KEYS.public.hex(),
+        )
     finally:
         await ledger.aclose()

@@ -1,9 +1,9 @@
 """Facts in an outbox, and a little bus consumer, for tests and benchmarks."""
 
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import RunStatements
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.facts.model import BookingConfirmed, Fact, encode_fact
-from frontrow.boxoffice.queries import Query
 
 NOW = 1_700_000_000_000_000
 

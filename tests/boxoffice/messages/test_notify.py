@@ -49,7 +49,7 @@ from frontrow.boxoffice.holds.model.bookings import BookingState, Move
 from frontrow.boxoffice.messages.mail_links import LinkPurpose, MailLinks, OpenedLink
 from frontrow.boxoffice.messages.model.messages import SENT, Contact, Delivery, Message, Outcome
 from frontrow.boxoffice.messages.notifications import KIND, Notifier
-from frontrow.boxoffice.messages.ports import Channel, NoteMessage
+from frontrow.boxoffice.messages.ports.channels import Channel, NoteMessage
 from frontrow.boxoffice.messages.safe_http import SafeHttpClient
 from frontrow.boxoffice.organiser.brands import Brands
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentState

@@ -9,6 +9,7 @@ import redis
 
 from frontrow.boxoffice.adapters.bus.memory import MemoryBus
 from frontrow.boxoffice.adapters.bus.redis import RedisBus
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.facts.fact_consumers import FactConsumer
@@ -16,7 +17,6 @@ from frontrow.boxoffice.facts.model import BusFact, Fact, HoldReleased, encode_f
 from frontrow.boxoffice.facts.outbox_relay import OutboxRelay
 from frontrow.boxoffice.messages.deliveries import DeliveryWorker, NoteDelivery
 from frontrow.boxoffice.messages.model.messages import SENT, Delivery, NewDelivery, Outcome
-from frontrow.boxoffice.queries import Query
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
 from tests.boxoffice.messages.outbox import NOW, confirmed, put_facts
@@ -35,11 +35,11 @@ async def ledger(tmp_path: Path) -> AsyncIterator[SqlLedger]:
 
 
 def effect(ledger: SqlLedger, number: int) -> list[Query]:
-    return ledger.messages.make_delivery_queries([NewDelivery(KIND, "lane", f"of fact {number}", "{}")], NOW)
+    return ledger.messages.make_delivery_writes([NewDelivery(KIND, "lane", f"of fact {number}", "{}")], NOW)
 
 
 async def put_delivery(ledger: SqlLedger) -> None:
-    queries = ledger.messages.make_delivery_queries([NewDelivery(KIND, "lane", "one", "{}")], NOW)
+    queries = ledger.messages.make_delivery_writes([NewDelivery(KIND, "lane", "one", "{}")], NOW)
     await ledger.messages.once("test", "one", queries, NOW)
 
 
@@ -105,7 +105,7 @@ async def test_a_batch_that_fails_in_the_middle_sends_nothing_twice(ledger: SqlL
         raise TimeoutError
 
     new = [NewDelivery(KIND, "lane", f"mail {number}", "{}") for number in range(6)]
-    await ledger.messages.once("test", "six", ledger.messages.make_delivery_queries(new, NOW), NOW)
+    await ledger.messages.once("test", "six", ledger.messages.make_delivery_writes(new, NOW), NOW)
     worker = DeliveryWorker(KIND, ledger.messages, clock, send, give_up_after_s=3_600)
     for _ in range(3):
         await worker.drain()

@@ -210,7 +210,7 @@ async def test_fifty_workers_send_each_delivery_once(bench) -> None:  # type: ig
     """Leases on both stores: 50 workers, 300 deliveries in 30 lanes, nobody sends one twice."""
     clock = ManualClock(NOW)
     new = [NewDelivery("x", f"lane {n % 30}", f"x:{n}", "") for n in range(300)]
-    await bench.one.messages.once("t", "1", bench.one.messages.make_delivery_queries(new, NOW), NOW)
+    await bench.one.messages.once("t", "1", bench.one.messages.make_delivery_writes(new, NOW), NOW)
     sent: list[int] = []
 
     async def send(deliveries: list[Delivery], note: NoteDelivery) -> list[Outcome]:
@@ -233,7 +233,7 @@ async def test_fifty_workers_send_each_delivery_once(bench) -> None:  # type: ig
 async def test_a_worker_that_sends_for_long_keeps_its_lease(ledger: SqlLedger) -> None:
     """So leases can be short: the deliveries of a killed worker waited two minutes."""
     clock, book = ManualClock(NOW), ledger.messages
-    await book.once("t", "1", book.make_delivery_queries([NewDelivery("x", "a", "x:1", "")], NOW), NOW)
+    await book.once("t", "1", book.make_delivery_writes([NewDelivery("x", "a", "x:1", "")], NOW), NOW)
     sending, renewed = asyncio.Event(), asyncio.Event()
 
     async def send(deliveries: Sequence[Delivery], note: NoteDelivery) -> list[Outcome]:
@@ -260,7 +260,7 @@ async def test_a_worker_that_sends_for_long_keeps_its_lease(ledger: SqlLedger) -
 async def test_a_worker_that_dies_after_sending_sends_again_when_the_lease_ends(ledger: SqlLedger) -> None:
     clock = ManualClock(NOW)
     await ledger.messages.once(
-        "t", "1", ledger.messages.make_delivery_queries([NewDelivery("x", "a", "x:1", "")], NOW), NOW
+        "t", "1", ledger.messages.make_delivery_writes([NewDelivery("x", "a", "x:1", "")], NOW), NOW
     )
     leased = await ledger.messages.lease_deliveries("x", NOW, 1_000, 10, 10)
     assert len(leased) == 1  # sent, and then the process died

@@ -14,6 +14,7 @@ from frontrow.app.wiring import WorkUrls, open_jobs
 from frontrow.boxoffice.adapters.channels.email import FolderChannel, SmtpChannel
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings, open_channels, open_mail
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import RunStatements
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
 from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
@@ -24,7 +25,6 @@ from frontrow.boxoffice.holds.model.bookings import BookingState, Move
 from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.messages.safe_http import SafeHttpClient
 from frontrow.boxoffice.payments.model.payments import PaymentState
-from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds.event_cancellation import SURE_US
 from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.boxoffice.refunds.refunds import Refunds

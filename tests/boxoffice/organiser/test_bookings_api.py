@@ -8,6 +8,7 @@ import sqlite3
 
 import pytest
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.ledger_url import sqlite_path
 from frontrow.boxoffice.facts.model import BookingConfirmed
 from frontrow.boxoffice.gate.gate_check import GateVerdict
@@ -15,7 +16,6 @@ from frontrow.boxoffice.holds.model.hold_values import ShopPass
 from frontrow.boxoffice.messages.safe_http import SafeHttpClient
 from frontrow.boxoffice.people.model.people import Fan
 from frontrow.boxoffice.people.model.roles import Role
-from frontrow.boxoffice.queries import Query
 from frontrow.core.clock import US_PER_S
 from frontrow.waitingroom.model.errors import CodeInvalid, CodeUsed
 from tests.boxoffice.organiser.http import EVENTS, a_desk

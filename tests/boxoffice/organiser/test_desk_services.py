@@ -7,6 +7,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.audit.chain_check import CACHED_US, ChainCheck
 from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.holds.model.bookings import BookingState
@@ -188,6 +189,8 @@ async def test_b15_a_webhook_test_is_a_delivery_like_any_other(tmp_path):
         endpoint = Endpoint("whk_1", desk.person.staff.organiser_id, desk.event, "https://hooks.example.org/", "s")
         await ledger.messages.put_endpoint(endpoint, desk.platform.clock())
         assert await desk.platform.messaging.webhooks.test(endpoint)
-        (row,) = await ledger.organiser.endpoint_deliveries(endpoint, 0, 10)
-        assert row[2] == "waiting"
+        (sent,) = await ledger.organiser.endpoint_deliveries(endpoint, 0, 10)
+        assert sent.state == "waiting"
+        params = (endpoint.organiser, f"webhook:{endpoint.id}:%", sent.number + 1, 10)
+        (row,) = await ledger.store.read(Query("deliveries_of_endpoint", params=params))
         assert '\\"type\\":\\"Test\\"' in row[7]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.payments.simulated import LAPSES, REFUND_FAILS, Fault
 from frontrow.boxoffice.checkout.checkout import CheckoutState
 from frontrow.boxoffice.events.model.event_changes import Change
@@ -18,7 +19,6 @@ from frontrow.boxoffice.facts.model import LatePaymentReturned, RefundFailed, Re
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.organiser.exports import Exports
 from frontrow.boxoffice.payments.model.payments import PaymentState
-from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds.event_cancellation import SURE_US
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.refunds.model.ticket_returns import NotReturnable, ReturnState

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutResult, CheckoutState
 from frontrow.boxoffice.gate.gate_check import Gate, GateVerdict
+from frontrow.boxoffice.gate.gate_service import GateService
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.payments.model.payments import PaymentState
-from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.boxoffice.refunds.model.ticket_returns import ReturnState
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
@@ -123,11 +124,13 @@ async def test_a_returned_seat_is_resold_through_the_waitlist_and_its_price_goes
 async def test_the_old_qr_is_dead_at_the_gate_from_the_moment_it_is_given_back(market: Market) -> None:
     """B11, ADR 0073: before the seat is resold, and for good; what the booking keeps still opens the gate."""
     booking_id, fence = await market.sell("old", 0, 1)
-    desk = TicketRenderer(market.ledger, TicketKeys(bytes(32)))
-    given, kept = (desk.signed(ticket).code for ticket in await market.ledger.tickets.tickets_of(booking_id))
+    keys = TicketKeys(bytes(32))
+    renderer = TicketRenderer(market.ledger, keys)
+    gates = GateService(market.ledger, keys, renderer)
+    given, kept = (renderer.signed(ticket).code for ticket in await market.ledger.tickets.tickets_of(booking_id))
 
     async def entry(code: str) -> GateVerdict:
-        gate = Gate(await desk.bundle(EVENT, market.clock()), "north")
+        gate = Gate(await gates.bundle(EVENT, market.clock()), "north")
         return gate.verify(code, market.clock())[0]
 
     assert [await entry(given), await entry(kept)] == [GateVerdict.WELCOME] * 2

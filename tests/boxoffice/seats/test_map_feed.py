@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import pytest
 
 from frontrow.boxoffice.adapters.seat_map.redis_frame_log import RedisFrameLogs
-from frontrow.boxoffice.seats.map.frame_log import Exchange, FrameLog, MemoryFrameLog
+from frontrow.boxoffice.seats.map.frame_log import MemoryFrameLog
 from frontrow.boxoffice.seats.map.map_feed import FeedSettings, MapFeed
 from frontrow.boxoffice.seats.map.map_ring import HEARTBEAT
 from frontrow.boxoffice.seats.model.map_format import Frame, encode_changes, read_snapshot
+from frontrow.boxoffice.seats.ports.seat_map import Exchange, FrameLog
 from frontrow.core.errors import InvalidInput, Overloaded, Unavailable
 from tests.boxoffice.seats.test_map_format import Viewer
 from tests.contracts.frame_log import CONTRACT, Make, numbers_without_gaps_for_fifty_callers

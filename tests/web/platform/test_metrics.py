@@ -131,9 +131,9 @@ async def test_the_ledger_being_away_is_counted_and_the_page_still_answers(tmp_p
 
         class Away:
             class browsing:
-                class reader:
+                class operations:
                     @staticmethod
-                    async def read(query):
+                    async def operating_figures():
                         raise OSError("away")
 
         await platform.server.telemetry.read(Away)

@@ -14,24 +14,24 @@ expired holds end up there, too.
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
+from frontrow.boxoffice.checkout.ports import CheckoutLedger
+from frontrow.boxoffice.checkout.priority import check_priority
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, HoldEnded, Move, MoveRefused, StaleFence
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
-from frontrow.boxoffice.messages.ports import MessageBook
 from frontrow.boxoffice.payments.model.payments import ENDED, Payment, PaymentChanged, PaymentState
 from frontrow.boxoffice.payments.model.provider_intents import Intent, NoticeKind, ProviderError
 from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
 from frontrow.boxoffice.payments.outage_watch import OutageWatch
 from frontrow.boxoffice.payments.payment_driver import AFTER_SALE, PaymentDriver
 from frontrow.boxoffice.payments.payment_log import log_sale, log_step
-from frontrow.boxoffice.payments.payment_records import PaymentRecords, SaleLedger
+from frontrow.boxoffice.payments.payment_records import PaymentRecords
 from frontrow.boxoffice.payments.ports import PaymentProvider
 from frontrow.boxoffice.payments.provider_calls import ProviderCalls
 from frontrow.boxoffice.payments.retry_pauses import PAYMENT_JOB, RestingPayments, about_payment
@@ -46,7 +46,6 @@ from frontrow.boxoffice.pricing.model.booking_choices import (
 from frontrow.boxoffice.pricing.model.prices import decode_lines, encode_lines
 from frontrow.boxoffice.refunds.payouts import RefundPayouts
 from frontrow.boxoffice.seats.model.venues import Plan
-from frontrow.boxoffice.tickets.model.tickets import NewTicket
 from frontrow.boxoffice.tickets.ports.tickets import TicketIssuer
 from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import US_PER_S, Clock
@@ -93,23 +92,6 @@ class CheckoutResult(msgspec.Struct, frozen=True):
     @property
     def retry_at_us(self) -> int:
         return self.payment.retry_at_us if self.payment and self.state is CheckoutState.RETRYING else 0
-
-
-class CheckoutLedger(SaleLedger, Protocol):
-    """What checkout needs of the ledger."""
-
-    @property
-    def messages(self) -> MessageBook: ...
-
-    async def release_hold(self, booking_id: str, fence: int, now_us: int) -> Booking: ...
-
-    async def step_back(self, booking_id: str, fence: int, now_us: int) -> Booking: ...
-
-    async def confirm_free(
-        self, booking_id: str, fence: int, now_us: int, tickets: Sequence[NewTicket] = ()
-    ) -> Booking: ...
-
-    async def reprice(self, ask: Reprice) -> Booking: ...
 
 
 class Checkout:
@@ -172,6 +154,13 @@ class Checkout:
         if payment.state is PaymentState.AUTHORISING and not fresh:  # a second click: another call is paying already
             return await self._result(booking, payment)
         return await self._result(*await self.driver.drive(booking, payment, fresh=fresh))
+
+    async def claim_priority(self, booking: Booking) -> int:
+        """When the priority of this booking (B8) was first asked for: now, if it never was. `NoPriority` if it gives
+        none."""
+        now_us = self._clock()
+        check_priority(booking, await self._ledger.payments.payments_of(booking.id), now_us)
+        return await self._ledger.messages.first_seen("priority", booking.id, now_us)
 
     async def check(self, booking_id: str, fence: int) -> CheckoutResult:
         """The present state. While the payment waits for the fan, the provider is asked too."""

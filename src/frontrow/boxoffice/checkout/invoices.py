@@ -5,7 +5,7 @@ what was sold, so it looks the same for ever, whatever changes later.
 """
 
 from collections.abc import AsyncIterator
-from typing import Final, Protocol
+from typing import Final
 
 from frontrow.boxoffice.checkout.model.invoices import (
     Invoice,
@@ -17,12 +17,10 @@ from frontrow.boxoffice.checkout.model.invoices import (
     credit_lines,
     invoice_document,
 )
-from frontrow.boxoffice.checkout.ports import InvoiceBook
+from frontrow.boxoffice.checkout.ports import CheckoutLedger
 from frontrow.boxoffice.checkout.receipts import Receipts
-from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.payments.model.payments import ENDED, Payment, PaymentState
-from frontrow.boxoffice.payments.ports import PaymentBook
 from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.boxoffice.seats.model.seat_labels import seat_name
 from frontrow.boxoffice.texts.locale_formats import language_of
@@ -36,25 +34,12 @@ MAX_PAGES: Final = 10_000
 DRAWN_WITHIN_S: Final = 20.0
 
 
-class InvoiceLedger(Protocol):
-    """What invoices need of the ledger."""
-
-    @property
-    def invoices(self) -> InvoiceBook: ...
-
-    @property
-    def payments(self) -> PaymentBook: ...
-
-    @property
-    def catalogue(self) -> Catalogue: ...
-
-
 class Invoices:
     """Issues and draws invoices."""
 
     def __init__(
         self,
-        ledger: InvoiceLedger,
+        ledger: CheckoutLedger,
         receipts: Receipts,
         renderer: TicketRenderer,
         clock: Clock,

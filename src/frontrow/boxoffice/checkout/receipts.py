@@ -2,18 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace as replace_in_line
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec.structs import replace
 
 from frontrow.boxoffice.checkout.model.invoices import credit_lines
 from frontrow.boxoffice.checkout.model.receipts import MoneyMoved, PriceSummary, Receipt, ReceiptLine, Seller
+from frontrow.boxoffice.checkout.ports import CheckoutLedger
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.payments.model.payments import ENDED, PaymentState
-from frontrow.boxoffice.payments.ports import PaymentBook
-from frontrow.boxoffice.people.ports import PeopleBook
 from frontrow.boxoffice.pricing.model.prices import DIFFERENT, LineKind, PriceLine, decode_lines, tax_line
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.seats.model.seat_labels import SeatLabels, seat_name
@@ -23,36 +21,10 @@ from frontrow.shared.money import Money
 PAID: Final = frozenset({PaymentState.AUTHORISED, PaymentState.CAPTURING, PaymentState.CAPTURED})
 
 
-class SellerBook(Protocol):
-    """Who sold, and at which tax rate."""
-
-    async def seller(self, organiser_id: str) -> Seller | None: ...
-
-    async def seller_at(self, organiser_id: str, at_us: int) -> Seller | None: ...
-
-    async def tax_rate_at(self, event: Event, at_us: int) -> int | None: ...
-
-
-class ReceiptLedger(Protocol):
-    """What receipts read."""
-
-    @property
-    def catalogue(self) -> Catalogue: ...
-
-    @property
-    def payments(self) -> PaymentBook: ...
-
-    @property
-    def people(self) -> PeopleBook: ...
-
-    @property
-    def organiser(self) -> SellerBook: ...
-
-
 class Receipts:
     """Builds the receipts of paid bookings."""
 
-    def __init__(self, ledger: ReceiptLedger, renderer: TicketRenderer) -> None:
+    def __init__(self, ledger: CheckoutLedger, renderer: TicketRenderer) -> None:
         self._ledger, self._renderer = ledger, renderer
 
     async def of(self, booking_id: str, sold: SoldBooking | None = None) -> Receipt | None:

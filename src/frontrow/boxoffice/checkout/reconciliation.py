@@ -28,8 +28,8 @@ from frontrow.boxoffice.payments.model.provider_intents import (
 )
 from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
 from frontrow.boxoffice.payments.payment_driver import PaymentDriver
-from frontrow.boxoffice.payments.payment_records import PaymentRecords, SaleLedger
-from frontrow.boxoffice.payments.ports import PaymentProvider
+from frontrow.boxoffice.payments.payment_records import PaymentRecords
+from frontrow.boxoffice.payments.ports import PaymentLedger, PaymentProvider
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.refunds.payouts import RefundPayouts
 from frontrow.core.clock import US_PER_S, Clock
@@ -69,7 +69,7 @@ class ReconciliationReport(msgspec.Struct):
 class Reconciler:
     """Compares and corrects. Safe to run at any time, beside everything else."""
 
-    def __init__(self, ledger: SaleLedger, provider: PaymentProvider, clock: Clock, driver: PaymentDriver) -> None:
+    def __init__(self, ledger: PaymentLedger, provider: PaymentProvider, clock: Clock, driver: PaymentDriver) -> None:
         self._ledger, self._provider, self._clock, self._driver = ledger, provider, clock, driver
         self._records = PaymentRecords(ledger, clock)
         self._payouts = RefundPayouts(ledger, provider, clock)

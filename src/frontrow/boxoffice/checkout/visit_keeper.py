@@ -9,11 +9,12 @@ visitor may continue choosing.
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from frontrow.boxoffice.checkout.ports import KeptVisits
 from frontrow.boxoffice.checkout.purchases import kept_until_s
-from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
-from frontrow.boxoffice.holds.model.holds import VisitHold
+from frontrow.boxoffice.holds.model.bookings import BookingState
+from frontrow.boxoffice.holds.ports.ledger import Ledger
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import note_failure
@@ -26,34 +27,10 @@ MAX_HOLDS: Final = 20_000
 BOUGHT: Final = frozenset({BookingState.CONFIRMED, BookingState.REFUNDED})
 
 
-class KeptVisits(Protocol):
-    """The visits of the waiting room, named as bookings name them (`Booking.visit_id`)."""
-
-    def is_mine(self, event_id: str) -> bool:
-        """Whether this process keeps the visits of this event, and there are any."""
-
-    async def kept(self, event_id: str) -> Sequence[tuple[str, int, str]]:
-        """Each kept visit with its end in seconds and the booking that keeps it."""
-
-    async def keep(self, visit: str, until_s: int, booking_id: str) -> None:
-        """Keep the visit until `until_s` for this booking. 0 means that the booking keeps it no longer."""
-
-    async def end(self, visit: str) -> None:
-        """End the visit."""
-
-
-class HoldLedger(Protocol):
-    async def visit_holds(self, event_id: str, now_us: int, limit: int) -> list[VisitHold]: ...
-
-    async def booking(self, booking_id: str) -> Booking | None: ...
-
-
 class VisitKeeper:
     """Keeps the waiting room's visits in step with the ledger's holds."""
 
-    def __init__(
-        self, ledger: HoldLedger, visits: KeptVisits, clock: Clock, events: Callable[[], Iterable[str]]
-    ) -> None:
+    def __init__(self, ledger: Ledger, visits: KeptVisits, clock: Clock, events: Callable[[], Iterable[str]]) -> None:
         self._ledger, self._visits, self._clock, self._events = ledger, visits, clock, events
         self.failures = 0
 

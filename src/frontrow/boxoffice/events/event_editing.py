@@ -7,11 +7,10 @@ the event is published.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
-from frontrow.boxoffice.checkout.model.receipts import Seller
 from frontrow.boxoffice.events.model.event_changes import (
     Cancellation,
     Change,
@@ -34,18 +33,16 @@ from frontrow.boxoffice.events.model.events import (
     RefundPolicy,
     check_event,
 )
-from frontrow.boxoffice.events.model.pictures import KEEP_UNUSED_US
 from frontrow.boxoffice.events.model.published_changes import FixedOncePublished, check_change
 from frontrow.boxoffice.events.model.room_rules import HUMAN_CHECKS, RoomRules, check_rules
 from frontrow.boxoffice.events.pictures import PREPARE_WITHIN_S, prepare_picture
-from frontrow.boxoffice.events.ports import Catalogue
+from frontrow.boxoffice.events.ports import EventLedger
 from frontrow.boxoffice.holds.model.holds import SeatsTaken
 from frontrow.boxoffice.people.model.people import checked_name
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, SharedLimit, TicketType
 from frontrow.boxoffice.pricing.model.taxes import SELLERS_TAX
-from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.seats.model.venues import Plan, UnknownSeats
-from frontrow.boxoffice.seats.venues import VenueBook, Venues
+from frontrow.boxoffice.seats.venues import Venues
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput
 from frontrow.shared.heavy_work import HeavyWork, Urgency
@@ -104,49 +101,12 @@ class VersionedEvent(msgspec.Struct, frozen=True):
     tag: str
 
 
-class EventBook(VenueBook, Protocol):
-    """Events and venues as their organiser writes them."""
-
-    async def event_document(self, event_id: str) -> str | None: ...
-
-    async def add_event(self, event: Event, change: Change) -> bool: ...
-
-    async def add_dates(self, was: str, event: Event, dates: Sequence[Event], change: Change) -> int | None: ...
-
-    async def swap_event(self, was: str, event: Event, change: Change, more: Sequence[Query] = ()) -> bool: ...
-
-    async def taken_seats(self, event_id: str, seats: Sequence[int], now_us: int) -> list[int]: ...
-
-    async def cancellation(self, event_id: str) -> Cancellation | None: ...
-
-    async def seller(self, organiser_id: str) -> Seller | None: ...
-
-
-class PictureBook(Protocol):
-    """Where pictures are kept (`ledger.pictures`)."""
-
-    async def add(self, picture_hash: str, organiser_id: str, body: bytes, now_us: int) -> None: ...
-
-
-class OrganiserLedger(Protocol):
-    """What organising needs of the ledger."""
-
-    @property
-    def pictures(self) -> PictureBook: ...
-
-    @property
-    def organiser(self) -> EventBook: ...
-
-    @property
-    def catalogue(self) -> Catalogue: ...
-
-
 class OrganiserEvents:
     """Creates and changes the events of organisers. `venues` does the same for venues."""
 
     def __init__(
         self,
-        ledger: OrganiserLedger,
+        ledger: EventLedger,
         clock: Clock,
         ids: Ids,
         *,
@@ -209,8 +169,13 @@ class OrganiserEvents:
             fields = edit.fields()
             detail = {"fields": fields, "changes": describe_changes(event, changed, fields)}
             change = Change(editor, "change_event", event_id, self._clock(), detail)
-            more = [*_tax_history(event, changed, change.at_us), *_replaced_picture(event, changed, change.at_us)]
-            if changed == event or await self._ledger.organiser.swap_event(document, changed, change, more):
+            if changed == event or await self._ledger.organiser.swap_event(
+                document,
+                changed,
+                change,
+                tax_rates=_tax_history(event, changed),
+                left_picture=_left_picture(event, changed),
+            ):
                 return await self.get(editor, event_id)
         raise ChangedMeanwhile("this event is being changed by others; try again", param="If-Match")
 
@@ -275,12 +240,11 @@ class OrganiserEvents:
         def cancelled(event: Event) -> Event:
             return event if event.status is EventStatus.CANCELLED else event.moved(EventMove.CANCEL)
 
-        job = Query("add_cancellations", [(event_id, self._clock())])
-        versioned = await self._move(editor, event_id, "cancel_event", cancelled, tag, (job,))
+        versioned = await self._move(editor, event_id, "cancel_event", cancelled, tag, starts_refunds=True)
         cancellation = await self._ledger.organiser.cancellation(event_id)
         if cancellation is None:  # cancelled before there were jobs: start one now
             change = Change(editor, "cancel_event", versioned.event.id, self._clock())
-            await self._ledger.organiser.changed(change, job)
+            await self._ledger.organiser.begin_cancellation(change)
             cancellation = await self._ledger.organiser.cancellation(event_id)
         assert cancellation is not None
         return cancellation
@@ -292,7 +256,8 @@ class OrganiserEvents:
         act: str,
         make: Callable[[Event], Event],
         tag: str | None = None,
-        more: Sequence[Query] = (),
+        *,
+        starts_refunds: bool = False,
     ) -> VersionedEvent:
         for _ in range(MAX_TRIES):
             event, document = await self.read(editor, event_id)
@@ -301,7 +266,7 @@ class OrganiserEvents:
             if moved == event:
                 return VersionedEvent(event, tag_of(document))
             change = Change(editor, act, event_id, self._clock(), {"status": moved.status, "paused": moved.paused})
-            if await self._ledger.organiser.swap_event(document, moved, change, more):
+            if await self._ledger.organiser.swap_event(document, moved, change, starts_refunds=starts_refunds):
                 return await self.get(editor, event_id)
         raise ChangedMeanwhile("this event is being changed by others; try again", param="If-Match")
 
@@ -349,19 +314,17 @@ class OrganiserEvents:
         return seats
 
 
-def _tax_history(was: Event, event: Event, now_us: int) -> tuple[Query, ...]:
-    """Save a new tax rate from now on. Receipts of earlier sales keep the old one."""
+def _tax_history(was: Event, event: Event) -> tuple[int, int] | None:
+    """The old and the new tax rate, if they differ. Receipts of earlier sales keep the old one."""
     if was.tax_basis_points == event.tax_basis_points:
-        return ()
-    rates = [SELLERS_TAX if one.tax_basis_points is None else one.tax_basis_points for one in (was, event)]
-    return (Query("keep_tax_rates", [(event.id, 0, rates[0]), (event.id, now_us, rates[1])]),)
+        return None
+    before, after = (SELLERS_TAX if one.tax_basis_points is None else one.tax_basis_points for one in (was, event))
+    return before, after
 
 
-def _replaced_picture(was: Event, event: Event, now_us: int) -> tuple[Query, ...]:
-    """Have a picture that this event no longer shows checked later: nothing else may show it either."""
-    if not was.picture or was.picture == event.picture:
-        return ()
-    return (Query("check_pictures", [(was.picture, now_us + KEEP_UNUSED_US)]),)
+def _left_picture(was: Event, event: Event) -> str:
+    """The picture that this event no longer shows, or empty."""
+    return was.picture if was.picture != event.picture else ""
 
 
 def _check_editable(event: Event, edit: EventEdit) -> None:

@@ -6,27 +6,15 @@ already has (the map or the seat cache), so a page of figures asks no store.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import msgspec
 
 from frontrow.boxoffice.events.model.event_search import EventSearch
 from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.boxoffice.events.model.show_dates import MAX_DATES
+from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.seats.model.venues import Plan, Venue
-
-
-class EventIndex(Protocol):
-    """What the event list needs from the ledger."""
-
-    async def find_events(self, search: EventSearch) -> tuple[list[Event], bool]: ...
-
-    async def dates_of_show(self, show_id: str, from_us: int, limit: int) -> list[Event]: ...
-
-    async def seats_left(self, event_ids: Sequence[str]) -> dict[str, int]: ...
-
-    async def venue(self, venue_id: str) -> Venue | None: ...
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -66,7 +54,7 @@ class EventBrowser:
     """Searches events and counts their free seats."""
 
     def __init__(
-        self, catalogue: EventIndex, sales: Sales, states: Callable[[str], bytes | bytearray] | None = None
+        self, catalogue: Catalogue, sales: Sales, states: Callable[[str], bytes | bytearray] | None = None
     ) -> None:
         self._catalogue, self._sales = catalogue, sales
         self._states = states or (lambda event_id: sales.get(event_id).seats.states)

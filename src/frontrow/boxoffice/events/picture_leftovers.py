@@ -4,8 +4,9 @@ Every upload and every replacement says when the picture is to be checked. A pic
 is kept. Days lie between the two, so nobody who is just about to use it, and no cache that still shows it, is harmed.
 """
 
-from typing import Final, Protocol
+from typing import Final
 
+from frontrow.boxoffice.events.ports import PictureBook
 from frontrow.core.clock import Clock
 from frontrow.shared.jobs import Job, every
 
@@ -13,18 +14,10 @@ CHECK_EVERY_S: Final = 600.0
 CHECKED_AT_ONCE: Final = 20  # each is looked for in every event's document
 
 
-class CheckedPictures(Protocol):
-    """Where pictures are kept (`ledger.pictures`)."""
-
-    async def to_check(self, now_us: int, limit: int) -> list[tuple[str, int]]: ...
-
-    async def drop_unused(self, picture_hash: str, check_at_us: int, now_us: int) -> bool: ...
-
-
 class PictureLeftovers:
     """The job that deletes them."""
 
-    def __init__(self, pictures: CheckedPictures, clock: Clock) -> None:
+    def __init__(self, pictures: PictureBook, clock: Clock) -> None:
         self._pictures, self._clock = pictures, clock
 
     async def drop(self) -> int:

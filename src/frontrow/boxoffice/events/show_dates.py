@@ -10,11 +10,12 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.events.event_editing import FINAL, OrganiserEvents, OrganiserLedger, check_draft
+from frontrow.boxoffice.events.event_editing import FINAL, OrganiserEvents, check_draft
 from frontrow.boxoffice.events.model.event_changes import Change, ChangedMeanwhile, Editor
 from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.boxoffice.events.model.published_changes import FixedOncePublished
 from frontrow.boxoffice.events.model.show_dates import MAX_DATES, SaleOpening, further_dates, moments_of
+from frontrow.boxoffice.events.ports import EventLedger
 from frontrow.core.clock import Clock
 from frontrow.shared.ids import Ids
 
@@ -31,7 +32,7 @@ class AddedDates(msgspec.Struct, frozen=True):
 class ShowDates:
     """Makes and publishes the dates of a show."""
 
-    def __init__(self, ledger: OrganiserLedger, events: OrganiserEvents, clock: Clock, ids: Ids) -> None:
+    def __init__(self, ledger: EventLedger, events: OrganiserEvents, clock: Clock, ids: Ids) -> None:
         self._ledger, self._events, self._clock, self._ids = ledger, events, clock, ids
 
     async def of(self, editor: Editor, event_id: str) -> tuple[Event, ...]:

@@ -8,9 +8,9 @@ processes may do this.
 
 import asyncio
 import contextlib
-from typing import Final, Protocol
+from typing import Final
 
-from frontrow.boxoffice.events.model.event_status import EventStatusChange
+from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.facts import model as facts
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
@@ -36,22 +36,12 @@ SEATS_UNCHANGED: Final = (
 )
 
 
-class EventStatusBook(Protocol):
-    """What is needed of the catalogue."""
-
-    async def update_event_status(self, event_id: str, now_us: int) -> EventStatusChange | None: ...
-
-    async def ended_events(self, now_us: int, limit: int) -> list[str]: ...
-
-    async def stale_counts(self, before_us: int, limit: int) -> list[str]: ...
-
-
 class EventStatusKeeper:
     """Updates events whose seats changed and events that are over."""
 
     def __init__(
         self,
-        catalogue: EventStatusBook,
+        catalogue: Catalogue,
         clock: Clock,
         *,
         every_s: float = EVERY_S,

@@ -14,9 +14,8 @@ from typing import Final
 import msgspec
 
 from frontrow.boxoffice.facts.model import FACT_KINDS, BusFact, Fact, kind_of, on_the_bus
-from frontrow.boxoffice.facts.ports import Bus, BusReader, Inbox
+from frontrow.boxoffice.facts.ports import Bus, BusReader, Inbox, PlannedWrite
 from frontrow.boxoffice.messages.model.messages import MAX_ERROR_CHARS, POISON, NewDelivery, PoisonedFact
-from frontrow.boxoffice.queries import Query
 from frontrow.core.clock import Clock
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import note_failure, note_success
@@ -29,13 +28,13 @@ MAX_FACT_CHARS: Final = 30_000  # of a fact in a dead letter
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
 MISSED_ROUNDS: Final = 1_000  # of one batch each
 
-Plan = Callable[[int, Fact], Awaitable[Sequence[Query]]]
+Plan = Callable[[int, Fact], Awaitable[Sequence[PlannedWrite]]]
 
 
 class FactConsumer:
-    """Reads as group `name`. `plan` returns the statements for a fact, which are run once.
+    """Reads as group `name`. `plan` returns the writes for a fact, which are made once.
 
-    Facts of other `kinds` are not even decoded, and facts without statements are not recorded. They cost nearly
+    Facts of other `kinds` are not even decoded, and facts without writes are not recorded. They cost nearly
     nothing, and most facts are of no interest to most consumers.
     """
 
@@ -98,11 +97,11 @@ class FactConsumer:
 
     async def _plan_all(
         self, wanted: Sequence[tuple[BusFact, Fact | None]]
-    ) -> Sequence[tuple[str, Sequence[Query]] | BaseException]:
-        """The statements of each fact, or why there are none. In turn, the facts after a failed one are left out."""
+    ) -> Sequence[tuple[str, Sequence[PlannedWrite]] | BaseException]:
+        """The writes of each fact, or why there are none. In turn, the facts after a failed one are left out."""
         if not self._in_turn:
             return await asyncio.gather(*(self._planned(*one) for one in wanted), return_exceptions=True)
-        planned: list[tuple[str, Sequence[Query]] | BaseException] = []
+        planned: list[tuple[str, Sequence[PlannedWrite]] | BaseException] = []
         for one in wanted:
             try:
                 planned.append(await self._planned(*one))
@@ -111,11 +110,11 @@ class FactConsumer:
                 break
         return planned
 
-    async def _planned(self, carried: BusFact, fact: Fact | None) -> tuple[str, Sequence[Query]]:
-        """The fact's number and its statements."""
+    async def _planned(self, carried: BusFact, fact: Fact | None) -> tuple[str, Sequence[PlannedWrite]]:
+        """The fact's number and its writes."""
         for attempt in range(1, TRIES + 1):
             try:
-                queries: Sequence[Query] = await self._plan(carried.number, fact or carried.fact())
+                writes: Sequence[PlannedWrite] = await self._plan(carried.number, fact or carried.fact())
                 break
             except (Unavailable, Overloaded):
                 raise
@@ -124,15 +123,15 @@ class FactConsumer:
                     self.poisoned += 1
                     note_failure(error, fact=carried.number)
                     DEAD_LETTER(consumer=self.name, fact=carried.number, error=type(error).__name__)
-                    queries = self._dead_letter(carried, error)
-        return str(carried.number), queries
+                    writes = self._dead_letter(carried, error)
+        return str(carried.number), writes
 
-    def _dead_letter(self, carried: BusFact, error: Exception) -> list[Query]:
+    def _dead_letter(self, carried: BusFact, error: Exception) -> Sequence[PlannedWrite]:
         reason = f"{type(error).__name__}: {error}"[:MAX_ERROR_CHARS]
         poisoned = PoisonedFact(carried.number, carried.body.decode(errors="replace")[:MAX_FACT_CHARS], reason)
         body = msgspec.json.encode(poisoned).decode()
         dead_letter = NewDelivery(POISON, self.name, f"{POISON}:{self.name}:{carried.number}", body)
-        return self._inbox.make_delivery_queries([dead_letter], self._clock())
+        return self._inbox.make_delivery_writes([dead_letter], self._clock())
 
     def stop(self) -> None:
         """Stop after the current batch; without one, at once if the bus can."""

@@ -6,11 +6,10 @@ by their number. Any number of relays may run; each leases its own facts (SKIP L
 relays, or after a crash, facts of one booking can arrive out of order or twice. Consumers must not depend on order.
 """
 
-from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from frontrow.boxoffice.facts.model import OutboxFact, on_the_bus
-from frontrow.boxoffice.facts.ports import Bus
+from frontrow.boxoffice.facts.ports import Bus, Outbox
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.shared.polling import PollLoop
 from frontrow.shared.quiet_time import QuietTime
@@ -20,14 +19,6 @@ BATCHES_PER_ROUND: Final = 100
 LEASE_S: Final = 30.0
 EVERY_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 1.0
-
-
-class Outbox(Protocol):
-    """What the relay needs from a ledger."""
-
-    async def lease_facts(self, now_us: int, lease_us: int, limit: int) -> list[OutboxFact]: ...
-
-    async def facts_published(self, numbers: Sequence[int], now_us: int) -> None: ...
 
 
 class OutboxRelay:

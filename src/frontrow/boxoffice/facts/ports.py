@@ -1,4 +1,4 @@
-"""The ports of facts: the bus that carries them, and the inbox of their consumers.
+"""The ports of facts: the outbox that they leave, the bus that carries them, and the inbox of their consumers.
 
 Everything here is delivered at least once: what was not acknowledged comes again. A consumer that must not act twice
 records the fact in the ledger (`Inbox.once`), in the same transaction as its effect.
@@ -7,9 +7,30 @@ records the fact in the ledger (`Inbox.once`), in the same transaction as its ef
 from collections.abc import Sequence
 from typing import Protocol
 
+import msgspec
+
 from frontrow.boxoffice.facts.model import BusFact, OutboxFact
 from frontrow.boxoffice.messages.model.messages import NewDelivery
-from frontrow.boxoffice.queries import Query
+
+
+class PlannedWrite(msgspec.Struct, frozen=True):
+    """A write that the ledger makes in the transaction of whoever passes it on. Only the ledger reads its content."""
+
+
+class Outbox(Protocol):
+    """The facts of committed transactions. Every fact leaves it at least once."""
+
+    async def lease_facts(self, now_us: int, lease_us: int, limit: int) -> list[OutboxFact]:
+        """Lease the oldest unpublished facts until `now_us + lease_us`. Workers get distinct ones."""
+        ...
+
+    async def facts_published(self, numbers: Sequence[int], now_us: int) -> None:
+        """Mark these facts as published. They are never leased again."""
+        ...
+
+    async def purge_facts(self, before_us: int, limit: int) -> None:
+        """Delete at most `limit` facts that were published before `before_us`. The audit log keeps them."""
+        ...
 
 
 class BusReader(Protocol):
@@ -66,16 +87,18 @@ class Bus(Protocol):
 class Inbox(Protocol):
     """What consumers have handled, recorded in the ledger (`ledger.messages`) together with the effect."""
 
-    async def once(self, source: str, message_id: str, queries: Sequence[Query], now_us: int) -> bool:
-        """Run the statements and record the message, in one transaction. False when the message was seen before.
+    async def once(self, source: str, message_id: str, writes: Sequence[PlannedWrite], now_us: int) -> bool:
+        """Make the writes and record the message, in one transaction. False when the message was seen before.
 
         Of many racing callers with one message, exactly one gets True. After a crash at any point, either both happened
         or neither.
         """
         ...
 
-    async def once_each(self, source: str, messages: Sequence[tuple[str, Sequence[Query]]], now_us: int) -> list[bool]:
-        """`once` for many (message id, statements) in one transaction. Returns whether each was new."""
+    async def once_each(
+        self, source: str, messages: Sequence[tuple[str, Sequence[PlannedWrite]]], now_us: int
+    ) -> list[bool]:
+        """`once` for many (message id, writes) in one transaction. Returns whether each was new."""
         ...
 
     async def noticed(self, source: str, message_id: str) -> bool:
@@ -90,8 +113,8 @@ class Inbox(Protocol):
         """When this message was first seen, by any server; records it."""
         ...
 
-    def make_delivery_queries(self, deliveries: Sequence[NewDelivery], now_us: int) -> list[Query]:
-        """The statements that queue deliveries. A delivery with a known `dedupe` is already queued."""
+    def make_delivery_writes(self, deliveries: Sequence[NewDelivery], now_us: int) -> Sequence[PlannedWrite]:
+        """The writes that queue deliveries. A delivery with a known `dedupe` is already queued."""
         ...
 
     async def missed_facts(self, source: str, after: int, limit: int) -> list[OutboxFact]:

@@ -1,16 +1,19 @@
-"""What the server does for the gates of an event: bundles to check tickets offline, revocation lists, verdicts.
+"""What the server does for the gates of an event: bundles to check tickets offline, revocation lists, verdicts, scans.
 
 Whether a genuine ticket is still valid is in the ledger: `verify` proves only that a code was signed for this event.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
+from frontrow.boxoffice.events.model.event_changes import Change, Editor, tag_of
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.gate.gate_bundle import Bundle, Revocations, make_bundle, sign_revocations
 from frontrow.boxoffice.gate.gate_check import GateVerdict, check_rotating_code
 from frontrow.boxoffice.gate.ports import GateLedger
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.pricing.model.booking_choices import type_names
+from frontrow.boxoffice.tickets.model.tickets import DuplicateScan, Scan, Ticket
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Misread, ReadTicket, event_hash, read_code, signed_text
 from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
@@ -21,7 +24,7 @@ MAX_PAGES: Final = 200  # per revocation list
 
 
 class GateService:
-    """Makes bundles and revocation lists for gates, and checks codes that are scanned online."""
+    """Makes bundles and revocation lists for gates, checks codes that are scanned online, and records scans."""
 
     def __init__(self, ledger: GateLedger, keys: TicketKeys, renderer: TicketRenderer) -> None:
         self._ledger, self._keys, self._renderer = ledger, keys, renderer
@@ -40,10 +43,6 @@ class GateService:
             return GateVerdict.OTHER_EVENT, ticket
         return check_rotating_code(ticket, self._keys.rotating_secret(event_id), now_us), ticket
 
-    def key_ring_mark(self) -> str:
-        """A text that changes when a key is added to the ring."""
-        return "".join(kid.hex() for kid in sorted(self._keys.verifying.public))
-
     async def bundle(self, event_id: str, now_us: int) -> Bundle:
         """The bundle for the gates of an event: keys, seats, ticket types and the whole revocation list."""
         event = await self._ledger.catalogue.event(event_id)
@@ -54,6 +53,65 @@ class GateService:
     async def revocations(self, event_id: str, now_us: int) -> Revocations:
         """Only the signed revocation list, for a gate that has its bundle."""
         return sign_revocations(self._keys, event_id, await self._revoked(event_id), now_us)
+
+    async def bundle_tag(self, event: Event) -> str:
+        """The tag of a bundle's version. It changes when keys, seats, revoked tickets or the rule of re-entry change,
+        and with each sale if there are ticket types."""
+        count, last_us = await self._ledger.organiser.revocation_mark(event.id)
+        sold_us = (await self._ledger.figures.sold_span(event.id))[1] if event.ticket_types else 0
+        types = ",".join(one.name for one in event.ticket_types)
+        about = f"{event.id}\n{event.name}\n{event.plan_hash}\n{self._key_ring_mark()}"
+        return tag_of(f"{about}\n{count}\n{last_us}\n{types}\n{sold_us}\n{event.reentry}")
+
+    async def revocations_tag(self, event_id: str) -> str:
+        """The tag of a revocation list's version."""
+        count, last_us = await self._ledger.organiser.revocation_mark(event_id)
+        return tag_of(f"{event_id} {self._key_ring_mark()} {count} {last_us}")
+
+    def _key_ring_mark(self) -> str:
+        """A text that changes when a key is added to the ring."""
+        return "".join(kid.hex() for kid in sorted(self._keys.verifying.public))
+
+    # scans
+
+    async def find_ticket(self, event: Event, ticket_id: str) -> Ticket | None:
+        """The ticket with this id, which may be one of another event."""
+        tickets = self._ledger.tickets
+        return await tickets.ticket(ticket_id, event.id) or await tickets.ticket(ticket_id)
+
+    async def find_type(self, event: Event, ticket: Ticket) -> str:
+        """The name of the ticket's type, if the event has types."""
+        if not event.ticket_types:
+            return ""
+        booking = await self._ledger.booking(ticket.booking_id)
+        return type_names(event, booking.price_lines if booking else "", [ticket.seat_index])[ticket.seat_index]
+
+    async def find_reason(self, ticket: Ticket) -> str:
+        """Why a ticket was revoked: `refunded` or `transferred`. Empty: it was moved, returned or cancelled."""
+        if ticket.booking_id.startswith("trf_"):
+            return "transferred"
+        refunds = await self._ledger.payments.refunds_of(ticket.booking_id)
+        return "refunded" if any(ticket.seat_index in one.seats for one in refunds) else ""
+
+    async def admit(self, event: Event, scan: Scan) -> Scan | None:
+        """Admit a ticket. Returns the scan that admitted it before, if the ticket may not come in again: with re-entry
+        the last one, else the first. `TicketRevoked` when it is no longer valid. Safe to repeat."""
+        before = await self._ledger.organiser.admit(scan, again=event.reentry)
+        return (before[-1] if event.reentry else before[0]) if before else None
+
+    async def let_out(self, scan: Scan) -> bool:
+        """Let a ticket out. False when it is not inside. Safe to repeat."""
+        return await self._ledger.organiser.let_out(scan)
+
+    async def undo_admission(self, editor: Editor, event: Event, scan_id: str, ticket_id: str, now_us: int) -> bool:
+        """Undo one scan, with a note. The ticket may be admitted again unless it has another scan."""
+        change = Change(editor, "undo_scan", event.id, now_us, {"scan": scan_id, "ticket": ticket_id})
+        return await self._ledger.organiser.undo_admission(scan_id, ticket_id, change)
+
+    async def record_scans(self, scans: Sequence[Scan]) -> list[DuplicateScan]:
+        """Record scans of a gate that was offline. Safe to repeat. Returns the tickets among them that were admitted
+        more than once so far."""
+        return await self._ledger.tickets.record_scans(scans)
 
     async def _sold_types(self, event: Event) -> dict[str, list[int]]:
         """The sold seats of each ticket type."""

@@ -1,19 +1,75 @@
-"""The ports of the gate: what it reads of the ledger."""
+"""The ports of the gate: scans, and which books gates use."""
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
+from frontrow.boxoffice.events.model.event_changes import Change
 from frontrow.boxoffice.events.ports import Catalogue
-from frontrow.boxoffice.holds.model.bookings import Booking
+from frontrow.boxoffice.holds.ports.ledger import Ledger
+from frontrow.boxoffice.organiser.ports.figures import FiguresBook
+from frontrow.boxoffice.payments.ports import PaymentBook
+from frontrow.boxoffice.tickets.model.tickets import Scan
 from frontrow.boxoffice.tickets.ports.tickets import TicketBook
 
 
-class GateLedger(Protocol):
-    """The parts of the ledger that gates read."""
+class ScanReads(Protocol):
+    """Admissions and exits, as everybody may read them (`ledger.organiser`)."""
+
+    async def known_tickets(self, event_id: str, ticket_ids: Sequence[str]) -> dict[str, str]:
+        """The states of those of the tickets that the event has, by id."""
+        ...
+
+    async def admissions(self, event_id: str, after: int, limit: int) -> list[tuple[int, Scan]]:
+        """Admissions of an event in the order in which they were recorded, from after that number on."""
+        ...
+
+    async def revocation_mark(self, event_id: str) -> tuple[int, int]:
+        """(number of revoked tickets, time of the last revocation): it changes with every revocation."""
+        ...
+
+    async def gate_counts(self, event_id: str) -> list[Sequence[Any]]:
+        """(gate, scans, tickets, first, last, exits) per gate."""
+        ...
+
+    async def gate_totals(self, event_id: str) -> tuple[int, int, int]:
+        """The number of valid tickets, of those inside, and of those that have left and may come back."""
+        ...
+
+
+class ScanBook(ScanReads, Protocol):
+    """Admissions and exits at the gates of an event (`ledger.organiser`)."""
+
+    async def admit(self, scan: Scan, *, again: bool = False) -> list[Scan]:
+        """Admit a ticket once, or (`again`) once more after each exit. Returns its earlier admissions; an empty list
+        means this scan admitted it. Safe to repeat.
+
+        `TicketRevoked` when the ticket is no longer valid: given back, refunded or moved.
+        """
+        ...
+
+    async def let_out(self, scan: Scan) -> bool:
+        """Let a ticket out. False when it is not inside. Safe to repeat."""
+        ...
+
+    async def undo_admission(self, scan_id: str, ticket_id: str, change: Change) -> bool:
+        """Undo one scan, with a note. The ticket may be admitted again unless it has another scan."""
+        ...
+
+
+class GateLedger(Ledger, Protocol):
+    """The ledger as gates use it."""
 
     @property
     def catalogue(self) -> Catalogue: ...
 
     @property
-    def tickets(self) -> TicketBook: ...
+    def figures(self) -> FiguresBook: ...
 
-    async def live_bookings(self, event_id: str, after: str, limit: int) -> list[Booking]: ...
+    @property
+    def organiser(self) -> ScanBook: ...
+
+    @property
+    def payments(self) -> PaymentBook: ...
+
+    @property
+    def tickets(self) -> TicketBook: ...

@@ -12,10 +12,11 @@ hold early and keeps none too long.
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.holds.model.holds import ExpiredHold
+from frontrow.boxoffice.holds.ports.ledger import Ledger
 from frontrow.core.clock import US_PER_S, Clock, WallClock
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import note_failure, note_success
@@ -29,14 +30,6 @@ EVERY_S: Final = 0.25
 LONGEST_PAUSE_S: Final = 5.0
 
 
-class ExpiringLedger(Protocol):
-    """What expiry needs from a ledger."""
-
-    async def time_us(self) -> int: ...
-
-    async def expire_due(self, now_us: int, limit: int) -> list[ExpiredHold]: ...
-
-
 class LedgerClock:
     """The ledger's time: this machine's monotonic clock plus the offset measured at startup."""
 
@@ -47,7 +40,7 @@ class LedgerClock:
         self.offset_us = offset_us
 
     @classmethod
-    async def measure(cls, ledger: ExpiringLedger, local: Clock) -> "LedgerClock":
+    async def measure(cls, ledger: Ledger, local: Clock) -> "LedgerClock":
         """Ask the ledger for its time several times and use the fastest answer, which is the most accurate.
 
         The ledger read its clock between our request and its answer. The offset assumes the moment of the answer, so
@@ -83,7 +76,7 @@ class Sweeper:
 
     def __init__(
         self,
-        ledger: ExpiringLedger,
+        ledger: Ledger,
         clock: Clock,
         *,
         on_expired: OnExpired = ignore_expired,

@@ -5,8 +5,7 @@ recovery soon makes the claim store agree with the ledger again.
 """
 
 import asyncio
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
 from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, Origin
@@ -19,11 +18,8 @@ from frontrow.boxoffice.pricing.model.prices import encode_lines
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError, NotFound, Unavailable
 
-
-class SeatChangeListener(Protocol):
-    """Called when seats of an event may have changed, so that the map can be updated."""
-
-    def __call__(self, event_id: str, seats: Sequence[int]) -> None: ...
+# Called with seats of an event that may have changed, so that the map can be updated.
+SeatChangeListener = Callable[[str, Sequence[int]], None]
 
 
 class HeldSeats:

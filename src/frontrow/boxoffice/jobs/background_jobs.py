@@ -6,7 +6,7 @@ they run is `shared.jobs`.
 
 import functools
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from frontrow.boxoffice.checkout.checkout import AT_ONCE, Checkout
 from frontrow.boxoffice.checkout.reconciliation import Reconciler
@@ -15,6 +15,7 @@ from frontrow.boxoffice.facts.outbox_relay import OutboxRelay
 from frontrow.boxoffice.facts.ports import Bus
 from frontrow.boxoffice.holds.expiry import OnExpired, Sweeper, ignore_expired
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
+from frontrow.boxoffice.jobs.ports import JobLedger
 from frontrow.boxoffice.messages.notifications import MESSAGE_FACTS, Notifier
 from frontrow.boxoffice.messages.organiser_webhooks import OrganiserWebhooks
 from frontrow.boxoffice.payments.ports import PaymentProvider
@@ -22,7 +23,6 @@ from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.tickets.ports.tickets import TicketIssuer
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.shared.jobs import Job, every
-from frontrow.shared.quiet_time import QuietTime
 
 REFUNDS_EVERY_S: Final = 1.0
 KEEP_FACTS_S: Final = 7 * 24 * 3600
@@ -33,7 +33,7 @@ GROUPS: Final = ("notify", "webhooks")  # the consumers of the bus
 
 
 def box_office_jobs(
-    ledger: Any,
+    ledger: JobLedger,
     bus: Bus,
     clock: Clock,
     notifier: Notifier,
@@ -43,7 +43,7 @@ def box_office_jobs(
     more: Sequence[Job] = (),
 ) -> list[Job]:
     """The jobs of a box office. `on_expired` is called with expired holds; `more` are jobs of checkout and waitlist."""
-    quiet: QuietTime = ledger.due_work
+    quiet = ledger.due_work
     sweeper = Sweeper(ledger, clock, on_expired=on_expired or ignore_expired, quiet=quiet)
     relay = OutboxRelay(ledger, bus, clock, quiet=quiet)
     consumers = [
@@ -70,7 +70,7 @@ def box_office_jobs(
 
 
 def money_jobs(
-    ledger: Any,
+    ledger: JobLedger,
     provider: PaymentProvider,
     clock: Clock,
     issuer: TicketIssuer,

@@ -5,13 +5,13 @@ to the groups of the bus. Without the bus the sweeps do the same, a few seconds 
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from frontrow.boxoffice.events.status_updates import SEATS_UNCHANGED, EventStatusKeeper
 from frontrow.boxoffice.facts.fact_consumers import FactConsumer
 from frontrow.boxoffice.facts.model import FACT_KINDS, Fact
-from frontrow.boxoffice.facts.ports import Bus
-from frontrow.boxoffice.queries import Query
+from frontrow.boxoffice.facts.ports import Bus, PlannedWrite
+from frontrow.boxoffice.jobs.ports import JobLedger
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.waitlist.offers import FREEING, OfferWorker
 from frontrow.core.clock import Clock
@@ -24,11 +24,11 @@ WAITLIST_GROUP: Final = "waitlist"
 SEAT_FACTS: Final = FACT_KINDS - {one.__name__ for one in SEATS_UNCHANGED} | {one.__name__ for one in FREEING}
 
 
-def waitlist_jobs(ledger: Any, bus: Bus, clock: Clock, offering: OfferWorker, resale: TicketReturns) -> list[Job]:
+def waitlist_jobs(ledger: JobLedger, bus: Bus, clock: Clock, offering: OfferWorker, resale: TicketReturns) -> list[Job]:
     """The jobs of the waitlist, of returned tickets and of the status of events."""
     keeper = EventStatusKeeper(ledger.catalogue, clock)
 
-    async def note_fact(number: int, fact: Fact) -> Sequence[Query]:
+    async def note_fact(number: int, fact: Fact) -> Sequence[PlannedWrite]:
         offering.note_fact(fact)
         resale.note_fact(fact)
         keeper.add_fact(fact)

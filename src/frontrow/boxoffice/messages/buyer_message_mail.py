@@ -10,24 +10,23 @@ import hashlib
 import hmac
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 from markupsafe import escape
 
 from frontrow.boxoffice.checkout.model.receipts import Seller
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.holds.model.bookings import booking_number
 from frontrow.boxoffice.messages.deliveries import DeliveryWorker, NoteDelivery, send_batch
 from frontrow.boxoffice.messages.mail_links import LinkPurpose, MailLinks
 from frontrow.boxoffice.messages.model.buyer_messages import NOT_NEEDED, BuyerMessage, TicketHolder, fill_variables
 from frontrow.boxoffice.messages.model.messages import Contact, Delivery, Message, NewDelivery, Outcome, not_tried
-from frontrow.boxoffice.messages.ports import Channel, MessageBook
+from frontrow.boxoffice.messages.ports.channels import Channel
+from frontrow.boxoffice.messages.ports.ledger import MessageLedger
 from frontrow.boxoffice.texts.locale_formats import Moment, language_of
 from frontrow.boxoffice.texts.message_texts import MessageWriter, WrittenText, render
-from frontrow.boxoffice.tickets.model.tickets import Ticket, TicketState
-from frontrow.boxoffice.tickets.ports.transfers import TransferBook
+from frontrow.boxoffice.tickets.model.tickets import TicketState
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import note_failure
@@ -41,28 +40,6 @@ KEY_CHARS: Final = 32
 
 SellerOf = Callable[[str], Awaitable[Seller]]
 AsHtml = Callable[[str], str]
-
-
-class TicketsOfBooking(Protocol):
-    """Reads the tickets of a booking."""
-
-    async def tickets_of(self, booking_id: str) -> list[Ticket]: ...
-
-
-class BuyerMailLedger(Protocol):
-    """What is read to write a mail."""
-
-    @property
-    def catalogue(self) -> Catalogue: ...
-
-    @property
-    def messages(self) -> MessageBook: ...
-
-    @property
-    def transfers(self) -> TransferBook: ...
-
-    @property
-    def tickets(self) -> TicketsOfBooking: ...
 
 
 class _BuyerMailBody(msgspec.Struct, frozen=True):
@@ -99,7 +76,7 @@ class BuyerMessageMail:
 
     def __init__(
         self,
-        ledger: BuyerMailLedger,
+        ledger: MessageLedger,
         channels: Sequence[Channel],
         links: MailLinks,
         clock: Clock,

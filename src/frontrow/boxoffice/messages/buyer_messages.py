@@ -6,8 +6,8 @@ bookings per transaction, in the order of the bookings' fences: a worker that di
 line twice and nobody is left out. It stays a bounded way ahead of the mails. See ADR 0159.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
 
 import msgspec
 
@@ -25,10 +25,10 @@ from frontrow.boxoffice.messages.model.buyer_messages import (
     MailCounts,
     NoRecipients,
     RecipientCount,
-    TicketHolder,
     check_message,
 )
-from frontrow.boxoffice.messages.model.messages import Message, NewDelivery
+from frontrow.boxoffice.messages.model.messages import Message
+from frontrow.boxoffice.messages.ports.buyer_messages import BuyerMessageBook
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import InvalidInput
@@ -42,53 +42,6 @@ MESSAGES_PER_TURN: Final = 20
 BATCH: Final = 500  # bookings per transaction
 AHEAD: Final = 4_000  # deliveries that nobody has tried to send yet
 BATCHES_PER_TURN: Final = 20
-
-
-class BuyerMessageBook(Protocol):
-    """Where messages to buyers are kept, and who has tickets."""
-
-    async def save_draft(self, draft: BuyerMessage) -> None:
-        """Keep the member's draft for this event. It replaces the one before."""
-        ...
-
-    async def send(self, message: BuyerMessage, change: Change) -> BuyerMessage:
-        """Begin to send, with a note, in one transaction. A message that was sent before is returned as it is.
-
-        `TooManyMessages` over the daily limit, whoever else sends at the same time.
-        """
-        ...
-
-    async def message(self, message_id: str) -> BuyerMessage | None: ...
-
-    async def messages_of(self, event_id: str, before_us: int, limit: int) -> list[BuyerMessage]:
-        """What was sent, newest first."""
-        ...
-
-    async def due(self, now_us: int, next_at_us: int, limit: int) -> list[BuyerMessage]:
-        """Messages that are being sent and due for work; they are due again at `next_at_us`."""
-        ...
-
-    async def queue_next(
-        self,
-        message_id: str,
-        scope: AudienceScope,
-        make: Callable[[TicketHolder], Sequence[NewDelivery]],
-        limit: int,
-        now_us: int,
-    ) -> int | None:
-        """Put the holders of the next `limit` bookings in line, in one transaction. Returns how many deliveries it
-        made; None when everybody is in line."""
-        ...
-
-    async def finish(self, message_id: str, mails: MailCounts, now_us: int) -> None: ...
-
-    async def count(self, scope: AudienceScope) -> RecipientCount: ...
-
-    async def first_holder(self, scope: AudienceScope) -> TicketHolder | None:
-        """One holder with an address."""
-        ...
-
-    async def mails(self, lanes: Sequence[str]) -> MailCounts: ...
 
 
 class MessagePreview(msgspec.Struct, frozen=True):

@@ -14,7 +14,8 @@ from typing import Final
 
 from frontrow.boxoffice.messages.delivery_retries import apply_outcome
 from frontrow.boxoffice.messages.model.messages import Delivery, DeliveryState, Message, Outcome, not_tried
-from frontrow.boxoffice.messages.ports import Channel, MessageBook
+from frontrow.boxoffice.messages.ports.channels import Channel
+from frontrow.boxoffice.messages.ports.message_book import MessageBook
 from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable

@@ -12,13 +12,12 @@ are read in a mail (ADR 0171).
 import asyncio
 import zlib
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
 from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.facts.model import (
     BookingConfirmed,
     Fact,
@@ -27,6 +26,7 @@ from frontrow.boxoffice.facts.model import (
     decode_fact,
     encode_fact,
 )
+from frontrow.boxoffice.facts.ports import PlannedWrite
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, booking_number
 from frontrow.boxoffice.messages.deliveries import DeliveryWorker, NoteDelivery, send_batch
 from frontrow.boxoffice.messages.mail_links import LinkPurpose, MailLinks
@@ -40,13 +40,11 @@ from frontrow.boxoffice.messages.model.messages import (
     Outcome,
     not_tried,
 )
-from frontrow.boxoffice.messages.ports import Channel, MessageBook
+from frontrow.boxoffice.messages.ports.channels import Channel
+from frontrow.boxoffice.messages.ports.ledger import MessageLedger
 from frontrow.boxoffice.organiser.model.brands import MailBrand, mail_brand
 from frontrow.boxoffice.payments.model.payments import PROVIDER_UNAVAILABLE
-from frontrow.boxoffice.payments.ports import PaymentBook
 from frontrow.boxoffice.people.model.roles import ROLES
-from frontrow.boxoffice.people.ports import PeopleBook
-from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.seats.model.seat_labels import seat_name
 from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.boxoffice.texts.locale_formats import Moment, language_of
@@ -55,9 +53,7 @@ from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
 from frontrow.boxoffice.tickets.model.ticket_transfers import TransferState
 from frontrow.boxoffice.tickets.model.wallets import Wallet, usable_wallets
-from frontrow.boxoffice.tickets.ports.transfers import TransferBook
-from frontrow.boxoffice.tickets.ports.wallets import WalletBook
-from frontrow.boxoffice.tickets.ticket_renderer import BrandReader, LogoReader, TicketRenderer
+from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import NotFound, Overloaded, Unavailable
@@ -115,34 +111,6 @@ STAFF_KIND_OF_FACT: Final = {
 MESSAGE_FACTS: Final = KIND_OF_FACT.keys() | KIND_FOR_RECIPIENT.keys() | REVOKING_FACTS | STAFF_KIND_OF_FACT.keys()
 
 
-class NotifyLedger(Protocol):
-    """What `Notifier` reads and writes."""
-
-    @property
-    def catalogue(self) -> Catalogue: ...
-
-    @property
-    def messages(self) -> MessageBook: ...
-
-    @property
-    def people(self) -> PeopleBook: ...
-
-    @property
-    def payments(self) -> PaymentBook: ...
-
-    @property
-    def transfers(self) -> TransferBook: ...
-
-    @property
-    def brands(self) -> BrandReader: ...
-
-    @property
-    def pictures(self) -> LogoReader: ...
-
-    @property
-    def wallets(self) -> WalletBook: ...
-
-
 class _NotificationBody(msgspec.Struct, frozen=True):
     """The stored body of a delivery."""
 
@@ -159,7 +127,7 @@ class Notifier:
 
     def __init__(
         self,
-        ledger: NotifyLedger,
+        ledger: MessageLedger,
         renderer: TicketRenderer,
         channels: Sequence[Channel],
         clock: Clock,
@@ -171,12 +139,12 @@ class Notifier:
         self._channels = {channel.name: channel for channel in channels}
         self._logos: dict[str, bytes] = {}
 
-    async def plan(self, number: int, fact: Fact) -> Sequence[Query]:
+    async def plan(self, number: int, fact: Fact) -> Sequence[PlannedWrite]:
         """One delivery per channel that the person wants and that is configured. The fan's page gets everything."""
         kind = await self._kind_for(fact)
         deliveries = await self._plan_for_recipients(number, fact)
         if kind is None:
-            return self._ledger.messages.make_delivery_queries(deliveries, self._clock()) if deliveries else []
+            return self._ledger.messages.make_delivery_writes(deliveries, self._clock()) if deliveries else []
         contact = await self._ledger.messages.contact(fact.fan) or Contact(fact.fan, channels=("in_app",))
         wanted = dict.fromkeys((*contact.channels, "in_app"))
         chosen = [name for name in wanted if name in self._channels and (kind not in QUIET or name in QUIET_CHANNELS)]
@@ -193,7 +161,7 @@ class Notifier:
             if name != IN_APP
         ]
         deliveries += await self._plan_for_staff(number, fact)
-        return self._ledger.messages.make_delivery_queries(deliveries, self._clock()) + page
+        return [*self._ledger.messages.make_delivery_writes(deliveries, self._clock()), *page]
 
     async def _kind_for(self, fact: Fact) -> str | None:
         """The kind of the message to the fan, or None. Seats that an outage of the payment provider cost are explained
@@ -208,11 +176,11 @@ class Notifier:
                 return None
         return KIND_OF_FACT.get(type(fact).__name__)
 
-    def _notice(self, fact: Fact, kind: str, message_id: str) -> list[Query]:
+    def _notice(self, fact: Fact, kind: str, message_id: str) -> Sequence[PlannedWrite]:
         """The message on the fan's page, to be written when it is read."""
         body = msgspec.json.encode(_NotificationBody(IN_APP, kind, encode_fact(fact), message_id)).decode()
         unwritten = InAppMessage(message_id, fact.fan, "", "", self._clock(), notice=body)
-        return self._ledger.messages.make_in_app_queries([unwritten])
+        return self._ledger.messages.make_in_app_writes([unwritten])
 
     async def write_in_app(self, messages: Sequence[InAppMessage]) -> list[InAppMessage]:
         """Write the texts of the page's messages (`ports.InAppWriter`), without those about something that is gone."""
@@ -287,10 +255,10 @@ class Notifier:
         message_id = f"confirmed-{booking.id}-again-{now_us}"
         body = msgspec.json.encode(_NotificationBody("email", "confirmed", encode_fact(fact), message_id)).decode()
         lane = f"email/{zlib.crc32(booking.fan.encode()) % LANES}"
-        queries = self._ledger.messages.make_delivery_queries(
+        writes = self._ledger.messages.make_delivery_writes(
             [NewDelivery(KIND, lane, f"{message_id}:email", body)], now_us
         )
-        return await self._ledger.messages.once("resend", message_id, queries, now_us)
+        return await self._ledger.messages.once("resend", message_id, writes, now_us)
 
     async def send(self, deliveries: Sequence[Delivery], note: NoteDelivery) -> list[Outcome]:
         """Render the deliveries of one lane and send them over their channel as one batch."""

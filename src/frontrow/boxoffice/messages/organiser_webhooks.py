@@ -12,12 +12,12 @@ from typing import Final
 import msgspec
 
 from frontrow.boxoffice.facts.model import Fact, encode_fact
+from frontrow.boxoffice.facts.ports import PlannedWrite
 from frontrow.boxoffice.messages.deliveries import DeliveryWorker, NoteDelivery
 from frontrow.boxoffice.messages.model.messages import SENT, Delivery, Endpoint, NewDelivery, Outcome, not_tried
-from frontrow.boxoffice.messages.ports import MessageBook
+from frontrow.boxoffice.messages.ports.message_book import MessageBook
 from frontrow.boxoffice.messages.safe_http import SafeHttpClient, UnsafeAddress
 from frontrow.boxoffice.messages.webhook_secrets import EndpointSecrets
-from frontrow.boxoffice.queries import Query
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import note_failure
@@ -59,7 +59,7 @@ class OrganiserWebhooks:
         self._cached: dict[str, tuple[int, list[Endpoint]]] = {}
         self._reads: Coalescer[str, list[Endpoint]] = Coalescer(self._read_endpoints, name="webhook endpoints")
 
-    async def plan(self, number: int, fact: Fact) -> Sequence[Query]:
+    async def plan(self, number: int, fact: Fact) -> Sequence[PlannedWrite]:
         """One delivery per endpoint that wants this fact."""
         endpoints = self._cached_endpoints(fact.event_id)
         if endpoints is None:
@@ -70,7 +70,7 @@ class OrganiserWebhooks:
             return ()
         payload = f'{{"id":"fct_{number}","type":"{name}","fact":{encode_fact(fact)}}}'
         body = {one.id: msgspec.json.encode(_WebhookBody(one.id, payload)).decode() for one in wanted}
-        return self._book.make_delivery_queries(
+        return self._book.make_delivery_writes(
             [NewDelivery(KIND, one.organiser, f"webhook:{one.id}:{number}", body[one.id]) for one in wanted],
             self._clock(),
         )
@@ -85,8 +85,8 @@ class OrganiserWebhooks:
         payload = f'{{"id":"fct_test-{now_us}","type":"Test","fact":{{"event_id":"{endpoint.event_id}"}}}}'
         body = msgspec.json.encode(_WebhookBody(endpoint.id, payload)).decode()
         dedupe = f"webhook:{endpoint.id}:test-{now_us}"
-        queries = self._book.make_delivery_queries([NewDelivery(KIND, endpoint.organiser, dedupe, body)], now_us)
-        return await self._book.once("webhook test", dedupe, queries, now_us)
+        writes = self._book.make_delivery_writes([NewDelivery(KIND, endpoint.organiser, dedupe, body)], now_us)
+        return await self._book.once("webhook test", dedupe, writes, now_us)
 
     def _cached_endpoints(self, event_id: str) -> list[Endpoint] | None:
         until_us, endpoints = self._cached.get(event_id, (0, []))

@@ -6,13 +6,14 @@ sealed. Somebody who only has the ledger sees neither the address nor the link.
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 from frontrow.boxoffice.messages.deliveries import DeliveryWorker, NoteDelivery, send_batch
 from frontrow.boxoffice.messages.model.messages import Contact, Delivery, Message, NewDelivery, Outcome
-from frontrow.boxoffice.messages.ports import Channel, MessageBook
+from frontrow.boxoffice.messages.ports.channels import Channel
+from frontrow.boxoffice.messages.ports.message_book import MessageBook
 from frontrow.boxoffice.texts.message_texts import render
 from frontrow.core.clock import Clock
 from frontrow.shared.vault import SealBroken, Vault
@@ -20,20 +21,13 @@ from frontrow.shared.vault import SealBroken, Vault
 POLL_EVERY_S: Final = 0.25  # somebody is waiting for the mail
 
 
-class MailBody(Protocol):
+class MailBody(msgspec.Struct, frozen=True):
     """What is sealed into a delivery; each kind of mail adds its own fields."""
 
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def email(self) -> str: ...
-
-    @property
-    def locale(self) -> str: ...
-
-    @property
-    def url(self) -> str: ...
+    kind: str
+    email: str
+    locale: str
+    url: str
 
 
 Body = TypeVar("Body", bound=MailBody)

@@ -3,26 +3,17 @@
 A command that has no secret key stores a secret as it is. Every server seals what it finds unsealed when it starts.
 """
 
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec.structs import replace
 
 from frontrow.boxoffice.messages.model.messages import Endpoint
+from frontrow.boxoffice.messages.ports.message_book import MessageBook
 from frontrow.shared.vault import Vault
 
 SEALED: Final = "sealed:"
 SEALED_AT_ONCE: Final = 500
 MAX_ROUNDS: Final = 1_000
-
-
-class SecretBook(Protocol):
-    """What sealing the existing secrets needs of the ledger."""
-
-    async def unsealed_endpoints(self, limit: int) -> list[Endpoint]:
-        """Endpoints whose secret is not sealed yet."""
-
-    async def seal_endpoint(self, was: Endpoint, sealed: str, now_us: int) -> None:
-        """Replace the secret, unless it was changed meanwhile."""
 
 
 class EndpointSecrets:
@@ -45,7 +36,7 @@ class EndpointSecrets:
             return None
         return self._vault.open(endpoint.secret.removeprefix(SEALED), _purpose(endpoint))
 
-    async def seal_existing(self, book: SecretBook, now_us: int) -> int:
+    async def seal_existing(self, book: MessageBook, now_us: int) -> int:
         """Seal every secret that is not sealed yet; how many there were."""
         done = 0
         for _ in range(MAX_ROUNDS):

@@ -4,13 +4,14 @@ The API and the pages use the same methods. Every change is recorded with who ma
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from frontrow.boxoffice.events.model.event_changes import Change, Editor, ReseatRefused
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, Move, MoveRefused
 from frontrow.boxoffice.messages.notifications import Notifier
-from frontrow.boxoffice.organiser.model.booking_search import BookingSearch, read_search
+from frontrow.boxoffice.organiser.model.booking_search import read_search
+from frontrow.boxoffice.organiser.ports.ledger import OrganiserLedger
 from frontrow.boxoffice.organiser.reseating import Reseater
 from frontrow.boxoffice.people.model.email_addresses import checked_email, is_email
 from frontrow.boxoffice.people.model.person_names import search_words
@@ -19,7 +20,6 @@ from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.seats.model.venues import Plan, UnknownSeats
 from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer, TransferState
-from frontrow.boxoffice.tickets.ports.transfers import TransferBook
 from frontrow.boxoffice.tickets.ticket_transfers import TicketTransfers
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput, Refused
@@ -27,44 +27,12 @@ from frontrow.core.errors import InvalidInput, Refused
 MAX_SEATS: Final = 100  # per request
 
 
-class BookingBook(Protocol):
-    """Searches an event's bookings, newest first. `before` is the fence of the last booking of the page before."""
-
-    async def event_bookings(self, event_id: str, state: str, before: int, limit: int) -> list[Booking]: ...
-
-    async def bookings_by_email(self, event_id: str, email: str, before: int, limit: int) -> list[Booking]: ...
-
-    async def bookings_by_name(self, event_id: str, words: Sequence[str], before: int, limit: int) -> list[Booking]: ...
-
-    async def bookings_on_seat(self, event_id: str, seat: int, before: int, limit: int) -> list[Booking]: ...
-
-    async def bookings_by_part(
-        self, event_id: str, search: BookingSearch, before: int, limit: int
-    ) -> list[Booking]: ...
-
-    async def change_email(self, booking: Booking, email: str, change: Change) -> bool: ...
-
-    async def note(self, change: Change) -> None: ...
-
-
-class BookingLedger(Protocol):
-    """What is needed of the ledger."""
-
-    @property
-    def organiser(self) -> BookingBook: ...
-
-    @property
-    def transfers(self) -> TransferBook: ...
-
-    async def booking(self, booking_id: str) -> Booking | None: ...
-
-
 class OrganiserBookings:
     """Finds and changes bookings for the organiser of their event. The caller has checked whose event it is."""
 
     def __init__(
         self,
-        ledger: BookingLedger,
+        ledger: OrganiserLedger,
         refunds: Refunds,
         reseater: Reseater,
         transfers: TicketTransfers,

@@ -9,18 +9,15 @@ tickets and the note of who sold it. A sale that dies on the way leaves a hold t
 
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
 
 from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.events.model.events import Event, EventStatus, NotOnSale
 from frontrow.boxoffice.holds.model.bookings import ACTIVE_STATES, Booking, BookingState, MoveRefused
 from frontrow.boxoffice.holds.model.claims import ClaimRefused, SeatClaim
 from frontrow.boxoffice.holds.model.holds import IdempotencyMismatch, NewHold, SeatsTaken
-from frontrow.boxoffice.holds.ports.ledger import Ledger
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.messages.model.messages import Contact
-from frontrow.boxoffice.messages.ports import MessageBook
 from frontrow.boxoffice.organiser.bookings import seat_indexes
 from frontrow.boxoffice.organiser.model.box_office_sales import (
     DESK_HOLD_S,
@@ -31,9 +28,9 @@ from frontrow.boxoffice.organiser.model.box_office_sales import (
     PaidBy,
     buyer_id,
 )
+from frontrow.boxoffice.organiser.ports.ledger import OrganiserLedger
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentState
 from frontrow.boxoffice.payments.payment_log import log_sale
-from frontrow.boxoffice.payments.ports import PaymentBook
 from frontrow.boxoffice.people.model.email_addresses import checked_email, is_email
 from frontrow.boxoffice.people.model.person_names import clean_name
 from frontrow.boxoffice.pricing.model.booking_choices import (
@@ -48,7 +45,6 @@ from frontrow.boxoffice.pricing.model.booking_choices import (
 from frontrow.boxoffice.pricing.model.prices import decode_lines, encode_lines
 from frontrow.boxoffice.pricing.model.sale_options import fold_code
 from frontrow.boxoffice.seats.model.venues import Plan
-from frontrow.boxoffice.tickets.model.tickets import NewTicket
 from frontrow.boxoffice.tickets.ports.tickets import TicketIssuer
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Refused
@@ -58,40 +54,12 @@ SELLS = frozenset({EventStatus.ON_SALE, EventStatus.SOLD_OUT})
 NOTHING_ELSE = BoxOfficeWish()
 
 
-class BoxOfficeSaleBook(Protocol):
-    async def desk_totals(self, event_id: str, from_us: int, before_us: int) -> list[BoxOfficeTotal]: ...
-
-    async def sell_noted(
-        self,
-        booking_id: str,
-        fence: int,
-        payment: Payment | None,
-        tickets: Sequence[NewTicket],
-        *,
-        now_us: int,
-        change: Change,
-    ) -> Booking: ...
-
-
-class BoxOfficeSaleLedger(Ledger, Protocol):
-    """What the desk needs of the ledger."""
-
-    @property
-    def organiser(self) -> BoxOfficeSaleBook: ...
-
-    @property
-    def messages(self) -> MessageBook: ...
-
-    @property
-    def payments(self) -> PaymentBook: ...
-
-
 class BoxOfficeSales:
     """Sells seats for staff. The caller has checked whose event it is."""
 
     def __init__(
         self,
-        ledger: BoxOfficeSaleLedger,
+        ledger: OrganiserLedger,
         claims: SeatClaims,
         issuer: TicketIssuer,
         seats: SeatListener,
@@ -289,7 +257,7 @@ class BoxOfficeSales:
 
     async def totals(self, event: Event, from_us: int, before_us: int) -> list[BoxOfficeTotal]:
         """What each member of the team took between two moments, by way of payment."""
-        return await self._ledger.organiser.desk_totals(event.id, from_us, before_us)
+        return await self._ledger.organiser.box_office_totals(event.id, from_us, before_us)
 
 
 def _buyer(fan: str, name: str, email: str, paid_by: PaidBy) -> Contact:

@@ -4,11 +4,12 @@
 once.
 """
 
-from typing import Final, Protocol
+from typing import Final
 
 from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.events.pictures import PREPARE_WITHIN_S, prepare_logo
 from frontrow.boxoffice.organiser.model.brands import Brand, Logo, checked_colour
+from frontrow.boxoffice.organiser.ports.ledger import OrganiserLedger
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.shared.heavy_work import HeavyWork, Urgency
 from frontrow.shared.jobs import Job, every
@@ -19,38 +20,10 @@ PAGE: Final = 500
 BEGIN: Final = -1
 
 
-class BrandBook(Protocol):
-    """Where brands are kept (`ledger.brands`)."""
-
-    async def of(self, organiser_id: str) -> Brand | None: ...
-
-    async def changed(self, after: tuple[int, str], limit: int) -> list[Brand]: ...
-
-    async def put_colour(self, organiser_id: str, colour: str, change: Change) -> None: ...
-
-    async def put_logo(self, organiser_id: str, logo: Logo | None, replaced: Logo | None, change: Change) -> None: ...
-
-
-class LogoBook(Protocol):
-    """Where logos are kept (`ledger.pictures`)."""
-
-    async def add(self, picture_hash: str, organiser_id: str, body: bytes, now_us: int) -> None: ...
-
-
-class BrandLedger(Protocol):
-    """What brands need of the ledger."""
-
-    @property
-    def brands(self) -> BrandBook: ...
-
-    @property
-    def pictures(self) -> LogoBook: ...
-
-
 class Brands:
     """Every organisation's brand, and how its members change it."""
 
-    def __init__(self, ledger: BrandLedger, clock: Clock, work: HeavyWork) -> None:
+    def __init__(self, ledger: OrganiserLedger, clock: Clock, work: HeavyWork) -> None:
         self._ledger, self._clock, self._work = ledger, clock, work
         self._known: dict[str, Brand] = {}
         self._seen_us = BEGIN
@@ -58,6 +31,10 @@ class Brands:
     def of(self, organiser_id: str) -> Brand:
         """The brand of an organisation as this server knows it; an empty one if it has none."""
         return self._known.get(organiser_id) or Brand(organiser_id)
+
+    async def read(self, organiser_id: str) -> Brand:
+        """The brand as the ledger has it now; an empty one if there is none."""
+        return await self._ledger.brands.of(organiser_id) or Brand(organiser_id)
 
     async def refresh(self) -> None:
         """Read what changed since the last time."""

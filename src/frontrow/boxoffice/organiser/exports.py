@@ -11,22 +11,21 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.messages.model.messages import NOBODY, Buyer
 from frontrow.boxoffice.organiser.model.csv_cells import amount_cell, to_csv
+from frontrow.boxoffice.organiser.ports.ledger import BrowsingLedger
 from frontrow.boxoffice.organiser.workbooks import WorkbookFile
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentState
-from frontrow.boxoffice.payments.ports import PaymentBook
 from frontrow.boxoffice.pricing.model.booking_choices import choice_of, type_names
 from frontrow.boxoffice.pricing.model.prices import LineKind, PriceLine
 from frontrow.boxoffice.pricing.model.taxes import TaxRates, tax_inside
 from frontrow.boxoffice.refunds.model.refund_lines import add_ons_gone, decode_refund_lines, kept_lines
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.tickets.model.tickets import Ticket
-from frontrow.boxoffice.tickets.ports.tickets import TicketBook
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import NotFound
 from frontrow.shared.money import Money
@@ -69,33 +68,10 @@ HEADERS: Final = {
 Rows = list[tuple[Any, ...]]
 
 
-class BookingPages(Protocol):
-    """An event's bookings in pages, and the people who bought."""
-
-    async def event_bookings(self, event_id: str, state: str, before: int, limit: int) -> list[Booking]: ...
-
-    async def buyers_of(self, fans: Sequence[str]) -> dict[str, Buyer]: ...
-
-    async def tax_rates(self, event: Event) -> TaxRates: ...
-
-
-class ExportLedger(Protocol):
-    """What exports read."""
-
-    @property
-    def organiser(self) -> BookingPages: ...
-
-    @property
-    def tickets(self) -> TicketBook: ...
-
-    @property
-    def payments(self) -> PaymentBook: ...
-
-
 class Exports:
     """Writes tables."""
 
-    def __init__(self, ledger: ExportLedger) -> None:
+    def __init__(self, ledger: BrowsingLedger) -> None:
         self._ledger = ledger
 
     async def table(self, kind: str, event: Event, names: Sequence[str]) -> AsyncIterator[str]:

@@ -7,14 +7,15 @@ time of each request. A new address ends the old one.
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import Final
 
 from frontrow.boxoffice.events.model.events import Event, EventStatus
+from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.organiser.model.csv_cells import amount_cell, to_csv
 from frontrow.boxoffice.organiser.model.sales_figures import EventFigures
+from frontrow.boxoffice.organiser.ports.reports import ReportBook
 from frontrow.boxoffice.people.model.people import Staff, secret_hash
 from frontrow.boxoffice.people.model.roles import ROLES
-from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import NotFound
 
@@ -40,33 +41,13 @@ SALES_HEADER: Final = (
 )
 
 
-class FeedBook(Protocol):
-    """Where feed addresses are kept."""
-
-    async def save_feed_address(self, staff_id: str, secret_hash: str, now_us: int) -> None: ...
-
-    async def drop_feed_address(self, staff_id: str, now_us: int) -> None: ...
-
-    async def feed_made_at_us(self, staff_id: str) -> int | None: ...
-
-    async def member_of_feed(self, secret_hash: str) -> Staff | None: ...
-
-
-class FeedCatalogue(Protocol):
-    """Events and venues of an organiser."""
-
-    async def events_of_organiser(self, organiser_id: str, after: tuple[int, str], limit: int) -> list[Event]: ...
-
-    async def venue(self, venue_id: str) -> Venue | None: ...
-
-
 FiguresOf = Callable[[Event], Awaitable[EventFigures]]
 
 
 class Feeds:
     """Makes, ends and reads feeds."""
 
-    def __init__(self, book: FeedBook, catalogue: FeedCatalogue, figures_of: FiguresOf, clock: Clock) -> None:
+    def __init__(self, book: ReportBook, catalogue: Catalogue, figures_of: FiguresOf, clock: Clock) -> None:
         self._book, self._catalogue, self._figures_of, self._clock = book, catalogue, figures_of, clock
 
     async def create(self, staff_id: str) -> str:

@@ -7,18 +7,18 @@ figures gets nothing more. The last report comes within a week after the show.
 
 from collections.abc import Awaitable, Callable
 from datetime import date, datetime, time
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from zoneinfo import ZoneInfo
-
-import msgspec
 
 from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.boxoffice.messages.deliveries import DeliveryWorker
 from frontrow.boxoffice.messages.model.messages import NewDelivery
-from frontrow.boxoffice.messages.ports import Channel, MessageBook
-from frontrow.boxoffice.messages.sealed_mail import SealedMail
+from frontrow.boxoffice.messages.ports.channels import Channel
+from frontrow.boxoffice.messages.ports.message_book import MessageBook
+from frontrow.boxoffice.messages.sealed_mail import MailBody, SealedMail
 from frontrow.boxoffice.organiser.model.report_mails import ReportFrequency, ReportMail, days_reported, next_mail_at_us
 from frontrow.boxoffice.organiser.model.reports import EventReport
+from frontrow.boxoffice.organiser.ports.reports import ReportBook
 from frontrow.boxoffice.organiser.reports import Reports
 from frontrow.boxoffice.people.model.people import Staff
 from frontrow.boxoffice.people.model.roles import ROLES
@@ -37,25 +37,7 @@ GIVE_UP_AFTER_S: Final = 24 * 3600
 AFTER_SHOW_US: Final = 8 * 86_400 * US_PER_S
 
 
-class ReportMailBook(Protocol):
-    """Where report mails are kept."""
-
-    async def save_report_mail(self, mail: ReportMail, now_us: int) -> None: ...
-
-    async def drop_report_mail(self, staff_id: str, event_id: str, now_us: int) -> None: ...
-
-    async def report_mail(self, staff_id: str, event_id: str) -> ReportMail | None: ...
-
-    async def due_report_mails(self, now_us: int, limit: int) -> list[ReportMail]: ...
-
-    async def send_report_mail(self, mail: ReportMail, next_at_us: int, delivery: NewDelivery, now_us: int) -> bool: ...
-
-
-class _ReportMailBody(msgspec.Struct, frozen=True):
-    kind: str
-    email: str
-    locale: str
-    url: str
+class _ReportMailBody(MailBody, frozen=True):
     event_name: str
     time_zone: str
     first_us: int
@@ -94,7 +76,7 @@ class ReportMails:
 
     def __init__(
         self,
-        book: ReportMailBook,
+        book: ReportBook,
         reports: Reports,
         messages: MessageBook,
         channel: Channel,

@@ -1,7 +1,6 @@
 """An event's report (B13): sales by day, tier and channel, refunds, no-shows and check-ins, added up by the ledger."""
 
 from datetime import UTC, datetime
-from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from frontrow.boxoffice.events.model.events import Event
@@ -14,29 +13,15 @@ from frontrow.boxoffice.organiser.model.reports import (
     day_at,
     sales_by_day,
 )
+from frontrow.boxoffice.organiser.ports.figures import FiguresBook
 from frontrow.boxoffice.organiser.sales_figures import SalesFigures
-from frontrow.boxoffice.queries import Row
 from frontrow.core.clock import US_PER_S, Clock
-
-
-class ReportBook(Protocol):
-    """The sums that a report needs. A quarter is a quarter of an hour since 1970."""
-
-    async def sold_by_quarter(self, event_id: str) -> list[Row]: ...
-
-    async def refunded_by_quarter(self, event_id: str) -> list[Row]: ...
-
-    async def sold_by_channel(self, event_id: str, sale_starts_at_us: int) -> list[Row]: ...
-
-    async def checked_in(self, event_id: str) -> Row: ...
-
-    async def checked_in_by_quarter(self, event_id: str) -> list[Row]: ...
 
 
 class Reports:
     """Makes reports. The figures give what a report shares with the live sale."""
 
-    def __init__(self, book: ReportBook, figures: SalesFigures, clock: Clock) -> None:
+    def __init__(self, book: FiguresBook, figures: SalesFigures, clock: Clock) -> None:
         self._book, self._figures, self._clock = book, figures, clock
 
     async def of(self, event: Event, time_zone: str) -> EventReport:

@@ -6,7 +6,7 @@ has its old seats or its new ones, never both and never none.
 
 import contextlib
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -18,6 +18,7 @@ from frontrow.boxoffice.holds.model.holds import SeatsTaken
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.organiser.model.reseating import Reseat
+from frontrow.boxoffice.organiser.ports.organiser_book import OrganiserBook
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.boxoffice.tickets.ports.tickets import TicketIssuer
 from frontrow.core.clock import US_PER_S, Clock
@@ -26,15 +27,11 @@ from frontrow.core.errors import FrontrowError, NotFound, Refused
 CLAIM_US: Final = 30 * US_PER_S  # long enough for the ledger to decide
 
 
-class ReseatBook(Protocol):
-    async def reseat(self, ask: Reseat, change: Change) -> Booking: ...
-
-
 class Reseater:
     """Moves bookings to other seats."""
 
     def __init__(
-        self, book: ReseatBook, claims: SeatClaims, issuer: TicketIssuer, seats: SeatListener, clock: Clock
+        self, book: OrganiserBook, claims: SeatClaims, issuer: TicketIssuer, seats: SeatListener, clock: Clock
     ) -> None:
         self._book, self._claims, self._issuer, self._seats, self._clock = book, claims, issuer, seats, clock
 

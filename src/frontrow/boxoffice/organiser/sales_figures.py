@@ -8,7 +8,7 @@ web server know.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.boxoffice.organiser.model.sales_figures import (
@@ -33,7 +33,7 @@ from frontrow.boxoffice.organiser.model.sales_figures import (
     percentiles,
     runs_of,
 )
-from frontrow.boxoffice.queries import Row
+from frontrow.boxoffice.organiser.ports.figures import FiguresBook
 from frontrow.boxoffice.request_reads import measured_reads, needs_newest, note_as_of
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.clock import US_PER_S, Clock
@@ -44,26 +44,6 @@ MAX_CACHED: Final = 64
 LATENCY_SPAN_US: Final = 3600 * US_PER_S
 MIN_STEP_S: Final = 1
 DEFAULT_BUCKETS: Final = 120
-
-
-class FiguresBook(Protocol):
-    async def bookings_by_state(self, event_id: str) -> list[Row]: ...
-
-    async def taken_by_run(self, event_id: str, firsts: Sequence[int], now_us: int) -> list[Row]: ...
-
-    async def payments_by_state(self, event_id: str) -> list[Row]: ...
-
-    async def refunds_by_state(self, event_id: str) -> list[Row]: ...
-
-    async def over_time(self, what: str, event_id: str, from_us: int, to_us: int, step_us: int) -> list[Row]: ...
-
-    async def sold_span(self, event_id: str) -> tuple[int, int]: ...
-
-    async def purchase_times(self, event_id: str, since_us: int) -> list[Row]: ...
-
-    async def newest_fence(self, event_id: str) -> int: ...
-
-    async def held_since(self, event_id: str, fence: int) -> tuple[int, int, int]: ...
 
 
 PlanOf = Callable[[str], Awaitable[Plan]]  # by its hash

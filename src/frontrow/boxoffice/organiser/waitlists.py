@@ -1,13 +1,13 @@
 """The waitlist of an event for its organiser: who waits, and how the line is ordered. The order is set once."""
 
 import secrets
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from frontrow.boxoffice.events.model.event_changes import Change, Editor
+from frontrow.boxoffice.organiser.ports.ledger import OrganiserLedger
 from frontrow.boxoffice.waitlist.model.waitlist import WaitlistEntry, WaitOrder, WaitRules, rules_for
-from frontrow.boxoffice.waitlist.ports import WaitlistBook
 from frontrow.core.clock import Clock
 from frontrow.core.errors import Refused
 
@@ -18,26 +18,6 @@ class RulesAreSet(Refused):
     """The order of a waitlist is set once, so that people who wait can rely on it."""
 
     code = "rules_are_set"
-
-
-class WaitlistPages(Protocol):
-    """An event's waitlist in pages, and the notes of who changed it."""
-
-    async def waitlist_page(self, event_id: str, state: str, after: int, limit: int) -> list[WaitlistEntry]: ...
-
-    async def waitlist_counts(self, event_id: str) -> dict[str, tuple[int, int]]: ...
-
-    async def note(self, change: Change) -> None: ...
-
-
-class WaitlistRecords(Protocol):
-    """What is needed of the ledger."""
-
-    @property
-    def waitlist(self) -> WaitlistBook: ...
-
-    @property
-    def organiser(self) -> WaitlistPages: ...
 
 
 class WaitlistPage(msgspec.Struct, frozen=True):
@@ -51,7 +31,7 @@ class WaitlistPage(msgspec.Struct, frozen=True):
 class OrganiserWaitlists:
     """Reads and orders waitlists for organisers. The caller has checked whose event it is."""
 
-    def __init__(self, ledger: WaitlistRecords, clock: Clock) -> None:
+    def __init__(self, ledger: OrganiserLedger, clock: Clock) -> None:
         self._ledger, self._clock = ledger, clock
 
     async def read_page(self, event_id: str, state: str, after: int, limit: int) -> WaitlistPage:

@@ -4,7 +4,7 @@ The API and the pages use the same methods. Files are read away from the event l
 made it, and without the keys.
 """
 
-from typing import Final, Protocol
+from typing import Final
 
 from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.tickets.model.wallets import Wallet, WalletKeys
@@ -22,18 +22,10 @@ from frontrow.shared.heavy_work import HeavyWork, Urgency
 READ_WITHIN_S: Final = 10.0
 
 
-class KeptWallets(WalletBook, Protocol):
-    """Keys of wallets, as the ledger keeps them."""
-
-    async def put(self, keys: WalletKeys, change: Change) -> None: ...
-
-    async def remove(self, organiser_id: str, wallet: Wallet, change: Change) -> bool: ...
-
-
 class ManagedWallets:
     """An organiser's keys for wallets."""
 
-    def __init__(self, book: KeptWallets, vault: WalletVault, work: HeavyWork, clock: Clock) -> None:
+    def __init__(self, book: WalletBook, vault: WalletVault, work: HeavyWork, clock: Clock) -> None:
         self._book, self._vault, self._work, self._clock = book, vault, work, clock
 
     async def keys_of(self, organiser_id: str) -> dict[Wallet, WalletKeys]:

@@ -4,19 +4,17 @@ The API and the pages use the same methods. Every change is recorded with who ma
 """
 
 import secrets
-from typing import Final, Protocol
+from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from frontrow.boxoffice.events.model.event_changes import Change, DeliveryNotFound, Editor, EndpointNotFound
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.messages.model.messages import Endpoint
+from frontrow.boxoffice.messages.model.messages import Endpoint, SentDelivery
 from frontrow.boxoffice.messages.organiser_webhooks import OrganiserWebhooks
-from frontrow.boxoffice.messages.ports import MessageBook
 from frontrow.boxoffice.messages.webhook_endpoints import FACTS, SECRET_BYTES
 from frontrow.boxoffice.messages.webhook_secrets import EndpointSecrets
-from frontrow.boxoffice.queries import Row
+from frontrow.boxoffice.organiser.ports.ledger import OrganiserLedger
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput, Overloaded
 from frontrow.shared.ids import Ids
@@ -24,48 +22,12 @@ from frontrow.shared.ids import Ids
 MAX_ENDPOINTS: Final = 50  # per organiser
 
 
-class SentDelivery(msgspec.Struct, frozen=True):
-    """One delivery to a webhook. `state` is waiting, sent or given_up; a waiting one is due at `next_at_us`."""
-
-    number: int
-    fact_id: str
-    state: str
-    attempts: int
-    created_at_us: int
-    next_at_us: int
-    last_error: str
-
-
-class EndpointBook(Protocol):
-    """Webhooks and their deliveries, as the ledger keeps them."""
-
-    async def own_endpoints(self, organiser_id: str, after: str, limit: int) -> list[Endpoint]: ...
-
-    async def write_endpoint(self, endpoint: Endpoint, change: Change) -> None: ...
-
-    async def endpoint_deliveries(self, endpoint: Endpoint, before: int, limit: int) -> list[Row]: ...
-
-    async def redeliver(self, endpoint: Endpoint, number: int, change: Change) -> bool: ...
-
-    async def note(self, change: Change) -> None: ...
-
-
-class WebhookLedger(Protocol):
-    """What is needed of the ledger."""
-
-    @property
-    def organiser(self) -> EndpointBook: ...
-
-    @property
-    def messages(self) -> MessageBook: ...
-
-
 class ManagedWebhooks:
     """An organiser's webhooks. Another organiser's webhook is not found."""
 
     def __init__(
         self,
-        ledger: WebhookLedger,
+        ledger: OrganiserLedger,
         sender: OrganiserWebhooks,
         clock: Clock,
         ids: Ids,
@@ -120,8 +82,7 @@ class ManagedWebhooks:
 
     async def deliveries(self, endpoint: Endpoint, before: int, limit: int) -> list[SentDelivery]:
         """Deliveries to a webhook before number `before` (0: all), newest first."""
-        rows = await self._ledger.organiser.endpoint_deliveries(endpoint, before, limit)
-        return [SentDelivery(row[0], f"fct_{row[1].rpartition(':')[2]}", *row[2:7]) for row in rows]
+        return await self._ledger.organiser.endpoint_deliveries(endpoint, before, limit)
 
     async def redeliver(self, editor: Editor, webhook_id: str, delivery_id: str) -> None:
         """Send a delivery once more, from the beginning."""

@@ -27,7 +27,8 @@ from frontrow.boxoffice.payments.model.payments import (
 from frontrow.boxoffice.payments.model.provider_intents import ProviderNotCalled, ProviderUnknown
 from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
 from frontrow.boxoffice.payments.payment_log import log_retry, log_step
-from frontrow.boxoffice.payments.payment_records import PaymentRecords, SaleLedger
+from frontrow.boxoffice.payments.payment_records import PaymentRecords
+from frontrow.boxoffice.payments.ports import PaymentLedger
 from frontrow.boxoffice.payments.provider_calls import ProviderCalls
 from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.boxoffice.refunds.model.ticket_returns import OWED_STATES
@@ -49,7 +50,7 @@ class PaymentDriver:
 
     def __init__(
         self,
-        ledger: SaleLedger,
+        ledger: PaymentLedger,
         clock: Clock,
         records: PaymentRecords,
         calls: ProviderCalls,

@@ -1,40 +1,22 @@
 """Loads bookings and payments from the ledger and saves new versions of payments."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from msgspec.structs import replace
 
-from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.facts.model import Fact
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound, Move
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentNotFound, PaymentState
 from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
-from frontrow.boxoffice.payments.ports import PaymentBook
-from frontrow.boxoffice.refunds.ports import ReturnsBook
+from frontrow.boxoffice.payments.ports import PaymentLedger
 from frontrow.boxoffice.tickets.model.tickets import NewTicket
 from frontrow.core.clock import US_PER_S, Clock
-
-
-class SaleLedger(Protocol):
-    """What payments and refunds need of the ledger."""
-
-    @property
-    def payments(self) -> PaymentBook: ...
-
-    @property
-    def returns(self) -> ReturnsBook: ...
-
-    @property
-    def catalogue(self) -> Catalogue: ...
-
-    async def booking(self, booking_id: str) -> Booking | None: ...
 
 
 class PaymentRecords:
     """The bookings and payments of one ledger. Keeps no state of its own."""
 
-    def __init__(self, ledger: SaleLedger, clock: Clock) -> None:
+    def __init__(self, ledger: PaymentLedger, clock: Clock) -> None:
         self._ledger, self._clock = ledger, clock
 
     async def load_booking(self, booking_id: str) -> Booking:

@@ -1,13 +1,16 @@
-"""Ports of payments: the provider that collects the money, and the ledger's payment book."""
+"""The ports of payments: the provider that collects the money, and the ledger's payment book."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol, runtime_checkable
 
+from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.facts.model import Fact
 from frontrow.boxoffice.holds.model.bookings import Booking, Move
+from frontrow.boxoffice.holds.ports.ledger import Ledger
 from frontrow.boxoffice.payments.model.payments import Payment
 from frontrow.boxoffice.payments.model.provider_intents import Intent, NewIntent, Notice, ProviderRefund
 from frontrow.boxoffice.refunds.model.refunds import Refund
+from frontrow.boxoffice.refunds.ports.returns import ReturnsBook
 from frontrow.boxoffice.tickets.model.tickets import NewTicket
 from frontrow.core.breaker import Breaker
 
@@ -73,7 +76,34 @@ class BehindBreaker(Protocol):
     def breaker(self) -> Breaker: ...
 
 
-class PaymentBook(Protocol):
+class PaymentReads(Protocol):
+    """Payments and refunds, as everybody may read them (`ledger.payments`)."""
+
+    async def payment(self, payment_id: str) -> Payment | None: ...
+
+    async def payments_of(self, booking_id: str) -> list[Payment]:
+        """All payments of a booking, first to last."""
+        ...
+
+    async def payment_by_ref(self, provider: str, ref: str) -> Payment | None: ...
+
+    async def seat_prices(self, booking_id: str) -> dict[int, int]:
+        """What was paid for each seat that the booking still has, in minor units: its price, its fees, its part of a
+        discount. In bookings made before ADR 0180 also shares of add-ons and fees per booking."""
+        ...
+
+    async def refunds_of(self, booking_id: str) -> list[Refund]: ...
+
+    def all_payments(self) -> AsyncIterator[Payment]:
+        """Every payment in the order of ids, read page by page."""
+        ...
+
+    def payments_between(self, spans: Sequence[tuple[int, int]]) -> AsyncIterator[Payment]:
+        """The payments created in one of these spans (from, until], and all that are unfinished or lapsed."""
+        ...
+
+
+class PaymentBook(PaymentReads, Protocol):
     """Payments and refunds in the ledger (`ledger.payments`).
 
     Every change is compare-and-set on `version`. Where it moves the booking, both are written or neither. A repeated
@@ -98,14 +128,6 @@ class PaymentBook(Protocol):
         """
         ...
 
-    async def payment(self, payment_id: str) -> Payment | None: ...
-
-    async def payments_of(self, booking_id: str) -> list[Payment]:
-        """All payments of a booking, first to last."""
-        ...
-
-    async def payment_by_ref(self, provider: str, ref: str) -> Payment | None: ...
-
     async def lease_payments(self, now_us: int, until_us: int, limit: int) -> list[Payment]:
         """Lease payments that are due (`0 < retry_at_us <= now_us`). Nobody else gets them before `until_us`."""
         ...
@@ -115,11 +137,6 @@ class PaymentBook(Protocol):
 
         Their retries begin anew. Payments that a driver has leased are left to it. Returns how many it were.
         """
-        ...
-
-    async def seat_prices(self, booking_id: str) -> dict[int, int]:
-        """What was paid for each seat that the booking still has, in minor units: its price, its fees, its part of a
-        discount. In bookings made before ADR 0180 also shares of add-ons and fees per booking."""
         ...
 
     async def ask_refund(
@@ -144,14 +161,17 @@ class PaymentBook(Protocol):
 
     async def save_refund(self, refund: Refund, *, now_us: int, facts: Sequence[Fact] = ()) -> None: ...
 
-    async def refunds_of(self, booking_id: str) -> list[Refund]: ...
-
     async def lease_refunds(self, now_us: int, until_us: int, limit: int) -> list[Refund]: ...
 
-    def all_payments(self) -> AsyncIterator[Payment]:
-        """Every payment in the order of ids, read page by page."""
-        ...
 
-    def payments_between(self, spans: Sequence[tuple[int, int]]) -> AsyncIterator[Payment]:
-        """The payments created in one of these spans (from, until], and all that are unfinished or lapsed."""
-        ...
+class PaymentLedger(Ledger, Protocol):
+    """The ledger as payments use it."""
+
+    @property
+    def catalogue(self) -> Catalogue: ...
+
+    @property
+    def payments(self) -> PaymentBook: ...
+
+    @property
+    def returns(self) -> ReturnsBook: ...

@@ -19,8 +19,8 @@ from frontrow.boxoffice.payments.model.provider_intents import (
     ProviderUnknown,
 )
 from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
-from frontrow.boxoffice.payments.payment_records import PaymentRecords, SaleLedger
-from frontrow.boxoffice.payments.ports import PaymentProvider
+from frontrow.boxoffice.payments.payment_records import PaymentRecords
+from frontrow.boxoffice.payments.ports import PaymentLedger, PaymentProvider
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import NotFound
 
@@ -28,7 +28,7 @@ from frontrow.core.errors import NotFound
 class ProviderCalls:
     """Asks the provider and saves what it answered."""
 
-    def __init__(self, ledger: SaleLedger, provider: PaymentProvider, clock: Clock, records: PaymentRecords) -> None:
+    def __init__(self, ledger: PaymentLedger, provider: PaymentProvider, clock: Clock, records: PaymentRecords) -> None:
         self._ledger, self._provider, self._clock, self._records = ledger, provider, clock, records
 
     @property

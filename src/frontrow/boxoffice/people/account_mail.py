@@ -6,11 +6,10 @@ no server, proxy or referrer ever sees it.
 
 from typing import Any, Final
 
-import msgspec
-
 from frontrow.boxoffice.messages.deliveries import DeliveryWorker
-from frontrow.boxoffice.messages.ports import Channel, MessageBook
-from frontrow.boxoffice.messages.sealed_mail import SealedMail
+from frontrow.boxoffice.messages.ports.channels import Channel
+from frontrow.boxoffice.messages.ports.message_book import MessageBook
+from frontrow.boxoffice.messages.sealed_mail import MailBody, SealedMail
 from frontrow.boxoffice.people.model.people import Invitation
 from frontrow.core.clock import Clock
 from frontrow.shared.ids import Ids
@@ -23,11 +22,7 @@ LANES: Final = 4
 SIGN_IN_PATH, INVITATION_PATH = "/sign-in", "/invitation"
 
 
-class _AccountMailBody(msgspec.Struct, frozen=True):
-    kind: str
-    email: str
-    locale: str
-    url: str
+class _AccountMailBody(MailBody, frozen=True):
     minutes: int
 
 
@@ -69,8 +64,8 @@ class AccountMail:
 
     async def _queue(self, body: _AccountMailBody) -> None:
         message_id, now_us = self._ids.new("msg"), self._clock()
-        queries = self._book.make_delivery_queries([self._mail.new_delivery(message_id, body)], now_us)
-        await self._book.once("account mail", message_id, queries, now_us)
+        writes = self._book.make_delivery_writes([self._mail.new_delivery(message_id, body)], now_us)
+        await self._book.once("account mail", message_id, writes, now_us)
 
     def worker(self) -> DeliveryWorker:
         return self._mail.worker()

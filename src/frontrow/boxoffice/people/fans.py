@@ -4,13 +4,15 @@ A link works once, for a short time and only in the browser that requested it, s
 signs nobody in. What was bought without an account belongs to whoever proves the address it was bought with.
 """
 
-from typing import Any, Protocol
+from typing import Any
+
+from msgspec.structs import replace
 
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.messages.model.messages import Contact, InAppMessage
-from frontrow.boxoffice.messages.ports import InAppWriter, MessageBook
+from frontrow.boxoffice.messages.ports.channels import InAppWriter
 from frontrow.boxoffice.people.account_mail import AccountMail
-from frontrow.boxoffice.people.model.email_addresses import checked_email
+from frontrow.boxoffice.people.model.email_addresses import checked_email, is_email
 from frontrow.boxoffice.people.model.people import (
     Fan,
     LinkSpent,
@@ -21,30 +23,14 @@ from frontrow.boxoffice.people.model.people import (
     secret_hash,
 )
 from frontrow.boxoffice.people.model.person_names import clean_name
-from frontrow.boxoffice.people.ports import PeopleBook
+from frontrow.boxoffice.people.ports import PeopleLedger
 from frontrow.boxoffice.people.sessions import Sessions, SignedIn, is_secret, new_secret
 from frontrow.boxoffice.people.sign_in_limits import SignInLimits
 from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer
-from frontrow.boxoffice.tickets.ports.transfers import TransferBook
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.shared.ids import Ids
 
 LINK_PREFIX, ASK_PREFIX = "frl_", "fra_"
-
-
-class FanLedger(Protocol):
-    """What accounts of fans read and write."""
-
-    @property
-    def people(self) -> PeopleBook: ...
-
-    @property
-    def messages(self) -> MessageBook: ...
-
-    @property
-    def transfers(self) -> TransferBook: ...
-
-    async def booking(self, booking_id: str) -> Booking | None: ...
 
 
 class FanAccounts:
@@ -52,7 +38,7 @@ class FanAccounts:
 
     def __init__(
         self,
-        ledger: FanLedger,
+        ledger: PeopleLedger,
         sessions: Sessions,
         mail: AccountMail,
         limits: SignInLimits,
@@ -145,10 +131,21 @@ class FanAccounts:
         buyer = Contact(booking.fan, checked_email(email) if email else "", locale=locale, name=clean_name(name))
         await self._ledger.messages.keep_buyer(buyer, booking.event_id, self._clock())
 
+    async def keep_address(self, fan_id: str, event_id: str, *, email: str, locale: str) -> bool:
+        """Whether the fan can be mailed about this event: at the known address, or at the one given here."""
+        contact = await self.contact(fan_id)
+        if contact.email:
+            return True
+        if not is_email(email):
+            return False
+        buyer = replace(contact, email=checked_email(email), locale=locale)
+        await self._ledger.messages.keep_buyer(buyer, event_id, self._clock())
+        return True
+
     async def proven_address(self, fan_id: str) -> str:
         """The address that the buyer has proven; empty for guests and for people from the waiting room."""
         fan = await self._ledger.people.fan(fan_id)
-        return fan.email if fan is not None else ""
+        return fan.email if fan is not None and not fan.erased_at_us else ""
 
     async def bookings(self, fan_id: str) -> list[Booking]:
         fan = await self._ledger.people.fan(fan_id)

@@ -3,11 +3,12 @@
 import asyncio
 from typing import Final
 
-from frontrow.boxoffice.messages.ports import Channel, InAppWriter
+from frontrow.boxoffice.messages.ports.channels import Channel, InAppWriter
 from frontrow.boxoffice.people.account_mail import AccountMail
-from frontrow.boxoffice.people.fans import FanAccounts, FanLedger
+from frontrow.boxoffice.people.fans import FanAccounts
 from frontrow.boxoffice.people.passwords import Passwords
 from frontrow.boxoffice.people.people_settings import PeopleSettings
+from frontrow.boxoffice.people.ports import PeopleLedger
 from frontrow.boxoffice.people.sessions import Sessions
 from frontrow.boxoffice.people.sign_in_limits import SignInLimits
 from frontrow.boxoffice.people.staff_sign_in import StaffAccounts
@@ -25,7 +26,7 @@ class People:
 
     def __init__(
         self,
-        ledger: FanLedger,
+        ledger: PeopleLedger,
         mail_channel: Channel,
         clock: Clock,
         ids: Ids,

@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from frontrow.boxoffice.holds.model.bookings import Booking
+from frontrow.boxoffice.holds.ports.ledger import Ledger
+from frontrow.boxoffice.messages.ports.message_book import MessageBook
 from frontrow.boxoffice.people.model.people import ApiKey, Fan, Invitation, Organiser, Session, Staff
 from frontrow.boxoffice.people.model.roles import Role
+from frontrow.boxoffice.tickets.ports.transfers import TransferBook
 from frontrow.boxoffice.waitlist.model.waitlist import WaitlistEntry
 
 
@@ -151,3 +154,16 @@ class PeopleBook(Protocol):
     async def purge_people(self, now_us: int, limit: int = 1_000) -> None:
         """Delete sessions, links and account mails that can no longer be used."""
         ...
+
+
+class PeopleLedger(Ledger, Protocol):
+    """The ledger as accounts use it."""
+
+    @property
+    def messages(self) -> MessageBook: ...
+
+    @property
+    def people(self) -> PeopleBook: ...
+
+    @property
+    def transfers(self) -> TransferBook: ...

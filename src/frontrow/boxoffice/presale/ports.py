@@ -1,8 +1,10 @@
-"""The port of sign-ups before a sale: notifications people asked for, and registrations for a presale."""
+"""The ports of presales: notifications people asked for, registrations, and the codes that a draw gives."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from frontrow.boxoffice.events.model.event_changes import Editor
+from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.messages.model.messages import NewDelivery
 from frontrow.boxoffice.presale.model import Presale, Signup, SignupState
 
@@ -73,3 +75,17 @@ class SignupBook(Protocol):
         ...
 
     async def finish_draw(self, event_id: str, last_rank: str, now_us: int) -> None: ...
+
+
+class CodeMaker(Protocol):
+    """Creates presale codes. A code carries its own signature, so only its number is stored."""
+
+    async def reserve(self, editor: Editor, event: Event, lane: str, count: int) -> int:
+        """Reserve `count` new numbers for the organiser and return the first."""
+        ...
+
+    def text(self, event: Event, lane: str, number: int) -> str:
+        """The code with this number."""
+        ...
+
+    def lane_names(self, event: Event) -> Sequence[str]: ...

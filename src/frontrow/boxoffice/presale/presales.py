@@ -6,8 +6,8 @@ and two servers that work at once write the same result.
 """
 
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
 
 import msgspec
 
@@ -28,7 +28,7 @@ from frontrow.boxoffice.presale.model import (
     draw_order,
     rank_of,
 )
-from frontrow.boxoffice.presale.ports import SignupBook
+from frontrow.boxoffice.presale.ports import CodeMaker, SignupBook
 from frontrow.boxoffice.presale.signup_mail import SignupMail
 from frontrow.boxoffice.presale.signups import FindTimeZone, LoadEvent
 from frontrow.core.clock import Clock
@@ -42,20 +42,6 @@ EVERY_S: Final = 1.0
 SEED_BYTES: Final = 24
 
 Note = Callable[[Change], Awaitable[None]]
-
-
-class CodeMaker(Protocol):
-    """Creates presale codes. A code carries its own signature, so only its number is stored."""
-
-    async def reserve(self, editor: Editor, event: Event, lane: str, count: int) -> int:
-        """Reserve `count` new numbers for the organiser and return the first."""
-        ...
-
-    def text(self, event: Event, lane: str, number: int) -> str:
-        """The code with this number."""
-        ...
-
-    def lane_names(self, event: Event) -> Sequence[str]: ...
 
 
 class Presales:

@@ -9,13 +9,12 @@ import hashlib
 import hmac
 from typing import Any, Final
 
-import msgspec
-
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.messages.deliveries import DeliveryWorker
 from frontrow.boxoffice.messages.model.messages import NewDelivery
-from frontrow.boxoffice.messages.ports import Channel, MessageBook
-from frontrow.boxoffice.messages.sealed_mail import SealedMail
+from frontrow.boxoffice.messages.ports.channels import Channel
+from frontrow.boxoffice.messages.ports.message_book import MessageBook
+from frontrow.boxoffice.messages.sealed_mail import MailBody, SealedMail
 from frontrow.boxoffice.presale.model import Purpose, Signup
 from frontrow.boxoffice.texts.locale_formats import Moment
 from frontrow.core.clock import Clock
@@ -29,11 +28,7 @@ CONFIRM_PATH, END_PATH = "/sign-ups/confirm", "/sign-ups/end"
 _MAC_BYTES: Final = 16
 
 
-class _SignupMailBody(msgspec.Struct, frozen=True):
-    kind: str
-    email: str
-    locale: str
-    url: str
+class _SignupMailBody(MailBody, frozen=True):
     end_url: str
     event_name: str
     time_zone: str

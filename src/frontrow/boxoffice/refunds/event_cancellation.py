@@ -7,10 +7,10 @@ The ledger takes neither holds nor confirmations for a cancelled event, but a tr
 after the first round. So rounds go on until one that began at least `SURE_US` after the cancellation had no failures.
 """
 
-from collections.abc import AsyncIterator
-from typing import Final, Protocol
+from typing import Final
 
-from frontrow.boxoffice.refunds.refunds import CancellationProgress
+from frontrow.boxoffice.refunds.ports.refunds import RefundBook
+from frontrow.boxoffice.refunds.refunds import CancellationProgress, Refunds
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.shared.jobs import Job, every
 from frontrow.shared.quiet_time import QuietTime
@@ -23,22 +23,10 @@ EVENTS_PER_TURN: Final = 4
 EVERY_S: Final = 0.5
 
 
-class CancellationBook(Protocol):
-    async def lease_cancellations(self, now_us: int, until_us: int, limit: int) -> list[tuple[str, int]]: ...
-
-    async def note_cancellation(
-        self, event_id: str, state: str, done: tuple[int, int, int, int, int], next_at_us: int, now_us: int
-    ) -> None: ...
-
-
-class CancelsEvents(Protocol):
-    def cancel_event(self, event_id: str, *, page: int = PAGE) -> AsyncIterator[CancellationProgress]: ...
-
-
 class EventCancellations:
     """Refunds the bookings of cancelled events."""
 
-    def __init__(self, book: CancellationBook, refunds: CancelsEvents, clock: Clock) -> None:
+    def __init__(self, book: RefundBook, refunds: Refunds, clock: Clock) -> None:
         self._book, self._refunds, self._clock = book, refunds, clock
 
     async def work(self) -> int:

@@ -22,8 +22,7 @@ from frontrow.boxoffice.payments.model.provider_intents import (
     ProviderUnknown,
 )
 from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
-from frontrow.boxoffice.payments.payment_records import SaleLedger
-from frontrow.boxoffice.payments.ports import PaymentProvider
+from frontrow.boxoffice.payments.ports import PaymentLedger, PaymentProvider
 from frontrow.boxoffice.payments.retry_pauses import RestingPayments
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.core.clock import US_PER_S, Clock
@@ -43,7 +42,7 @@ PENDING_CHECK_S: Final = 3600  # how often a pending refund is read, in case its
 class RefundPayouts:
     """Pays due refunds. Any number of workers may run."""
 
-    def __init__(self, ledger: SaleLedger, provider: PaymentProvider, clock: Clock) -> None:
+    def __init__(self, ledger: PaymentLedger, provider: PaymentProvider, clock: Clock) -> None:
         self._ledger, self._provider, self._clock = ledger, provider, clock
         self._resting = RestingPayments()
         self.failures = 0

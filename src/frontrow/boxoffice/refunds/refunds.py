@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -22,7 +22,7 @@ from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, Move,
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.organiser.model.box_office_sales import check_paid_online
 from frontrow.boxoffice.payments.model.payments import BY_FAN, Payment, PaymentChanged, PaymentState
-from frontrow.boxoffice.payments.payment_records import PaymentRecords, SaleLedger
+from frontrow.boxoffice.payments.payment_records import PaymentRecords
 from frontrow.boxoffice.payments.ports import PaymentProvider
 from frontrow.boxoffice.pricing.model.booking_choices import choice_of, uses_left
 from frontrow.boxoffice.pricing.model.prices import decode_lines
@@ -46,8 +46,8 @@ from frontrow.boxoffice.refunds.model.refund_rules import (
 from frontrow.boxoffice.refunds.model.refunds import UNFINISHED_REFUNDS, Refund, RefundState
 from frontrow.boxoffice.refunds.model.ticket_returns import Return, ReturnState
 from frontrow.boxoffice.refunds.payouts import RefundPayouts
+from frontrow.boxoffice.refunds.ports.refunds import RefundLedger
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
-from frontrow.boxoffice.waitlist.ports import WaitlistBook
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError, Refused
 from frontrow.shared.log_lines import REFUND_ASKED, REFUND_REFUSED
@@ -56,37 +56,6 @@ PAGE: Final = 500
 MAX_TRIES: Final = 20  # when refunds of one booking race, the loser counts its refunds again
 
 Note = Callable[[Refund], Change]
-
-
-class NotedRefunds(Protocol):
-    """Refunds that are written together with the note of who gave them."""
-
-    async def save_refund_noted(self, refund: Refund, *, now_us: int, change: Change) -> Refund: ...
-
-    async def refund_noted(
-        self,
-        refund: Refund,
-        *,
-        fence: int,
-        now_us: int,
-        change: Change,
-        worth_minor: int | None = None,
-        uses: Sequence[tuple[str, int]] = (),
-    ) -> Refund: ...
-
-
-class RefundLedger(SaleLedger, Protocol):
-    """What refunds and cancelled events need of the ledger."""
-
-    @property
-    def waitlist(self) -> WaitlistBook: ...
-
-    @property
-    def organiser(self) -> NotedRefunds: ...
-
-    async def release_hold(self, booking_id: str, fence: int, now_us: int) -> Booking: ...
-
-    async def live_bookings(self, event_id: str, after: str, limit: int) -> list[Booking]: ...
 
 
 class QuotedRefund(msgspec.Struct, frozen=True):

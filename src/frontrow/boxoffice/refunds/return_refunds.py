@@ -8,7 +8,7 @@ import contextlib
 from typing import Final
 
 from frontrow.boxoffice.payments.model.payments import ENDED, PaymentChanged
-from frontrow.boxoffice.payments.payment_records import SaleLedger
+from frontrow.boxoffice.payments.ports import PaymentLedger
 from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.boxoffice.refunds.model.ticket_returns import Return
 
@@ -16,13 +16,16 @@ MAX_TRIES: Final = 20  # when refunds of one booking race, the loser counts its 
 
 
 class ReturnRefunds:
-    """Saves the refund of a returned ticket. See refunds.ticket_returns.ReturnRefunder."""
+    """Saves the refund of a returned ticket."""
 
-    def __init__(self, ledger: SaleLedger) -> None:
+    def __init__(self, ledger: PaymentLedger) -> None:
         self._ledger = ledger
 
     async def refund_return(self, resold: Return, now_us: int, reason: str = "resold") -> None:
-        """Save the refund of this return, unless it is saved already."""
+        """Save the refund of this return, unless it is saved already: its price, to whoever paid the booking.
+
+        When it returns, the refund is paid or will be. On any FrontrowError, call it again later.
+        """
         refund_id = f"rfd_{resold.id.removeprefix('rtn_')}"
         for _ in range(MAX_TRIES):
             refunds = await self._ledger.payments.refunds_of(resold.booking_id)

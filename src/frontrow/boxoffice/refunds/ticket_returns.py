@@ -10,19 +10,18 @@ import asyncio
 import contextlib
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.facts.model import BookingConfirmed, Fact
 from frontrow.boxoffice.holds.events_on_sale import Sales
-from frontrow.boxoffice.holds.ports.ledger import Ledger
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.organiser.model.box_office_sales import check_paid_online
-from frontrow.boxoffice.payments.ports import PaymentBook
+from frontrow.boxoffice.payments.ports import PaymentLedger
 from frontrow.boxoffice.refunds.model.ticket_returns import NotReturnable, Return, ReturnState
-from frontrow.boxoffice.refunds.ports import ReturnsBook
+from frontrow.boxoffice.refunds.ports.returns import TicketRevoker
+from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from frontrow.boxoffice.waitlist.waitlist_entries import HAS_WAITLIST
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
@@ -32,38 +31,6 @@ BATCH: Final = 200
 BATCHES_PER_SWEEP: Final = 50
 EVERY_S: Final = 5.0
 LONGEST_PAUSE_S: Final = 30.0
-
-
-class TicketRevoker(Protocol):
-    """Revokes tickets at gates that have a list of their own, before the seat is free."""
-
-    async def revoke(self, booking_id: str, seats: Sequence[int], now_us: int) -> None:
-        """Revoke the tickets of these seats for good. Safe to repeat."""
-        ...
-
-
-class ReturnRefunder(Protocol):
-    """Refunds a resold return."""
-
-    async def refund_return(self, resold: Return, now_us: int) -> None:
-        """Refund `price_minor` to whoever paid the booking, exactly once. `resold.id` is the idempotency key.
-
-        When it returns, the refund is paid or will be. On any FrontrowError, call it again later.
-        """
-        ...
-
-
-class TicketReturnLedger(Ledger, Protocol):
-    """What returns need of the ledger."""
-
-    @property
-    def returns(self) -> ReturnsBook: ...
-
-    @property
-    def catalogue(self) -> Catalogue: ...
-
-    @property
-    def payments(self) -> PaymentBook: ...
 
 
 class ReturnStats(msgspec.Struct):
@@ -79,9 +46,9 @@ class TicketReturns:
     def __init__(
         self,
         sales: Sales,
-        ledger: TicketReturnLedger,
+        ledger: PaymentLedger,
         seats: SeatListener,
-        money: ReturnRefunder,
+        money: ReturnRefunds,
         clock: Clock,
         *,
         tickets: TicketRevoker | None = None,

@@ -1,8 +1,7 @@
 """Venues of an organiser, and their plans: from our document, pretix JSON, a CSV table or the generator."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -15,15 +14,14 @@ from frontrow.boxoffice.events.model.event_changes import (
     check_tag,
     describe_changes,
 )
-from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.people.model.people import checked_name
-from frontrow.boxoffice.queries import Query, Row
 from frontrow.boxoffice.seats.formats.csv_plans import from_csv
 from frontrow.boxoffice.seats.formats.plan_document import digest, plan_bytes
 from frontrow.boxoffice.seats.formats.plan_generator import generate
 from frontrow.boxoffice.seats.formats.plan_reader import decode_plan, plan_from_document
 from frontrow.boxoffice.seats.formats.pretix_format import from_pretix
 from frontrow.boxoffice.seats.model.venues import Plan, Venue
+from frontrow.boxoffice.seats.ports.venues import VenueLedger
 from frontrow.boxoffice.seats.time_zones import checked_zone
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput, NotFound
@@ -52,28 +50,6 @@ class VenueEdit(msgspec.Struct, frozen=True, kw_only=True):
     country: str | None = None
     time_zone: str | None = None
     plan: PlanSource | None = None
-
-
-class VenueBook(Protocol):
-    """Venues as their organiser writes them."""
-
-    async def changed(self, change: Change, first: Query, rest: Sequence[Query] = ()) -> list[Row]: ...
-
-    async def own_venue(self, organiser_id: str, venue_id: str) -> OwnVenue | None: ...
-
-    async def own_venues(self, organiser_id: str, after: str, limit: int) -> list[OwnVenue]: ...
-
-    async def swap_venue(self, was: OwnVenue, venue: Venue, change: Change) -> bool: ...
-
-
-class VenueLedger(Protocol):
-    """What venues need of the ledger."""
-
-    @property
-    def organiser(self) -> VenueBook: ...
-
-    @property
-    def catalogue(self) -> Catalogue: ...
 
 
 class Venues:
@@ -115,19 +91,8 @@ class Venues:
             raise InvalidInput("a venue needs a plan", param="plan")
         empty = Venue(self._ids.new("ven"), "", "")
         venue = await self._apply_edit(empty, edit)
-        now_us = self._clock()
-        row = (
-            venue.id,
-            venue.name,
-            venue.plan_hash,
-            venue.city,
-            venue.country,
-            venue.time_zone,
-            now_us,
-            editor.organiser_id,
-        )
-        change = Change(editor, "create_venue", "", now_us, {"venue": venue.id, "plan": venue.plan_hash})
-        await self._ledger.organiser.changed(change, Query("add_venues", [row]))
+        change = Change(editor, "create_venue", "", self._clock(), {"venue": venue.id, "plan": venue.plan_hash})
+        await self._ledger.organiser.add_venue(venue, change)
         return await self.get(editor, venue.id)
 
     async def change(self, editor: Editor, venue_id: str, edit: VenueEdit, tag: str | None = None) -> OwnVenue:

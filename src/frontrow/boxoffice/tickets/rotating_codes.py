@@ -3,9 +3,9 @@
 import base64
 import hashlib
 import hmac
-from typing import Final, Protocol
+from typing import Final
 
-from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import NotFound
 
@@ -40,14 +40,10 @@ def _mac(secret: bytes, step: int) -> str:
     return base64.b32encode(digest[:_MAC_BYTES]).decode()
 
 
-class EventReader(Protocol):
-    async def event(self, event_id: str) -> Event: ...
-
-
 class RotatingCodes:
     """Reads the choice of an event once, then answers from memory: a published event cannot change it."""
 
-    def __init__(self, events: EventReader) -> None:
+    def __init__(self, events: Catalogue) -> None:
         self._events = events
         self._cached: dict[str, bool] = {}
 

@@ -5,14 +5,13 @@ time, so every rendering shows the same ticket.
 """
 
 import asyncio
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound
-from frontrow.boxoffice.organiser.model.brands import OUR_LOOK, Brand, TicketLook, ticket_look
+from frontrow.boxoffice.organiser.model.brands import OUR_LOOK, TicketLook, ticket_look
 from frontrow.boxoffice.pricing.model.booking_choices import type_names
 from frontrow.boxoffice.pricing.model.prices import decode_lines, ticket_prices
 from frontrow.boxoffice.seats.formats.plan_reader import decode_plan
@@ -23,7 +22,7 @@ from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
 from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer
 from frontrow.boxoffice.tickets.model.tickets import Ticket, TicketNotFound, TicketState
-from frontrow.boxoffice.tickets.ports.tickets import TicketBook
+from frontrow.boxoffice.tickets.ports.ledger import TicketLedger
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import (
     is_rotating,
@@ -36,36 +35,6 @@ from frontrow.shared.heavy_work import HeavyWork, Urgency
 from frontrow.shared.money import Money
 
 MAX_PLANS: Final = 64  # whose seat names are cached
-
-
-class BrandReader(Protocol):
-    """Reads brands (`ledger.brands`)."""
-
-    async def of(self, organiser_id: str) -> Brand | None: ...
-
-
-class LogoReader(Protocol):
-    """Reads logos (`ledger.pictures`)."""
-
-    async def find(self, picture_hash: str) -> bytes | None: ...
-
-
-class TicketLedger(Protocol):
-    """The parts of the ledger that rendering reads."""
-
-    @property
-    def catalogue(self) -> Catalogue: ...
-
-    @property
-    def tickets(self) -> TicketBook: ...
-
-    @property
-    def brands(self) -> BrandReader: ...
-
-    @property
-    def pictures(self) -> LogoReader: ...
-
-    async def booking(self, booking_id: str) -> Booking | None: ...
 
 
 class SoldBooking(msgspec.Struct, frozen=True):

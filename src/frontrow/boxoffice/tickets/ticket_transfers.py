@@ -5,10 +5,8 @@ new ticket's id is random: neither the sender nor anybody who knows the booking 
 """
 
 import secrets
-from typing import Protocol
 
 from frontrow.boxoffice.events.model.events import Event, EventStatus
-from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound
 from frontrow.boxoffice.people.model.email_addresses import checked_email
 from frontrow.boxoffice.people.model.person_names import clean_name
@@ -21,32 +19,16 @@ from frontrow.boxoffice.tickets.model.ticket_transfers import (
     TransferState,
 )
 from frontrow.boxoffice.tickets.model.tickets import TICKET_ID_BYTES, Ticket, TicketNotFound, TicketState
-from frontrow.boxoffice.tickets.ports.tickets import TicketBook
-from frontrow.boxoffice.tickets.ports.transfers import TransferBook
+from frontrow.boxoffice.tickets.ports.ledger import TicketLedger
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.core.clock import Clock
 from frontrow.shared.ids import Ids
 
 
-class TransferLedger(Protocol):
-    """What transfers need of the ledger."""
-
-    @property
-    def catalogue(self) -> Catalogue: ...
-
-    @property
-    def tickets(self) -> TicketBook: ...
-
-    @property
-    def transfers(self) -> TransferBook: ...
-
-    async def booking(self, booking_id: str) -> Booking | None: ...
-
-
 class TicketTransfers:
     """Sends tickets to other people and hands them over."""
 
-    def __init__(self, ledger: TransferLedger, issuer: Issuer, clock: Clock, ids: Ids) -> None:
+    def __init__(self, ledger: TicketLedger, issuer: Issuer, clock: Clock, ids: Ids) -> None:
         self._ledger, self._issuer, self._clock, self._ids = ledger, issuer, clock, ids
 
     async def send(

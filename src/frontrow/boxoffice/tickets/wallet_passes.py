@@ -5,17 +5,15 @@ moment of signing only.
 """
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.checkout.model.receipts import Seller
-from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.organiser.model.brands import TicketLook
 from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer
 from frontrow.boxoffice.tickets.model.tickets import TicketNotFound
 from frontrow.boxoffice.tickets.model.wallets import NoWalletPass, Wallet, WalletKeys, usable_wallets
-from frontrow.boxoffice.tickets.ports.wallets import WalletBook
+from frontrow.boxoffice.tickets.ports.ledger import SellerNames, TicketLedger
 from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.boxoffice.tickets.wallet_keys import AppleSigner, GoogleSigner
@@ -26,22 +24,6 @@ from frontrow.shared.vault import Vault
 MAX_BUNDLED: Final = 10  # passes that a phone takes from one file
 ONE_PASS: Final = ("application/vnd.apple.pkpass", "pkpass")  # media type, and how the file's name ends
 SEVERAL_PASSES: Final = ("application/vnd.apple.pkpasses", "pkpasses")
-
-
-class WalletLedger(Protocol):
-    """What is read of the ledger."""
-
-    @property
-    def catalogue(self) -> Catalogue: ...
-
-    @property
-    def wallets(self) -> WalletBook: ...
-
-
-class SellerNames(Protocol):
-    """Who sells, as receipts say it."""
-
-    async def seller_of(self, organiser_id: str) -> Seller: ...
 
 
 class AppleFile(msgspec.Struct, frozen=True):
@@ -81,7 +63,7 @@ class WalletPasses:
     """Makes wallet passes of valid tickets with a fixed code."""
 
     def __init__(
-        self, ledger: WalletLedger, renderer: TicketRenderer, sellers: SellerNames, vault: WalletVault, clock: Clock
+        self, ledger: TicketLedger, renderer: TicketRenderer, sellers: SellerNames, vault: WalletVault, clock: Clock
     ) -> None:
         self._ledger, self._renderer, self._sellers, self._vault, self._clock = ledger, renderer, sellers, vault, clock
 

@@ -26,7 +26,8 @@ from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.pricing.model.prices import encode_lines
 from frontrow.boxoffice.waitlist.model.waitlist import OFFER_TTL_S, NewOffer, Offer, OfferState, WaitlistEntry
 from frontrow.boxoffice.waitlist.model.waitlist_matching import SeatPool, assign_seats
-from frontrow.boxoffice.waitlist.waitlist_entries import HAS_WAITLIST, WaitlistLedger, free_seats
+from frontrow.boxoffice.waitlist.ports import WaitlistLedger
+from frontrow.boxoffice.waitlist.waitlist_entries import HAS_WAITLIST, free_seats
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import note_failure, note_success

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from frontrow.boxoffice.events.model.events import Event, EventStatus
+from frontrow.boxoffice.events.ports import Catalogue
+from frontrow.boxoffice.holds.ports.ledger import Ledger
 from frontrow.boxoffice.waitlist.model.waitlist import (
     EndedEntries,
     NewEntry,
@@ -16,38 +18,11 @@ from frontrow.boxoffice.waitlist.model.waitlist import (
 from frontrow.core.errors import FrontrowError
 
 
-class WaitlistBook(Protocol):
-    """Who waits for seats and what was offered to them (B11, `ledger.waitlist`).
-
-    An offer and its hold are written in one transaction, under the same unique index as every hold. An offer is open
-    while `now_us < expires_at_us`, swept or not.
-    """
-
-    async def put_waitlist_rules(self, rules: WaitRules, now_us: int) -> WaitRules:
-        """Set how an event's line is ordered, once. Returns the rules in force."""
-        ...
+class WaitlistReads(Protocol):
+    """The waitlist, as everybody may read it (`ledger.waitlist`)."""
 
     async def waitlist_rules(self, event_id: str) -> WaitRules:
         """The event's rules. The default is first come, first served."""
-        ...
-
-    async def join_waitlist(self, new: NewEntry, now_us: int) -> WaitlistEntry:
-        """Join the line, with a fact WaitlistJoined. There is one entry per fan and event under any race.
-
-        A repeated request returns the existing entry; a different one raises `AlreadyWaiting`. A cancelled event raises
-        `EventCancelled`.
-        """
-        ...
-
-    async def leave_waitlist(self, entry_id: str, fan: str, now_us: int) -> WaitlistEntry:
-        """Leave the line. An open offer is declined. An entry that already left is returned as is."""
-        ...
-
-    async def end_line(self, event_id: str, limit: int, now_us: int) -> EndedEntries:
-        """End the line of a cancelled event: at most `limit` entries leave it and their open offers are withdrawn.
-
-        Each entry gets exactly one fact WaitlistEnded. Call again until nobody is in line.
-        """
         ...
 
     async def entry(self, entry_id: str) -> WaitlistEntry | None: ...
@@ -74,6 +49,43 @@ class WaitlistBook(Protocol):
 
     async def last_fans(self, event_id: str, seats: Sequence[int]) -> dict[int, str]:
         """The last fan of each of these free seats that was ever held or sold."""
+        ...
+
+    async def offer(self, offer_id: str) -> Offer | None: ...
+
+    async def offers_of(self, event_id: str, fan: str, limit: int = 100) -> list[Offer]:
+        """This fan's offers, newest first."""
+        ...
+
+
+class WaitlistBook(WaitlistReads, Protocol):
+    """Who waits for seats and what was offered to them (B11, `ledger.waitlist`).
+
+    An offer and its hold are written in one transaction, under the same unique index as every hold. An offer is open
+    while `now_us < expires_at_us`, swept or not.
+    """
+
+    async def put_waitlist_rules(self, rules: WaitRules, now_us: int) -> WaitRules:
+        """Set how an event's line is ordered, once. Returns the rules in force."""
+        ...
+
+    async def join_waitlist(self, new: NewEntry, now_us: int) -> WaitlistEntry:
+        """Join the line, with a fact WaitlistJoined. There is one entry per fan and event under any race.
+
+        A repeated request returns the existing entry; a different one raises `AlreadyWaiting`. A cancelled event raises
+        `EventCancelled`.
+        """
+        ...
+
+    async def leave_waitlist(self, entry_id: str, fan: str, now_us: int) -> WaitlistEntry:
+        """Leave the line. An open offer is declined. An entry that already left is returned as is."""
+        ...
+
+    async def end_line(self, event_id: str, limit: int, now_us: int) -> EndedEntries:
+        """End the line of a cancelled event: at most `limit` entries leave it and their open offers are withdrawn.
+
+        Each entry gets exactly one fact WaitlistEnded. Call again until nobody is in line.
+        """
         ...
 
     async def make_offers(self, news: Sequence[NewOffer]) -> list[Offer | FrontrowError]:
@@ -107,12 +119,16 @@ class WaitlistBook(Protocol):
         """
         ...
 
-    async def offer(self, offer_id: str) -> Offer | None: ...
-
-    async def offers_of(self, event_id: str, fan: str, limit: int = 100) -> list[Offer]:
-        """This fan's offers, newest first."""
-        ...
-
     async def shift_event(self, event_id: str, was: EventStatus, to: EventStatus, now_us: int) -> Event | None:
         """Change an event's status. None when somebody changed the event in the meantime."""
         ...
+
+
+class WaitlistLedger(Ledger, Protocol):
+    """The ledger as the waitlist uses it."""
+
+    @property
+    def catalogue(self) -> Catalogue: ...
+
+    @property
+    def waitlist(self) -> WaitlistBook: ...

@@ -6,12 +6,11 @@ seats may be a second old: the check is a courtesy, not a guard.
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from frontrow.boxoffice.events.model.events import EventStatus, NotOnSale
-from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.holds.model.claims import SeatClaim
@@ -28,22 +27,12 @@ from frontrow.boxoffice.waitlist.model.waitlist import (
     WaitlistEntry,
 )
 from frontrow.boxoffice.waitlist.model.waitlist_matching import SeatPool
-from frontrow.boxoffice.waitlist.ports import WaitlistBook
+from frontrow.boxoffice.waitlist.ports import WaitlistLedger
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.shared.ids import Ids
 
 FREE_SEATS_US: Final = 1_000_000  # how old the free seats may be that joining checks
 HAS_WAITLIST: Final = frozenset({EventStatus.ON_SALE, EventStatus.SOLD_OUT})
-
-
-class WaitlistLedger(Ledger, Protocol):
-    """What the waitlist needs of the ledger."""
-
-    @property
-    def waitlist(self) -> WaitlistBook: ...
-
-    @property
-    def catalogue(self) -> Catalogue: ...
 
 
 class Position(msgspec.Struct, frozen=True):

@@ -41,7 +41,7 @@ class NotReady(Unavailable):
 
 
 def _health(platform: Platform) -> HealthView:
-    replica = platform.ledger.replica
+    replica = platform.stores.ledger.replica
     said = None if replica is None else replica.why_away or ("used" if replica.is_used else "it is too far behind")
     return HealthView(True, len(platform.box_office.openings.events), said)
 

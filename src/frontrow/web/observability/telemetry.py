@@ -6,7 +6,6 @@ from collections import Counter, deque
 from typing import Any, Final
 
 from frontrow.boxoffice.organiser.model.sales_figures import Percentiles, percentiles_of_buckets
-from frontrow.boxoffice.queries import Query
 from frontrow.core.errors import FrontrowError
 from frontrow.core.failures import failures_here
 from frontrow.settings.overload import OverloadSettings
@@ -69,13 +68,10 @@ class Telemetry:
         """Read the ledger's figures once. A store that is away is counted, and the last figures stay."""
         try:
             async with asyncio.timeout(READ_WITHIN_S):
-                rows = await ledger.browsing.reader.read(Query("operating_figures"))
+                figures: Figures = await ledger.browsing.operations.operating_figures()
         except (FrontrowError, TimeoutError, OSError):
             self.store_errors["ledger"] += 1
             return
-        figures: Figures = {}
-        for what, which, number in rows:
-            figures.setdefault(what, {})[which] = int(number)
         self.figures, self.read_at_s = figures, time.time()
 
 

@@ -60,8 +60,7 @@ async def proven_email(platform: Platform, caller: Caller) -> str:
     """The address of the signed-in fan; empty for guests and strangers."""
     if caller.kind != "fan":
         return ""
-    fan = await platform.ledger.people.fan(caller.id)
-    return fan.email if fan is not None and not fan.erased_at_us else ""
+    return await platform.people.fans.proven_address(caller.id)
 
 
 def check_shown(request: Request[Any, Any, Any]) -> None:

@@ -1,13 +1,13 @@
 """Events as callers may see them: all but drafts, and those of the caller's own organiser. All others answer 404."""
 
-from frontrow.boxoffice.adapters.ledger.events.catalogue import SqlCatalogue
 from frontrow.boxoffice.events.model.events import Event, EventNotFound, EventStatus
+from frontrow.boxoffice.events.ports import EventReads
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound
 from frontrow.web.http.access import Caller
 from frontrow.web.platform.platform import Platform
 
 
-async def shown_event(platform: Platform, event_id: str, catalogue: SqlCatalogue | None = None) -> Event:
+async def shown_event(platform: Platform, event_id: str, catalogue: EventReads | None = None) -> Event:
     """The event, unless it is a draft or does not exist. `catalogue`: where to look for one that is not sold here."""
     catalogue = catalogue or platform.ledger.catalogue
     event = platform.box_office.openings.events.get(event_id) or await catalogue.event(event_id)

@@ -18,10 +18,10 @@ from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.seats.event_map import map_bytes
 from frontrow.boxoffice.seats.formats.plan_document import digest
 from frontrow.boxoffice.seats.formats.plan_reader import decode_plan
-from frontrow.boxoffice.seats.map.frame_log import FrameLogs
 from frontrow.boxoffice.seats.map.map_feed import FeedSettings, MapFeed
 from frontrow.boxoffice.seats.map.seat_states import ClaimStates
 from frontrow.boxoffice.seats.model.venues import Plan
+from frontrow.boxoffice.seats.ports.seat_map import FrameLogs
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.web.endpoints.event_details import MapFile

@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.adapters.ledger.organiser.organiser_changes import OrganiserBook
 from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.events.model.room_rules import RoomRules
+from frontrow.boxoffice.organiser.ports.organiser_book import OrganiserBook
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput
 from frontrow.waitingroom.credentials.fan_codes import MAX_CODES as MAX_NUMBERS
@@ -95,7 +95,7 @@ class FanCodes:
         return Batch(lane, first, count, now_us)
 
     async def reserve(self, editor: Editor, event: Event, lane: str, count: int) -> int:
-        """The first of so many fresh numbers (`services.presales.CodeMaker`)."""
+        """The first of so many fresh numbers (`presale.ports.CodeMaker`)."""
         return (await self.make(editor, event, lane, count)).first
 
     def text(self, event: Event, lane: str, number: int) -> str:

@@ -7,7 +7,6 @@ from litestar import Response
 from litestar.response import Stream
 
 from frontrow.boxoffice.checkout.model.invoices import Invoice, InvoiceNotFound
-from frontrow.boxoffice.events.model.event_changes import Change
 from frontrow.boxoffice.organiser.model.csv_cells import to_csv
 from frontrow.web.http.access import Caller, editor_of
 from frontrow.web.http.bodies.json_values import time_text
@@ -47,8 +46,7 @@ async def pdf_answer(platform: Platform, invoice: Invoice, locale: str) -> Respo
 
 async def exported_invoices(platform: Platform, caller: Caller) -> Stream:
     """The table. The export is recorded in the audit, because it contains people's names."""
-    change = Change(editor_of(caller), "export", "", platform.clock(), {"table": "invoices"})
-    await platform.ledger.organiser.note(change)
+    await platform.organiser.log.note(editor_of(caller), "export", "", {"table": "invoices"})
     headers = {
         "content-disposition": 'attachment; filename="invoices.csv"',
         "cache-control": "private, no-store",

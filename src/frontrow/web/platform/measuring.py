@@ -25,7 +25,7 @@ async def measure(platform: Platform) -> None:
     arrived, idle_looks = telemetry.gate.arrived, 0
     while True:
         began_s = time.monotonic()
-        await telemetry.read(platform.ledger)
+        await telemetry.read(platform.stores.ledger)
         await _check_claims(platform)
         telemetry.remember_speeds()
         took_s = time.monotonic() - began_s

@@ -175,7 +175,7 @@ def _stores(platform: Platform) -> Iterator[Family]:
     yield _family("frontrow_store_errors_total", "counter", "Failures of a store, as seen here", errors, "store")
     rebuilds = {(): platform.box_office.recovery.stats.rebuilds}
     yield _family("frontrow_claims_rebuilds_total", "counter", "Times the claim store was filled anew", rebuilds)
-    lined_up = {(): len(platform.ledger.line)}
+    lined_up = {(): len(platform.stores.ledger.line)}
     yield _family("frontrow_ledger_line", "gauge", "Writes waiting for the next group commit", lined_up)
     yield from _replica(platform)
     used, most = platform.server.telemetry.redis_memory
@@ -192,7 +192,7 @@ def _stores(platform: Platform) -> Iterator[Family]:
 
 def _replica(platform: Platform) -> Iterator[Family]:
     """Zero for servers that read no replica."""
-    replica = platform.ledger.replica
+    replica = platform.stores.ledger.replica
     away, lag_s, left = 0.0, 0.0, 0
     counts: Mapping[str, float] = {"primary": 0, "replica": 0}
     if replica is not None:

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from frontrow.boxoffice.audit.chain_check import ChainCheck
+from frontrow.boxoffice.checkout.sellers import Sellers
 from frontrow.boxoffice.events.event_editing import OrganiserEvents
 from frontrow.boxoffice.events.show_dates import ShowDates
 from frontrow.boxoffice.messages.buyer_messages import BuyerMessages
 from frontrow.boxoffice.organiser.bookings import OrganiserBookings
 from frontrow.boxoffice.organiser.box_office_sales import BoxOfficeSales
+from frontrow.boxoffice.organiser.change_log import ChangeLog
 from frontrow.boxoffice.organiser.exports import Exports
 from frontrow.boxoffice.organiser.feeds import Feeds
 from frontrow.boxoffice.organiser.report_mails import ReportMails
@@ -43,6 +45,8 @@ class OrganiserServices:
     live: LiveFiguresStreams
     history: SalesHistory
     chain: ChainCheck
+    log: ChangeLog
+    sellers: Sellers
     exports: Exports
     reports: Reports
     report_mails: ReportMails

@@ -25,13 +25,14 @@ from frontrow.boxoffice.messages.mail_links import MailLinks
 from frontrow.boxoffice.messages.notifications import Notifier
 from frontrow.boxoffice.messages.organiser_webhooks import OrganiserWebhooks
 from frontrow.boxoffice.organiser.brands import Brands
+from frontrow.boxoffice.organiser.ports.recent_changes import RecentChanges
 from frontrow.boxoffice.payments.ports import PaymentProvider
 from frontrow.boxoffice.people.people import People
+from frontrow.boxoffice.ports import ReadLedger
 from frontrow.boxoffice.presale.presales import Presales
 from frontrow.boxoffice.presale.signups import Signups
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
-from frontrow.boxoffice.request_reads import RecentChanges
 from frontrow.boxoffice.seats.map.map_feed import MapFeed
 from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.boxoffice.tickets.ticket_transfers import TicketTransfers
@@ -170,5 +171,6 @@ class Platform:
         return self.clock.wall_ahead_s() if isinstance(self.clock, LedgerClock) else 0.0
 
     @property
-    def ledger(self) -> SqlLedger:
+    def ledger(self) -> ReadLedger:
+        """What handlers may read. Whatever they change, services write."""
         return self.stores.ledger

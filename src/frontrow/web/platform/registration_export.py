@@ -2,7 +2,6 @@
 
 from litestar import Response
 
-from frontrow.boxoffice.events.model.event_changes import Change
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.organiser.model.csv_cells import to_csv
 from frontrow.web.http.access import Caller, editor_of
@@ -13,8 +12,7 @@ from frontrow.web.platform.platform import Platform
 async def registrations_file(platform: Platform, caller: Caller, event: Event) -> Response[bytes]:
     """The table. The export is recorded in the audit, because it contains people's addresses."""
     rows = await platform.presale.presales.export(event)
-    change = Change(editor_of(caller), "export", event.id, platform.clock(), {"table": "registrations"})
-    await platform.ledger.organiser.note(change)
+    await platform.organiser.log.note(editor_of(caller), "export", event.id, {"table": "registrations"})
     header = ("registration", "email", "language", "state", "confirmed_at", "code")
     table = [(*(row[name] for name in header[:4]), time_text(row["confirmed_at_us"]), row["code"]) for row in rows]
     headers = {

@@ -10,7 +10,7 @@ from frontrow.waitingroom.service.room import WaitingRoom
 
 
 class RoomVisits:
-    """Implements `boxoffice.checkout.visit_keeper.KeptVisits`. A booking names its visit by `Pass.id`."""
+    """Implements `boxoffice.checkout.ports.KeptVisits`. A booking names its visit by `Pass.id`."""
 
     def __init__(self, room: WaitingRoom) -> None:
         self._room = room

@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.audit_verification import Heads, verify
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
-from frontrow.boxoffice.queries import Query
 from tests.boxoffice.conftest import opened
 from tests.contracts.ledger_contract import Bench, outcomes
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.events.model.events import Event, EventMove, EventNotFound, EventStatus, Fee, PriceTier
-from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.seats.formats.plan_document import plan_bytes, plan_hash
 from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, SeatFlag, Section, Venue, area
 from frontrow.shared.money import Money

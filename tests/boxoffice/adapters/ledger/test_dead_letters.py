@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from frontrow.boxoffice.adapters.bus.memory import MemoryBus
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.messages.dead_letters import DeadLetterNotFound
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
@@ -16,7 +17,6 @@ from frontrow.boxoffice.facts.model import BusFact, Fact
 from frontrow.boxoffice.facts.outbox_relay import OutboxRelay
 from frontrow.boxoffice.messages.deliveries import DeliveryWorker, NoteDelivery
 from frontrow.boxoffice.messages.model.messages import Delivery, NewDelivery, Outcome
-from frontrow.boxoffice.queries import Query
 from frontrow.cli.ledger import app
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import InvalidInput
@@ -50,7 +50,7 @@ class Shop:
 
     async def _strong(self, number: int, fact: Fact) -> list[Query]:
         new = NewDelivery("notice", "lane", f"of fact {number}", "{}")
-        return self.book.make_delivery_queries([new], NOW)
+        return self.book.make_delivery_writes([new], NOW)
 
     async def turn(self) -> None:
         await self.relay.relay_pending()
@@ -104,7 +104,7 @@ async def test_a_delivery_given_up_is_sent_when_tried_again(ledger: SqlLedger) -
 
     worker = DeliveryWorker("webhook", ledger.messages, clock, send, give_up_after_s=60)  # type: ignore[arg-type]
     await ledger.messages.once(
-        "c", "1", ledger.messages.make_delivery_queries([NewDelivery("webhook", "org", "d1", "{}")], NOW), NOW
+        "c", "1", ledger.messages.make_delivery_writes([NewDelivery("webhook", "org", "d1", "{}")], NOW), NOW
     )
     await worker.drain()
     (aside,) = await ledger.dead_letters.asides()

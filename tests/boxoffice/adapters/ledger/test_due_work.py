@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.engine.due_work import FRESH_US, QUIET_FRESH_US
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.messages.model.messages import NewDelivery
-from frontrow.boxoffice.queries import Query
 from frontrow.core.clock import US_PER_S
 from tests.contracts.ledger_contract import Bench
 
@@ -58,7 +58,7 @@ async def test_every_kind_of_work_that_is_due_is_found(ledger: SqlLedger, monkey
     monkeypatch.setattr("frontrow.boxoffice.adapters.ledger.engine.due_work.FRESH_S", 0.0)
     ledger.due_work.share()
     await bench.hold(1)
-    queries = ledger.messages.make_delivery_queries([NewDelivery("mails", "lane", "once", "{}")], bench.now_us)
+    queries = ledger.messages.make_delivery_writes([NewDelivery("mails", "lane", "once", "{}")], bench.now_us)
     await ledger.messages.once("test", "1", queries, bench.now_us)
     found = {name: len(await poll()) for name, poll in polls(ledger, bench.now_us).items()}
     assert found == {

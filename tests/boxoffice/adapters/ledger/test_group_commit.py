@@ -8,11 +8,11 @@ import pytest
 from frontrow.boxoffice.adapters.ledger.audit_chain import GENESIS
 from frontrow.boxoffice.adapters.ledger.engine.postgres import SETTINGS
 from frontrow.boxoffice.adapters.ledger.engine.postgres_readers import READER_SETTINGS
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, array_literal, render, statements
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.holds.model.holds import SeatsTaken
-from frontrow.boxoffice.queries import Query
 from frontrow.core.errors import Overloaded
 from tests.boxoffice.conftest import opened
 from tests.contracts.ledger_contract import Bench, outcomes

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.engine.statements import NO_CONFLICT
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import MakeMove
 from frontrow.boxoffice.adapters.ledger.holds.hold_transactions import place_holds
@@ -22,7 +23,6 @@ from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.holds.model.bookings import Booking, Move
 from frontrow.boxoffice.holds.model.holds import CapExceeded, NewHold, PlacedHold, SeatsTaken
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged
-from frontrow.boxoffice.queries import Query
 from tests.contracts.ledger_contract import Bench
 
 NOW = 1_700_000_000_000_000

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.engine.statements import NO_CONFLICT
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import MAX_MOVE_ROUNDS, MakeMove, Program, make_moves
 from frontrow.boxoffice.adapters.ledger.holds.hold_idempotency import KEY_TRIES
 from frontrow.boxoffice.adapters.ledger.holds.hold_transactions import place_holds
 from frontrow.boxoffice.holds.model.bookings import BookingState, Move
 from frontrow.boxoffice.holds.model.holds import NewHold, PlacedHold
-from frontrow.boxoffice.queries import Query, Row
 from frontrow.core.errors import Overloaded
 
 WISH = NewHold("bkg_1", "evt", "fan", (1, 2), 10, 20, idempotency_key="k", request_hash="h")

@@ -1,8 +1,8 @@
 """B7: idempotency keys of requests are forgotten after a while, in bounded steps; a payment keeps its own for ever."""
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.holds.model.bookings import Move
 from frontrow.boxoffice.jobs.background_jobs import KEEP_KEYS_S
-from frontrow.boxoffice.queries import Query
 from frontrow.core.clock import US_PER_S
 from tests.contracts.ledger_contract import Bench
 from tests.contracts.payment_book import first

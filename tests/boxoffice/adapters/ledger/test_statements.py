@@ -9,11 +9,11 @@ import pytest
 from asyncpg.connection import LoggedQuery
 
 from frontrow.boxoffice.adapters.ledger.engine.postgres import WARM, PostgresStore
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.engine.sqlite import PIECES, _pieces
 from frontrow.boxoffice.adapters.ledger.engine.statements import sqlite_piece, statements
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.holds.model.bookings import MOVES, Move, sources
-from frontrow.boxoffice.queries import Query
 from frontrow.shared.sqlite_wal import use_wal
 from tests.contracts.ledger_contract import Bench
 

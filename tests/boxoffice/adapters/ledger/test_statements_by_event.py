@@ -15,6 +15,7 @@ import asyncpg
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.engine.postgres import SETTINGS, PostgresStore
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.engine.statements import (
     Dialect,
     Statement,
@@ -22,7 +23,6 @@ from frontrow.boxoffice.adapters.ledger.engine.statements import (
     render,
     statements,
 )
-from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.tickets.model.tickets import Scan
 from frontrow.core.clock import ManualClock
 from tests.boxoffice.refunds.test_ticket_returns import Market

@@ -16,7 +16,7 @@ from typing import Final
 import aiosmtplib
 
 from frontrow.boxoffice.messages.model.messages import SENT, Message, Outcome, not_tried
-from frontrow.boxoffice.messages.ports import NoteMessage
+from frontrow.boxoffice.messages.ports.channels import NoteMessage
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import note_failure
 

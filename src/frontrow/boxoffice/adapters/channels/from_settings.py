@@ -9,7 +9,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from frontrow.boxoffice.adapters.channels.email import FolderChannel, SmtpChannel
 from frontrow.boxoffice.adapters.channels.in_app import InAppChannel
-from frontrow.boxoffice.messages.ports import Channel, MessageBook
+from frontrow.boxoffice.messages.ports.channels import Channel
+from frontrow.boxoffice.messages.ports.message_book import MessageBook
 from frontrow.boxoffice.messages.safe_http import SafeHttpClient
 from frontrow.core.clock import Clock
 from frontrow.core.errors import ConfigError

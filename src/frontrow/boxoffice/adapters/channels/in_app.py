@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from frontrow.boxoffice.messages.model.messages import SENT, InAppMessage, Message, Outcome, not_tried
-from frontrow.boxoffice.messages.ports import MessageBook, NoteMessage
+from frontrow.boxoffice.messages.ports.channels import NoteMessage
+from frontrow.boxoffice.messages.ports.message_book import MessageBook
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError, Overloaded, Unavailable
 

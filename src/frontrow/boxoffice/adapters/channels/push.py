@@ -11,7 +11,7 @@ from py_vapid import Vapid02  # type: ignore[import-untyped]
 from pywebpush import WebPusher, WebPushException  # type: ignore[import-untyped]
 
 from frontrow.boxoffice.messages.model.messages import SENT, Message, Outcome
-from frontrow.boxoffice.messages.ports import NoteMessage
+from frontrow.boxoffice.messages.ports.channels import NoteMessage
 from frontrow.boxoffice.messages.safe_http import SafeHttpClient, UnsafeAddress
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Unavailable

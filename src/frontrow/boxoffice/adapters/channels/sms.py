@@ -7,7 +7,7 @@ from typing import Final, Protocol
 import httpx
 
 from frontrow.boxoffice.messages.model.messages import SENT, Message, Outcome
-from frontrow.boxoffice.messages.ports import NoteMessage
+from frontrow.boxoffice.messages.ports.channels import NoteMessage
 from frontrow.core.errors import Unavailable
 from frontrow.core.failures import note_failure
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from frontrow.boxoffice.adapters.ledger.audit_chain import GENESIS, AuditEntry, problems
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import LedgerStore
-from frontrow.boxoffice.queries import Query
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 
 PAGE: Final = 2_000
 SHOWN: Final = 100  # problems per kind

@@ -15,12 +15,12 @@ from frontrow.boxoffice.adapters.ledger.engine.due_work import FACTS, HOLDS, Due
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import (
     CommitLine,
     LeaseFacts,
-    LedgerReader,
     LedgerStore,
     Operation,
     RunProgram,
     RunStatements,
 )
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.engine.replica import (
     BROWSING,
     BrowsingKeyedRead,
@@ -36,8 +36,9 @@ from frontrow.boxoffice.adapters.ledger.keys.platform_keys import KeyBook
 from frontrow.boxoffice.adapters.ledger.messages.buyer_message_book import SqlBuyerMessageBook
 from frontrow.boxoffice.adapters.ledger.messages.dead_letters import DeadLetterBook
 from frontrow.boxoffice.adapters.ledger.messages.message_book import SqlMessageBook
+from frontrow.boxoffice.adapters.ledger.operations.operations_book import SqlOperationsBook
 from frontrow.boxoffice.adapters.ledger.organiser.brands import SqlBrandBook
-from frontrow.boxoffice.adapters.ledger.organiser.organiser_changes import OrganiserBook
+from frontrow.boxoffice.adapters.ledger.organiser.organiser_changes import SqlOrganiserBook
 from frontrow.boxoffice.adapters.ledger.organiser.reports import SqlReportBook
 from frontrow.boxoffice.adapters.ledger.organiser.sales_figures import SqlFiguresBook
 from frontrow.boxoffice.adapters.ledger.payments.payment_book import SqlPaymentBook
@@ -50,22 +51,11 @@ from frontrow.boxoffice.adapters.ledger.tickets.ticket_book import SqlTicketBook
 from frontrow.boxoffice.adapters.ledger.tickets.transfer_book import SqlTransferBook
 from frontrow.boxoffice.adapters.ledger.tickets.wallet_book import SqlWalletBook
 from frontrow.boxoffice.adapters.ledger.waitlist.waitlist_book import SqlWaitlistBook
-from frontrow.boxoffice.events.ports import Catalogue
 from frontrow.boxoffice.facts.model import Fact, OutboxFact
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, Move, StaleFence
 from frontrow.boxoffice.holds.model.holds import ActiveSeat, ChangedHold, ExpiredHold, NewHold, PlacedHold, VisitHold
-from frontrow.boxoffice.holds.ports.ledger import Ledger
-from frontrow.boxoffice.messages.ports import MessageBook
-from frontrow.boxoffice.payments.ports import PaymentBook
-from frontrow.boxoffice.people.ports import PeopleBook
-from frontrow.boxoffice.presale.ports import SignupBook
 from frontrow.boxoffice.pricing.model.booking_choices import Reprice
-from frontrow.boxoffice.queries import Query
-from frontrow.boxoffice.refunds.ports import ReturnsBook
 from frontrow.boxoffice.tickets.model.tickets import NewTicket
-from frontrow.boxoffice.tickets.ports.tickets import TicketBook
-from frontrow.boxoffice.tickets.ports.transfers import TransferBook
-from frontrow.boxoffice.waitlist.ports import WaitlistBook
 from frontrow.core.errors import InvalidInput
 from frontrow.shared.coalescer import Coalescer, ResultSlot
 
@@ -100,10 +90,10 @@ YIELD_EVERY: Final = 5_000  # seats between two turns of the event loop
 class BrowsingBooks(NamedTuple):
     """Books of those who look and decide nothing: lists, figures, reports, exports. They may lag behind (ADR 0161)."""
 
-    reader: LedgerReader
+    operations: SqlOperationsBook
     catalogue: SqlCatalogue
     figures: SqlFiguresBook
-    organiser: OrganiserBook
+    organiser: SqlOrganiserBook
     tickets: SqlTicketBook
     payments: SqlPaymentBook
 
@@ -147,7 +137,7 @@ class SqlLedger:
         self.transfers = SqlTransferBook(store, line)
         self.pictures = SqlPictureBook(store, line)
         self.people = SqlPeopleBook(store, line, reads)
-        self.organiser = OrganiserBook(store, line, reads, self.catalogue, due)
+        self.organiser = SqlOrganiserBook(store, line, reads, self.catalogue, due)
         self.brands = SqlBrandBook(store, reads, self.organiser)
         self.wallets = SqlWalletBook(reads, self.organiser)
         self.buyer_messages = SqlBuyerMessageBook(store, line, due)
@@ -158,8 +148,11 @@ class SqlLedger:
         self.dead_letters = DeadLetterBook(store, line)
         self.keys = KeyBook(store, line)
         self.idempotency = IdempotencyStore(store, line)
+        self.operations = SqlOperationsBook(store)
         self._near_reads: list[BatchedReads] = []
-        self.browsing = BrowsingBooks(store, self.catalogue, self.figures, self.organiser, self.tickets, self.payments)
+        self.browsing = BrowsingBooks(
+            self.operations, self.catalogue, self.figures, self.organiser, self.tickets, self.payments
+        )
         if replica is not None:
             self.browsing = self._make_browsing(BrowsingReader(store, replica), max_batch, max_waiting)
 
@@ -173,10 +166,10 @@ class SqlLedger:
         line, due = self.line, self.due_work
         catalogue = SqlCatalogue(reader, line, reads)
         return BrowsingBooks(
-            reader,
+            SqlOperationsBook(reader),
             catalogue,
             SqlFiguresBook(reader),
-            OrganiserBook(reader, line, reads, catalogue, due),
+            SqlOrganiserBook(reader, line, reads, catalogue, due),
             SqlTicketBook(reader, line, reads),
             SqlPaymentBook(reader, line, reads, due),
         )
@@ -291,16 +284,11 @@ class SqlLedger:
             await self.line.submit(RunStatements((Query("facts_published", rows),), now_us=now_us))
 
     async def purge_facts(self, before_us: int, limit: int) -> None:
-        """Delete at most `limit` facts that were published before `before_us`. The audit log keeps them."""
         await self.line.submit(
             RunStatements((Query("purge_facts", params=(before_us, _page(limit))),), now_us=before_us)
         )
 
     async def purge_keys(self, before_us: int, limit: int, after: tuple[str, str] = ("", "")) -> tuple[str, str]:
-        """Read `limit` idempotency keys of holds from `after` on, and delete those created before `before_us`.
-
-        Returns where to continue, ("", "") at the end. Payments keep their own keys for good.
-        """
         run = functools.partial(_purge_keys, before_us, _page(limit), after)
         return cast(tuple[str, str], await self.line.submit(RunProgram(run, before_us)))
 
@@ -314,34 +302,42 @@ class SqlLedger:
         await self.store.aclose()
 
 
-if TYPE_CHECKING:  # mypy proves that the ledger and its books have the shape of their ports
+if TYPE_CHECKING:  # mypy proves that the ledger has the shape of what each domain uses
+    from frontrow.boxoffice.checkout.ports import CheckoutLedger
+    from frontrow.boxoffice.events.ports import EventLedger
+    from frontrow.boxoffice.gate.ports import GateLedger
+    from frontrow.boxoffice.jobs.ports import JobLedger
+    from frontrow.boxoffice.messages.ports.buyer_messages import BuyerMessageBook
+    from frontrow.boxoffice.messages.ports.ledger import MessageLedger
+    from frontrow.boxoffice.organiser.ports.ledger import BrowsingLedger, OrganiserLedger
+    from frontrow.boxoffice.organiser.ports.reports import ReportBook
+    from frontrow.boxoffice.people.ports import PeopleLedger
+    from frontrow.boxoffice.presale.ports import SignupBook
+    from frontrow.boxoffice.refunds.ports.refunds import RefundLedger
+    from frontrow.boxoffice.seats.ports.venues import VenueLedger
+    from frontrow.boxoffice.tickets.ports.ledger import TicketLedger
+    from frontrow.boxoffice.waitlist.ports import WaitlistLedger
 
     def _fulfils_ports(
         ledger: SqlLedger,
     ) -> tuple[
-        Ledger,
-        Catalogue,
-        PaymentBook,
-        TicketBook,
-        MessageBook,
-        WaitlistBook,
-        ReturnsBook,
-        TransferBook,
-        PeopleBook,
+        CheckoutLedger,
+        EventLedger,
+        GateLedger,
+        JobLedger,
+        MessageLedger,
+        OrganiserLedger,
+        PeopleLedger,
+        RefundLedger,
+        TicketLedger,
+        VenueLedger,
+        WaitlistLedger,
+        BrowsingLedger,
+        BuyerMessageBook,
+        ReportBook,
         SignupBook,
     ]:
-        return (
-            ledger,
-            ledger.catalogue,
-            ledger.payments,
-            ledger.tickets,
-            ledger.messages,
-            ledger.waitlist,
-            ledger.returns,
-            ledger.transfers,
-            ledger.people,
-            ledger.signups,
-        )
+        return (*(ledger,) * 11, ledger.browsing, ledger.buyer_messages, ledger.reports, ledger.signups)
 
 
 def _purge_keys(before_us: int, limit: int, after: tuple[str, str], facts: list[Fact]) -> Program[tuple[str, str]]:

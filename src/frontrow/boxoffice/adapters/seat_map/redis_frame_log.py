@@ -12,8 +12,9 @@ from importlib import resources
 from typing import Any
 
 from frontrow.boxoffice.adapters.seat_map.redis_channels import RedisChannels
-from frontrow.boxoffice.seats.map.frame_log import MAX_FRAMES, Exchange
+from frontrow.boxoffice.seats.map.frame_log import MAX_FRAMES
 from frontrow.boxoffice.seats.model.map_format import Frame, read_frame
+from frontrow.boxoffice.seats.ports.seat_map import Exchange
 from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.core.redis_url import call, connect, disconnect, is_cluster

@@ -1,4 +1,4 @@
-"""The port of the ledger: holds and bookings.
+"""The port of the ledger: holds and bookings. A domain's own `ports` add the books that its services use.
 
 The docstrings are the contract. One test suite per port (tests/contracts) checks it over every adapter.
 
@@ -9,15 +9,51 @@ again. A call that raises `Unavailable` may or may not have happened. Call again
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from frontrow.boxoffice.facts.model import OutboxFact
+from frontrow.boxoffice.facts.ports import Outbox
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.holds.model.holds import ActiveSeat, ChangedHold, ExpiredHold, NewHold, PlacedHold, VisitHold
 from frontrow.boxoffice.pricing.model.booking_choices import Reprice
 from frontrow.boxoffice.tickets.model.tickets import NewTicket
 from frontrow.shared.coalescer import ResultSlot
+from frontrow.shared.quiet_time import QuietTime
 
 
-class Ledger(Protocol):
+class BookingReads(Protocol):
+    """Bookings as last committed."""
+
+    async def booking(self, booking_id: str) -> Booking | None:
+        """The booking as last committed."""
+        ...
+
+    async def bookings_of(self, event_id: str, fan: str, limit: int = 100) -> list[Booking]:
+        """The fan's bookings in this event, newest first."""
+        ...
+
+    async def live_bookings(self, event_id: str, after: str, limit: int) -> list[Booking]:
+        """Bookings of the event that are held, paying or confirmed, ordered by id, from after `after` on."""
+        ...
+
+    async def visit_holds(self, event_id: str, now_us: int, limit: int) -> list[VisitHold]:
+        """The visits whose seats are held and not sold, in the order in which their holds end."""
+        ...
+
+    def active_seats(self, event_id: str, now_us: int) -> AsyncIterator[ActiveSeat]:
+        """Every seat that is sold or live held at `now_us`, in index order. Used to rebuild claims and seat maps.
+
+        One consistent snapshot. Never blocks a writer.
+        """
+        ...
+
+    async def live_uses(self, counters: Sequence[str], now_us: int) -> dict[str, int]:
+        """How many of each counter are used by bookings that are sold or held; without those that nobody uses."""
+        ...
+
+    async def time_us(self) -> int:
+        """The ledger's own time: the clock that all servers share (holds/expiry.py LedgerClock)."""
+        ...
+
+
+class Ledger(BookingReads, Outbox, Protocol):
     """The SQL store of record. Whatever it has answered is durable, and no two live bookings ever share a seat.
 
     All methods may raise `Unavailable` (connection lost for longer than the reconnect budget) and `Overloaded` (too
@@ -94,10 +130,6 @@ class Ledger(Protocol):
         """
         ...
 
-    async def live_uses(self, counters: Sequence[str], now_us: int) -> dict[str, int]:
-        """How many of each counter are used by bookings that are sold or held; without those that nobody uses."""
-        ...
-
     async def cancel(self, booking_id: str, fence: int, now_us: int) -> Booking:
         """confirmed -> cancelled, without a refund. The seats are free."""
         ...
@@ -114,41 +146,16 @@ class Ledger(Protocol):
         """
         ...
 
-    async def booking(self, booking_id: str) -> Booking | None:
-        """The booking as last committed."""
-        ...
+    async def purge_keys(self, before_us: int, limit: int, after: tuple[str, str] = ("", "")) -> tuple[str, str]:
+        """Read `limit` idempotency keys of holds from `after` on, and delete those created before `before_us`.
 
-    async def bookings_of(self, event_id: str, fan: str, limit: int = 100) -> list[Booking]:
-        """The fan's bookings in this event, newest first."""
-        ...
-
-    async def live_bookings(self, event_id: str, after: str, limit: int) -> list[Booking]:
-        """Bookings of the event that are held, paying or confirmed, ordered by id, from after `after` on."""
-        ...
-
-    async def visit_holds(self, event_id: str, now_us: int, limit: int) -> list[VisitHold]:
-        """The visits whose seats are held and not sold, in the order in which their holds end."""
-        ...
-
-    def active_seats(self, event_id: str, now_us: int) -> AsyncIterator[ActiveSeat]:
-        """Every seat that is sold or live held at `now_us`, in index order. Used to rebuild claims and seat maps.
-
-        One consistent snapshot. Never blocks a writer.
+        Returns where to continue, ("", "") at the end. Payments keep their own keys for good.
         """
         ...
 
-    async def time_us(self) -> int:
-        """The ledger's own time: the clock that all servers share (holds/expiry.py LedgerClock)."""
-        ...
-
-    # outbox: every fact leaves it at least once
-
-    async def lease_facts(self, now_us: int, lease_us: int, limit: int) -> list[OutboxFact]:
-        """Lease the oldest unpublished facts until `now_us + lease_us`. Workers get distinct ones."""
-        ...
-
-    async def facts_published(self, numbers: Sequence[int], now_us: int) -> None:
-        """Mark these facts as published. They are never leased again."""
+    @property
+    def due_work(self) -> QuietTime:
+        """When workers may sleep."""
         ...
 
     async def aclose(self) -> None:

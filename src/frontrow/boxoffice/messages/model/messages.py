@@ -147,6 +147,18 @@ class Aside(msgspec.Struct, frozen=True):
             return self.body[:MAX_ERROR_CHARS]
 
 
+class SentDelivery(msgspec.Struct, frozen=True):
+    """One delivery to a webhook. `state` is waiting, sent or given_up; a waiting one is due at `next_at_us`."""
+
+    number: int
+    fact_id: str
+    state: str
+    attempts: int
+    created_at_us: int
+    next_at_us: int
+    last_error: str
+
+
 class DeliveryResult(msgspec.Struct, frozen=True):
     """What became of a leased delivery."""
 

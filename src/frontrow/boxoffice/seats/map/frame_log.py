@@ -1,51 +1,14 @@
-"""The port of the frame log, which numbers the map frames of an event for all servers; in memory for one process.
-
-`exchange` appends a frame (or nothing) and returns all frames the caller has not seen. It is one atomic step, so every
-server sees the same order. `listen` delivers new frames quickly but may lose some. `exchange` then fills the gap, or
-reports that it cannot; the caller must then resync.
-"""
+"""The frame log in memory, for events that one process sells alone. The contract is `seats.ports.seat_map.FrameLog`."""
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
 
 from frontrow.boxoffice.seats.model.map_format import Frame
+from frontrow.boxoffice.seats.ports.seat_map import Exchange
 from frontrow.core.clock import Clock
 
 MAX_FRAMES = 600  # kept per event
-
-
-class Exchange(NamedTuple):
-    """The last number of the log, and the frames the caller missed; None when the log no longer has them."""
-
-    epoch: int
-    seq: int
-    frames: tuple[Frame, ...] | None
-
-
-class FrameLog(Protocol):
-    """The numbered frames of one event.
-
-    - The n-th frame of an epoch has seq n and prev n-1, whoever appends it, also with many callers at once.
-    - `exchange(body, epoch, seq)` appends `body` unless it is empty. Then it returns all frames after (epoch, seq),
-      including its own; None when the epoch differs, the log no longer reaches back, or `seq` is not in it.
-    - A log that lost its content begins a new epoch, greater than all before.
-    - `listen` calls back for each frame appended after it began, in order, possibly missing some, until cancelled. It
-      raises when the connection is lost.
-    """
-
-    async def exchange(self, body: str, epoch: int, seq: int) -> Exchange: ...
-
-    async def listen(self, on_frame: Callable[[Frame], None], on_ready: Callable[[], None]) -> None: ...
-
-
-class FrameLogs(Protocol):
-    """The frame logs of all events, over shared connections."""
-
-    def log_of(self, event_id: str) -> FrameLog: ...
-
-    async def aclose(self) -> None: ...
 
 
 class MemoryFrameLogs:

@@ -13,13 +13,12 @@ cost a server nearly nothing. The first one to look (`use`) or a changed seat wa
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from frontrow.boxoffice.seats.map.frame_log import Exchange, FrameLog
 from frontrow.boxoffice.seats.map.map_ring import HEARTBEAT, MapRing, OnChanges
 from frontrow.boxoffice.seats.model.map_format import Frame, encode_changes
+from frontrow.boxoffice.seats.ports.seat_map import Exchange, FrameLog
 from frontrow.core.background_tasks import start_loop
 from frontrow.core.errors import FrontrowError, Overloaded
 from frontrow.core.failures import note_failure
@@ -28,10 +27,7 @@ MAX_STOP_TRIES = 50
 MAX_OWNER_LOOKUPS = 2_000  # per tick; the rest waits for the next ticks
 
 
-class ReadStates(Protocol):
-    """Reads the current state (0 to 3) of each of the seats."""
-
-    async def __call__(self, indexes: Sequence[int]) -> bytes: ...
+ReadStates = Callable[[Sequence[int]], Awaitable[bytes]]  # the current state (0 to 3) of each of the seats
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,14 @@
 """Reads seat states for the map: from the claim store, and from the seats the organiser withholds."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
 
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.holds.model.claims import TakenSeat
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.seats.model.map_format import SeatState
+from frontrow.boxoffice.seats.ports.seat_map import OwnerCache
 from frontrow.core.clock import Clock
 
 BLOCKED = int(SeatState.BLOCKED)
-
-
-class OwnerCache(Protocol):
-    """Who wants to know the owners of seats, and when."""
-
-    @property
-    def wants_owners(self) -> bool: ...
-
-    def add_owners(self, taken: Iterable[TakenSeat], now_us: int) -> None: ...
 
 
 class ClaimStates:

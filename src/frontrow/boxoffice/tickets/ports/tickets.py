@@ -24,11 +24,8 @@ class TicketIssuer(Protocol):
         ...
 
 
-class TicketBook(Protocol):
-    """Tickets and scans (`ledger.tickets`).
-
-    Cancelling or refunding seats revokes their tickets in the same transaction.
-    """
+class TicketReads(Protocol):
+    """Tickets and scans, as everybody may read them (`ledger.tickets`)."""
 
     async def ticket(self, ticket_id: str, event_id: str = "") -> Ticket | None:
         """The ticket, of any event or of this one. With the event it is found faster in a partitioned ledger."""
@@ -48,11 +45,22 @@ class TicketBook(Protocol):
         """The event's revocation list as (ticket id, revoked_at_us), oldest first; `after` is (revoked_at_us, id)."""
         ...
 
+    async def duplicate_scans(self, event_id: str, after: int = 0, limit: int = 100) -> list[DuplicateScan]:
+        """Tickets of the event that were admitted more than once."""
+        ...
+
+    async def conflicting_scans(self, event_id: str, limit: int = 100) -> list[Scan]:
+        """First admissions of tickets that were revoked, before or after: the gate was offline."""
+        ...
+
+
+class TicketBook(TicketReads, Protocol):
+    """Tickets and scans (`ledger.tickets`).
+
+    Cancelling or refunding seats revokes their tickets in the same transaction.
+    """
+
     async def record_scans(self, scans: Sequence[Scan]) -> list[DuplicateScan]:
         """Record scans of gates, in any order. Safe to repeat. Returns the tickets among them that were admitted more
         than once so far."""
-        ...
-
-    async def duplicate_scans(self, event_id: str, after: int = 0, limit: int = 100) -> list[DuplicateScan]:
-        """Tickets of the event that were admitted more than once."""
         ...

@@ -5,7 +5,21 @@ from typing import Protocol
 from frontrow.boxoffice.tickets.model.ticket_transfers import HandOver, Transfer
 
 
-class TransferBook(Protocol):
+class TransferReads(Protocol):
+    """Transfers, as everybody may read them (`ledger.transfers`)."""
+
+    async def transfer(self, transfer_id: str) -> Transfer | None: ...
+
+    async def transfers_of(self, booking_id: str) -> list[Transfer]:
+        """The transfers of a booking's tickets, oldest first."""
+        ...
+
+    async def received(self, email: str, limit: int = 100) -> list[Transfer]:
+        """The accepted transfers to this address, newest first."""
+        ...
+
+
+class TransferBook(TransferReads, Protocol):
     """Transfers, as the ledger keeps them (`ledger.transfers`). Every method is safe to repeat."""
 
     async def send(self, transfer: Transfer) -> Transfer:
@@ -26,14 +40,4 @@ class TransferBook(Protocol):
 
     async def withdraw(self, transfer_id: str, now_us: int) -> Transfer:
         """End a transfer that is not accepted. An accepted one raises `TransferRefused`."""
-        ...
-
-    async def transfer(self, transfer_id: str) -> Transfer | None: ...
-
-    async def transfers_of(self, booking_id: str) -> list[Transfer]:
-        """The transfers of a booking's tickets, oldest first."""
-        ...
-
-    async def received(self, email: str, limit: int = 100) -> list[Transfer]:
-        """The accepted transfers to this address, newest first."""
         ...

@@ -13,7 +13,6 @@ from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
-from frontrow.boxoffice.events.model.event_changes import Change
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.messages.model.messages import NOBODY, Buyer
@@ -122,8 +121,8 @@ async def check_in_booking(
     passed = sum(one.verdict in ("ok", "left") and one.ticket not in were_there for one in results)
     if passed:  # a repeated request is not noted again
         detail = {"booking": booking.id, "tickets": passed, "gate": data.gate}
-        change = Change(editor_of(caller), "check_in" if coming else "check_out", event.id, platform.clock(), detail)
-        await platform.ledger.organiser.note(change)
+        act = "check_in" if coming else "check_out"
+        await platform.organiser.log.note(editor_of(caller), act, event.id, detail)
     return CheckInView(results)
 
 

@@ -11,7 +11,6 @@ from litestar import Request, Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
-from frontrow.boxoffice.events.model.event_changes import Change, tag_of
 from frontrow.boxoffice.gate.gate_bundle import Revocations
 from frontrow.boxoffice.tickets.model.tickets import Way
 from frontrow.web.api.gate.scans import PATH, SCANS, ScanId
@@ -63,8 +62,7 @@ async def get_revocations(
     request: Request[Any, Any, Any], platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
 ) -> Response[Revocations | None]:
     event = await own_event(platform, caller, event_id)
-    count, last_us = await platform.ledger.organiser.revocation_mark(event.id)
-    tag = f'"{tag_of(f"{event.id} {platform.box_office.gates.key_ring_mark()} {count} {last_us}")}"'
+    tag = f'"{await platform.box_office.gates.revocations_tag(event.id)}"'
     headers = {"etag": tag, "cache-control": "private, no-cache"}
     if tag in request.headers.get("if-none-match", ""):
         return Response(None, status_code=304, headers=headers)
@@ -92,9 +90,8 @@ async def undo_scan(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[UndoAsked]
 ) -> UndoView:
     event = await own_event(platform, caller, event_id)
-    detail = {"scan": data.scan, "ticket": data.ticket}
-    change = Change(editor_of(caller), "undo_scan", event.id, platform.clock(), detail)
-    return UndoView(await platform.ledger.organiser.undo_admission(data.scan, data.ticket, change))
+    gates, now_us = platform.box_office.gates, platform.clock()
+    return UndoView(await gates.undo_admission(editor_of(caller), event, data.scan, data.ticket, now_us))
 
 
 ROUTES: list[HTTPRouteHandler] = [get_revocations, list_admissions, undo_scan]

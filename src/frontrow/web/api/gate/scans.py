@@ -12,11 +12,9 @@ from litestar import Request, Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
-from frontrow.boxoffice.events.model.event_changes import tag_of
 from frontrow.boxoffice.events.model.events import Event, EventNotFound
 from frontrow.boxoffice.gate.gate_bundle import Bundle
 from frontrow.boxoffice.gate.gate_check import VERDICT_TEXTS, GateVerdict
-from frontrow.boxoffice.pricing.model.booking_choices import type_names
 from frontrow.boxoffice.seats.model.seat_labels import seat_name
 from frontrow.boxoffice.tickets.model.tickets import (
     DuplicateScan,
@@ -168,7 +166,7 @@ async def get_bundle(
     request: Request[Any, Any, Any], platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
 ) -> Response[Bundle | None]:
     event = await own_event(platform, caller, event_id)
-    tag = await _bundle_tag(platform, event)
+    tag = await platform.box_office.gates.bundle_tag(event)
     headers = {"etag": f'"{tag}"', "cache-control": "private, no-cache"}
     if f'"{tag}"' in request.headers.get("if-none-match", ""):
         return Response(None, status_code=304, headers=headers)
@@ -209,7 +207,7 @@ async def let_ticket_out(platform: Platform, event: Event, kept: Ticket, gate: s
     """Note that the holder of a valid ticket left and may come back."""
     seat = seat_name(await platform.box_office.renderer.seat_names(event), kept.seat_index)
     scan = Scan(scan_id, event.id, kept.id, gate, platform.clock(), way=Way.OUT)
-    if await platform.ledger.organiser.let_out(scan):
+    if await platform.box_office.gates.let_out(scan):
         return ScanView("left", "left; may come back", kept.id, seat, scan=scan.id)
     return ScanView("not_inside", "not inside", kept.id, seat)
 
@@ -219,16 +217,14 @@ async def admit_ticket(platform: Platform, event: Event, kept: Ticket, gate: str
     seat = seat_name(await platform.box_office.renderer.seat_names(event), kept.seat_index)
     scan = Scan(scan_id, event.id, kept.id, gate, platform.clock())
     try:
-        before = await platform.ledger.organiser.admit(scan, again=event.reentry)
+        before = await platform.box_office.gates.admit(event, scan)
     except TicketRevoked:  # returned between the lookup and the scan
-        return _scanned(GateVerdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
-    if before:
-        return _scanned(GateVerdict.ALREADY_IN, kept.id, seat, before[-1] if event.reentry else before[0])
+        return _scanned(GateVerdict.REVOKED, kept.id, seat, reason=await platform.box_office.gates.find_reason(kept))
+    if before is not None:
+        return _scanned(GateVerdict.ALREADY_IN, kept.id, seat, before)
     view = _scanned(GateVerdict.WELCOME, kept.id, seat, scan=scan.id)
     view.again = kept.left_at_us is not None
-    if event.ticket_types:
-        booking = await platform.ledger.booking(kept.booking_id)
-        view.type = type_names(event, booking.price_lines if booking else "", [kept.seat_index])[kept.seat_index]
+    view.type = await platform.box_office.gates.find_type(event, kept)
     return view
 
 
@@ -240,14 +236,14 @@ async def _find(platform: Platform, caller: Caller, event: Event, code: str) -> 
         return await _elsewhere(platform, caller, read_code(code).id)
     if verdict is not GateVerdict.WELCOME:
         return _scanned(verdict)
-    kept = await platform.ledger.tickets.ticket(ticket_id, event.id) or await platform.ledger.tickets.ticket(ticket_id)
+    kept = await platform.box_office.gates.find_ticket(event, ticket_id)
     if kept is None:
         return _scanned(GateVerdict.FORGED)
     if kept.event_id != event.id:
         return await _elsewhere(platform, caller, kept.id)
     if kept.state is not TicketState.VALID:
         seat = seat_name(await platform.box_office.renderer.seat_names(event), kept.seat_index)
-        return _scanned(GateVerdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
+        return _scanned(GateVerdict.REVOKED, kept.id, seat, reason=await platform.box_office.gates.find_reason(kept))
     if is_number:
         seat = seat_name(await platform.box_office.renderer.seat_names(event), kept.seat_index)
         says = "a number alone admits nobody; look at the person, then check in the ticket"
@@ -274,14 +270,6 @@ def _read(platform: Platform, event: Event, code: str) -> tuple[GateVerdict, str
     return verdict, ticket.id if ticket is not None else ""
 
 
-async def _reason(platform: Platform, ticket: Ticket) -> str:
-    """`refunded` or `transferred`. Otherwise empty: it was moved, returned to the pool or cancelled."""
-    if ticket.handed_over:
-        return "transferred"
-    refunds = await platform.ledger.payments.refunds_of(ticket.booking_id)
-    return "refunded" if any(ticket.seat_index in one.seats for one in refunds) else ""
-
-
 @post(f"{PATH}/sync", operation_id="sync_scans", summary="Upload offline admissions", status_code=200, opt=SCANS)
 async def sync_scans(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[SyncAsked]
@@ -294,7 +282,7 @@ async def sync_scans(
         Scan(one.scan, event.id, one.ticket, one.gate, min(moment_us(one.at, "at") or 0, latest_us), way=one.way)
         for one in mine.values()
     ]
-    duplicates = await platform.ledger.tickets.record_scans(scans)
+    duplicates = await platform.box_office.gates.record_scans(scans)
     named = {one.ticket for one in mine.values()}
     return SyncView(
         len(scans),
@@ -322,24 +310,12 @@ async def list_duplicates(
 @get(f"{PATH}/counts", operation_id="count_scans", summary="Admissions per gate", opt=SCANS)
 async def count_scans(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> CountsView:
     event = await own_event(platform, caller, event_id)
-    tickets, inside, outside = await platform.ledger.organiser.door_totals(event.id)
+    tickets, inside, outside = await platform.ledger.organiser.gate_totals(event.id)
     gates = [
         GateCount(row[0], int(row[1]), row[2], time_text(row[3]), time_text(row[4]), int(row[5]))
         for row in await platform.ledger.organiser.gate_counts(event.id)
     ]
     return CountsView(tickets, inside, gates, outside, event.reentry)
-
-
-async def _bundle_tag(platform: Platform, event: Event) -> str:
-    """The ETag of a bundle. It changes when keys, seats, revoked tickets or the rule of re-entry change, and with each
-    sale if there are ticket types."""
-    count, last_us = await platform.ledger.organiser.revocation_mark(event.id)
-    keys = platform.box_office.gates.key_ring_mark()
-    sold_us = (await platform.ledger.figures.sold_span(event.id))[1] if event.ticket_types else 0
-    types = ",".join(one.name for one in event.ticket_types)
-    return tag_of(
-        f"{event.id}\n{event.name}\n{event.plan_hash}\n{keys}\n{count}\n{last_us}\n{types}\n{sold_us}\n{event.reentry}"
-    )
 
 
 def _scanned(

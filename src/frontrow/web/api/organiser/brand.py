@@ -8,7 +8,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromQuery, JSONBody
 
 from frontrow.boxoffice.events.pictures import MAX_UPLOAD_CHARS
-from frontrow.boxoffice.organiser.model.brands import Brand, checked_colour
+from frontrow.boxoffice.organiser.model.brands import checked_colour
 from frontrow.core.errors import InvalidInput
 from frontrow.web.http.access import Access, editor_of
 from frontrow.web.http.bodies.brands import BrandView, brand_view
@@ -38,10 +38,7 @@ class LogoBody(msgspec.Struct, forbid_unknown_fields=True):
     opt={"access": Access.staff("events:read")},
 )
 async def get_brand(platform: FromPlatform, caller: FromCaller) -> BrandView:
-    return brand_view(
-        platform.settings.room.colours,
-        await platform.ledger.brands.of(caller.organiser_id) or Brand(caller.organiser_id),
-    )
+    return brand_view(platform.settings.room.colours, await platform.brands.read(caller.organiser_id))
 
 
 @get(

@@ -7,7 +7,6 @@ from litestar import get, patch
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.events.model.event_changes import Change
 from frontrow.web.endpoints.room.organiser import patch_room, room_body
 from frontrow.web.http.access import Access, editor_of
 from frontrow.web.platform.event_access import own_event
@@ -76,7 +75,7 @@ async def steer_room(
     asked = msgspec.json.encode(data)
     view = await patch_room(platform.room.service, event_id, asked)
     detail: dict[str, Any] = msgspec.json.decode(asked)
-    await platform.ledger.organiser.note(Change(editor_of(caller), "steer_room", event_id, platform.clock(), detail))
+    await platform.organiser.log.note(editor_of(caller), "steer_room", event_id, detail)
     return _room(room_body(view))
 
 

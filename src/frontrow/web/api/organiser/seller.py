@@ -17,9 +17,8 @@ from frontrow.boxoffice.checkout.model.receipts import (
 from frontrow.boxoffice.events.model.events import Fee
 from frontrow.boxoffice.pricing.model.taxes import MAX_TAX_BASIS_POINTS
 from frontrow.web.api.organiser.event_bodies import FeeGiven, Fees
-from frontrow.web.http.access import Access
+from frontrow.web.http.access import Access, editor_of
 from frontrow.web.platform.injected import FromCaller, FromPlatform
-from frontrow.web.platform.sellers import keep_seller
 
 SELLER = "/v1/organiser/seller"
 
@@ -80,7 +79,7 @@ async def put_seller(platform: FromPlatform, caller: FromCaller, data: JSONBody[
         data.fees_currency,
         data.contact_email.strip(),
     )
-    await keep_seller(platform, caller, given)
+    await platform.organiser.sellers.change(editor_of(caller), given)
     return data
 
 

@@ -2,13 +2,10 @@
 
 from typing import Any, Final
 
-import msgspec
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.messages.model.messages import Contact
-from frontrow.boxoffice.people.model.email_addresses import checked_email, is_email
 from frontrow.boxoffice.waitlist.model.waitlist import NotWaiting, Offer, OfferNotFound
 from frontrow.core.errors import FrontrowError, NotFound, Unavailable
 from frontrow.web.http.access import Caller
@@ -24,7 +21,7 @@ from frontrow.web.site.fans.push import PUSHES, push_key
 from frontrow.web.site.fans.seats import pass_for
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render, words_for
-from frontrow.web.site.routes import Form, FromForm, action, go_to, page
+from frontrow.web.site.routes import FromForm, action, go_to, page
 from frontrow.web.site.security_headers import PLAIN
 
 Asked = Request[Any, Any, Any]
@@ -111,7 +108,8 @@ async def join(
             found = await platform.box_office.waitlist.position(event_id, fan)
             await platform.box_office.waitlist.leave(found.entry.id, fan)
         else:
-            if not await _keep_address(request, platform, fan, event_id, form):
+            email, language = form.one("email", 254), words_for(request).language
+            if not await platform.people.fans.keep_address(fan, event_id, email=email, locale=language):
                 return await _waitlist(request, platform, caller, event_id, BAD_EMAIL)
             wanted = [one for one in form.all("section") if one][:20]
             count = form.number("count", 1, MOST, 2)
@@ -123,20 +121,6 @@ async def join(
     except FrontrowError as error:
         return await _waitlist(request, platform, caller, event_id, REFUSALS.get(error.code, REFUSED))
     return go_to(f"/events/{event_id}/waitlist")
-
-
-async def _keep_address(request: Asked, platform: Platform, fan: str, event_id: str, form: Form) -> bool:
-    """Whether an offer can be mailed: to the known address, or to the one given here in the page's language."""
-    contact = await platform.ledger.messages.contact(fan)
-    if contact is not None and contact.email:
-        return True
-    email = form.one("email", 254)
-    if not is_email(email):
-        return False
-    current = contact or Contact(fan)
-    buyer = msgspec.structs.replace(current, email=checked_email(email), locale=words_for(request).language)
-    await platform.ledger.messages.keep_buyer(buyer, event_id, platform.clock())
-    return True
 
 
 @action("/offers/{offer_id:str}", "answer_offer")

@@ -1,4 +1,4 @@
-"""The ledger's invoices. The contract is in `ports/invoices.py`.
+"""The ledger's invoices. The contract is in `checkout/ports.py`.
 
 The row of the organiser's counter is locked until the transaction ends, so numbers are given one after the other. A
 transaction that fails takes its number back with it: there is no gap and no number twice.
@@ -9,9 +9,9 @@ from typing import Final, cast
 import msgspec
 
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program
 from frontrow.boxoffice.checkout.model.invoices import Invoice, InvoiceDocument
-from frontrow.boxoffice.queries import Query, Row
 
 NEWEST: Final = 2**62
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import LedgerReader
-from frontrow.boxoffice.queries import Query, Row
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.shared.coalescer import Coalescer
 
 IN_FLIGHT: Final = 2

@@ -13,7 +13,7 @@ import time
 from typing import Final
 
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import LedgerStore
-from frontrow.boxoffice.queries import Query
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.core.background_tasks import start_loop
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError

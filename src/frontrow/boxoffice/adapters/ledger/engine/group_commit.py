@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from frontrow.boxoffice.adapters.ledger.audit_chain import AuditEntry, Chain
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import (
     ExpireHolds,
     MakeMove,
@@ -32,7 +33,6 @@ from frontrow.boxoffice.adapters.ledger.payments.payment_transactions import (
 )
 from frontrow.boxoffice.facts.model import Fact, OutboxFact, decode_fact, encode_fact
 from frontrow.boxoffice.holds.model.holds import NewHold
-from frontrow.boxoffice.queries import Query, Row
 from frontrow.shared.coalescer import Coalescer
 
 

@@ -34,6 +34,7 @@ from frontrow.boxoffice.adapters.ledger.engine.postgres_readers import (
     StatementRefused,
     is_refused,
 )
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.engine.statements import (
     NO_CONFLICT,
     Dialect,
@@ -43,7 +44,6 @@ from frontrow.boxoffice.adapters.ledger.engine.statements import (
 )
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program
 from frontrow.boxoffice.adapters.ledger.holds.optimistic_insert import ConflictDetected, ConflictHistory
-from frontrow.boxoffice.queries import Query, Row
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.shared.ids import Ids
 from frontrow.shared.postgres_url import PostgresHosts, begin_with

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import asyncpg
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Row
 from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
-from frontrow.boxoffice.queries import Row
 from frontrow.shared.postgres_pool import borrow
 from frontrow.shared.postgres_url import PostgresHosts, begin_with
 

@@ -21,8 +21,8 @@ from frontrow.boxoffice.adapters.ledger.engine.batched_reads import KeyedRead
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import LedgerReader
 from frontrow.boxoffice.adapters.ledger.engine.postgres import BAD_INPUT, CLASH, LOST, PostgresStore
 from frontrow.boxoffice.adapters.ledger.engine.postgres_readers import ReaderPool
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.engine.statements import postgres_arguments
-from frontrow.boxoffice.queries import Query, Row
 from frontrow.boxoffice.request_reads import note_as_of, request_reads
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.shared.postgres_url import PostgresHosts, split_replicas

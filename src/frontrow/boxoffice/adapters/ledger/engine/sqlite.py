@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar
 
 from frontrow.boxoffice.adapters.ledger.audit_chain import Chain
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import Operation, transaction
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.engine.statements import (
     NO_CONFLICT,
     Dialect,
@@ -29,7 +30,6 @@ from frontrow.boxoffice.adapters.ledger.engine.statements import (
 )
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program
 from frontrow.boxoffice.adapters.ledger.holds.optimistic_insert import ConflictDetected, ConflictHistory
-from frontrow.boxoffice.queries import Query, Row
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.shared.ids import Ids
 from frontrow.shared.sqlite_wal import BUSY_TIMEOUT_S, use_wal

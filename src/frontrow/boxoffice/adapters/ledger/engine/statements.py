@@ -26,7 +26,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from frontrow.boxoffice.queries import Query, Row
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 
 BOOKING_COLUMNS: Final = (
     "b.id, b.event_id, b.fan, b.state, b.fence, b.seats, b.amount_minor, b.currency, b.visit_id, "

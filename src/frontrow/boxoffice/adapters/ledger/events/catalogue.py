@@ -13,6 +13,7 @@ import msgspec
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerReader, RunProgram, RunStatements
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.engine.statements import WORD_SLOTS
 from frontrow.boxoffice.adapters.ledger.events.event_index import index_events, index_venue
 from frontrow.boxoffice.adapters.ledger.events.event_status import update_event_status
@@ -21,7 +22,6 @@ from frontrow.boxoffice.events.model.event_search import EventSearch, term_bound
 from frontrow.boxoffice.events.model.event_status import EventStatusChange
 from frontrow.boxoffice.events.model.events import Event, EventNotFound, EventStatus
 from frontrow.boxoffice.facts.model import Fact
-from frontrow.boxoffice.queries import Query, Row
 from frontrow.boxoffice.seats.model.venues import Plan, Venue
 
 MAX_CURRENCIES: Final = 50
@@ -40,7 +40,7 @@ MAX_FIRST: Final = 20_000  # for several words: a scan of all events could run l
 
 
 class SqlCatalogue:
-    """What is sold (`holds.ports.ledger.Catalogue`)."""
+    """What is sold (`events.ports.Catalogue`)."""
 
     def __init__(self, store: LedgerReader, line: CommitLine, reads: ReadsByKey) -> None:
         self._store, self._line, self._reads = store, line, reads

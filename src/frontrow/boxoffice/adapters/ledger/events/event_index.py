@@ -7,11 +7,11 @@ that an event and its venue can change at the same time without leaving old word
 from collections.abc import Sequence
 from typing import Final
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program
 from frontrow.boxoffice.events.model.event_search import event_words, local_us, venue_words
 from frontrow.boxoffice.events.model.events import Event, over_at_us
 from frontrow.boxoffice.pricing.model.prices import PriceList
-from frontrow.boxoffice.queries import Query, Row
 from frontrow.boxoffice.seats.model.venues import Venue
 
 WORDS_AT_ONCE: Final = 20_000

@@ -10,12 +10,12 @@ from typing import Final
 
 import msgspec
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program
 from frontrow.boxoffice.events.model.event_search import LISTED
 from frontrow.boxoffice.events.model.event_status import EventStatusChange
 from frontrow.boxoffice.events.model.events import Event, EventMove, EventStatus, next_status, over_at_us
 from frontrow.boxoffice.facts.model import EventCompleted, EventReopened, EventSoldOut, Fact
-from frontrow.boxoffice.queries import Query
 
 ACTOR: Final = "Frontrow"  # the actor of automatic changes
 _FACTS: Final[dict[EventStatus, type[EventSoldOut] | type[EventReopened] | type[EventCompleted]]] = {

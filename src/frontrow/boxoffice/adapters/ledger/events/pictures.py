@@ -4,9 +4,9 @@ import base64
 from typing import cast
 
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program
 from frontrow.boxoffice.events.model.pictures import KEEP_UNUSED_US
-from frontrow.boxoffice.queries import Query
 
 
 class SqlPictureBook:

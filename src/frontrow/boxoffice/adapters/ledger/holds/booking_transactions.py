@@ -10,6 +10,7 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.events.model.events import EventCancelled
 from frontrow.boxoffice.facts.model import (
     BookingCancelled,
@@ -38,7 +39,6 @@ from frontrow.boxoffice.holds.model.bookings import (
 )
 from frontrow.boxoffice.holds.model.holds import ExpiredHold, NewHold
 from frontrow.boxoffice.organiser.model.box_office_sales import BUYER_PREFIX
-from frontrow.boxoffice.queries import Query, Row
 from frontrow.boxoffice.tickets.model.tickets import NewTicket, TicketScanned
 from frontrow.core.errors import Overloaded
 

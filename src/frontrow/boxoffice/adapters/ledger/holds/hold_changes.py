@@ -5,6 +5,7 @@ hold's end stays as it is, so that changing a hold never keeps seats from others
 new seats; ticket types, add-ons and codes are chosen again.
 """
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program, booking_of, encode_seats
 from frontrow.boxoffice.adapters.ledger.organiser.reseating import clear_dead_holds
 from frontrow.boxoffice.facts.model import Fact, HoldChanged
@@ -18,7 +19,6 @@ from frontrow.boxoffice.holds.model.bookings import (
     StaleFence,
 )
 from frontrow.boxoffice.holds.model.holds import CapExceeded, ChangedHold, NewHold, SeatsTaken
-from frontrow.boxoffice.queries import Query
 
 
 def change_hold(wish: NewHold, fence: int, facts: list[Fact]) -> Program[ChangedHold | BaseException]:

@@ -9,10 +9,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program
 from frontrow.boxoffice.adapters.ledger.holds.hold_replay import Placed, bookings_named, repeated
 from frontrow.boxoffice.holds.model.holds import IdempotencyMismatch, NewHold, PlacedHold
-from frontrow.boxoffice.queries import Query
 from frontrow.core.errors import Overloaded
 
 Key = tuple[str, str]

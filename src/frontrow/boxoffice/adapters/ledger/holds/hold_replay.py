@@ -1,9 +1,9 @@
 """Answers a repeated hold request whose booking is already in the ledger: the same hold, or why it has ended."""
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program, booking_of
 from frontrow.boxoffice.holds.model.bookings import ACTIVE_STATES, Booking, BookingState, HoldEnded, Move, MoveRefused
 from frontrow.boxoffice.holds.model.holds import IdempotencyMismatch, NewHold, PlacedHold
-from frontrow.boxoffice.queries import Query
 
 Placed = PlacedHold | BaseException
 

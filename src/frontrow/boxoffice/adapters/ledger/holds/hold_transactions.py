@@ -17,6 +17,7 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.engine.statements import NO_CONFLICT
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import (
     STATES,
@@ -32,7 +33,6 @@ from frontrow.boxoffice.events.model.events import EventCancelled
 from frontrow.boxoffice.facts.model import Fact, HoldPlaced
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.holds.model.holds import CapExceeded, ExpiredHold, NewHold, PlacedHold, SeatsTaken, VisitEnded
-from frontrow.boxoffice.queries import Query
 from frontrow.core.errors import Overloaded
 
 Dead = dict[

@@ -1,8 +1,8 @@
 """The platform's signing keys in the ledger: sealed texts by name. Without the sealing key they are useless."""
 
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program
-from frontrow.boxoffice.queries import Query, Row
 
 
 class KeyBook:

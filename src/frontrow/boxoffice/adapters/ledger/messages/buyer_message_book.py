@@ -1,4 +1,4 @@
-"""The ledger's messages to buyers. The contract is `messages.buyer_messages.BuyerMessageBook`."""
+"""The ledger's messages to buyers. The contract is `messages.ports.buyer_messages.BuyerMessageBook`."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -6,6 +6,7 @@ from typing import Final, cast
 
 from frontrow.boxoffice.adapters.ledger.engine.due_work import BUYER_MESSAGES, DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.messages import buyer_message_transactions as programs
 from frontrow.boxoffice.adapters.ledger.organiser.organiser_changes import noted, organiser_note
 from frontrow.boxoffice.events.model.event_changes import Change
@@ -18,7 +19,6 @@ from frontrow.boxoffice.messages.model.buyer_messages import (
     TicketHolder,
 )
 from frontrow.boxoffice.messages.model.messages import DeliveryState, NewDelivery
-from frontrow.boxoffice.queries import Query
 
 NEWEST_US: Final = 2**62
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program
 from frontrow.boxoffice.messages.model.buyer_messages import (
     DAY_US,
@@ -15,7 +16,6 @@ from frontrow.boxoffice.messages.model.buyer_messages import (
     check_daily_limit,
 )
 from frontrow.boxoffice.messages.model.messages import NewDelivery
-from frontrow.boxoffice.queries import Query, Row
 
 DRAFT_LIFE_US = DAY_US
 

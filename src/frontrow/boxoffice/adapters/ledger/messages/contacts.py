@@ -4,12 +4,12 @@ from typing import Final
 
 import msgspec
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program
 from frontrow.boxoffice.events.model.event_changes import EmailChangeRefused
 from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.people.model.email_addresses import canonical_email
 from frontrow.boxoffice.people.model.person_names import folded_name, name_tails
-from frontrow.boxoffice.queries import Query, Row
 
 _names: Final = msgspec.json.Decoder(tuple[str, ...])
 

@@ -11,10 +11,10 @@ from typing import Final, cast
 import msgspec
 
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program
 from frontrow.boxoffice.facts.model import Fact, decode_fact
 from frontrow.boxoffice.messages.model.messages import POISON, Aside, PoisonedFact
-from frontrow.boxoffice.queries import Query
 from frontrow.core.errors import InvalidInput, NotFound
 
 MAX_PAGE: Final = 1_000

@@ -1,6 +1,6 @@
 """The ledger's messages: the inbox of consumers, deliveries with leases and retries, contacts and webhook endpoints.
 
-The contract is in `ports/messages.py`.
+The contract is in `messages/ports/message_book.py`.
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,11 @@ import msgspec
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
 from frontrow.boxoffice.adapters.ledger.engine.due_work import DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program
 from frontrow.boxoffice.adapters.ledger.messages.contacts import contact_of, keep_buyer, put_contact
 from frontrow.boxoffice.facts.model import OutboxFact, decode_fact
+from frontrow.boxoffice.facts.ports import PlannedWrite
 from frontrow.boxoffice.messages.model.messages import (
     Contact,
     Delivery,
@@ -22,7 +24,6 @@ from frontrow.boxoffice.messages.model.messages import (
     InAppMessage,
     NewDelivery,
 )
-from frontrow.boxoffice.queries import Query, Row
 from frontrow.core.errors import InvalidInput
 
 MAX_LEASED: Final = 1_000
@@ -36,20 +37,23 @@ _names = msgspec.json.Decoder(tuple[str, ...])
 
 
 class SqlMessageBook:
-    """The inbox of consumers, deliveries, contacts and webhook endpoints (`messages.ports.MessageBook`)."""
+    """The inbox of consumers, deliveries, contacts and webhook endpoints (`MessageBook`)."""
 
     def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey, due: DueWork) -> None:
         self.quiet = due
         self._store, self._line, self._reads, self._due = store, line, reads, due
 
-    async def once(self, source: str, message_id: str, queries: Sequence[Query], now_us: int) -> bool:
-        done = await self._line.submit(RunProgram(lambda _: _once(source, message_id, queries, now_us), now_us))
-        return cast(bool, done)
+    async def once(self, source: str, message_id: str, writes: Sequence[PlannedWrite], now_us: int) -> bool:
+        (done,) = await self.once_each(source, [(message_id, writes)], now_us)
+        return done
 
-    async def once_each(self, source: str, messages: Sequence[tuple[str, Sequence[Query]]], now_us: int) -> list[bool]:
+    async def once_each(
+        self, source: str, messages: Sequence[tuple[str, Sequence[PlannedWrite]]], now_us: int
+    ) -> list[bool]:
         if not messages:
             return []
-        done = await self._line.submit(RunProgram(lambda _: _once_each(source, messages, now_us), now_us))
+        own = cast("Sequence[tuple[str, Sequence[Query]]]", messages)
+        done = await self._line.submit(RunProgram(lambda _: _once_each(source, own, now_us), now_us))
         return cast(list[bool], done)
 
     async def noticed(self, source: str, message_id: str) -> bool:
@@ -64,7 +68,7 @@ class SqlMessageBook:
         rows = await self._line.submit(RunStatements(queries, now_us=now_us))
         return int(rows[0][0])
 
-    def make_delivery_queries(self, deliveries: Sequence[NewDelivery], now_us: int) -> list[Query]:
+    def make_delivery_writes(self, deliveries: Sequence[NewDelivery], now_us: int) -> list[Query]:
         if not deliveries:
             return []
         if any(len(one.body) > MAX_BODY_CHARS for one in deliveries):
@@ -153,19 +157,15 @@ class SqlMessageBook:
 
     async def put_in_app(self, messages: Sequence[InAppMessage], now_us: int) -> None:
         if messages:
-            await self._line.submit(RunStatements(tuple(self.make_in_app_queries(messages)), now_us=now_us))
+            await self._line.submit(RunStatements(tuple(self.make_in_app_writes(messages)), now_us=now_us))
 
-    def make_in_app_queries(self, messages: Sequence[InAppMessage]) -> list[Query]:
+    def make_in_app_writes(self, messages: Sequence[InAppMessage]) -> list[Query]:
         rows = [(one.id, one.fan, one.subject, one.body, one.created_at_us, one.notice) for one in messages]
         return [Query(PUT_IN_APP, rows)] if rows else []
 
     async def in_app(self, fan: str, limit: int = 50) -> list[InAppMessage]:
         rows = await self._store.read(Query("in_app_of", params=(fan, max(1, min(limit, 500)))))
         return [InAppMessage(*row) for row in rows]
-
-
-def _once(source: str, message_id: str, queries: Sequence[Query], now_us: int) -> Program[bool]:
-    return (yield from _once_each(source, [(message_id, queries)], now_us))[0]
 
 
 def _once_each(source: str, messages: Sequence[tuple[str, Sequence[Query]]], now_us: int) -> Program[list[bool]]:

@@ -2,17 +2,17 @@
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import LedgerStore
-from frontrow.boxoffice.adapters.ledger.organiser.organiser_changes import OrganiserBook
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
+from frontrow.boxoffice.adapters.ledger.organiser.organiser_changes import SqlOrganiserBook
 from frontrow.boxoffice.events.model.event_changes import Change
 from frontrow.boxoffice.events.model.pictures import KEEP_UNUSED_US
 from frontrow.boxoffice.organiser.model.brands import Brand, Logo
-from frontrow.boxoffice.queries import Query, Row
 
 
 class SqlBrandBook:
     """Keeps the brand of each organisation that has one."""
 
-    def __init__(self, store: LedgerStore, reads: ReadsByKey, organiser: OrganiserBook) -> None:
+    def __init__(self, store: LedgerStore, reads: ReadsByKey, organiser: SqlOrganiserBook) -> None:
         self._store, self._reads, self._organiser = store, reads, organiser
 
     async def of(self, organiser_id: str) -> Brand | None:

@@ -186,7 +186,7 @@ FROM :rows WHERE d.number = r.number AND coalesce(d.kind, '') = 'webhook' AND d.
   AND substr(d.dedupe, 1, length(r.endpoint_prefix)) = r.endpoint_prefix
 RETURNING d.number
 
--- name: desk_totals() :event_id text :low text :high text :from_us int :before_us int
+-- name: box_office_totals() :event_id text :low text :high text :from_us int :before_us int
 -- Sales by staff: who, how it was paid, and what was given back of it. Servers before schema 41 write the seller into
 -- `session`.
 SELECT coalesce(b.sold_by, b.session), coalesce(p.method, 'free'), count(*), sum(b.seat_count),
@@ -249,7 +249,7 @@ SELECT gate, sum(CASE WHEN way = 'in' THEN 1 ELSE 0 END), count(DISTINCT CASE WH
 FROM scans WHERE event_id = :event_id
 GROUP BY gate ORDER BY gate LIMIT 1000
 
--- name: door_totals() :event_id text
+-- name: gate_totals() :event_id text
 -- Somebody who was seen at the exit alone came in at a gate that has not reported yet.
 SELECT count(*), sum(CASE WHEN scanned_at_us IS NOT NULL AND left_at_us IS NULL THEN 1 ELSE 0 END), count(left_at_us)
 FROM tickets WHERE event_id = :event_id AND ticket_state = 'valid'

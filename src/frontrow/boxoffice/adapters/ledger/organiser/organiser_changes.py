@@ -14,6 +14,7 @@ from msgspec.structs import replace as replace_struct
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
 from frontrow.boxoffice.adapters.ledger.engine.due_work import CANCELLATIONS, DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerReader, RunProgram, RunStatements
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.events.catalogue import SqlCatalogue
 from frontrow.boxoffice.adapters.ledger.events.event_index import index_events, index_venue
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import MakeMove, Program, booking_of, make_moves
@@ -33,17 +34,17 @@ from frontrow.boxoffice.adapters.ledger.waitlist.waitlist_transactions import en
 from frontrow.boxoffice.checkout.model.receipts import Seller
 from frontrow.boxoffice.events.model.event_changes import Cancellation, Change, NotedChange, OwnVenue
 from frontrow.boxoffice.events.model.events import Event, Fee
+from frontrow.boxoffice.events.model.pictures import KEEP_UNUSED_US
 from frontrow.boxoffice.events.model.show_dates import MAX_DATES
 from frontrow.boxoffice.facts.model import Fact
 from frontrow.boxoffice.holds.model.bookings import Booking, Move
-from frontrow.boxoffice.messages.model.messages import Buyer, Endpoint
+from frontrow.boxoffice.messages.model.messages import Buyer, Endpoint, SentDelivery
 from frontrow.boxoffice.organiser.model.booking_search import MAX_SCANNED, BookingSearch, like_part
 from frontrow.boxoffice.organiser.model.box_office_sales import BUYER_PREFIX, BoxOfficeTotal, PaidBy
 from frontrow.boxoffice.organiser.model.reseating import Reseat
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged
 from frontrow.boxoffice.people.model.person_names import LAST
 from frontrow.boxoffice.pricing.model.taxes import SELLERS_TAX, TaxRates
-from frontrow.boxoffice.queries import Query, Row
 from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.boxoffice.tickets.model.tickets import NewTicket, Scan, TicketRevoked, Way, later_than
@@ -55,7 +56,7 @@ MAX_FANS: Final = 100  # fans per address
 _names = msgspec.json.Decoder(tuple[str, ...])
 
 
-class OrganiserBook:
+class SqlOrganiserBook:
     """What organisers and doors write and read."""
 
     def __init__(
@@ -150,6 +151,10 @@ class OrganiserBook:
         rows = await self._store.read(Query("own_venue", params=(venue_id, organiser_id)))
         return _venue_of(rows[0]) if rows else None
 
+    async def add_venue(self, venue: Venue, change: Change) -> None:
+        about = (venue.id, venue.name, venue.plan_hash, venue.city, venue.country, venue.time_zone)
+        await self.changed(change, Query("add_venues", [(*about, change.at_us, change.editor.organiser_id)]))
+
     async def swap_venue(self, was: OwnVenue, venue: Venue, change: Change) -> bool:
         """Change the venue from `was`. False when somebody else changed it first. Reindexes its events."""
         row = (
@@ -186,11 +191,25 @@ class OrganiserBook:
         self._catalogue.version += 1
         return None if added is None else added[0]
 
-    async def swap_event(self, was: str, event: Event, change: Change, more: Sequence[Query] = ()) -> bool:
-        """Change the event from the document `was`. False when somebody else changed it first."""
+    async def swap_event(
+        self,
+        was: str,
+        event: Event,
+        change: Change,
+        *,
+        tax_rates: tuple[int, int] | None = None,
+        left_picture: str = "",
+        starts_refunds: bool = False,
+    ) -> bool:
         first, *others = _columns(event)
         row = (first, was, *others, change.at_us)
-        rest = [Query("drop_tiers", [(event.id,)]), *_tiers(event), *more]
+        rest = [Query("drop_tiers", [(event.id,)]), *_tiers(event)]
+        if tax_rates is not None:
+            rest.append(Query("keep_tax_rates", [(event.id, 0, tax_rates[0]), (event.id, change.at_us, tax_rates[1])]))
+        if left_picture:
+            rest.append(Query("check_pictures", [(left_picture, change.at_us + KEEP_UNUSED_US)]))
+        if starts_refunds:
+            rest.append(_start_refunds(change))
         return bool(await self.changed(change, Query("swap_events", [row]), rest, lambda: index_events([event])))
 
     async def taken_seats(self, event_id: str, seats: Sequence[int], now_us: int) -> list[int]:
@@ -201,6 +220,9 @@ class OrganiserBook:
         return sorted(int(row[1]) for row in rows if row[3] == "confirmed" or row[4] > now_us)
 
     # cancellations
+
+    async def begin_cancellation(self, change: Change) -> None:
+        await self.changed(change, _start_refunds(change))
 
     async def cancellation(self, event_id: str) -> Cancellation | None:
         rows = await self._store.read(Query("cancellation_of", params=(event_id,)))
@@ -320,10 +342,10 @@ class OrganiserBook:
         rows = await self._store.read(Query("failed_refunds", params=params))
         return [(row[-1], refund_of(row[:-1])) for row in rows]
 
-    async def desk_totals(self, event_id: str, from_us: int, before_us: int) -> list[BoxOfficeTotal]:
-        """What each member of the team sold at the desk, by way of payment."""
+    async def box_office_totals(self, event_id: str, from_us: int, before_us: int) -> list[BoxOfficeTotal]:
+        """What each member of the team sold at the box office, by way of payment."""
         params = (event_id, f"{BUYER_PREFIX}{event_id}:", f"{BUYER_PREFIX}{event_id};", from_us, before_us)
-        rows = await self._store.read(Query("desk_totals", params=params))
+        rows = await self._store.read(Query("box_office_totals", params=params))
         return [BoxOfficeTotal(row[0], PaidBy(row[1]), *(int(count) for count in row[2:])) for row in rows]
 
     # waitlist
@@ -348,10 +370,10 @@ class OrganiserBook:
         row = (*about, facts, int(endpoint.active), change.at_us)
         await self.changed(change, Query("write_endpoints", [row]))
 
-    async def endpoint_deliveries(self, endpoint: Endpoint, before: int, limit: int) -> list[Row]:
-        """(number, dedupe, state, attempts, created, next, last error, body), newest first."""
+    async def endpoint_deliveries(self, endpoint: Endpoint, before: int, limit: int) -> list[SentDelivery]:
         params = (endpoint.organiser, f"webhook:{endpoint.id}:%", before or NEWEST, limit)
-        return await self._store.read(Query("deliveries_of_endpoint", params=params))
+        rows = await self._store.read(Query("deliveries_of_endpoint", params=params))
+        return [SentDelivery(row[0], f"fct_{row[1].rpartition(':')[2]}", *row[2:7]) for row in rows]
 
     async def redeliver(self, endpoint: Endpoint, number: int, change: Change) -> bool:
         row = (number, endpoint.organiser, f"webhook:{endpoint.id}:", change.at_us)
@@ -400,9 +422,9 @@ class OrganiserBook:
         """(gate, scans, tickets, first, last, exits) per gate."""
         return await self._store.read(Query("gate_counts", params=(event_id,)))
 
-    async def door_totals(self, event_id: str) -> tuple[int, int, int]:
+    async def gate_totals(self, event_id: str) -> tuple[int, int, int]:
         """The number of valid tickets, of those inside, and of those that have left and may come back."""
-        rows = await self._store.read(Query("door_totals", params=(event_id,)))
+        rows = await self._store.read(Query("gate_totals", params=(event_id,)))
         tickets, inside, outside = (int(count or 0) for count in rows[0])
         return tickets, inside, outside
 
@@ -424,6 +446,10 @@ def _changed(
         yield from index()
     yield noted(change)
     return rows
+
+
+def _start_refunds(change: Change) -> Query:
+    return Query("add_cancellations", [(change.event_id, change.at_us)])
 
 
 def _add_dates(

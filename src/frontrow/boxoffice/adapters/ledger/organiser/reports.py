@@ -3,13 +3,13 @@
 from typing import cast
 
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program
 from frontrow.boxoffice.adapters.ledger.messages.message_book import ADD_DELIVERIES
 from frontrow.boxoffice.adapters.ledger.people.people_book import read_staff
 from frontrow.boxoffice.messages.model.messages import NewDelivery
 from frontrow.boxoffice.organiser.model.report_mails import ReportFrequency, ReportMail
 from frontrow.boxoffice.people.model.people import Staff
-from frontrow.boxoffice.queries import Query, Row
 
 
 class SqlReportBook:

@@ -7,6 +7,7 @@ ticket was scanned cannot be moved.
 
 from collections.abc import Sequence
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import (
     STATES,
     Program,
@@ -28,7 +29,6 @@ from frontrow.boxoffice.holds.model.bookings import (
 from frontrow.boxoffice.holds.model.holds import SeatsTaken
 from frontrow.boxoffice.organiser.model.reseating import Reseat
 from frontrow.boxoffice.pricing.model.prices import move_lines
-from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.tickets.model.tickets import TicketScanned
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import LedgerReader
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.organiser.model.reports import MAX_QUARTERS, QUARTER_US
 from frontrow.boxoffice.organiser.model.sales_figures import MAX_BUCKETS
-from frontrow.boxoffice.queries import Query, Row
 from frontrow.core.errors import InvalidInput
 
 

@@ -1,4 +1,4 @@
-"""The ledger's payments and refunds. The contract is in `ports/payments.py`."""
+"""The ledger's payments and refunds. The contract is in `payments/ports.py`."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import cast
@@ -6,6 +6,7 @@ from typing import cast
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
 from frontrow.boxoffice.adapters.ledger.engine.due_work import PAYMENTS, REFUNDS, DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerReader, RunProgram
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import MakeMove
 from frontrow.boxoffice.adapters.ledger.payments.payment_transactions import (
     LeaseDue,
@@ -19,7 +20,6 @@ from frontrow.boxoffice.adapters.ledger.payments.payment_transactions import (
 from frontrow.boxoffice.facts.model import Fact
 from frontrow.boxoffice.holds.model.bookings import Booking, Move
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged
-from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.boxoffice.tickets.model.tickets import NewTicket
 

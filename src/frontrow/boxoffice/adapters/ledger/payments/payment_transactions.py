@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import (
     STATES,
     MakeMove,
@@ -38,7 +39,6 @@ from frontrow.boxoffice.holds.model.bookings import (
 )
 from frontrow.boxoffice.payments.model.payments import BY_FAN, Payment, PaymentChanged, PaymentState
 from frontrow.boxoffice.payments.model.retry_schedule import RETRIES_S
-from frontrow.boxoffice.queries import Query, Row
 from frontrow.boxoffice.refunds.model.refund_lines import add_on_names, decode_refund_lines
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.tickets.model.ticket_transfers import TicketTransferred

@@ -14,6 +14,7 @@ import msgspec
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program, booking_of
 from frontrow.boxoffice.adapters.ledger.waitlist.waitlist_transactions import entry_of, leave
 from frontrow.boxoffice.facts.model import Fact
@@ -32,7 +33,6 @@ from frontrow.boxoffice.people.model.people import (
     SubjectKind,
 )
 from frontrow.boxoffice.people.model.roles import Role
-from frontrow.boxoffice.queries import Query, Row
 from frontrow.boxoffice.waitlist.model.waitlist import WaitlistEntry
 
 MAX_NAMES: Final = 1_000

@@ -1,10 +1,11 @@
-"""The ledger's sign-ups before a sale, and the presales people register for. The contract is in `ports/signups.py`."""
+"""The ledger's sign-ups before a sale, and the presales people register for. The contract is in `presale/ports.py`."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 from frontrow.boxoffice.adapters.ledger.engine.due_work import DRAWS, NOTICES, DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program
 from frontrow.boxoffice.adapters.ledger.messages.message_book import ADD_DELIVERIES, SqlMessageBook
 from frontrow.boxoffice.messages.model.messages import NewDelivery
@@ -17,7 +18,6 @@ from frontrow.boxoffice.presale.model import (
     Signup,
     SignupState,
 )
-from frontrow.boxoffice.queries import Query, Row
 
 PAGE: Final = 1_000
 MAX_PAGES: Final = 1_000
@@ -130,7 +130,7 @@ class SqlSignupBook:
         self, results: Sequence[tuple[str, SignupState, int]], deliveries: Sequence[NewDelivery], now_us: int
     ) -> None:
         rows = [(signup_id, state.value, number, now_us) for signup_id, state, number in sorted(results)]
-        queries = (*self._messages.make_delivery_queries(deliveries, now_us), Query("save_signup_states", rows))
+        queries = (*self._messages.make_delivery_writes(deliveries, now_us), Query("save_signup_states", rows))
         await self._line.submit(RunStatements(queries, now_us=now_us))
 
     async def finish_draw(self, event_id: str, last_rank: str, now_us: int) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import (
     STATES,
     MakeMove,
@@ -31,7 +32,6 @@ from frontrow.boxoffice.holds.model.bookings import (
     StaleFence,
 )
 from frontrow.boxoffice.pricing.model.booking_choices import NO_LIMIT, DiscountRefused, NoneLeft, Reprice, Use
-from frontrow.boxoffice.queries import Query
 from frontrow.core.errors import Overloaded
 
 PARAMS = {"discount": "code", "add_on": "add_ons", "limit": "types"}

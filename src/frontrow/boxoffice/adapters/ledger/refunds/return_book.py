@@ -1,6 +1,6 @@
 """The ledger's returns: seats given back to the pool, and what became of them.
 
-The contract is in `ports/returns.py`.
+The contract is in `refunds/ports/returns.py`.
 """
 
 import functools
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.refunds import return_transactions as programs
-from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.refunds.model.ticket_returns import Return, ReturnState
 
 MAX_PER_CALL: Final = 1_000

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import (
     MakeMove,
     Program,
@@ -22,7 +23,6 @@ from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound, Bo
 from frontrow.boxoffice.payments.model.payments import ENDED
 from frontrow.boxoffice.pricing.model.booking_choices import choice_of, uses_left
 from frontrow.boxoffice.pricing.model.prices import decode_lines
-from frontrow.boxoffice.queries import Query, Row
 from frontrow.boxoffice.refunds.model.refund_lines import PaidFor, add_ons_gone, decode_refund_lines, paid_for
 from frontrow.boxoffice.refunds.model.refund_rules import resale_sum
 from frontrow.boxoffice.refunds.model.ticket_returns import NotReturnable, Return, ReturnState, return_id

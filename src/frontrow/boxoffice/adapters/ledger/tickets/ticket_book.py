@@ -1,4 +1,4 @@
-"""The ledger's tickets and the gates' scans. The contract is `holds.ports.ledger.TicketBook`.
+"""The ledger's tickets and the gates' scans. The contract is `tickets.ports.tickets.TicketBook`.
 
 Tickets are written by the transaction that confirms a booking, and revoked by the one that gives seats back.
 """
@@ -8,7 +8,7 @@ from typing import Final
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerReader, RunStatements
-from frontrow.boxoffice.queries import Query, Row
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.tickets.model.tickets import DuplicateScan, Scan, Ticket, TicketState, Way, find_duplicates
 from frontrow.core.errors import InvalidInput
 
@@ -17,7 +17,7 @@ MAX_PAGE: Final = 10_000
 
 
 class SqlTicketBook:
-    """Tickets and scans (`holds.ports.ledger.TicketBook`)."""
+    """Tickets and scans (`tickets.ports.tickets.TicketBook`)."""
 
     def __init__(self, store: LedgerReader, line: CommitLine, reads: ReadsByKey) -> None:
         self._store, self._line, self._reads = store, line, reads

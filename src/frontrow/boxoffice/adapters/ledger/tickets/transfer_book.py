@@ -1,11 +1,11 @@
-"""The ledger's ticket transfers. The contract is in `ports/transfers.py`."""
+"""The ledger's ticket transfers. The contract is in `tickets/ports/transfers.py`."""
 
 import functools
 from typing import Final, cast
 
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.tickets import transfer_transactions as programs
-from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.tickets.model.ticket_transfers import HandOver, Transfer
 
 MAX_LISTED: Final = 1_000

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program, booking_of, transferred_seats
 from frontrow.boxoffice.facts.model import Fact, TransferAccepted, TransferSent, TransferWithdrawn
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound, BookingState
-from frontrow.boxoffice.queries import Query, Row
 from frontrow.boxoffice.tickets.model.ticket_transfers import (
     DAY_US,
     MAX_RECEIVED_PER_DAY,

@@ -1,16 +1,16 @@
 """The organisers' keys for wallets, sealed. A change is written with the note of who made it."""
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
-from frontrow.boxoffice.adapters.ledger.organiser.organiser_changes import OrganiserBook
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
+from frontrow.boxoffice.adapters.ledger.organiser.organiser_changes import SqlOrganiserBook
 from frontrow.boxoffice.events.model.event_changes import Change
-from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.tickets.model.wallets import Wallet, WalletKeys
 
 
 class SqlWalletBook:
     """Keeps at most one set of keys per organiser and wallet."""
 
-    def __init__(self, reads: ReadsByKey, organiser: OrganiserBook) -> None:
+    def __init__(self, reads: ReadsByKey, organiser: SqlOrganiserBook) -> None:
         self._reads, self._organiser = reads, organiser
 
     async def keys_of(self, organiser_id: str) -> list[WalletKeys]:

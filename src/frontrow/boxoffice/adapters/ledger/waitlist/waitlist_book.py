@@ -1,6 +1,6 @@
 """The ledger's waitlist: entries in line, their offers, and the reads that decide who is next.
 
-The contract is in `ports/waitlist.py`.
+The contract is in `waitlist/ports.py`.
 """
 
 import dataclasses
@@ -12,11 +12,11 @@ import msgspec
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.events.event_status import status_facts
 from frontrow.boxoffice.adapters.ledger.waitlist import waitlist_transactions as programs
 from frontrow.boxoffice.adapters.ledger.waitlist.waitlist_transactions import entry_of, offer_of
 from frontrow.boxoffice.events.model.events import Event, EventStatus
-from frontrow.boxoffice.queries import Query
 from frontrow.boxoffice.waitlist.model.waitlist import (
     EndedEntries,
     NewEntry,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import (
     STATES,
     MakeMove,
@@ -30,7 +31,6 @@ from frontrow.boxoffice.facts.model import (
 )
 from frontrow.boxoffice.holds.model.bookings import BookingState, Move
 from frontrow.boxoffice.holds.model.holds import PlacedHold
-from frontrow.boxoffice.queries import Query, Row
 from frontrow.boxoffice.waitlist.model.waitlist import (
     OFFER_MOVES,
     AlreadyWaiting,

@@ -9,7 +9,6 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.events.event_listing import EventAvailability, FreeSeats
-from frontrow.boxoffice.events.model.event_changes import Change
 from frontrow.boxoffice.events.model.events import EventMove, check_event
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Unavailable
 from frontrow.web.endpoints.room.organiser import patch_room
@@ -162,7 +161,7 @@ async def _steer(platform: Platform, caller: Caller, event_id: str, wanted: dict
     asked = {name: value for name, value in wanted.items() if value != usual[name]}
     if asked:
         await patch_room(platform.room.service, event_id, msgspec.json.encode(asked))
-        await platform.ledger.organiser.note(Change(editor_of(caller), "steer_room", event_id, platform.clock(), asked))
+        await platform.organiser.log.note(editor_of(caller), "steer_room", event_id, asked)
 
 
 ROUTES: list[HTTPRouteHandler] = [preview, preview_page, preview_map, publish]

@@ -29,7 +29,7 @@ DONE: Final = {"saved": N_("Saved. Your pages show it now.")}
 @page(BRAND, "brand", Access.staff("events:read"))
 async def brand(request: Asked, platform: FromPlatform, caller: FromCaller) -> Response[bytes]:
     """Colour and logo, with a preview."""
-    stored = await platform.ledger.brands.of(caller.organiser_id) or Brand(caller.organiser_id)
+    stored = await platform.brands.read(caller.organiser_id)
     problem = BAD_LOGO if request.query_params.get("logo") == "refused" else ""
     return _page(request, platform, caller, stored, problem=problem, field="logo")
 
@@ -68,7 +68,7 @@ async def change_brand(request: Asked, platform: FromPlatform, caller: FromCalle
     try:
         await platform.brands.change_colour(editor_of(caller), typed)
     except InvalidInput:
-        stored = await platform.ledger.brands.of(caller.organiser_id) or Brand(caller.organiser_id)
+        stored = await platform.brands.read(caller.organiser_id)
         return _page(request, platform, caller, stored, problem=BAD_COLOUR, field="colour", typed=typed)
     return go_to(f"{BRAND}?done=saved")
 

@@ -9,9 +9,8 @@ from litestar.handlers import HTTPRouteHandler
 from frontrow.boxoffice.checkout.model.receipts import Seller
 from frontrow.boxoffice.events.model.events import Fee
 from frontrow.core.errors import InvalidInput
-from frontrow.web.http.access import Access
+from frontrow.web.http.access import Access, editor_of
 from frontrow.web.platform.injected import FromCaller, FromPlatform
-from frontrow.web.platform.sellers import keep_seller
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.events.event_forms import Values, fee_values, read_fee
 from frontrow.web.site.organiser.events.new_event import CURRENCIES
@@ -55,7 +54,7 @@ async def seller(request: Asked, platform: FromPlatform, caller: FromCaller) -> 
 async def change_seller(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
     """Save the details."""
     try:
-        await keep_seller(platform, caller, _given(caller.organiser_id, form))
+        await platform.organiser.sellers.change(editor_of(caller), _given(caller.organiser_id, form))
     except InvalidInput as error:
         field = error.param or "name"
         return render(

@@ -6,8 +6,9 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
+from frontrow.boxoffice.messages.model.messages import SentDelivery
 from frontrow.boxoffice.messages.webhook_endpoints import FACTS
-from frontrow.boxoffice.organiser.webhooks import MAX_ENDPOINTS, SentDelivery
+from frontrow.boxoffice.organiser.webhooks import MAX_ENDPOINTS
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Unavailable
 from frontrow.web.http.access import Access, Caller, editor_of
 from frontrow.web.http.bodies.json_values import time_text

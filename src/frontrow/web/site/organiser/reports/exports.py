@@ -14,7 +14,6 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 from litestar.response import Stream
 
-from frontrow.boxoffice.events.model.event_changes import Change
 from frontrow.boxoffice.organiser.exports import checked_kind
 from frontrow.core.errors import InvalidInput
 from frontrow.web.http.access import Access, editor_of
@@ -56,9 +55,7 @@ async def table(
     name, _, ending = file.partition(".")
     kind = checked_kind(name if ending in ("csv", "xlsx") else file)
     plan = await platform.organiser.organise.venues.plan(event.plan_hash)
-    await platform.ledger.organiser.note(
-        Change(editor_of(caller), "export", event.id, platform.clock(), {"table": kind})
-    )
+    await platform.organiser.log.note(editor_of(caller), "export", event.id, {"table": kind})
     headers = download_headers(f"{kind}-{event.id}.{ending}")
     if ending == "csv":
         parts = platform.organiser.exports.table(kind, event, plan.seat_ids)

@@ -12,7 +12,6 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.events.model.event_changes import Change
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.organiser.model.csv_cells import to_csv
 from frontrow.boxoffice.organiser.model.report_mails import ReportFrequency
@@ -150,9 +149,8 @@ async def mail(
     wanted = form.one("frequency", 10)
     frequency = ReportFrequency(wanted) if wanted in ("daily", "weekly") else None
     await platform.organiser.report_mails.choose(caller.id, event, frequency, words_for(request).language)
-    await platform.ledger.organiser.note(
-        Change(editor_of(caller), "choose_report_mail", event.id, platform.clock(), {"frequency": wanted or "never"})
-    )
+    detail = {"frequency": wanted or "never"}
+    await platform.organiser.log.note(editor_of(caller), "choose_report_mail", event.id, detail)
     return go_to(f"/organiser/events/{event.id}/reports?done=mail")
 
 

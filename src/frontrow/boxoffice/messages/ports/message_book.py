@@ -1,43 +1,34 @@
-"""The ports of messages: the channels that reach people, and the ledger's message book.
+"""The port of the ledger's message book.
 
 Everything here is delivered at least once: what was not acknowledged comes again. A consumer that must not act twice
 records the message in the ledger (`MessageBook.once`), in the same transaction as its effect.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
-from frontrow.boxoffice.facts.ports import Inbox
-from frontrow.boxoffice.messages.model.messages import (
-    Contact,
-    Delivery,
-    DeliveryResult,
-    Endpoint,
-    InAppMessage,
-    Message,
-    Outcome,
-)
-from frontrow.boxoffice.queries import Query
+from frontrow.boxoffice.facts.ports import Inbox, PlannedWrite
+from frontrow.boxoffice.messages.model.messages import Contact, Delivery, DeliveryResult, Endpoint, InAppMessage
 from frontrow.shared.quiet_time import QuietTime
 
-NoteMessage = Callable[[int, Outcome], Awaitable[None]]  # a message's place in its batch, and what became of it
 
+class MessageReads(Protocol):
+    """Contacts, webhooks and messages, as everybody may read them (`ledger.messages`)."""
 
-class Channel(Protocol):
-    """A way to reach people."""
+    async def contact(self, fan: str) -> Contact | None: ...
 
-    name: str
+    async def endpoint(self, endpoint_id: str) -> Endpoint | None: ...
 
-    async def send(self, messages: Sequence[Message], note: NoteMessage | None = None) -> list[Outcome]:
-        """Send these messages, over one connection where there is one. Returns an outcome per message. Never raises.
+    async def endpoints_of(self, event_id: str) -> list[Endpoint]:
+        """The active webhook endpoints for an event."""
+        ...
 
-        Where a second copy of a message would reach the person too (e-mail), `note` is awaited after each message and
-        before the next one. When our own stores are away and nothing can be noted, the rest is not tried.
-        """
+    async def in_app(self, fan: str, limit: int = 50) -> list[InAppMessage]:
+        """Newest first."""
         ...
 
 
-class MessageBook(Inbox, Protocol):
+class MessageBook(MessageReads, Inbox, Protocol):
     """Messages in the ledger (`ledger.messages`): deliveries and retries, contacts, webhooks, and the inbox."""
 
     @property
@@ -74,32 +65,21 @@ class MessageBook(Inbox, Protocol):
         """
         ...
 
-    async def contact(self, fan: str) -> Contact | None: ...
-
     async def put_endpoint(self, endpoint: Endpoint, now_us: int) -> None: ...
-
-    async def endpoint(self, endpoint_id: str) -> Endpoint | None: ...
-
-    async def endpoints_of(self, event_id: str) -> list[Endpoint]:
-        """The active webhook endpoints for an event."""
-        ...
 
     async def put_in_app(self, messages: Sequence[InAppMessage], now_us: int) -> None:
         """Add messages to the fan's page. An existing message stays as it is."""
         ...
 
-    def make_in_app_queries(self, messages: Sequence[InAppMessage]) -> list[Query]:
-        """The statements of `put_in_app`."""
+    def make_in_app_writes(self, messages: Sequence[InAppMessage]) -> Sequence[PlannedWrite]:
+        """The writes of `put_in_app`."""
         ...
 
-    async def in_app(self, fan: str, limit: int = 50) -> list[InAppMessage]:
-        """Newest first."""
+    # -- webhook secrets that are not sealed yet
+    async def unsealed_endpoints(self, limit: int) -> list[Endpoint]:
+        """Endpoints whose secret is not sealed yet."""
         ...
 
-
-class InAppWriter(Protocol):
-    """Writes the texts of messages on a fan's page."""
-
-    async def write_in_app(self, messages: Sequence[InAppMessage]) -> list[InAppMessage]:
-        """The messages with their texts. Those that were written already stay as they are."""
+    async def seal_endpoint(self, was: Endpoint, sealed: str, now_us: int) -> None:
+        """Replace the secret, unless it was changed meanwhile."""
         ...

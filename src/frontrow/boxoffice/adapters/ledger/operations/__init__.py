@@ -1,0 +1,1 @@
+"""What operators read of the ledger, and the work that is due."""

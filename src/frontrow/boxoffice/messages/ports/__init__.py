@@ -1,0 +1,1 @@
+"""The ports of messages: channels that reach people, and what the ledger keeps of messages."""

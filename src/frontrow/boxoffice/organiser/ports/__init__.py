@@ -1,0 +1,1 @@
+"""The ports of organisers' pages: bookings, figures, report mails, brands."""

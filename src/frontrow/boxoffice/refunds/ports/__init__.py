@@ -1,0 +1,1 @@
+"""The ports of refunds: returned tickets, refunds that staff give, cancelled events."""

@@ -1,0 +1,1 @@
+"""The ports of seats: venues and their plans in the ledger, and what the live map needs."""
