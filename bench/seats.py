@@ -27,7 +27,9 @@ from bench.seats_load import ATTEMPTS_A_SEAT, Office, phases, tidy
 from bench.seats_processes import POSTGRES, WAL_FILES, Workers, fresh_database, wal_ready
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.holds.attempt import AttemptRunner
 from frontrow.boxoffice.holds.model.claims import sold_seat
+from frontrow.boxoffice.holds.plain_attempt import PlainAttempts
 from frontrow.boxoffice.seats.formats.plan_generator import generate
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.core.errors import Unavailable
@@ -42,11 +44,17 @@ SUSTAINED_S = 8.0  # a sale of so many seats that it is over in this time
 
 
 @contextlib.asynccontextmanager
-async def office(plan: Plan, valkeys: list[Valkey], postgres: Postgres, name: str) -> AsyncIterator[Office]:
+async def office(
+    plan: Plan,
+    valkeys: list[Valkey],
+    postgres: Postgres,
+    name: str,
+    attempts: type[AttemptRunner] | type[PlainAttempts] = AttemptRunner,
+) -> AsyncIterator[Office]:
     """A fresh event in a fresh database on the running servers, in this process."""
     own = await open_ledger(await asyncio.to_thread(fresh_database, postgres, name), warm=True)
     claims = RedisClaims([valkey.unix_url for valkey in valkeys], timeout_s=10.0)
-    one = Office(f"evt_{name}", plan, claims, own)
+    one = Office(f"evt_{name}", plan, claims, own, attempts=attempts)
     assert await one.recovery.check(one.event.id)
     await one.feed.start()
     tidy()
@@ -163,6 +171,20 @@ async def alone(plan: Plan, valkey: Valkey, postgres: Postgres, phase_size: int)
     return report
 
 
+async def compare_attempts(size: int, valkey: Valkey, postgres: Postgres) -> list[str]:
+    """One line per round: CPU of this process per attempt by the fast code and by the plain code that specifies it."""
+    plan, servers, lines = generate("stadium", size), {"redis": [valkey.pid]}, []
+    for number in range(ROUNDS):
+        spent: dict[str, dict[str, Any]] = {}
+        for name, attempts in (("fast", AttemptRunner), ("plain", PlainAttempts)):
+            async with office(plan, [valkey], postgres, f"{name}{number}", attempts) as one:
+                spent[name] = await phases(one, servers, size)
+        for ending in ("won", "refused by claims"):
+            fast, plain = (spent[name][ending]["cpu_us"]["service"] for name in ("fast", "plain"))
+            lines.append(f"{ending:20} fast {fast:6.1f} us   plain {plain:6.1f} us   +{plain - fast:.1f} us")
+    return lines
+
+
 def measure(size: int, phase_size: int) -> dict[str, Any]:
     plan = generate("stadium", size)
     report: dict[str, Any] = {"seats": size, "attempts": round(size * ATTEMPTS_A_SEAT), "sale": {}}
@@ -270,8 +292,13 @@ def main() -> None:
     parser.add_argument("--seats", type=int, default=50_000)
     parser.add_argument("--phase", type=int, default=20_000, help="attempts in each phase")
     parser.add_argument("--ledger-seconds", type=float, default=3.0, help="of each phase of the ledger's benchmark")
+    parser.add_argument("--attempts", action="store_true", help="only compare the fast and the plain attempt")
     parser.add_argument("--pretix", action="store_true", help="measure pretix too; it is installed the first time")
     chosen = parser.parse_args()
+    if chosen.attempts:
+        with Postgres(*POSTGRES) as postgres, Valkey() as valkey:
+            print("\n".join(uvloop.run(compare_attempts(chosen.phase, valkey, postgres))))
+        return
     report = measure(chosen.seats, min(chosen.phase, chosen.seats))
     options = argparse.Namespace(seconds=chosen.ledger_seconds, seats=2, callers=1_000)
     report["ledger"] = uvloop.run(ledger.run(options))

@@ -21,6 +21,7 @@ from frontrow.boxoffice.holds.model.hold_values import Hold, ShopPass
 from frontrow.boxoffice.seats.formats.plan_generator import generate
 from frontrow.core.errors import Refused, Unavailable
 from frontrow.rehearsal.history import History, HistoryVerdict, Operation, OperationOutcome
+from tests.support.booking_moves import refund_booking
 from tests.support.servers import Postgres, Valkey
 
 CALLERS = 200
@@ -84,7 +85,7 @@ class Recorder:
                 self._add(Operation(began_us, office.clock(), OperationOutcome.CONFIRMED, hold.indexes, hold.fence))
                 self.bought += 1
                 began_us = office.clock()
-                booking = await office.ledger.refund(hold.booking_id, hold.fence, office.clock())
+                booking = await refund_booking(office.ledger, hold.booking_id, hold.fence, office.clock())
                 await office.holds.freed(booking.event_id, booking.seats, booking.id)
                 self._add(Operation(began_us, office.clock(), OperationOutcome.REFUNDED, hold.indexes, hold.fence))
         except (Refused, Unavailable):

@@ -17,12 +17,14 @@ import psutil
 
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
+from frontrow.boxoffice.holds.attempt import AttemptRunner
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.holds.model.claims import ClaimKind, TakenSeat
 from frontrow.boxoffice.holds.model.hold_values import ShopPass
 from frontrow.boxoffice.holds.model.holds import SeatsTaken
+from frontrow.boxoffice.holds.plain_attempt import PlainAttempts
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.seats.map.frame_log import MemoryFrameLog
 from frontrow.boxoffice.seats.map.map_feed import MapFeed
@@ -51,6 +53,7 @@ class Office:
         *,
         hold_ttl_s: int = 600,
         log: FrameLog | None = None,
+        attempts: type[AttemptRunner] | type[PlainAttempts] = AttemptRunner,
     ) -> None:
         self.clock = SystemClock()
         tiers = tuple(PriceTier(key, Money(5000, "EUR")) for key in plan.tiers)
@@ -84,7 +87,12 @@ class Office:
             on_sync=lambda: seats.trust_map(self.feed.ring.states, self.clock()),
         )
         self.holds = HoldService(
-            self.sales, claims, ledger, self.clock, on_change=lambda _, changed: self.feed.notify(changed)
+            self.sales,
+            claims,
+            ledger,
+            self.clock,
+            on_change=lambda _, changed: self.feed.notify(changed),
+            attempts=attempts,
         )
 
     def passes(self, count: int) -> list[ShopPass]:

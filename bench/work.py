@@ -70,6 +70,10 @@ def steps(map_url: str) -> list[tuple[str, Ask, int]]:
     ]
 
 
+def received_bytes(pool: ConnectionPool) -> int:
+    return sum(connection.received_bytes for connection in pool._all)
+
+
 async def measure(port: int, pids: dict[str, int], redis_url: str, fans: int) -> dict[str, Any]:
     pool = ConnectionPool(Target.from_url(f"http://127.0.0.1:{port}"), CONNECTIONS)
 
@@ -89,10 +93,10 @@ async def measure(port: int, pids: dict[str, int], redis_url: str, fans: int) ->
     work_us: dict[str, dict[str, float]] = {}
     sent_bytes: dict[str, float] = {}
     for name, ask, status in steps(map_url):
-        before = pool.received_bytes
+        before = received_bytes(pool)
         async with cpu_of(pids) as used:
             replies = await asyncio.gather(*(ask(calls) for calls in crowd))
-            sent = (pool.received_bytes - before) / fans
+            sent = (received_bytes(pool) - before) / fans
             await asyncio.sleep(SETTLE_S if name == "pay" else 0.3)
         wrong = [reply for reply in replies if reply.status != status]
         if wrong:

@@ -13,10 +13,12 @@ from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
+from frontrow.boxoffice.holds.attempt import AttemptRunner
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.holds.model.hold_values import Hold, ShopPass
+from frontrow.boxoffice.holds.plain_attempt import PlainAttempts
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, Section, area
 from frontrow.core.clock import US_PER_S, Clock, ManualClock
@@ -53,7 +55,15 @@ def shop_event(**changes: Any) -> Event:
 class Shop:
     """One server of the box office."""
 
-    def __init__(self, claims: SeatClaims, ledger: SqlLedger, clock: Clock, event: Event, plan: Plan) -> None:
+    def __init__(
+        self,
+        claims: SeatClaims,
+        ledger: SqlLedger,
+        clock: Clock,
+        event: Event,
+        plan: Plan,
+        attempts: type[AttemptRunner] | type[PlainAttempts] = AttemptRunner,
+    ) -> None:
         self.claims, self.ledger, self.clock, self.event, self.plan = claims, ledger, clock, event, plan
         self.sales = Sales()
         self.sale = self.sales.open(event, plan)
@@ -67,6 +77,7 @@ class Shop:
             clock,
             on_change=lambda _, seats: self.changed.extend(seats),
             on_doubt=self.recovery.doubt,
+            attempts=attempts,
         )
 
     def shop_pass(self, fan: str) -> ShopPass:

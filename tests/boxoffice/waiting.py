@@ -16,6 +16,7 @@ from frontrow.boxoffice.waitlist.waitlist_entries import WaitlistService
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
 from tests.boxoffice.shop import EVENT, Shop, open_shop
+from tests.support.booking_moves import cancel_booking, decline_booking, refund_booking
 
 
 def small_plan() -> Plan:
@@ -76,7 +77,7 @@ class Waiting:
         for fact in await self.facts():
             self.worker.note_fact(fact)
             self.resale.note_fact(fact)
-        await self.resale.sweep_if_noted()
+        await self.resale.sweep()
         return await self.worker.serve_noted()
 
     async def offered(self, *fans: str) -> dict[str, tuple[int, ...]]:
@@ -122,7 +123,7 @@ def clock_of(waiting: Waiting) -> ManualClock:
 async def refund_seat(waiting: Waiting, fan: str) -> None:
     """The fan's booking is refunded; the seats are free in ledger and claim store."""
     (booking,) = await waiting.ledger.bookings_of(EVENT, fan)
-    ended = await waiting.ledger.refund(booking.id, booking.fence, waiting.clock())
+    ended = await refund_booking(waiting.ledger, booking.id, booking.fence, waiting.clock())
     await waiting.shop.holds.freed(EVENT, ended.seats, ended.id)
 
 
@@ -132,7 +133,7 @@ async def by_refund(waiting: Waiting) -> None:
 
 async def by_cancellation(waiting: Waiting) -> None:
     (booking,) = await waiting.ledger.bookings_of(EVENT, "s0")
-    ended = await waiting.ledger.cancel(booking.id, booking.fence, waiting.clock())
+    ended = await cancel_booking(waiting.ledger, booking.id, booking.fence, waiting.clock())
     await waiting.shop.holds.freed(EVENT, ended.seats, ended.id)
 
 
@@ -146,7 +147,7 @@ async def by_decline(waiting: Waiting) -> None:
     await refund_seat(waiting, "s0")
     hold = await waiting.shop.hold("quick", 0)
     await waiting.ledger.begin_payment(hold.booking_id, hold.fence, waiting.clock())
-    ended = await waiting.ledger.decline(hold.booking_id, hold.fence, waiting.clock())
+    ended = await decline_booking(waiting.ledger, hold.booking_id, hold.fence, waiting.clock())
     await waiting.shop.holds.freed(EVENT, ended.seats, ended.id)
 
 

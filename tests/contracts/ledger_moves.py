@@ -17,6 +17,7 @@ from frontrow.boxoffice.holds.model.bookings import (
 from frontrow.boxoffice.holds.model.holds import PlacedHold
 from frontrow.core.errors import InvalidInput
 from tests.contracts.ledger_contract import CALLERS, TEN_MINUTES_US, Bench, check, outcomes, refusal
+from tests.support.booking_moves import cancel_booking, decline_booking, refund_booking
 
 FREE = {BookingState.EXPIRED, BookingState.CANCELLED, BookingState.REFUNDED}
 
@@ -30,7 +31,7 @@ async def _in_state(bench: Bench, state: BookingState, seat: int) -> PlacedHold:
     if state in {BookingState.CONFIRMED, BookingState.REFUNDED}:
         await bench.one.confirm(*key)
     if state is BookingState.REFUNDED:
-        await bench.one.refund(*key)
+        await refund_booking(bench.one, *key)
     if state is BookingState.CANCELLED:
         await bench.one.release_hold(*key)
     if state is BookingState.EXPIRED:
@@ -47,10 +48,10 @@ def _asker(bench: Bench, move: Move, hold: PlacedHold) -> Callable[[], Awaitable
         Move.BEGIN_PAYMENT: lambda: ledger.begin_payment(*key),
         Move.STEP_BACK: lambda: ledger.step_back(*key),
         Move.CONFIRM: lambda: ledger.confirm(*key),
-        Move.DECLINE: lambda: ledger.decline(*key),
+        Move.DECLINE: lambda: decline_booking(ledger, *key),
         Move.RELEASE: lambda: ledger.release_hold(*key),
-        Move.CANCEL: lambda: ledger.cancel(*key),
-        Move.REFUND: lambda: ledger.refund(*key),
+        Move.CANCEL: lambda: cancel_booking(ledger, *key),
+        Move.REFUND: lambda: refund_booking(ledger, *key),
     }[move]
 
 

@@ -22,6 +22,7 @@ from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.tickets.model.tickets import NewTicket, Scan, TicketRevoked, TicketScanned, TicketState
 from tests.boxoffice.shop import shop_event
 from tests.contracts.ledger_contract import CALLERS, TEN_MINUTES_US, Bench, outcomes, refusal
+from tests.support.booking_moves import cancel_booking, refund_booking
 
 Check = Callable[[Bench], Coroutine[Any, Any, None]]
 CHECKS: list[Check] = []
@@ -344,8 +345,8 @@ async def a_ticket_that_was_let_in_is_not_refunded(bench: Bench) -> None:
             ask(owed(bench, payment, 1, *seats), fence=hold.fence, now_us=bench.now_us), TicketScanned
         )
         assert error.seats == (1,)
-    for move in (bench.one.cancel, bench.one.refund):
-        await refusal(move(hold.booking_id, hold.fence, bench.now_us), TicketScanned)
+    for move in (cancel_booking, refund_booking):
+        await refusal(move(bench.one, hold.booking_id, hold.fence, bench.now_us), TicketScanned)
     refund = owed(bench, payment, 1, 2)
     assert await ask(refund, fence=hold.fence, now_us=bench.now_us) == refund
     await refusal(bench.one.organiser.admit(scan_of(bench, hold, 2)), TicketRevoked)

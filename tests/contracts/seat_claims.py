@@ -132,9 +132,8 @@ async def the_stores_own_clock_decides_nothing(one: SeatClaims, two: SeatClaims)
 async def a_hold_is_extended_by_its_owner_only(one: SeatClaims, two: SeatClaims) -> None:
     await one.claim(wish("ann", 5, 6), NOW)
     longer_us = NOW + 2 * HOLD_US
-    assert isinstance(await two.extend(wish("bob", 5, until_us=longer_us), NOW), ClaimRefused)
-    assert isinstance(await two.extend(wish("ann", 5, 9, until_us=longer_us), NOW), ClaimRefused)
-    assert await two.extend(wish("ann", 5, 6, until_us=longer_us), NOW) == ClaimedSeats((5, 6))
+    assert isinstance(await two.claim(wish("bob", 5, until_us=longer_us), NOW), ClaimRefused)
+    assert await two.claim(wish("ann", 5, 6, until_us=longer_us), NOW) == ClaimedSeats((5, 6))
     assert await taken(one, longer_us - 1) == {5, 6}
     assert isinstance(await one.claim(wish("bob", 6), longer_us - 1), ClaimRefused)
 
@@ -244,7 +243,7 @@ async def a_rebuild_replaces_everything(one: SeatClaims, two: SeatClaims) -> Non
     assert set((await one.states(EVENT, NOW)).values()) == set(real)
     assert await one.claim(wish("bob", 1), NOW) == ClaimedSeats((1,))
     assert isinstance(await one.claim(wish("bob", 3), NOW), ClaimRefused)
-    assert await two.extend(wish("ann", 3), NOW) == ClaimedSeats((3,))
+    assert await two.claim(wish("ann", 3), NOW) == ClaimedSeats((3,))
 
 
 async def while_it_is_being_filled_the_store_refuses(one: SeatClaims, two: SeatClaims) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 
+import msgspec
 import pytest
 
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
@@ -78,8 +79,25 @@ class UnsellsOnRepeat(MemoryClaims):
 
 
 class ExtendsForAnybody(MemoryClaims):
-    async def extend(self, wish: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
-        return await self.claim(wish, now_us)
+    """Moves the end of a claim for whoever asks, and says that it did."""
+
+    async def claim(self, wish: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
+        taken = self._events[EVENT].taken
+        for seat in wish.seats:
+            if seat in taken:
+                taken[seat] = msgspec.structs.replace(taken[seat], expires_at_us=wish.expires_at_us)
+        if all(seat in taken for seat in wish.seats):
+            return ClaimedSeats(wish.seats)
+        return await super().claim(wish, now_us)
+
+
+class NeverExtends(MemoryClaims):
+    """Leaves the end of a claim where it is when its owner claims again."""
+
+    async def claim(self, wish: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
+        taken = self._events[EVENT].taken
+        own = [seat for seat in wish.seats if seat in taken and taken[seat].booking_id == wish.booking_id]
+        return ClaimedSeats(wish.seats) if own else await super().claim(wish, now_us)
 
 
 class ChoosesOutsideTheAtomicStep(MemoryClaims):
@@ -125,6 +143,7 @@ CANARIES: list[tuple[type[MemoryClaims], Contract]] = [
     (EndsAMicrosecondEarly, contract.a_claim_ends_exactly_at_its_expiry),
     (UnsellsOnRepeat, contract.a_sold_seat_never_ends_and_a_late_repeat_does_not_unsell_it),
     (ExtendsForAnybody, contract.a_hold_is_extended_by_its_owner_only),
+    (NeverExtends, contract.a_hold_is_extended_by_its_owner_only),
     (ChoosesOutsideTheAtomicStep, contract.a_crowd_for_the_best_two_does_not_collide),
     (ServesWhileBeingFilled, contract.while_it_is_being_filled_the_store_refuses),
     (KeepsGhostsInARebuild, contract.a_rebuild_replaces_everything),

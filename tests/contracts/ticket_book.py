@@ -10,6 +10,7 @@ from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError
 from tests.contracts.ledger_contract import CALLERS, Bench, outcomes, refusal
 from tests.contracts.payment_book import owed, sold
+from tests.support.booking_moves import cancel_booking, refund_booking
 
 Check = Callable[[Bench], Coroutine[Any, Any, None]]
 
@@ -44,12 +45,12 @@ async def tickets_are_written_by_the_confirm_that_wins_and_by_no_other(bench: Be
 
 
 async def a_booking_that_ends_revokes_its_tickets_and_the_seat_gets_a_new_one(bench: Bench) -> None:
-    for end in (bench.one.refund, bench.one.cancel):
+    for end in (refund_booking, cancel_booking):
         booking, fence = await confirmed(bench, 7)
         bench.clock.advance(us=1)
-        await end(booking, fence, bench.now_us)
+        await end(bench.one, booking, fence, bench.now_us)
         assert [one.state for one in await bench.one.tickets.tickets_of(booking)] == [TicketState.REVOKED]
-        await end(booking, fence, bench.now_us + 5)
+        await end(bench.one, booking, fence, bench.now_us + 5)
         assert (await bench.one.tickets.revoked_tickets(bench.event))[-1] == (f"tkt_{booking}_7", bench.now_us)
     again, _ = await confirmed(bench, 7)
     assert [one.state for one in await bench.one.tickets.tickets_of(again)] == [TicketState.VALID]
@@ -95,7 +96,7 @@ async def the_revocation_list_is_read_in_pages(bench: Bench) -> None:
     gone = []
     for seat in range(5):
         booking, fence = await confirmed(bench, seat)
-        await bench.one.refund(booking, fence, bench.now_us + seat // 3)
+        await refund_booking(bench.one, booking, fence, bench.now_us + seat // 3)
         gone.append((f"tkt_{booking}_{seat}", bench.now_us + seat // 3))
     await confirmed(bench, 9)
     read: list[tuple[str, int]] = []

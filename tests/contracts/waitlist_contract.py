@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.events.model.events import EventStatus
 from frontrow.boxoffice.facts.model import (
     WaitlistJoined,
@@ -21,6 +22,7 @@ from frontrow.boxoffice.waitlist.model.waitlist import (
     WaitRules,
     rules_for,
 )
+from frontrow.core.errors import FrontrowError
 from tests.boxoffice.shop import shop_event
 from tests.contracts.ledger_contract import CALLERS, TEN_MINUTES_US, Bench, outcomes, refusal
 
@@ -63,9 +65,17 @@ def an_offer(bench: Bench, entry: WaitlistEntry, *seats: int, **more: Any) -> Ne
     return NewOffer(offer_id, entry.id, hold)
 
 
+async def make_offer(ledger: SqlLedger, new: NewOffer) -> Offer:
+    """`make_offers` of one offer. The reason of a refused one is raised."""
+    (answer,) = await ledger.waitlist.make_offers([new])
+    if isinstance(answer, FrontrowError):
+        raise answer
+    return answer
+
+
 async def offered(bench: Bench, fan: str, *seats: int) -> Offer:
     entry = await bench.one.waitlist.entry_of_fan(bench.event, fan) or await join(bench, fan, len(seats))
-    return await bench.one.waitlist.make_offer(an_offer(bench, entry, *seats))
+    return await make_offer(bench.one, an_offer(bench, entry, *seats))
 
 
 async def kinds(bench: Bench) -> list[type]:

@@ -26,7 +26,17 @@ from frontrow.boxoffice.waitlist.model.waitlist import (
 )
 from tests.boxoffice.shop import shop_event
 from tests.contracts.ledger_contract import CALLERS, TEN_MINUTES_US, Bench, outcomes, refusal
-from tests.contracts.waitlist_contract import FIVE_MINUTES_US, an_offer, check, in_line, join, kinds, offered, state_of
+from tests.contracts.waitlist_contract import (
+    FIVE_MINUTES_US,
+    an_offer,
+    check,
+    in_line,
+    join,
+    kinds,
+    make_offer,
+    offered,
+    state_of,
+)
 
 
 @check
@@ -48,9 +58,7 @@ async def an_offer_is_a_hold_kept_for_one_fan(bench: Bench) -> None:
 async def of_many_making_the_same_offer_one_offer_stands(bench: Bench) -> None:
     """Workers of all servers choose the same entry, with the same or with other seats."""
     entry = await join(bench, "ada")
-    made, refused = await outcomes(
-        [bench.either(n).waitlist.make_offer(an_offer(bench, entry, n % 3)) for n in range(CALLERS)]
-    )
+    made, refused = await outcomes([make_offer(bench.either(n), an_offer(bench, entry, n % 3)) for n in range(CALLERS)])
     assert not refused
     assert len({(offer.id, offer.seats, offer.fence) for offer in made}) == 1
     assert len(await bench.seats()) == 1
@@ -61,7 +69,7 @@ async def of_many_making_the_same_offer_one_offer_stands(bench: Bench) -> None:
 async def of_many_entries_for_one_seat_one_is_offered_it_and_the_others_wait_on(bench: Bench) -> None:
     entries = [await join(bench, f"f{n}") for n in range(CALLERS)]
     made, refused = await outcomes(
-        [bench.either(n).waitlist.make_offer(an_offer(bench, entry, 7)) for n, entry in enumerate(entries)]
+        [make_offer(bench.either(n), an_offer(bench, entry, 7)) for n, entry in enumerate(entries)]
     )
     assert len(made) == 1, f"{len(made)} offers of one seat"
     assert all(isinstance(error, SeatsTaken) and error.seats == (7,) for error in refused)
@@ -75,7 +83,7 @@ async def of_many_entries_for_one_seat_one_is_offered_it_and_the_others_wait_on(
 async def the_cap_holds_between_offers_and_holds_in_any_race(bench: Bench) -> None:
     """Offers of 2 seats and 59 holds of 1 seat for one fan whose cap is 4."""
     entry = await join(bench, "ada", 2)
-    offer = bench.two.waitlist.make_offer(an_offer(bench, entry, 100, 101, cap=4))
+    offer = make_offer(bench.two, an_offer(bench, entry, 100, 101, cap=4))
     holds = [bench.either(n).place_hold(bench.wish(n, fan="ada", cap=4)) for n in range(CALLERS - 1)]
     _, refused = await outcomes([*holds[:30], offer, *holds[30:]])
     assert all(isinstance(error, CapExceeded) for error in refused)
@@ -136,7 +144,7 @@ async def a_lapsed_offer_is_ended_once_and_its_entry_waits_on_until_the_last(ben
         entry = await bench.one.waitlist.entry(offer.entry_id)
         assert entry is not None
         assert (entry.state, entry.lapses) == ((EntryState.WAITING, 1) if turn == 1 else (EntryState.ENDED, 2))
-    await refusal(bench.one.waitlist.make_offer(an_offer(bench, entry, 3)), NotWaiting)
+    await refusal(make_offer(bench.one, an_offer(bench, entry, 3)), NotWaiting)
 
 
 @check

@@ -13,6 +13,7 @@ from tests.browser.steps import get_tickets
 from tests.journeys.conftest import WAIT_MS, Visitor
 from tests.journeys.stack import Stack
 from tests.journeys.steps import fill_buyer, hold_seats, pay_by_card, reload_until
+from tests.support.booking_moves import refund_booking
 
 CROWD = 3_000
 
@@ -58,7 +59,7 @@ def test_a_fan_finds_an_event_buys_the_last_seat_and_a_returned_one_is_on_sale_a
     async def refund(platform: Platform) -> None:
         booking = await platform.ledger.booking(booking_id)
         assert booking is not None
-        await platform.ledger.refund(booking.id, booking.fence, platform.clock())
+        await refund_booking(platform.ledger, booking.id, booking.fence, platform.clock())
         await platform.box_office.holds.freed(event.id, booking.seats, booking.id)
 
     stack.call(refund)

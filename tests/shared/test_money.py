@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontrow.core.errors import InvalidInput
-from frontrow.shared.money import Money
+from frontrow.shared.money import Money, share_out
 
 amounts = st.integers(-(10**12), 10**12)
 
 
 @given(amounts, st.integers(1, 200))
 def test_split_parts_add_up_and_differ_by_at_most_one_cent(minor: int, parts: int) -> None:
-    pieces = [piece.minor for piece in Money(minor, "EUR").split(parts)]
+    pieces = share_out(minor, [1] * parts)
     assert sum(pieces) == minor
     assert max(pieces) - min(pieces) <= 1
     assert [abs(piece) for piece in pieces] == sorted((abs(piece) for piece in pieces), reverse=True)
@@ -20,7 +20,7 @@ def test_split_parts_add_up_and_differ_by_at_most_one_cent(minor: int, parts: in
 
 @given(amounts, st.lists(st.integers(0, 10**6), min_size=1, max_size=40).filter(any))
 def test_allocated_parts_add_up_and_are_less_than_a_cent_off_their_share(minor: int, weights: list[int]) -> None:
-    pieces = [piece.minor for piece in Money(minor, "EUR").allocate(weights)]
+    pieces = share_out(minor, weights)
     total = sum(weights)
     assert sum(pieces) == minor
     assert all(abs(piece * total - minor * weight) < total for piece, weight in zip(pieces, weights, strict=True))
@@ -73,6 +73,4 @@ def test_percent_rounds_half_up(minor: int, basis_points: int, share: int) -> No
 @pytest.mark.parametrize("weights", [[], [0, 0], [-1, 2]])
 def test_weights_that_cannot_share_are_refused(weights: list[int]) -> None:
     with pytest.raises(InvalidInput):
-        Money(10, "EUR").allocate(weights)
-    with pytest.raises(InvalidInput):
-        Money(10, "EUR").split(0)
+        share_out(10, weights)

@@ -20,6 +20,7 @@ from frontrow.core.clock import ManualClock
 from frontrow.core.errors import FrontrowError, Unavailable
 from tests.boxoffice.shop import EVENT, Shop, shop_event
 from tests.boxoffice.waiting import Hooks, Waiting, small_plan
+from tests.support.booking_moves import decline_booking, refund_booking
 
 CAP = 4
 FANS = [f"f{n}" for n in range(14)]
@@ -172,13 +173,13 @@ class World:
             if self.dice.random() < 0.8:
                 await self.waiting.shop.holds.sold(await self.real.confirm(booking.id, booking.fence, now_us))
             else:
-                ended = await self.real.decline(booking.id, booking.fence, now_us)
+                ended = await decline_booking(self.real, booking.id, booking.fence, now_us)
                 await self.waiting.shop.holds.freed(EVENT, ended.seats, ended.id)
 
     async def a_refund(self) -> None:
         booking = await self._some(BookingState.CONFIRMED)
         if booking is not None:
-            ended = await self.real.refund(booking.id, booking.fence, self.clock())
+            ended = await refund_booking(self.real, booking.id, booking.fence, self.clock())
             await self.waiting.shop.holds.freed(EVENT, ended.seats, ended.id)
 
     async def a_return(self) -> None:
@@ -194,7 +195,7 @@ class World:
             if self.dice.random() < 0.5:
                 self.waiting.worker.note_fact(fact)
                 self.waiting.resale.note_fact(fact)
-        await self.waiting.resale.sweep_if_noted()
+        await self.waiting.resale.sweep()
         await self.waiting.worker.serve_noted()
 
     async def a_sweep(self) -> None:

@@ -3,9 +3,8 @@
 import contextlib
 
 from frontrow.boxoffice.adapters.channels.in_app import InAppChannel
-from frontrow.boxoffice.adapters.ledger.audit_verification import verify
+from frontrow.boxoffice.adapters.ledger.audit_verification import ChainCheck, verify
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.audit.chain_check import ChainCheck
 from frontrow.boxoffice.checkout.sellers import Sellers
 from frontrow.boxoffice.events.event_editing import OrganiserEvents
 from frontrow.boxoffice.events.model.events import Event

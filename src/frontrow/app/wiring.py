@@ -40,11 +40,13 @@ from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.events.picture_leftovers import PictureLeftovers
 from frontrow.boxoffice.facts.ports import Bus
 from frontrow.boxoffice.gate.gate_service import GateService
+from frontrow.boxoffice.holds.attempt import AttemptRunner
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.expiry import LedgerClock
 from frontrow.boxoffice.holds.held_seats import HeldSeats
 from frontrow.boxoffice.holds.hold_service import HoldService
+from frontrow.boxoffice.holds.plain_attempt import PlainAttempts
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.jobs.background_jobs import GROUPS, box_office_jobs, money_jobs
 from frontrow.boxoffice.jobs.sales_follower import FollowedSeats, SalesFollower
@@ -511,7 +513,16 @@ def _make_box_office(
         return feed.ring.states if feed is not None else sales.get(event_id).seats.states
 
     recovery = Recovery(sales, claims, ledger, clock)
-    holds = HoldService(sales, claims, ledger, clock, ids=ids, on_change=show_changes, on_doubt=recovery.doubt)
+    holds = HoldService(
+        sales,
+        claims,
+        ledger,
+        clock,
+        ids=ids,
+        on_change=show_changes,
+        on_doubt=recovery.doubt,
+        attempts=PlainAttempts if settings.server.plain_holds else AttemptRunner,
+    )
     checkout = Checkout(ledger, provider, clock, seats=holds, issuer=issuer)
     refunds = Refunds(ledger, provider, clock, seats=holds)
     renderer = TicketRenderer(ledger, keys, adapters.work)
@@ -524,7 +535,7 @@ def _make_box_office(
         recovery=recovery,
         provider=provider,
         checkout=checkout,
-        purchases=Purchases(sales, holds, checkout, refunds, clock),
+        purchases=Purchases(sales, holds, checkout, clock),
         refunds=refunds,
         waitlist=WaitlistService(sales, ledger, claims, holds, clock, ids=ids),
         offering=OfferWorker(sales, ledger, claims, holds, clock, on_change=show_changes),

@@ -2,7 +2,9 @@
 
 import time
 
-from frontrow.shared.webhook_signature import TOLERANCE_S, is_signed
+from frontrow.core.clock import US_PER_S
+from frontrow.shared.webhook_signature import TOLERANCE_S, BadSignature
+from frontrow.shared.webhook_signature import check_signature as check_or_raise
 
 
 def check_signature(
@@ -13,4 +15,8 @@ def check_signature(
     `body` is what was received, byte for byte, before any JSON is read. Answer 400 if this is false.
     """
     now = time.time() if now_s is None else now_s
-    return header is not None and is_signed(header, secret, body, int(now), tolerance_s)
+    try:
+        check_or_raise(body, header or "", secret, int(now) * US_PER_S, tolerance_s)
+    except BadSignature:
+        return False
+    return True

@@ -181,10 +181,6 @@ class ConnectionPool:
             finally:
                 self._free.append(connection)
 
-    @property
-    def received_bytes(self) -> int:
-        return sum(connection.received_bytes for connection in self._all)
-
     async def aclose(self) -> None:
         for connection in self._all:
             await connection.aclose()

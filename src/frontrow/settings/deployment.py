@@ -33,6 +33,7 @@ class ServerSettings:
     demo: bool = setting(False, doc="made-up money, a secret key made on the spot: never for a real sale")
     folder: str = setting("frontrow-data", doc="keys, and in the embedded mode everything else")
     hot_lane: bool = setting(True)
+    plain_holds: bool = setting(False, doc="place holds by the slower code that specifies how; to compare the two")
     trusted_proxies: tuple[str, ...] = setting(
         (), example='["10.0.0.0/8"]', doc="whose X-Forwarded-For is believed; empty: nobody's, in a demo this machine's"
     )

@@ -61,16 +61,6 @@ class Money:
             raise InvalidInput(f"{self} and {other} are of different currencies; convert one first", param="currency")
         return other.minor
 
-    def split(self, parts: int) -> "list[Money]":
-        """`parts` nearly equal amounts that add up to this one, the larger first."""
-        if parts < 1:
-            raise InvalidInput(f"money is split into 1 part or more, not {parts}", param="parts")
-        return self.allocate([1] * parts)
-
-    def allocate(self, weights: Sequence[int]) -> "list[Money]":
-        """Parts in proportion to `weights` that add up to this amount, each less than a minor unit off its share."""
-        return [Money(part, self.currency) for part in share_out(self.minor, weights)]
-
     def percent(self, basis_points: int) -> "Money":
         """The given share of this amount, rounded half up (away from zero)."""
         sign = -1 if self.minor * basis_points < 0 else 1
@@ -91,7 +81,7 @@ class Money:
 
 
 def share_out(amount_minor: int, weights: Sequence[int]) -> list[int]:
-    """`Money.allocate` in minor units, whatever the currency."""
+    """Parts in proportion to `weights` that add up to this amount, each less than a minor unit off its share."""
     total = sum(weights)
     if total < 1 or min(weights) < 0:
         raise InvalidInput("weights must be 0 or more and not all 0", param="weights")

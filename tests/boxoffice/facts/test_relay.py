@@ -152,7 +152,7 @@ async def test_a_bus_that_is_down_leaves_the_facts_in_the_outbox(ledger: SqlLedg
     clock = ManualClock(NOW)
     relay = OutboxRelay(ledger, Down(), clock, every_s=0.001)
     running = asyncio.create_task(relay.run())
-    while relay.failures < 1:  # noqa: ASYNC110
+    while relay._rounds.failures < 1:  # noqa: ASYNC110
         await asyncio.sleep(0)
     relay.stop()
     await running

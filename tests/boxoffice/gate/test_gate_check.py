@@ -132,7 +132,7 @@ async def test_bundle_and_sync_work_against_a_ledger(tmp_path: Path) -> None:
     import asyncio
 
     url, ring = sqlite_url(tmp_path), tmp_path / "ring.json"
-    KEYS.save(ring)
+    ring.write_text(KEYS.packed())
     ledger = await open_ledger(url)
     await ledger.catalogue.put_event(shop_event(id=EVENT), NOW)
     await ledger.aclose()

@@ -69,6 +69,7 @@ from tests.boxoffice.shop import EVENT, NOW, shop_event, sqlite_url
 from tests.boxoffice.tickets.samples import KEYS
 from tests.contracts.ledger_contract import Bench
 from tests.faults.selling import eventually
+from tests.support.booking_moves import refund_booking
 
 LEASE_S = 120
 LINKS = MailLinks(b"k" * 32, "https://tickets.example.org")
@@ -361,7 +362,7 @@ async def test_the_page_is_written_when_somebody_reads_it_in_the_language_they_h
     tickets = [one.id for one in await desk.ledger.tickets.tickets_of(desk.fact.booking_id)]
     assert all(ticket in english.body for ticket in tickets)
     await desk.ledger.messages.put_contact(Contact("fan_1", locale="de"), NOW)
-    await desk.ledger.refund(desk.fact.booking_id, desk.fact.fence, NOW)
+    await refund_booking(desk.ledger, desk.fact.booking_id, desk.fact.fence, NOW)
     (german,) = await notifier.write_in_app([kept])
     assert german.subject == "Ihre Tickets für Aurora <Live>"
     assert not any(ticket in german.body for ticket in tickets), "they are not valid any more"
@@ -381,7 +382,7 @@ async def test_a_refunded_booking_is_told_no_dead_tickets(desk: Desk, tmp_path: 
     await desk.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
     notifier = desk.notifier(FolderChannel(tmp_path / "outbox"))
     await desk.tell(notifier)
-    await desk.ledger.refund(desk.fact.booking_id, desk.fact.fence, NOW)
+    await refund_booking(desk.ledger, desk.fact.booking_id, desk.fact.fence, NOW)
     await notifier.worker().drain()
     assert not (tmp_path / "outbox").exists()
     assert await desk.ledger.messages.delivery_counts(KIND) == {"given_up": 1}

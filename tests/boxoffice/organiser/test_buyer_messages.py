@@ -34,6 +34,7 @@ from frontrow.shared.ids import Ids
 from frontrow.web.site.markdown import as_html
 from tests.boxoffice.organiser.http import a_desk
 from tests.boxoffice.organiser.support import ADA, NOW_US, a_purchase, an_office, on_sale
+from tests.support.booking_moves import refund_booking
 from tests.web.site.test_organiser_booking_pages import Site
 
 DAY_US = 86_400 * US_PER_S
@@ -125,7 +126,7 @@ async def test_b13_everyone_who_has_a_ticket_gets_it_once_and_nobody_else(ledger
     wholly = await bought(ledger, event, (4,), 4, "carl@example.org")
     await hand_over(ledger, wholly, 4, "grace@example.org")  # Carl has no ticket any more, Grace has two
     back = await bought(ledger, event, (5,), 5, "dora@example.org")
-    await ledger.refund(back.id, back.fence, NOW_US)
+    await refund_booking(ledger, back.id, back.fence, NOW_US)
     await bought(ledger, event, (6,), 6)  # at the desk, without an address
     forgotten = await bought(ledger, event, (7,), 7)
     await ledger.people.add_fan(Fan(forgotten.fan, "erika@example.org", NOW_US))
@@ -264,7 +265,7 @@ async def test_b13_a_section_a_tier_or_one_booking(ledger):
     ):
         with pytest.raises(refused):
             await messages.write(ADA, event, Audience(kind, key), "Subject", "Text")
-    await ledger.refund(people[first].id, people[first].fence, NOW_US)
+    await refund_booking(ledger, people[first].id, people[first].fence, NOW_US)
     draft = await messages.write(ADA, event, Audience(AudienceKind.BOOKING, people[first].id), "Subject", "Text")
     for act in (messages.preview(event, draft), messages.send(ADA, event, draft)):
         with pytest.raises(NoRecipients):
@@ -301,7 +302,7 @@ async def test_b13_who_lost_the_ticket_while_waiting_in_line_gets_nothing(ledger
     draft = await messages.write(ADA, event, ALL, "Subject", "Text")
     await messages.send(ADA, event, draft)
     await messages.work()
-    await ledger.refund(booking.id, booking.fence, NOW_US)
+    await refund_booking(ledger, booking.id, booking.fence, NOW_US)
     await sent_out(messages, clock)
     assert post.addresses() == ["bob@example.org"]
     done = await messages.of_event(event, draft.id)

@@ -7,8 +7,8 @@ from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
 
+from frontrow.boxoffice.adapters.ledger.audit_verification import CACHED_US, ChainCheck
 from frontrow.boxoffice.adapters.ledger.engine.queries import Query
-from frontrow.boxoffice.audit.chain_check import CACHED_US, ChainCheck
 from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.messages.model.messages import Endpoint

@@ -24,7 +24,6 @@ from frontrow.boxoffice.adapters.payments.simulated import (
 )
 from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
 from frontrow.boxoffice.adapters.payments.stripe import StripeProvider, _call
-from frontrow.boxoffice.adapters.payments.webhook_signatures import BadSignature, check_signature, sign
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutState
 from frontrow.boxoffice.payments.model.provider_intents import (
     Intent,
@@ -37,6 +36,7 @@ from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.cli.ledger import app
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
+from frontrow.shared.webhook_signature import BadSignature, check_signature, sign
 from tests.boxoffice.checkout.till import EVENT, open_till
 from tests.boxoffice.shop import shop_event
 from tests.contracts.payment_provider import CHECKS, Check, Desk

@@ -29,6 +29,7 @@ from tests.boxoffice.checkout.office import ADA, Office, an_office, an_office_be
 from tests.boxoffice.checkout.till import assert_money
 from tests.boxoffice.refunds.test_ticket_returns import CARD
 from tests.boxoffice.shop import EVENT, sqlite_url
+from tests.support.booking_moves import cancel_booking
 
 CANCEL = Query("add_cancellations", [(EVENT, 0)])
 
@@ -437,7 +438,7 @@ async def test_money_that_comes_for_a_booking_that_is_over_goes_back_once(office
     failed = await office.refunds.refund(booking_id, fence, [1])
     await office.till.settle()
     moot = replace(failed, id="rfd_moot", payment_id="pay_before", number=9, state=RefundState.MOOT, retry_at_us=0)
-    await office.ledger.cancel(booking_id, fence, office.clock())
+    await cancel_booking(office.ledger, booking_id, fence, office.clock())
     await office.ledger.payments.ask_refund(moot, fence=fence, now_us=office.clock(), late=True)
     waiting = replace(payment, version=payment.version + 1, retry_at_us=office.clock())
     await office.ledger.payments.save_payment(waiting, now_us=office.clock())

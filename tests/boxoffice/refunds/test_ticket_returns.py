@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
-from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutResult, CheckoutState
 from frontrow.boxoffice.gate.gate_check import Gate, GateVerdict
 from frontrow.boxoffice.gate.gate_service import GateService
@@ -64,7 +63,8 @@ class Market:
             assert {t.seat_index for t in tickets} <= prices.keys()
             worth += sum(prices[t.seat_index] for t in tickets)
         refunded = sum(refund["amount"] for refund in self.till.provider.refunds.values())
-        owed = sum(int(row[1]) for row in await self.ledger.store.read(Query("returns_owed")))
+        unsettled = await self.ledger.returns.returns_of_event(EVENT, "", 1_000)
+        owed = sum(one.price_minor for one in unsettled if one.state is not ReturnState.GIVING)
         async for payment in self.ledger.payments.all_payments():
             refunds = await self.ledger.payments.refunds_of(payment.booking_id)
             asked += sum(refund.amount_minor for refund in refunds if refund.state is RefundState.ASKED)

@@ -203,7 +203,7 @@ def test_a_key_ring_is_made_once_and_kept_for_its_owner_only(tmp_path) -> None: 
     first = TicketKeys.opened(path)
     assert TicketKeys.opened(path).public == first.public
     assert path.stat().st_mode & 0o077 == 0
-    first.rotated().save(path)
+    path.write_text(first.rotated().packed())
     again = TicketKeys.opened(path)
     assert again.former == (first.public,)
     assert again.public != first.public

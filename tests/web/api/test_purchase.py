@@ -16,6 +16,7 @@ from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.seats.model.map_format import read_snapshot
 from frontrow.web.server.app import run_platform
 from tests.boxoffice.people.support import member
+from tests.support.booking_moves import decline_booking
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_client, a_platform, one_row, put_event, settings_for
 
@@ -354,7 +355,7 @@ async def test_b8_a_priority_pass_is_given_once(tmp_path):
             await platform.ledger.payments.save_payment(
                 over, now_us=now_us, move=Move.BEGIN_PAYMENT, fence=held["fence"]
             )
-            await platform.ledger.decline(held["booking"], held["fence"], now_us)
+            await decline_booking(platform.ledger, held["booking"], held["fence"], now_us)
             first_us = now_us - fetched_before_s * 1_000_000
             assert await platform.ledger.messages.first_seen("priority", held["booking"], first_us) == first_us
             assert await platform.ledger.messages.first_seen("priority", held["booking"], now_us) == first_us

@@ -5,6 +5,7 @@ import asyncio
 import httpx
 import pytest
 
+from frontrow.boxoffice.holds.plain_attempt import PlainAttempts
 from frontrow.boxoffice.seats.model.map_format import decode_changes, read_frame, read_snapshot
 from frontrow.settings.overload import OverloadSettings
 from frontrow.web.fastpath.platform_routes import fast_routes
@@ -128,6 +129,24 @@ async def test_the_same_key_is_the_same_hold_and_another_body_409(tmp_path, hot_
         assert same.headers["idempotent-replayed"] == "true"
         other = await buyer.call("place_hold", event_id=EVENT_ID, json={"seats": ["S-A-2"]}, headers=key)
         assert (other.status_code, other.json()["code"]) == (409, "idempotency_mismatch")
+
+
+@BOTH
+async def test_the_plain_attempts_answer_like_the_fast_ones(tmp_path, hot_lane):
+    """`server.plain_holds` selects the code; what a fan sees is the same."""
+    options = {"hot_lane": hot_lane, "plain_holds": True}
+    async with a_server(tmp_path, **options) as (platform, url), httpx.AsyncClient(base_url=url) as client:
+        assert isinstance(platform.box_office.holds._attempts, PlainAttempts)
+        buyer, other = await a_buyer(client), await a_buyer(client)
+        for one in (buyer, other):
+            await one.enter(EVENT_ID)
+        held = await buyer.call("place_hold", event_id=EVENT_ID, json={"seats": ["S-A-1"]})
+        assert held.status_code == 201
+        platform.box_office.sales.get(EVENT_ID).seats.mark_free([0])  # so that the claim store is asked
+        taken = await other.call("place_hold", event_id=EVENT_ID, json={"seats": ["S-A-1"]})
+        assert (taken.status_code, taken.json()["code"], taken.json()["seats"]) == (409, "seats_taken", ["S-A-1"])
+        assert (await other.hold(EVENT_ID, best={"count": 2}))["seats"]
+        assert platform.box_office.holds.stats.refused_by_claims == 1
 
 
 @BOTH

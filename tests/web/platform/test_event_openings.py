@@ -11,6 +11,7 @@ from frontrow.core.errors import FrontrowError, NotFound
 from frontrow.web.fastpath.platform_routes import fast_routes
 from frontrow.web.platform import event_openings as openings
 from tests.boxoffice.adapters.ledger.test_expiry import until
+from tests.support.booking_moves import refund_booking
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
 
 
@@ -55,5 +56,5 @@ async def test_b20_the_running_platform_sells_out_by_itself(tmp_path):
         await platform.ledger.begin_payment(placed.booking_id, placed.fence, now_us)
         await platform.ledger.confirm(placed.booking_id, placed.fence, now_us)
         await until(lambda: platform.box_office.openings.events["evt_out"].status is EventStatus.SOLD_OUT, 60)
-        await platform.ledger.refund(placed.booking_id, placed.fence, platform.clock())
+        await refund_booking(platform.ledger, placed.booking_id, placed.fence, platform.clock())
         await until(lambda: platform.box_office.openings.events["evt_out"].status is EventStatus.ON_SALE, 60)

@@ -5,11 +5,11 @@ import json
 from dataclasses import replace
 
 from frontrow.app.wiring import open_platform
-from frontrow.boxoffice.adapters.payments.webhook_signatures import sign
 from frontrow.boxoffice.seats.map.frame_log import MemoryFrameLog
 from frontrow.boxoffice.seats.map.map_feed import MapFeed
 from frontrow.core.clock import US_PER_S, SystemClock
 from frontrow.settings.platform import StripeSettings
+from frontrow.shared.webhook_signature import sign
 from frontrow.web.streams.positions import MAX_MISSED
 from frontrow.web.streams.seat_map import SeatStreams
 from tests.web.api.script import a_buyer

@@ -16,7 +16,6 @@ from frontrow.boxoffice.holds.model.hold_values import Hold, ShopPass
 from frontrow.boxoffice.holds.model.holds import IdempotencyMismatch
 from frontrow.boxoffice.holds.model.requested_seats import Wish
 from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice
-from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import NotFound, Overloaded, Refused, Unauthorised
 
@@ -44,8 +43,8 @@ def is_held(booking: Booking, now_us: int) -> bool:
 class Purchases:
     """The steps from held seats to tickets."""
 
-    def __init__(self, sales: Sales, holds: HoldService, checkout: Checkout, refunds: Refunds, clock: Clock) -> None:
-        self._sales, self._holds, self._checkout, self._refunds, self._clock = sales, holds, checkout, refunds, clock
+    def __init__(self, sales: Sales, holds: HoldService, checkout: Checkout, clock: Clock) -> None:
+        self._sales, self._holds, self._checkout, self._clock = sales, holds, checkout, clock
 
     def need_visit(self, booking: Booking, visit: ShopPass | None, fence: int | None = None) -> ShopPass:
         """The visit that allows acting on this booking, or `Unauthorised`. A given `fence` must be the booking's."""
@@ -153,12 +152,3 @@ class Purchases:
         if not counts or booking.state is not BookingState.HELD:
             return booking
         return await self._checkout.count_limits(booking, sale.event, sale.plan)
-
-    async def cancel(self, booking: Booking) -> Booking:
-        """Give everything back: a held booking is released, a sold one refunded by the event's policy."""
-        if booking.state is BookingState.REFUNDED:
-            return booking
-        if booking.state is not BookingState.CONFIRMED:
-            return await self._checkout.release(booking.id, booking.fence)
-        await self._refunds.refund(booking.id, booking.fence)
-        return await self._checkout.records.load_booking(booking.id)

@@ -41,11 +41,6 @@ class OutboxRelay:
         self._in_hand: list[OutboxFact] = []  # leased, and not on the bus yet
         self.relayed = 0
 
-    @property
-    def failures(self) -> int:
-        """Rounds that failed because the ledger or the bus did not answer."""
-        return self._rounds.failures
-
     async def relay_pending(self) -> int:
         """Publish what is in the outbox now, in a bounded number of batches. Returns the number of facts."""
         count = 0

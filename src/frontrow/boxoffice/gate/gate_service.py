@@ -88,7 +88,7 @@ class GateService:
 
     async def find_reason(self, ticket: Ticket) -> str:
         """Why a ticket was revoked: `refunded` or `transferred`. Empty: it was moved, returned or cancelled."""
-        if ticket.booking_id.startswith("trf_"):
+        if ticket.handed_over:
             return "transferred"
         refunds = await self._ledger.payments.refunds_of(ticket.booking_id)
         return "refunded" if any(ticket.seat_index in one.seats for one in refunds) else ""

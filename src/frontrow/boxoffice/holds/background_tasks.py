@@ -13,11 +13,12 @@ class BackgroundTasks:
     def __init__(self) -> None:
         self.running: set[asyncio.Task[None]] = set()
 
-    def spawn(self, work: Awaitable[Any], then: Callable[[], None] | None = None) -> None:
+    def spawn(self, work: Awaitable[Any], then: Callable[[], None] | None = None) -> "asyncio.Task[None]":
         """Start `work`; call `then` when it ends, whether or not it succeeded."""
         task = start_task(_run(work, then), "seat claims")
         self.running.add(task)
         task.add_done_callback(self.running.discard)
+        return task
 
 
 async def _run(work: Awaitable[Any], then: Callable[[], None] | None) -> None:

@@ -10,7 +10,6 @@ hold early and keeps none too long.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -89,7 +88,6 @@ class Sweeper:
         self._on_expired = on_expired
         self._every_s = every_s
         self._batch = batch
-        self._hint = asyncio.Event()
         self.ended = 0
         self.failures = 0
 
@@ -110,12 +108,6 @@ class Sweeper:
         self.ended += count
         return count
 
-    def hint(self) -> None:
-        """Sweep now, because something may have expired (a keyspace notification). Nothing depends on hints."""
-        self._hint.set()
-        if self._quiet is not None:
-            self._quiet.wake()
-
     async def run(self) -> None:
         """Sweep until cancelled. While the ledger does not answer, wait longer each time, up to a bound."""
         pause_s = self._every_s
@@ -128,9 +120,6 @@ class Sweeper:
                 self.failures += 1
                 note_failure(error)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-            self._hint.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause_s):
-                    await self._hint.wait()
+            await asyncio.sleep(pause_s)
             if self._quiet is not None:
                 await self._quiet.wait_while_quiet()

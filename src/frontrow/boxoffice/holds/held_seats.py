@@ -11,10 +11,10 @@ from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
 from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, Origin
 from frontrow.boxoffice.holds.model.claims import SeatClaim, sold_seat
 from frontrow.boxoffice.holds.model.hold_values import Hold
-from frontrow.boxoffice.holds.model.holds import ExpiredHold, NewHold, SeatsTaken
+from frontrow.boxoffice.holds.model.holds import ExpiredHold, IdempotencyMismatch, NewHold, PlacedHold, SeatsTaken
 from frontrow.boxoffice.holds.ports.ledger import Ledger
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
-from frontrow.boxoffice.pricing.model.prices import encode_lines
+from frontrow.boxoffice.pricing.model.prices import Quote, decode_lines, encode_lines
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError, NotFound, Unavailable
 
@@ -32,9 +32,11 @@ class HeldSeats:
         ledger: Ledger,
         clock: Clock,
         on_change: SeatChangeListener | None = None,
+        on_doubt: Callable[[str], None] | None = None,
     ) -> None:
         self._sales, self._claims, self._ledger, self._clock = sales, claims, ledger, clock
         self._on_change = on_change
+        self._on_doubt = on_doubt  # called when the claim store is lost or disagrees with the ledger
 
     async def of_fan(self, event_id: str, fan: str) -> tuple[Booking | None, int]:
         """The live hold of a fan who chose seats (not an offer of the waitlist), and how many bookings they had."""
@@ -42,6 +44,44 @@ class HeldSeats:
         now_us = self._clock()
         live = [one for one in bookings if one.state in HOLD_STATES and one.live(now_us)]
         return next((one for one in live if one.origin is not Origin.OFFER), None), len(bookings)
+
+    def show_placed(self, sale: Sale, placed: PlacedHold, quote: Quote, now_us: int) -> Hold:
+        """Update the seat cache and the map by a hold that the ledger has written, and build the fan's view of it."""
+        if placed.repeated:  # its seats or its end may differ from what was claimed now
+            sale.seats.mark_taken(placed.seats, placed.fan, placed.expires_at_us, now_us)
+        for ended in placed.ended:
+            sale.seats.mark_free(seat for seat in ended.seats if seat not in placed.seats)
+            self.notify_change(sale.event.id, ended.seats)
+        self.notify_change(sale.event.id, placed.seats)
+        ids = sale.plan.seat_ids
+        amount_minor, lines = quote.total_minor, quote.lines
+        if placed.repeated:
+            amount_minor, lines = placed.amount_minor, decode_lines(placed.price_lines)
+        return Hold(
+            placed.booking_id,
+            placed.event_id,
+            placed.fan,
+            tuple([ids[seat] for seat in placed.seats]),
+            placed.seats,
+            placed.fence,
+            placed.expires_at_us,
+            amount_minor,
+            quote.currency,
+            placed.repeated,
+            lines,
+        )
+
+    async def release_refused(
+        self, sale: Sale, booking_id: str, seats: Sequence[int], error: FrontrowError, now_us: int
+    ) -> None:
+        """Release a claim that the ledger refused, except for seats that this booking already has."""
+        if isinstance(error, IdempotencyMismatch):
+            booking = await self._ledger.booking(booking_id)
+            own = booking.seats if booking is not None and booking.live(now_us) else ()
+            seats = [seat for seat in seats if seat not in own]
+        await self._claims.release(sale.event.id, seats, booking_id)
+        if isinstance(error, SeatsTaken):  # the claim store granted a seat that is not free
+            self.report_doubt(sale.event.id)
 
     async def change(self, sale: Sale, booking: Booking, seats: Sequence[int]) -> Hold:
         """Write other seats of a live hold, which the claim store has granted. A refused hold keeps those it has."""
@@ -143,3 +183,8 @@ class HeldSeats:
         """Tell the map that these seats may have changed."""
         if self._on_change is not None:
             self._on_change(event_id, seats)
+
+    def report_doubt(self, event_id: str) -> None:
+        """Have claim recovery check the claim store of this event."""
+        if self._on_doubt is not None:
+            self._on_doubt(event_id)

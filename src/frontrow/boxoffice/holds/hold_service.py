@@ -8,8 +8,8 @@ has no such booking.
 With an Idempotency-Key the booking id is derived from the key, so a repeated request finds its own claim and its own
 booking.
 
-`HoldService` uses three collaborators: `LocalRefusals` (the seat cache), `AttemptRunner` (claim store to ledger) and
-`HeldSeats` (extend, release, sold, freed).
+`HoldService` uses three collaborators: `LocalRefusals` (the seat cache), `AttemptRunner` (claim store to ledger; its
+specification is `PlainAttempts`) and `HeldSeats` (extend, release, sold, freed).
 """
 
 import asyncio
@@ -17,16 +17,17 @@ import hashlib
 from collections.abc import Callable, Sequence
 
 from frontrow.boxoffice.events.model.events import check_on_sale
-from frontrow.boxoffice.holds.attempt import AttemptRunner, HoldResult
+from frontrow.boxoffice.holds.attempt import AttemptRunner
 from frontrow.boxoffice.holds.background_tasks import BackgroundTasks
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
 from frontrow.boxoffice.holds.held_seats import HeldSeats, SeatChangeListener
 from frontrow.boxoffice.holds.local_refusal import LocalRefusals
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.holds.model.claims import BestClaim, ClaimedSeats, ClaimRefused, SeatClaim, check_name
-from frontrow.boxoffice.holds.model.hold_values import Hold, HoldStats, NoSuchSeats, ShopPass
+from frontrow.boxoffice.holds.model.hold_values import Hold, HoldResult, HoldStats, NoSuchSeats, ShopPass
 from frontrow.boxoffice.holds.model.holds import ExpiredHold, SeatsTaken
 from frontrow.boxoffice.holds.model.requested_seats import LonelySeat, Wish, check_count
+from frontrow.boxoffice.holds.plain_attempt import PlainAttempts
 from frontrow.boxoffice.holds.ports.ledger import Ledger
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.seats.model.best_seats import best_available
@@ -51,13 +52,14 @@ class HoldService:
         ids: Ids | None = None,
         on_change: SeatChangeListener | None = None,
         on_doubt: Callable[[str], None] | None = None,
+        attempts: type[AttemptRunner] | type[PlainAttempts] = AttemptRunner,
     ) -> None:
         self._sales, self._claims, self._clock = sales, claims, clock
         self._ids = ids or Ids(clock)
         self.stats = HoldStats()
         background = BackgroundTasks()
-        self.held = HeldSeats(sales, claims, ledger, clock, on_change)
-        self._attempts = AttemptRunner(claims, ledger, self.held, self.stats, background, on_doubt)
+        self.held = HeldSeats(sales, claims, ledger, clock, on_change, on_doubt)
+        self._attempts = attempts(claims, ledger, self.held, self.stats, background)
         self._refusals = LocalRefusals(sales, claims, clock, self.stats, background)
         self.refusal = self._refusals.find  # bound once: the fast lane calls it for every attempt
 
@@ -268,5 +270,5 @@ class HoldService:
             return await self._claims.claim_best(claim, now_us)
         except Unavailable:
             self.stats.unavailable += 1
-            self._attempts.report_doubt(claim.event_id)
+            self.held.report_doubt(claim.event_id)
             raise

@@ -24,7 +24,7 @@ from frontrow.core.failures import note_failure
 from frontrow.shared.coalescer import Coalescer
 from frontrow.shared.ids import made_at_us
 from frontrow.shared.vault import SealBroken
-from frontrow.shared.webhook_signature import signature
+from frontrow.shared.webhook_signature import sign
 
 KIND: Final = "webhook"
 GIVE_UP_AFTER_S: Final = 3 * 24 * 3600
@@ -138,7 +138,7 @@ class OrganiserWebhooks:
             "Content-Type": "application/json",
             "User-Agent": "Frontrow-OrganiserWebhooks/1",
             "Frontrow-Delivery": delivery.dedupe,
-            "Frontrow-Signature": signature(secret, body, self._clock() // US_PER_S),
+            "Frontrow-Signature": sign(body, secret, self._clock()),
         }
         try:
             status = await self._outgoing.post(endpoint.url, body, headers)

@@ -16,7 +16,6 @@ from frontrow.shared.ids import Ids
 from frontrow.shared.vault import Vault
 
 KIND: Final = "account"
-ACCOUNT_KINDS: Final = ("sign_in", "invitation", "password_reset")  # kinds of messaging/texts/*.json
 GIVE_UP_AFTER_S: Final = 15 * 60
 LANES: Final = 4
 SIGN_IN_PATH, INVITATION_PATH = "/sign-in", "/invitation"

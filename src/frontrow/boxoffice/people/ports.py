@@ -61,8 +61,6 @@ class PeopleBook(Protocol):
 
     async def use_recovery_code(self, staff_id: str, code_hash: str) -> bool: ...
 
-    async def recovery_codes_left(self, staff_id: str) -> int: ...
-
     # -- invitations and API keys
     async def add_invitation(self, invitation: Invitation, secret_hash: str) -> None:
         """Add an invitation. Open invitations of this organiser to the same address end."""

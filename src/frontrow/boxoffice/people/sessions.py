@@ -107,10 +107,10 @@ class Sessions:
     async def end_all(self, subject: str) -> int:
         return await self._book.end_sessions(subject)
 
-    async def replace_all(self, session: Session, stage: Stage = Stage.FULL) -> SignedIn:
+    async def replace_all(self, session: Session) -> SignedIn:
         """End all sessions of the subject and start a new one. Used after every change of password or second factor."""
         await self.end_all(session.subject)
-        return await self.start(session.kind, session.subject, stage=stage, agent=session.agent)
+        return await self.start(session.kind, session.subject, stage=Stage.FULL, agent=session.agent)
 
     async def find_key(self, secret: str) -> ApiKey | None:
         """The API key of this secret, if it still has any permission."""

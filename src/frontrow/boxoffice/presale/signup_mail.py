@@ -21,7 +21,6 @@ from frontrow.core.clock import Clock
 from frontrow.shared.vault import Vault
 
 KIND: Final = "signup"
-SIGNUP_KINDS: Final = ("confirm_notice", "confirm_registration", "sale_opens", "presale_code", "presale_missed")
 GIVE_UP_AFTER_S: Final = 24 * 3600
 LANES: Final = 8
 CONFIRM_PATH, END_PATH = "/sign-ups/confirm", "/sign-ups/end"

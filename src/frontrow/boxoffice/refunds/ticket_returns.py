@@ -57,7 +57,6 @@ class TicketReturns:
         self._sales, self._ledger, self._seats, self._clock = sales, ledger, seats, clock
         self._tickets, self._money = tickets, money
         self._every_s = every_s
-        self._confirmed = False
         self._woken = asyncio.Event()
         self.stats = ReturnStats()
 
@@ -93,14 +92,7 @@ class TicketReturns:
     def note_fact(self, fact: Fact) -> None:
         """Note a confirmed booking: it may be a resale. The sweep finds resales without it, only later."""
         if isinstance(fact, BookingConfirmed):
-            self._confirmed = True
             self._woken.set()
-
-    async def sweep_if_noted(self) -> None:
-        """Sweep if a confirmed booking was noted."""
-        if self._confirmed:
-            self._confirmed = False
-            await self.sweep()
 
     async def run(self) -> None:
         """Sweep every few seconds until cancelled. The pauses grow, up to a bound, while the ledger is unavailable."""

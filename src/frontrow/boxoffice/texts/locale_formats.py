@@ -81,10 +81,6 @@ class LocaleFormats:
         """The CLDR plural category of a whole number: one, two, few, many, other, …"""
         return str(self._locale.plural_form(count))
 
-    def plural_categories(self) -> frozenset[str]:
-        """The plural categories that this language uses for numbers below a million."""
-        return frozenset(self.plural(count) for count in range(201))
-
 
 @lru_cache
 def formats_of(language: str) -> LocaleFormats:

@@ -11,8 +11,8 @@ from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.shared.local_time import local_time
 
 
-def calendar_entry(sheets: Sequence[Sheet], *, cancelled: bool = False) -> bytes:
-    """An .ics file. With `cancelled` it removes the entry of an earlier file."""
+def calendar_entry(sheets: Sequence[Sheet]) -> bytes:
+    """An .ics file."""
     from icalendar import Calendar, Event, vText  # not at the start of a server: it takes a tenth of a second
 
     first = sheets[0]
@@ -23,13 +23,13 @@ def calendar_entry(sheets: Sequence[Sheet], *, cancelled: bool = False) -> bytes
     entry.add("dtend", first.ends_at.astimezone(UTC))
     entry.add("summary", first.event_name)
     entry.add("description", "\n".join(sheet.seat_text for sheet in sheets))
-    entry.add("sequence", int(cancelled))
-    entry.add("status", "CANCELLED" if cancelled else "CONFIRMED")
+    entry.add("sequence", 0)
+    entry.add("status", "CONFIRMED")
     if first.place:
         entry["location"] = vText(first.place)
     calendar = Calendar()
     calendar.add("prodid", "-//Frontrow//Tickets//EN")
     calendar.add("version", "2.0")
-    calendar.add("method", "CANCEL" if cancelled else "PUBLISH")
+    calendar.add("method", "PUBLISH")
     calendar.add_component(entry)
     return bytes(calendar.to_ical())

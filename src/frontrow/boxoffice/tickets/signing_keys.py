@@ -99,22 +99,13 @@ class TicketKeys:
 
     def packed(self) -> str:
         """The ring as one text. Keep it secret."""
-        return msgspec.json.encode(self._to_file()).decode()
+        return msgspec.json.encode(_KeyFile(self._seed.hex(), [raw.hex() for raw in self.former])).decode()
 
     @classmethod
     def unpacked(cls, text: str | bytes) -> "TicketKeys":
         """The ring of `packed`."""
         content = msgspec.json.decode(text, type=_KeyFile)
         return cls(bytes.fromhex(content.seed), tuple(map(bytes.fromhex, content.former)))
-
-    def _to_file(self) -> _KeyFile:
-        return _KeyFile(self._seed.hex(), [raw.hex() for raw in self.former])
-
-    def save(self, path: Path) -> None:
-        """Write the ring atomically, readable only by its owner."""
-        new_file = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        _create(new_file, self._to_file())
-        new_file.replace(path)
 
 
 def _create(path: Path, content: _KeyFile) -> None:

@@ -124,11 +124,8 @@ class TicketRenderer:
     async def calendar(self, booking_id: str, transfer: Transfer | None = None) -> bytes:
         return calendar_entry(await self._need_sheets(booking_id, transfer))
 
-    async def qr_svg(self, ticket_id: str, now_us: int) -> str:
-        """The QR to show now, with the rotating part if the ticket has one."""
-        return qr.svg(await self.shown_code(ticket_id, now_us), label=ticket_id)
-
     async def qr_png(self, ticket_id: str, now_us: int) -> bytes:
+        """The QR to show now, with the rotating part if the ticket has one."""
         return qr.png(await self.shown_code(ticket_id, now_us))
 
     async def shown_code(self, ticket_id: str, now_us: int) -> str:

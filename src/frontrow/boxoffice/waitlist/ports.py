@@ -96,10 +96,6 @@ class WaitlistBook(WaitlistReads, Protocol):
         """
         ...
 
-    async def make_offer(self, new: NewOffer) -> Offer:
-        """`make_offers` for one offer. The reason is raised."""
-        ...
-
     async def claim_offer(self, offer_id: str, fan: str, now_us: int, hold_until_us: int) -> Offer:
         """Turn the open offer's hold into an ordinary hold until `hold_until_us`. The entry is served.
 

@@ -21,7 +21,7 @@ MAX_WALK = 256  # fewer than 2·√n of about n cells lie outside, so a walk of 
 
 
 class Draw:
-    """The order of one lane: `position_of` and its inverse `arrival_of`, both over 1…n."""
+    """The order of one lane: `position_of` is a permutation of 1…n."""
 
     __slots__ = ("_a", "_b", "_keyed", "n")
 
@@ -33,18 +33,14 @@ class Draw:
 
     def position_of(self, arrival: int) -> int:
         """The position of the person with this arrival number."""
-        return self._walk(arrival, self._forth)
+        return self._walk(arrival)
 
-    def arrival_of(self, position: int) -> int:
-        """The arrival number of the person at this position."""
-        return self._walk(position, self._back)
-
-    def _walk(self, number: int, step: Any) -> int:
+    def _walk(self, number: int) -> int:
         if not 1 <= number <= self.n:
             raise InvalidInput(f"{number} was not in the draw of 1 to {self.n}", param="arrival")
         cell = number - 1
         for _ in range(MAX_WALK):
-            cell = step(cell)
+            cell = self._forth(cell)
             if cell < self.n:
                 return int(cell) + 1
         raise RuntimeError("the permutation walked too far")
@@ -60,14 +56,6 @@ class Draw:
         for index in range(0, ROUNDS, 2):
             left = (left + self._mix(index, right)) % a
             right = (right + self._mix(index + 1, left)) % b
-        return left + a * right
-
-    def _back(self, cell: int) -> int:
-        a, b = self._a, self._b
-        left, right = cell % a, cell // a
-        for index in range(ROUNDS - 2, -1, -2):
-            right = (right - self._mix(index + 1, left)) % b
-            left = (left - self._mix(index, right)) % a
         return left + a * right
 
 

@@ -11,9 +11,8 @@ from collections.abc import Callable
 import msgspec
 
 from frontrow.boxoffice.checkout.purchases import Purchases
-from frontrow.boxoffice.holds.attempt import HoldResult
 from frontrow.boxoffice.holds.hold_service import HoldService
-from frontrow.boxoffice.holds.model.hold_values import Hold, ShopPass
+from frontrow.boxoffice.holds.model.hold_values import Hold, HoldResult, ShopPass
 from frontrow.boxoffice.holds.model.holds import SeatsTaken, VisitEnded
 from frontrow.core.background_tasks import start_task
 from frontrow.core.errors import FrontrowError, InvalidInput

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from frontrow.boxoffice.audit.chain_check import ChainCheck
+from frontrow.boxoffice.adapters.ledger.audit_verification import ChainCheck
 from frontrow.boxoffice.checkout.sellers import Sellers
 from frontrow.boxoffice.events.event_editing import OrganiserEvents
 from frontrow.boxoffice.events.show_dates import ShowDates

@@ -12,6 +12,7 @@ from frontrow.boxoffice.pricing.model.booking_choices import DiscountRefused, No
 from frontrow.core.errors import Overloaded
 from tests.boxoffice.adapters.ledger.test_contract import broken
 from tests.boxoffice.conftest import opened
+from tests.support.booking_moves import decline_booking, refund_booking
 
 NOW_US = 1_800_000_000_000_000
 HOLD_US = 600_000_000
@@ -85,7 +86,7 @@ async def test_a_use_comes_back_when_its_booking_ends(ledger: Any, end: str) -> 
             await ledger.release_hold(first.id, first.fence, now_us)
         case "declined":
             await ledger.begin_payment(first.id, first.fence, now_us)
-            await ledger.decline(first.id, first.fence, now_us)
+            await decline_booking(ledger, first.id, first.fence, now_us)
         case "expired":
             now_us = NOW_US + HOLD_US
             assert len(await ledger.expire_due(now_us, 10)) == 1
@@ -97,7 +98,7 @@ async def test_a_use_comes_back_when_its_booking_ends(ledger: Any, end: str) -> 
             second = await held(ledger, 3, at_us=now_us)
             with pytest.raises(DiscountRefused):
                 await ledger.reprice(asking(second, one, now_us=now_us))
-            await ledger.refund(first.id, first.fence, now_us)
+            await refund_booking(ledger, first.id, first.fence, now_us)
     second = await held(ledger, 2, at_us=now_us)
     assert (await ledger.reprice(asking(second, one, now_us=now_us))).amount_minor == 9_000
     assert await ledger.live_uses([one.counter], now_us) == {one.counter: 1}

@@ -21,6 +21,7 @@ from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
 from frontrow.shared.money import Money
 from tests.boxoffice.conftest import opened
+from tests.support.booking_moves import refund_booking
 
 PLAN = Plan("Cellar", (area("GA", 4),))
 SHOW = Event(
@@ -86,7 +87,7 @@ async def test_b20_the_last_seat_sold_sells_out_and_a_refund_reopens(show: SqlLe
     assert await settled(show) == (EventStatus.SOLD_OUT, 0, None)
     found, _ = await show.catalogue.find_events(EventSearch(free=1, status=None))
     assert found == []
-    await show.refund(held.id, held.fence, NOW_US)
+    await refund_booking(show, held.id, held.fence, NOW_US)
     assert await settled(show) == (EventStatus.ON_SALE, 1, EventMove.REOPEN)
     assert len((await show.catalogue.find_events(EventSearch(free=1)))[0]) == 1
     assert await told(show) == ["EventSoldOut", "EventReopened"]
@@ -99,7 +100,7 @@ async def test_b20_seats_that_somebody_waits_for_do_not_reopen_the_sale(show: Sq
     sold = await buy(show, 0, 1, 2, 3)
     await settled(show)
     await show.waitlist.join_waitlist(NewEntry("wle_1", SHOW.id, "fan_waits", 1), NOW_US)
-    await show.refund(sold.id, sold.fence, NOW_US)
+    await refund_booking(show, sold.id, sold.fence, NOW_US)
     assert await settled(show) == (EventStatus.SOLD_OUT, 4, None)
 
 
@@ -146,7 +147,7 @@ async def test_b20_of_fifty_callers_on_two_servers_one_makes_the_move(ledger_url
             )
             assert [answer.move for answer in answers if answer and answer.move] == [move]
             if move is EventMove.SELL_OUT:
-                await two.refund(sold.id, sold.fence, NOW_US)
+                await refund_booking(two, sold.id, sold.fence, NOW_US)
         assert await told(one) == ["EventSoldOut", "EventReopened"]
 
 
@@ -168,7 +169,7 @@ async def test_b20_fifty_buyers_and_refunds_racing_the_keeper_leave_the_right_st
             await ledger.confirm(placed.booking_id, placed.fence, NOW_US)
             await ledger.catalogue.update_event_status(SHOW.id, NOW_US)
             if number % 3 == 0:
-                await ledger.refund(placed.booking_id, placed.fence, NOW_US)
+                await refund_booking(ledger, placed.booking_id, placed.fence, NOW_US)
                 await ledger.catalogue.update_event_status(SHOW.id, NOW_US)
 
         await asyncio.gather(*(come(number) for number in range(CALLERS)))

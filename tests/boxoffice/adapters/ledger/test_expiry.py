@@ -133,14 +133,9 @@ async def test_the_running_sweeper_wakes_on_a_hint_and_survives_a_silent_ledger(
 
     await bench.hold(1)
     bench.clock.advance(us=TEN_MINUTES_US)
-    sweeper = Sweeper(Flaky(), bench.clock, every_s=60.0)
+    sweeper = Sweeper(Flaky(), bench.clock, every_s=0.001)
     task = asyncio.create_task(sweeper.run())
-
-    def done() -> bool:
-        sweeper.hint()
-        return sweeper.ended == 1
-
-    await until(done)
+    await until(lambda: sweeper.ended == 1)
     assert sweeper.failures == 3
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -20,6 +20,7 @@ from tests.boxoffice.adapters.ledger.test_contract import broken
 from tests.boxoffice.adapters.ledger.test_expiry import until
 from tests.boxoffice.shop import EVENT
 from tests.boxoffice.waiting import Waiting, second_server, sold_out
+from tests.support.booking_moves import refund_booking
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ async def test_a_whole_booking_given_back_is_sold_to_everybody_when_nobody_waits
     bought = await waiting.bought("public", 4, 5)
     for fact in await waiting.facts():
         waiting.resale.note_fact(fact)
-    await waiting.resale.sweep_if_noted()
+    await waiting.resale.sweep()
     assert await states(waiting, old) == {
         4: ReturnState.REFUNDED,
         5: ReturnState.REFUNDED,
@@ -199,7 +200,7 @@ async def test_only_the_holder_returns_and_only_what_was_bought(waiting: Waiting
 async def test_a_booking_refunded_meanwhile_is_not_listed(waiting: Waiting) -> None:
     old = await booking_of(waiting, "s0")
     await waiting.ledger.returns.begin_return(old.id, "s0", old.fence, [0], waiting.clock())
-    await waiting.ledger.refund(old.id, old.fence, waiting.clock())
+    await refund_booking(waiting.ledger, old.id, old.fence, waiting.clock())
     await waiting.resale.sweep()
     assert await states(waiting, old) == {0: ReturnState.VOID}
     await waiting.shop.holds.freed(EVENT, old.seats, old.id)

@@ -61,21 +61,14 @@ class MemoryClaims:
             raise ClaimsLost(event_id)
         return event
 
-    async def claim(self, claim: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
-        return self._claim(claim, now_us, must_own=False)
-
     def claim_into(self, claim: SeatClaim, now_us: int, slot: ResultSlot) -> None:
         asyncio.ensure_future(self.claim(claim, now_us)).add_done_callback(lambda task: move_result(task, slot))
 
-    async def extend(self, claim: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
-        return self._claim(claim, now_us, must_own=True)
-
-    def _claim(self, claim: SeatClaim, now_us: int, *, must_own: bool) -> ClaimedSeats | ClaimRefused:
+    async def claim(self, claim: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         check_name(claim.fan, "fan")
         check_name(claim.booking_id, "booking")
         event = self._filled_event(claim.event_id)
         conflicts: list[TakenSeat] = []
-        all_own = True
         for seat in claim.seats:
             event.plan.check_index(seat)
             current = event.taken.get(seat)
@@ -83,8 +76,7 @@ class MemoryClaims:
                 continue
             if current is not None and current.live(now_us):
                 conflicts.append(current)
-            all_own = False
-        if conflicts or (must_own and not all_own):
+        if conflicts:
             return ClaimRefused(tuple(conflicts))
         self._write(event, claim.seats, claim.fan, claim.booking_id, now_us, claim.expires_at_us)
         return ClaimedSeats(claim.seats)

@@ -124,14 +124,6 @@ class RedisClaims:
             with contextlib.suppress(FrontrowError):  # a tentative claim that cannot be released expires
                 await self.release(claim.event_id, part, claim.booking_id)
 
-    async def extend(self, claim: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
-        event, parts = self._parts(claim.event_id, claim.seats)
-        for part in parts:
-            result = await self._submit(event, Op.EXTEND, claim, part, now_us)
-            if isinstance(result, ClaimRefused):
-                return result
-        return ClaimedSeats(claim.seats)
-
     def _parts(self, event_id: str, seats: Sequence[int]) -> tuple[EventKeys, list[tuple[int, ...]]]:
         """The seats grouped by section, in plan order."""
         event = self._event(event_id)

@@ -1,12 +1,21 @@
-"""Verifies a ledger: no seat sold twice, seats and bookings consistent, audit chains unbroken and complete."""
+"""Verifies a ledger: no seat sold twice, seats and bookings consistent, audit chains unbroken and complete.
 
-from collections.abc import AsyncIterator, Mapping
+`verify` reads the whole log. `ChainCheck` is for pages: one check runs at a time, within a time limit, and its result
+is cached for a minute.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Final
+
+import msgspec
 
 from frontrow.boxoffice.adapters.ledger.audit_chain import GENESIS, AuditEntry, problems
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import LedgerStore
 from frontrow.boxoffice.adapters.ledger.engine.queries import Query
+from frontrow.core.clock import US_PER_S, Clock
 
+CACHED_US: Final = 60 * US_PER_S
 PAGE: Final = 2_000
 SHOWN: Final = 100  # problems per kind
 
@@ -63,3 +72,31 @@ async def _pages(store: LedgerStore) -> AsyncIterator[list[AuditEntry]]:
         page = [AuditEntry(*row) for row in rows]
         yield page
         chain, seq = page[-1].chain, page[-1].seq
+
+
+class ChainState(msgspec.Struct, frozen=True):
+    """The result of a check: the entries read and the number of problems. `frontrow ledger verify` names them."""
+
+    at_us: int
+    entries: int
+    wrong: int
+
+
+class ChainCheck:
+    """Whether a ledger is intact, for pages. `read` is `verify` of that ledger."""
+
+    def __init__(self, read: Callable[[], Awaitable[tuple[list[str], int]]], clock: Clock) -> None:
+        self._read, self._clock = read, clock
+        self._cached: ChainState | None = None
+        self._checking = asyncio.Lock()
+
+    async def check(self, within_s: float) -> ChainState | None:
+        """A result that is at most a minute old. None when the log could not be read in time."""
+        try:
+            async with asyncio.timeout(within_s), self._checking:
+                if self._cached is None or self._clock() - self._cached.at_us >= CACHED_US:
+                    wrong, entries = await self._read()
+                    self._cached = ChainState(self._clock(), entries, len(wrong))
+                return self._cached
+        except TimeoutError:
+            return None

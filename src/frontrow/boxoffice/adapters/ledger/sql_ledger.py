@@ -199,14 +199,11 @@ class SqlLedger:
     async def release_hold(self, booking_id: str, fence: int, now_us: int) -> Booking:
         return await self._move(Move.RELEASE, booking_id, fence, now_us)
 
-    async def begin_payment(self, booking_id: str, fence: int, now_us: int, expires_at_us: int = 0) -> Booking:
-        return await self._move(Move.BEGIN_PAYMENT, booking_id, fence, now_us, expires_at_us)
+    async def begin_payment(self, booking_id: str, fence: int, now_us: int) -> Booking:
+        return await self._move(Move.BEGIN_PAYMENT, booking_id, fence, now_us)
 
     async def step_back(self, booking_id: str, fence: int, now_us: int) -> Booking:
         return await self._move(Move.STEP_BACK, booking_id, fence, now_us)
-
-    async def decline(self, booking_id: str, fence: int, now_us: int) -> Booking:
-        return await self._move(Move.DECLINE, booking_id, fence, now_us)
 
     async def confirm(self, booking_id: str, fence: int, now_us: int, tickets: Sequence[NewTicket] = ()) -> Booking:
         return await self._submit(MakeMove(booking_id, Move.CONFIRM, fence, now_us, tickets=tuple(tickets)))
@@ -225,12 +222,6 @@ class SqlLedger:
             return {}
         rows = await self.store.read(Query("live_uses", [(one,) for one in counters], (now_us,)))
         return {row[0]: int(row[1]) for row in rows}
-
-    async def cancel(self, booking_id: str, fence: int, now_us: int) -> Booking:
-        return await self._move(Move.CANCEL, booking_id, fence, now_us)
-
-    async def refund(self, booking_id: str, fence: int, now_us: int) -> Booking:
-        return await self._move(Move.REFUND, booking_id, fence, now_us)
 
     async def _move(self, move: Move, booking_id: str, fence: int, now_us: int, expires_at_us: int = 0) -> Booking:
         return await self._submit(MakeMove(booking_id, move, fence, now_us, expires_at_us))

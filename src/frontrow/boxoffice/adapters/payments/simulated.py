@@ -21,7 +21,6 @@ import msgspec
 
 from frontrow.boxoffice.adapters.payments.stripe_objects import intent_of, refund_of
 from frontrow.boxoffice.adapters.payments.webhook_notices import read_notice
-from frontrow.boxoffice.adapters.payments.webhook_signatures import check_signature, sign
 from frontrow.boxoffice.payments.model.provider_intents import (
     Intent,
     NewIntent,
@@ -33,6 +32,7 @@ from frontrow.boxoffice.payments.model.provider_intents import (
 )
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.shared.coalescer import Coalescer
+from frontrow.shared.webhook_signature import check_signature, sign
 
 LAPSES: Final = "pm_card_lapses"  # authorised, but the capture is refused for good
 REFUND_FAILS: Final = "pm_card_refund_fails"  # the first refund of each payment fails, later ones succeed

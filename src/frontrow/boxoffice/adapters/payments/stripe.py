@@ -14,7 +14,6 @@ import stripe
 
 from frontrow.boxoffice.adapters.payments.stripe_objects import intent_of, refund_of
 from frontrow.boxoffice.adapters.payments.webhook_notices import read_notice
-from frontrow.boxoffice.adapters.payments.webhook_signatures import check_signature
 from frontrow.boxoffice.payments.model.provider_intents import (
     Intent,
     IntentState,
@@ -27,6 +26,7 @@ from frontrow.boxoffice.payments.model.provider_intents import (
 )
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import ConfigError
+from frontrow.shared.webhook_signature import check_signature
 
 Answer = TypeVar("Answer")
 TIMEOUT_S: Final = 20.0

@@ -138,15 +138,15 @@ def venue_words(venue: Venue) -> list[str]:
     return [*words, VENUE_ID + venue.id]
 
 
-def index_texts(texts: Iterable[str], most: int = MAX_EVENT_WORDS) -> list[str]:
-    """At most `most` distinct words that find something with these texts."""
+def index_texts(texts: Iterable[str]) -> list[str]:
+    """At most `MAX_EVENT_WORDS` distinct words that find something with these texts."""
     words: dict[str, None] = {}
     for text in texts:
         for word in split_words(text):
             unspaced = any(_is_in_script(character, _UNSPACED) for character in word)
             words |= dict.fromkeys(word[start:] for start in (range(len(word)) if unspaced else (0,)))
-            if len(words) >= most:
-                return list(words)[:most]
+            if len(words) >= MAX_EVENT_WORDS:
+                return list(words)[:MAX_EVENT_WORDS]
     return list(words)
 
 

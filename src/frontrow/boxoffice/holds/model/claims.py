@@ -71,9 +71,9 @@ class ClaimsLost(Unavailable):
 
     code = "claims_rebuilding"
 
-    def __init__(self, event_id: str, found: str = "") -> None:
+    def __init__(self, event_id: str) -> None:
         super().__init__("seats are being counted again; try again in a moment", retry_after_s=1.0, event=event_id)
-        self.event_id, self.found = event_id, found
+        self.event_id = event_id
 
 
 def check_name(text: str, param: str) -> str:

@@ -1,7 +1,10 @@
 """The values of the hold service: the checked pass it needs, the hold it returns, and its counts."""
 
+from typing import TypeAlias
+
 import msgspec
 
+from frontrow.boxoffice.holds.model.holds import SeatsTaken
 from frontrow.boxoffice.pricing.model.prices import PriceLine
 from frontrow.core.errors import Refused
 
@@ -34,6 +37,9 @@ class Hold(msgspec.Struct, frozen=True):
     currency: str
     repeated: bool = False
     lines: tuple[PriceLine, ...] = ()
+
+
+HoldResult: TypeAlias = Hold | SeatsTaken  # how an attempt ends: a refusal is a value, other errors are raised
 
 
 class HoldStats(msgspec.Struct):

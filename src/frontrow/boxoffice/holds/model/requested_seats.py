@@ -55,25 +55,25 @@ class Wish:
         return Grade.APART if self.apart_ok else Grade.ADJACENT_ROWS
 
 
-def check_count(event: Event, count: int, held_already: int = 0) -> int:
-    """`count` if a fan who has `held_already` seats may have this many more."""
+def check_count(event: Event, count: int) -> int:
+    """`count` if a person may have this many seats. The ledger counts the seats that a person has already."""
     if count < 1:
         raise WrongSeatCount(f"ask for 1 seat or more, not {count}", param="count")
     if count > MAX_SEATS_PER_REQUEST:
         raise WrongSeatCount(
             f"at most {MAX_SEATS_PER_REQUEST} seats are allowed per request, not {count}", param="count"
         )
-    if held_already + count > event.max_per_person:
-        left = max(0, event.max_per_person - held_already)
+    if count > event.max_per_person:
+        left = event.max_per_person
         raise CapReached(
             f"{event.name}: {event.max_per_person} seats per person; you can have {left} more", param="count", left=left
         )
     return count
 
 
-def check_seats(plan: Plan, event: Event, seat_ids: Sequence[str], held_already: int = 0) -> list[int]:
+def check_seats(plan: Plan, event: Event, seat_ids: Sequence[str]) -> list[int]:
     """The sorted indexes of `seat_ids`; otherwise an error that names the wrong ones."""
-    check_count(event, len(seat_ids), held_already)
+    check_count(event, len(seat_ids))
     indexes = plan.indexes(seat_ids)
     if len(set(indexes)) != len(indexes):
         repeated = sorted({seat_id for seat_id in seat_ids if seat_ids.count(seat_id) > 1})

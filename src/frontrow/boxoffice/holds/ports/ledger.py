@@ -94,16 +94,12 @@ class Ledger(BookingReads, Outbox, Protocol):
         """held -> cancelled. Its seats are free at once. An already released or expired hold is returned as is."""
         ...
 
-    async def begin_payment(self, booking_id: str, fence: int, now_us: int, expires_at_us: int = 0) -> Booking:
-        """held -> paying. An `expires_at_us` later than the hold's end extends the hold."""
+    async def begin_payment(self, booking_id: str, fence: int, now_us: int) -> Booking:
+        """held -> paying."""
         ...
 
     async def step_back(self, booking_id: str, fence: int, now_us: int) -> Booking:
         """paying -> held: the fan wants to pay another way. The authorisation is already void."""
-        ...
-
-    async def decline(self, booking_id: str, fence: int, now_us: int) -> Booking:
-        """paying -> cancelled: the card was declined. The seats are free at once (B9)."""
         ...
 
     async def confirm(self, booking_id: str, fence: int, now_us: int, tickets: Sequence[NewTicket] = ()) -> Booking:
@@ -128,14 +124,6 @@ class Ledger(BookingReads, Outbox, Protocol):
         Raises `DiscountRefused` or `NoneLeft` when a limit is reached; of the last one exactly one caller gets it. A
         use ends with its booking: released, declined, expired, cancelled or refunded.
         """
-        ...
-
-    async def cancel(self, booking_id: str, fence: int, now_us: int) -> Booking:
-        """confirmed -> cancelled, without a refund. The seats are free."""
-        ...
-
-    async def refund(self, booking_id: str, fence: int, now_us: int) -> Booking:
-        """confirmed -> refunded. The seats are free."""
         ...
 
     async def expire_due(self, now_us: int, limit: int) -> list[ExpiredHold]:

@@ -30,6 +30,8 @@ class SeatClaims(Protocol):
     async def claim(self, claim: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
         """Claim all the seats or none. Seats that the booking has are free to it; expired claims are free to all.
 
+        Claiming its own seats again moves their end.
+
         A group across sections is claimed in plan order and undone when one part is refused. Until all parts are
         claimed, `states` shows none of them. A refusal names exactly the seats that others have.
         """
@@ -45,10 +47,6 @@ class SeatClaims(Protocol):
         Grades are tried from the best to `claim.worst`. The claim is refused when none fits; `taken` then lists the
         taken seats of the whole section. In an area larger than the store's window, any fitting places may be chosen.
         """
-        ...
-
-    async def extend(self, claim: SeatClaim, now_us: int) -> ClaimedSeats | ClaimRefused:
-        """Set a new end for seats of the booking. Refused, with the seats named, if one of them is not its own."""
         ...
 
     async def release(self, event_id: str, seats: Sequence[int], booking_id: str) -> int:

@@ -4,7 +4,7 @@ import { now_ms, say } from "./dom.js";
 import { t, tn } from "./words.js";
 
 const ROUND = 75.4;
-export const SPOKEN_AT_S = [120, 60, 20];
+const SPOKEN_AT_S = [120, 60, 20];
 
 export class FrTimer extends HTMLElement {
   #every = 0;

@@ -150,12 +150,3 @@ SELECT 1 FROM inbox WHERE source = :source AND message_id = :message_id
 
 -- name: inbox_time() :source text :message_id text
 SELECT received_at_us FROM inbox WHERE source = :source AND message_id = :message_id
-
--- name: money_totals()
--- For `frontrow ledger status`: captured, refunded, kept as fees, and the value of sold seats.
-SELECT 'captured ' || currency, sum(amount_minor) FROM payments WHERE payment_state = 'captured' GROUP BY currency
-UNION ALL SELECT 'refunded ' || currency, sum(amount_minor) FROM refunds WHERE refund_state = 'done' GROUP BY currency
-UNION ALL SELECT 'kept fees ' || currency, sum(fee_minor) FROM refunds WHERE refund_state = 'done' GROUP BY currency
-UNION ALL SELECT 'sold ' || currency, sum(amount_minor) FROM bookings WHERE state = 'confirmed' GROUP BY currency
-UNION ALL SELECT 'owed for returns ' || currency, sum(price_minor) FROM returns
-  WHERE return_state IN ('listed', 'resold') GROUP BY currency

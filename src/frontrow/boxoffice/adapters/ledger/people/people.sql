@@ -107,9 +107,6 @@ DELETE FROM recovery_codes WHERE (staff_id, code_hash) IN (SELECT r.staff_id, r.
 -- name: drop_recovery_codes(staff_id text)
 DELETE FROM recovery_codes WHERE staff_id IN (SELECT r.staff_id FROM :rows)
 
--- name: recovery_codes_left() :staff_id text
-SELECT count(*) FROM recovery_codes WHERE staff_id = :staff_id
-
 -- name: add_invitation(id text, secret_hash text, organiser_id text, email text, role text, made_by text, staff_id text, now_us int, ends_at_us int)
 INSERT INTO invitations (id, secret_hash, organiser_id, email, role, made_by, staff_id, created_at_us, ends_at_us,
   used_at_us)

@@ -125,9 +125,6 @@ class SqlPeopleBook:
     async def use_recovery_code(self, staff_id: str, code_hash: str) -> bool:
         return bool(await self._line.submit(RunStatements((Query("use_recovery_code", [(staff_id, code_hash)]),))))
 
-    async def recovery_codes_left(self, staff_id: str) -> int:
-        return int((await self._store.read(Query("recovery_codes_left", params=(staff_id,))))[0][0])
-
     # -- invitations and API keys ------------------------------------------------------------------------------------
 
     async def add_invitation(self, invitation: Invitation, secret_hash: str) -> None:

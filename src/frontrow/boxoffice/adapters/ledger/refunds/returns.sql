@@ -68,7 +68,3 @@ FROM :rows :event_of r.booking_id
 WHERE b.id = r.booking_id{ AND b.event_id = d.event_id} AND b.fence = r.fence
   AND coalesce(b.state, '') = 'confirmed' AND b.seats = r.was_seats
 RETURNING b.id
-
--- name: returns_owed()
--- The amount captured for seats that are neither resold nor refunded yet.
-SELECT currency, sum(price_minor) FROM returns WHERE return_state IN ('listed', 'resold') GROUP BY currency

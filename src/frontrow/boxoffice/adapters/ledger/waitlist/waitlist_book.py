@@ -113,12 +113,6 @@ class SqlWaitlistBook:
         run = RunProgram(functools.partial(programs.make_offers, tuple(news)), holds[0].now_us, holds)
         return cast("list[Offer | FrontrowError]", await self._line.submit(run))
 
-    async def make_offer(self, new: NewOffer) -> Offer:
-        (answer,) = await self.make_offers([new])
-        if isinstance(answer, FrontrowError):
-            raise answer
-        return answer
-
     async def claim_offer(self, offer_id: str, fan: str, now_us: int, hold_until_us: int) -> Offer:
         return cast(Offer, await self._run(now_us, programs.claim, offer_id, fan, now_us, hold_until_us))
 

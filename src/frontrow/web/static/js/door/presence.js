@@ -9,7 +9,7 @@
 /** @typedef {{event: string, ticket: string, seat?: number, fence?: number, scans: Seen[]}} Known a ticket and its scans, earliest first */
 /** @typedef {"ok" | "again" | "duplicate" | "replaced" | "left" | "not_inside"} Passage `again`: ok, it came back */
 
-export const MAX_SCANS = 100; // of one ticket; the newest are kept
+const MAX_SCANS = 100; // of one ticket; the newest are kept
 
 /** @param {Seen} one @param {Seen} other */
 const earlier = (one, other) =>
@@ -30,7 +30,7 @@ export function after(scans, scan) {
 }
 
 /** @param {Seen[]} scans */
-export const hasLeft = (scans) => scans.at(-1)?.way === "out";
+const hasLeft = (scans) => scans.at(-1)?.way === "out";
 
 /** Whether somebody was let in while the ticket was inside. @param {Seen[]} scans */
 export const cameTwice = (scans) => scans.some((one, n) => n > 0 && one.way === "in" && scans[n - 1].way === "in");

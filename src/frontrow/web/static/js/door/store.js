@@ -7,7 +7,7 @@ import { admittedBy, after, cameTwice, decide, entries, merge } from "./presence
 const NAME = "frontrow-door",
   VERSION = 1;
 const CHUNK = 500;
-export const MAX_RECENT = 30;
+const MAX_RECENT = 30;
 
 /** @typedef {import("./presence.js").Way} Way */
 /** @typedef {import("./presence.js").Known} Known */

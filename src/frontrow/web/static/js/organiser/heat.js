@@ -10,7 +10,7 @@ const SVG = "http://www.w3.org/2000/svg",
 /** @typedef {{name: string, seats: number, free: number, held: number, sold: number, withheld: number}} Group */
 
 /** How full, from 0 (nothing sold) to 4. @param {Group} group */
-export function fullness(group) {
+function fullness(group) {
   const offered = group.seats - group.withheld;
   return offered > 0 ? (group.sold ? Math.max(1, Math.round((group.sold / offered) * STEPS)) : 0) : 0;
 }

@@ -56,7 +56,7 @@ export function priceAt(price, model) {
   return priced(price, tier?.fee ?? 0, model.doc.tiers[0].cur);
 }
 /** @param {import("./model.js").Section} one @param {import("./model.js").SeatModel} model */
-export function describeSection(one, model) {
+function describeSection(one, model) {
   const price = priceRange(one, model);
   return t("Section {section}, {free} of {n} seats free, {price}", {
     section: one.name,

@@ -5,7 +5,7 @@
 /** @typedef {[number, number, number, number]} Box left, top, right, bottom */
 
 const DEGREE = Math.PI / 180;
-export const MAX_BEND = 180;
+const MAX_BEND = 180;
 
 /** @param {number} n */
 export const round = (n) => Math.round(n * 100) / 100 + 0;

@@ -1,1 +1,0 @@
-"""Checks the ledger's hash-chained audit log."""
