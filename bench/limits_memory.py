@@ -313,8 +313,8 @@ def _rss_bytes() -> int:
 
 def aging(count: int = 1_000_000) -> dict[str, float]:
     """A million keys go idle and leave while one client keeps asking: how slow the slowest of its checks are."""
-    from frontrow.core.clock import ManualClock
     from frontrow.limits import Limiter, Quota
+    from frontrow.testing.clock import ManualClock
 
     clock = ManualClock()
     limiter = Limiter(Quota.parse("10/minute", algorithm="token_bucket"), clock=clock)

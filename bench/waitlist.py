@@ -20,8 +20,8 @@ from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, Section
 from frontrow.boxoffice.waitlist.model.waitlist import NewEntry
 from frontrow.boxoffice.waitlist.offers import OfferWorker
-from frontrow.core.clock import ManualClock
 from frontrow.shared.money import Money
+from frontrow.testing.clock import ManualClock
 from tests.support.servers import Postgres
 
 LINE, SEATS, PARTY = 20_000, 2_000, 2

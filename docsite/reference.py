@@ -32,6 +32,10 @@ PYTHON: Final = {
     "frontrow.client.staff_calls": "What organisers and gates can ask.",
     "frontrow.waitingroom.protect": "The waiting room in front of any shop.",
     "frontrow.boxoffice.payments.ports": "The port of a payment provider of your own.",
+    "frontrow.testing.clock": "A clock for your tests.",
+    "frontrow.testing.limits": "Limiters for your tests.",
+    "frontrow.testing.room": "Passes and a room's store for your tests.",
+    "frontrow.testing.payments": "A payment provider for your tests.",
 }
 AUDIENCES: Final = {  # page -> title, the beginnings of its groups' names
     "fans": ("The API for fans", ()),

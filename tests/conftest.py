@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from playwright.sync_api import Browser
 
-from frontrow.core.clock import ManualClock
+from frontrow.testing.clock import ManualClock
 from tests.support.chromium import SharedBrowser
 from tests.support.closed_databases import watch_databases
 from tests.support.databases import database

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_repository import ROOT, sources
+from tests.support.sources import ROOT, sources
 
 GONE = {
     "get_event_loop": "makes a loop no more since 3.14: use get_running_loop",

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,11 +25,13 @@ from playwright.sync_api import Browser, Page, expect
 
 from frontrow.web.site.assets import texts_in
 from tests.browser.steps import get_tickets, until
-from tests.deploy.test_extras import required
-from tests.docs.test_commands import LINES
+from tests.deploy.extras import required
+from tests.docs.shell_lines import LINES
 from tests.support.built_files import built_web
 from tests.support.chromium import NODE
-from tests.web.room.test_page import MAX_PAGE_BYTES
+from tests.support.eventually import eventually_sync
+from tests.support.processes import until_healthy
+from tests.web.room.page_size import MAX_PAGE_BYTES
 
 ROOT = Path(__file__).parents[1]
 UV = [sys.executable, "-m", "uv"]
@@ -264,12 +265,7 @@ def served(home: Path, *words: str) -> Iterator[str]:
         line = server.stdout.readline()
         assert "http://" in line, (home / "server.log").read_text()[-2000:]
         url = line.split()[-1]
-        for _ in range(600):
-            with contextlib.suppress(httpx.TransportError):
-                if httpx.get(f"{url}/healthz").status_code == 200:
-                    break
-            assert server.poll() is None, (home / "server.log").read_text()[-2000:]
-            time.sleep(0.1)
+        until_healthy(url, server, home / "server.log")
         yield url
     finally:
         server.send_signal(signal.SIGTERM)
@@ -326,10 +322,11 @@ def walk_room(install_extra: Callable[[str], Path], browser: Browser) -> None:
     home = install_extra("room")
     with served(home, "room", "serve", "--event", "aurora") as url, httpx.Client(base_url=url) as person:
         place = {"Authorization": f"Bearer {person.post('/join').json()['place']}"}
-        for _ in range(200):
-            if person.get("/status", headers=place).json()["state"] == "active":
-                break
-            time.sleep(0.3)  # ten requests per second are allowed
+        eventually_sync(
+            lambda: person.get("/status", headers=place).json()["state"],
+            until=lambda state: state == "active",
+            every_s=0.3,  # ten requests per second are allowed
+        )
         assert "pass" in person.post("/claim", headers=place).json()
         shown = person.get("/", headers={"Accept": "text/html"})
         assert (shown.status_code, len(shown.content) <= MAX_PAGE_BYTES) == (200, True)

@@ -10,26 +10,14 @@ import sys
 from pathlib import Path
 
 import frontrow
-
-ROOT = Path(__file__).parents[1]
-
-
-def sources(*folders: str) -> list[Path]:
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *folders],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=True,
-    )
-    return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+from tests.support.sources import ROOT, sources
 
 
 def test_the_limiter_alone_imports_no_third_party_package() -> None:
     """`pip install frontrow-limits` gives the limiter with no dependency, and it uses nothing of the platform."""
     code = (
         "import sys; before = set(sys.modules);"
-        "import frontrow.limits, frontrow.limits.http.asgi, frontrow.limits.http.wsgi;"
+        "import frontrow.limits, frontrow.limits.http.asgi, frontrow.limits.http.wsgi, frontrow.testing.limits;"
         "new = {name.partition('.')[0] for name in set(sys.modules) - before};"
         "print(sorted(new - set(sys.stdlib_module_names) - {'frontrow', '_cython_3_3_1', 'cython_runtime'}))"
     )

@@ -16,6 +16,7 @@ from frontrow.core.clock import SystemClock
 from frontrow.rehearsal.crowd import Crowd
 from frontrow.rehearsal.fan_calls import FanCalls
 from frontrow.rehearsal.http_client import FanConnection
+from tests.support.eventually import eventually
 from tests.support.processes import Process
 from tests.web.api.script import Buyer
 from tests.web.api.support import EVENT_ID, put_into
@@ -128,19 +129,19 @@ async def test_b14_jobs_in_a_process_of_their_own_end_a_hold_and_pay_a_refund_ou
             left = await buyer.hold(EVENT_ID, seats=["S-A-1"])
             held = await buyer.hold(EVENT_ID, seats=["S-A-2"])
             await buyer.pay(held["booking"])
-            for _ in range(600):  # until the worker has taken the money
-                (payment,) = await ledger.payments.payments_of(held["booking"])
-                if payment.state == "captured":
-                    break
-                await asyncio.sleep(0.05)
-            await buyer.call("cancel_booking", booking_id=held["booking"])
-            for _ in range(600):
+
+            async def states() -> list[str]:
+                payments = await ledger.payments.payments_of(held["booking"])
+                return [payment.state for payment in payments]
+
+            async def ends() -> list[str]:
                 expired = await ledger.booking(left["booking"])
                 refunds = await ledger.payments.refunds_of(held["booking"])
-                if expired is not None and expired.state == "expired" and refunds[0].state == "done":
-                    break
-                await asyncio.sleep(0.05)
-            assert (expired.state, [refund.state for refund in refunds]) == ("expired", ["done"])
+                return [expired.state, *(refund.state for refund in refunds)]
+
+            await eventually(states, until=lambda states: states == ["captured"])  # the worker has taken the money
+            await buyer.call("cancel_booking", booking_id=held["booking"])
+            await eventually(ends, until=lambda ends: ends == ["expired", "done"])
     finally:
         codes = [worker.stop(), server.stop()]
         await ledger.aclose()

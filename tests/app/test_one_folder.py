@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import click
@@ -23,7 +22,7 @@ from frontrow.core.clock import SystemClock
 from frontrow.shared.derived_keys import Secrets
 from frontrow.shared.vault import Vault
 from frontrow.web.platform.sealed_keys import TICKETS, SealedKeys
-from tests.support.processes import SECRET
+from tests.support.processes import SECRET, until_healthy
 from tests.web.api.support import EVENT_ID, put_into, room_keys
 
 TOML = """
@@ -101,13 +100,7 @@ def test_every_command_works_on_the_ledger_of_the_server(here: Path) -> None:
     try:
         assert server.stdout is not None
         url = server.stdout.readline().split()[-1]
-        for _ in range(600):
-            try:
-                if httpx.get(f"{url}/healthz").status_code == 200:
-                    break
-            except httpx.TransportError:
-                assert server.poll() is None
-                time.sleep(0.05)
+        until_healthy(url, server)
         asyncio.run(put_on_sale("sqlite:///hall/frontrow.db"))
 
         code, said = frontrow("organiser", "create", "Hall", "--email", "ada@example.org", "--invite", "--json")

@@ -9,10 +9,10 @@ import pytest
 
 import frontrow.web
 from frontrow.boxoffice.adapters.payments.from_url import open_provider
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
 from frontrow.settings.colours import COLOURS, theme_css
 from frontrow.settings.platform import read_settings
+from frontrow.testing.clock import ManualClock
 
 TOKENS = Path(frontrow.web.__file__).parent / "static" / "css" / "tokens.css"
 DEMO = {"FRONTROW_SERVER_DEMO": "1"}

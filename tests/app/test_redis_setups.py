@@ -1,13 +1,13 @@
 """A whole purchase on Redis as people run it: TLS and ACL users, a Cluster, Sentinel with a failover in the middle."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
 
 from frontrow.app.doctor import FAIL, redis
+from tests.support.eventually import eventually
 from tests.support.servers import Cluster, Sentinel, Valkey
 from tests.support.tls_proxy import TlsProxy
 from tests.web.api.script import Buyer, a_buyer
@@ -20,14 +20,12 @@ PATIENCE_S = 60.0
 
 async def patiently(ask: Callable[[], Awaitable[httpx.Response]]) -> httpx.Response:
     """Ask again after each 503, as a good client does; anything else is the answer."""
-    deadline_s = time.monotonic() + PATIENCE_S
-    while True:
-        answer = await ask()
-        if answer.status_code != 503:
-            return answer
-        assert int(answer.headers["retry-after"]) > 0
-        assert time.monotonic() < deadline_s, answer.text
-        await asyncio.sleep(0.1)
+
+    def is_an_answer(answer: httpx.Response) -> bool:
+        assert answer.status_code != 503 or int(answer.headers["retry-after"]) > 0
+        return answer.status_code != 503
+
+    return await eventually(ask, PATIENCE_S, until=is_an_answer, every_s=0.1)
 
 
 async def enter(buyer: Buyer) -> None:
@@ -35,14 +33,13 @@ async def enter(buyer: Buyer) -> None:
     joined = await patiently(lambda: buyer.call("room_join", event_id=EVENT_ID))
     assert joined.status_code == 201, joined.text
     place = {"Authorization": f"Bearer {joined.json()['place']}"}
-    deadline_s = time.monotonic() + PATIENCE_S
-    while True:
+
+    async def claim() -> httpx.Response:
         claimed = await patiently(lambda: buyer.call("room_claim", event_id=EVENT_ID, headers=place))
-        if claimed.status_code == 201:
-            break
-        assert claimed.status_code == 409, claimed.text  # not yet
-        assert time.monotonic() < deadline_s
-        await asyncio.sleep(0.05)
+        assert claimed.status_code in (201, 409), claimed.text  # 409: not yet
+        return claimed
+
+    claimed = await eventually(claim, PATIENCE_S, until=lambda answer: answer.status_code == 201, every_s=0.05)
     buyer.headers["Frontrow-Pass"] = claimed.json()["pass"]
 
 
@@ -55,10 +52,12 @@ async def buy(buyer: Buyer, between: Callable[[], None] = lambda: None) -> dict[
     buyer.headers["Frontrow-Booking"] = held.json()["booking_token"]
     between()
     await patiently(lambda: buyer.call("pay", booking_id=booking, json={"method": "pm_card_visa"}))
-    deadline_s = time.monotonic() + PATIENCE_S
-    while (await patiently(lambda: buyer.call("get_booking", booking_id=booking))).json()["state"] != "confirmed":
-        assert time.monotonic() < deadline_s
-        await asyncio.sleep(0.05)
+    await eventually(
+        lambda: patiently(lambda: buyer.call("get_booking", booking_id=booking)),
+        PATIENCE_S,
+        until=lambda answer: answer.json()["state"] == "confirmed",
+        every_s=0.05,
+    )
     tickets = await buyer.call("list_tickets", booking_id=booking)
     assert len(tickets.json()["tickets"]) == 2
     return held.json()
@@ -143,10 +142,9 @@ async def test_a_sentinel_failover_in_the_middle_of_a_purchase(
 ):
     """The primary dies while seats are held: 503 for a moment, never 500, and the purchase goes on."""
     with Valkey("--replicaof", f"127.0.0.1 {own_valkey.port}") as replica:
-        deadline_s = time.monotonic() + PATIENCE_S
-        while b"slaves=1" not in redis_sentinel.command("INFO", "sentinel"):
-            assert time.monotonic() < deadline_s
-            await asyncio.sleep(0.05)
+        await eventually(
+            lambda: redis_sentinel.command("INFO", "sentinel"), PATIENCE_S, until=lambda told: b"slaves=1" in told
+        )
         async with (
             a_platform(tmp_path, redis_url=redis_sentinel.url, postgres_url=postgres_ledger_url) as platform,
             a_client(platform) as client,

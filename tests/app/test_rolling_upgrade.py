@@ -22,7 +22,7 @@ from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.schema_versions import newest_version
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.core.clock import SystemClock
-from tests.app.test_two_servers import _sold, a_folder, buy
+from tests.app.several_servers import a_folder, buy, until_sold
 from tests.boxoffice.plan_samples import small_plan
 from tests.support.processes import Process
 from tests.web.api.script import Buyer
@@ -55,7 +55,7 @@ async def test_servers_of_two_versions_sell_one_event_during_the_upgrade(tmp_pat
             await early.enter(EVENT_ID)
             held = await early.hold(EVENT_ID, seats=["S-A-1"])
         buying = [asyncio.create_task(buy(number, inner, urls, document)) for number in range(FANS)]
-        await _sold(ledger, 3)
+        await until_sold(ledger, 3)
         before, after = await asyncio.to_thread(migrate_ledger, postgres_url)  # while they buy
         assert (before, after) == (BEFORE_SCHEMA, newest_version())
         buying += [asyncio.create_task(buy(number, inner, urls, document)) for number in range(FANS, 2 * FANS)]

@@ -13,8 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -24,12 +23,13 @@ from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.core.clock import SystemClock
 from tests.boxoffice.plan_samples import small_plan
+from tests.support.eventually import eventually, eventually_sync
 from tests.support.processes import Process
 from tests.web.api.script import Buyer, read_document
 from tests.web.api.support import EVENT_ID, put_into
 
 WORKERS = 2
-TRIES = 1_200
+WITHIN_S = 120
 EACH_S = 0.05
 
 
@@ -96,12 +96,12 @@ class InTurn(httpx.AsyncBaseTransport):
 async def ready_by_itself(server: Process, pid: int) -> None:
     """Until this worker, alone, can sell."""
     async with httpx.AsyncClient(base_url=server.url, timeout=3) as client:
-        for _ in range(TRIES):
-            with contextlib.suppress(httpx.TransportError), only(server, pid):
-                if (await client.get("/readyz")).json().get("events"):
-                    return
-            await asyncio.sleep(EACH_S)
-    raise AssertionError("the worker did not become ready")
+
+        async def events() -> int:
+            with only(server, pid):
+                return (await client.get("/readyz")).json().get("events")
+
+        await eventually(events, WITHIN_S, ignoring=httpx.TransportError, every_s=EACH_S)
 
 
 async def buy(client: httpx.AsyncClient, document: dict, count: int) -> None:
@@ -122,13 +122,11 @@ def value(page: str, name: str) -> float:
 
 async def all_say(server: Process, client: httpx.AsyncClient, name: str, wanted: float) -> None:
     """Until the page of every worker says so (each tells the others every few seconds)."""
-    values: list[float] = []
-    for _ in range(TRIES):
-        values = [value((await client.get("/metrics")).text, name) for _ in range(WORKERS)]
-        if set(values) == {wanted}:
-            return
-        await asyncio.sleep(EACH_S)
-    raise AssertionError(f"{name} is {values}, not {wanted} everywhere")
+
+    async def values() -> list[float]:
+        return [value((await client.get("/metrics")).text, name) for _ in range(WORKERS)]
+
+    await eventually(values, WITHIN_S, until=lambda found: set(found) == {wanted}, every_s=EACH_S)
 
 
 def half_sent(url: str, head: str, body: bytes) -> socket.socket:
@@ -153,13 +151,15 @@ def answer_on(sock: socket.socket, rest: bytes) -> tuple[bytes, bytes]:
 async def nobody_listens(server: Process) -> None:
     """Until the port is closed."""
     where = urlsplit(server.url)
-    for _ in range(TRIES):
+
+    def is_closed() -> bool:
         try:
             socket.create_connection((where.hostname, where.port), timeout=60).close()
         except OSError:
-            return
-        await asyncio.sleep(EACH_S)
-    raise AssertionError("still taking connections")
+            return True
+        return False
+
+    await eventually(is_closed, WITHIN_S, every_s=EACH_S)
 
 
 async def half_held(server: Process, client: httpx.AsyncClient, document: dict) -> tuple[socket.socket, bytes]:
@@ -191,12 +191,8 @@ async def replaced(server: Process, victim: int) -> int:
     """kill -9, and the new one."""
     before = set(workers_of(server))
     os.kill(victim, signal.SIGKILL)
-    for _ in range(TRIES):
-        new = set(workers_of(server)) - before
-        if new:
-            return new.pop()
-        await asyncio.sleep(EACH_S)
-    raise AssertionError("the dead worker was not replaced")
+    new = await eventually(lambda: set(workers_of(server)) - before, WITHIN_S, every_s=EACH_S)
+    return new.pop()
 
 
 async def test_f5_workers_are_one_server_to_whoever_talks_to_it(tmp_path, redis_url, postgres_ledger_url):
@@ -229,23 +225,16 @@ def a_parent(folder: Path) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([sys.executable, str(folder / "parent.py")], env=env, stderr=subprocess.DEVNULL)
 
 
-def until(what: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + 120
-    while not what():
-        assert time.monotonic() < deadline_s
-        time.sleep(EACH_S)
-
-
 def test_workers_end_when_their_parent_is_killed(tmp_path):
     """kill -9 of the parent leaves nobody behind to keep the port."""
     parent = a_parent(tmp_path)
     try:
-        until(lambda: len(list(tmp_path.glob("[0-9]*"))) == 2)
-        pids = [path.name for path in tmp_path.glob("[0-9]*")]
+        started = eventually_sync(lambda: list(tmp_path.glob("[0-9]*")), WITHIN_S, until=lambda found: len(found) == 2)
+        pids = [path.name for path in started]
     finally:
         parent.kill()
         parent.wait(30)
-    until(lambda: not any(b"spawn_main" in _cmdline(pid) for pid in pids))
+    eventually_sync(lambda: not any(b"spawn_main" in _cmdline(pid) for pid in pids), WITHIN_S, every_s=EACH_S)
 
 
 def test_what_is_wrong_with_a_shared_store_is_said_once(tmp_path, redis_url, postgres_url):

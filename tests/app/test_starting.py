@@ -1,6 +1,5 @@
 """Starting: wrong settings stop it with one sentence naming the setting; secrets show nowhere; it stops in order."""
 
-import asyncio
 import subprocess
 import sys
 from dataclasses import replace
@@ -24,6 +23,7 @@ from frontrow.settings.platform import (
     read_settings,
 )
 from tests.boxoffice.plan_samples import small_plan
+from tests.support.eventually import eventually
 from tests.support.processes import Process
 from tests.support.servers import Valkey
 from tests.web.api.support import EVENT_ID, SECRET, a_server, put_into, settings_for
@@ -120,12 +120,7 @@ async def test_a_server_told_to_stop_says_so_first_and_ends_in_order(tmp_path):
     try:
         url = server.listening()
         async with httpx.AsyncClient(base_url=url, timeout=60) as client:
-            for _ in range(600):
-                try:
-                    if (await client.get("/healthz")).status_code == 200:
-                        break
-                except httpx.TransportError:
-                    await asyncio.sleep(0.05)
+            await server.alive()
             assert (await client.get("/readyz")).status_code == 200
             assert (await client.get("/docs")).headers["content-type"].startswith("text/html")
             assert (await client.post("/v1/auth/link", json={"email": "ada@example.org"})).is_success
@@ -143,11 +138,7 @@ def written(outbox: Path) -> list[str]:
 
 async def mailed(outbox: Path) -> str:
     """The text of the first mail, once it is written."""
-    for _ in range(600):
-        for letter in written(outbox):
-            return letter
-        await asyncio.sleep(0.05)
-    raise AssertionError("no mail was written")
+    return (await eventually(lambda: written(outbox)))[0]
 
 
 @pytest.mark.parametrize(("host", "public_url"), [("127.0.0.1", "http://127.0.0.1:8123"), ("::1", "http://[::1]:8123")])

@@ -21,8 +21,9 @@ from frontrow.boxoffice.holds.model.hold_values import Hold, ShopPass
 from frontrow.boxoffice.holds.plain_attempt import PlainAttempts
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, Section, area
-from frontrow.core.clock import US_PER_S, Clock, ManualClock
+from frontrow.core.clock import US_PER_S, Clock
 from frontrow.shared.money import Money
+from frontrow.testing.clock import ManualClock
 
 NOW = 1_700_000_000_000_000
 EVENT = "evt_shop"

@@ -13,8 +13,8 @@ from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, Section, area
 from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_entries import WaitlistService
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.shop import EVENT, Shop, open_shop
 from tests.support.booking_moves import cancel_booking, decline_booking, refund_booking
 

@@ -1,6 +1,7 @@
 """What axe-core says of a page, and how the walks through the pages ask it."""
 
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import BrowserContext, Page
 
@@ -65,3 +66,16 @@ def read_booking_view(page: Page, name: str) -> list[str]:
     wide = page.evaluate("document.documentElement.scrollWidth")
     page.set_viewport_size({"width": 1280, "height": 800})
     return [*found, f"{name} is {wide} px wide at 320"] if wide > 320 else found
+
+
+def console_of(context: BrowserContext) -> list[str]:
+    """What the console will say, except for the pages' own 4xx and 5xx answers."""
+    told: list[str] = []
+
+    def heard(message: Any) -> None:
+        if message.type in ("error", "warning") and "the server responded with a status of" not in message.text:
+            told.append(message.text)
+
+    context.on("console", heard)
+    context.on("weberror", lambda error: told.append(str(error.error)))
+    return told

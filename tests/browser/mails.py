@@ -3,15 +3,14 @@
 import email
 import email.policy
 import re
-import time
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
 from tests.browser.served import WAIT_S, Site
+from tests.support.eventually import eventually_sync
 
 SIGN_IN = r"http\S+/sign-in#\S+"
-POLL_S = 0.02
 
 
 def mails_of(site: Site) -> frozenset[Path]:
@@ -21,15 +20,16 @@ def mails_of(site: Site) -> frozenset[Path]:
 
 def mail_with(site: Site, pattern: str, before: frozenset[Path] = frozenset()) -> str:
     """What a pattern finds in the newest mail that has it and was not there before; waits for the mail."""
-    ends = time.monotonic() + WAIT_S
-    while time.monotonic() < ends:
+
+    def found() -> str:
         for mail in sorted(mails_of(site) - before, key=lambda one: one.stat().st_mtime_ns, reverse=True):
             body = email.message_from_bytes(mail.read_bytes(), policy=email.policy.default).get_body(("plain",))
-            found = re.search(pattern, body.get_content() if body else "")
-            if found:
-                return found[0]
-        time.sleep(POLL_S)
-    raise AssertionError(f"no mail with {pattern} came")
+            match = re.search(pattern, body.get_content() if body else "")
+            if match:
+                return match[0]
+        return ""
+
+    return eventually_sync(found, WAIT_S)
 
 
 def newest_link(site: Site, page: Page, before: frozenset[Path] = frozenset()) -> str:

@@ -28,6 +28,7 @@ from frontrow.web.guard.connection_guard import GuardRules
 from frontrow.web.http.request_ids import RequestIds
 from frontrow.web.server.app import front_of, run_platform
 from tests.boxoffice.people.support import CHEAP
+from tests.support.eventually import eventually
 from tests.web.api.support import borrowed_app, put_event, settings_for
 
 WAIT_S = 120  # a busy machine takes its time
@@ -97,8 +98,7 @@ class Site:
         self._server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
         self.platform, self._loop = platform, asyncio.get_running_loop()
         serving = asyncio.create_task(self._server.serve(sockets=[self._socket.dup()]))
-        while not self._server.started and not serving.done():  # noqa: ASYNC110 - uvicorn tells nobody
-            await asyncio.sleep(0.01)
+        await eventually(lambda: self._server.started or serving.done(), WAIT_S)
         self._ready.set()
         await serving
 

@@ -1,12 +1,11 @@
 """What fans do in a browser, step by step; and how a test looks at the map behind the page."""
 
-import contextlib
-import time
 from typing import Any
 
-from playwright.sync_api import Error, Page, expect
+from playwright.sync_api import Error, Locator, Page, expect
 
 from tests.browser.served import WAIT_S, Site
+from tests.support.eventually import eventually_sync
 from tests.web.api.support import EVENT_ID
 
 __all__ = [
@@ -56,10 +55,9 @@ def be_let_in(page: Page, url: str, event_id: str) -> None:
     """What the waiting room's page asks for, without any page: this browser gets a pass (`get_tickets` clicks)."""
     room, body = f"{url}/v1/events/{event_id}/room", {"page": True}
     _asked(page, f"{room}/join", body)
-    ends_s = time.monotonic() + WAIT_S
-    while page.request.get(f"{room}/status").json()["state"] != "active":
-        assert time.monotonic() < ends_s, "nobody was let in"
-        time.sleep(POLL_S)
+    eventually_sync(
+        lambda: page.request.get(f"{room}/status").json()["state"], WAIT_S, until=lambda state: state == "active"
+    )
     _asked(page, f"{room}/claim", body)
 
 
@@ -97,11 +95,21 @@ def go_in_without_scripts(page: Page) -> None:
 
 def enter_when_it_is_time(page: Page) -> None:
     """Without scripts, in the line: load the page again until there is a button to go in, and press it."""
-    ends_s = time.monotonic() + WAIT_S
-    while not page.get_by_role("button", name="Enter the sale", exact=True).is_visible():
-        assert time.monotonic() < ends_s, "nobody was let in"
-        page.reload()
-    page.get_by_role("button", name="Enter the sale", exact=True).click()
+    button = page.get_by_role("button", name="Enter the sale", exact=True)
+    reload_until(page, button)
+    button.click()
+
+
+def reload_until(page: Page, wanted: Locator) -> None:
+    """Reload the page, as people do, until something is on it."""
+    page.wait_for_load_state()
+
+    def is_there() -> bool:
+        if not wanted.is_visible():
+            page.reload()
+        return wanted.is_visible()
+
+    eventually_sync(is_there, WAIT_S)
 
 
 def choose(page: Page, count: int = 1) -> list[int]:
@@ -146,13 +154,7 @@ def until(page: Page, condition: str, argument: Any = None) -> None:
         tried = f"(argument) => {{ try {{ return ({asked})(argument); }} catch (error) {{ return false; }} }}"
         page.wait_for_function(tried, arg=argument)
         return
-    ends_s = time.monotonic() + WAIT_S
-    while True:
-        with contextlib.suppress(Error):
-            if page.evaluate(asked, argument):
-                return
-        assert time.monotonic() < ends_s, condition
-        time.sleep(POLL_S)
+    eventually_sync(lambda: page.evaluate(asked, argument), WAIT_S, ignoring=Error)
 
 
 def landed(page: Page) -> None:

@@ -10,10 +10,9 @@ from frontrow.app.wiring import Platform
 from frontrow.boxoffice.people.model.people import DEFAULT_ORGANISER
 from frontrow.boxoffice.people.model.roles import Role
 from tests.boxoffice.people.support import api_key, member
-from tests.browser.looks import COLOURS, axe, bring_axe
+from tests.browser.looks import COLOURS, axe, bring_axe, console_of
 from tests.browser.served import Site
 from tests.browser.steps import settled
-from tests.browser.test_every_page import told_by
 
 # What the viewer's own markup breaks, and it is not serious: its title is outside a landmark.
 ALLOWED = ("region",)
@@ -26,7 +25,7 @@ def test_an_operation_can_be_tried_with_an_api_key(profile: Any, site: Site) -> 
 
     context = profile(color_scheme="light")
     bring_axe(context)
-    told, foreign = told_by(context), list[str]()
+    told, foreign = console_of(context), list[str]()
     context.on("request", lambda request: foreign.append(request.url) if not request.url.startswith(site.url) else None)
     context.add_cookies([{"name": "any", "value": "cookie", "url": site.url}])
     page = context.new_page()

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import Page
 
-from tests.browser.looks import MOST_MOVED, SHIFTS, axe, axe_rules, bring_axe
+from tests.browser.looks import MOST_MOVED, SHIFTS, axe, axe_rules, bring_axe, console_of
 from tests.browser.served import Site
 from tests.browser.steps import settled
 from tests.browser.tour import PARTS, STAYS, pages_of, put_all
@@ -31,19 +31,6 @@ def full_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield running
 
 
-def told_by(context: BrowserContext) -> list[str]:
-    """What the console will say, except for the pages' own 4xx and 5xx answers."""
-    told: list[str] = []
-
-    def heard(message: Any) -> None:
-        if message.type in ("error", "warning") and "the server responded with a status of" not in message.text:
-            told.append(message.text)
-
-    context.on("console", heard)
-    context.on("weberror", lambda error: told.append(str(error.error)))
-    return told
-
-
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("part", PARTS)
 def test_every_page_is_for_everybody(profile: Any, full_site: Site, part: str, width: int) -> None:
@@ -52,7 +39,7 @@ def test_every_page_is_for_everybody(profile: Any, full_site: Site, part: str, w
     context.add_init_script(SHIFTS)
     context.add_init_script(STAYS)
     bring_axe(context)
-    told = told_by(context)
+    told = console_of(context)
     names, found = [], []
     for name, page in pages_of(part, context, full_site, f"ada{width}@example.org"):
         names.append(name)

@@ -1,6 +1,5 @@
 """The organiser's desk in a browser (B12, B13): refund, other seats, team, webhooks; all for everybody."""
 
-import asyncio
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,6 +22,7 @@ from tests.browser.looks import MOST_MOVED, SHIFTS, bring_axe, read_booking_view
 from tests.browser.served import WAIT_S, Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import EVENT_ID, click_seat, settled, until
+from tests.support.eventually import eventually
 from tests.support.wallet_files import PASS_TYPE_ID, TEAM_ID, authority, der, p12, pass_certificate
 
 BASE = f"/organiser/events/{EVENT_ID}"
@@ -43,10 +43,11 @@ def sold(site: Site, *seats: str, fan: str, pay: bool = True) -> Booking:
         hold = await platform.box_office.holds.place(EVENT_ID, visit, list(seats))
         if pay:
             paid = await platform.box_office.checkout.pay(hold.booking_id, hold.fence, "pm_card_visa")
-            async with asyncio.timeout(WAIT_S):
-                payments = platform.ledger.payments
-                while (await payments.payments_of(hold.booking_id))[-1].state is not PaymentState.CAPTURED:  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)  # the worker takes the money
+            await eventually(  # the worker takes the money
+                lambda: platform.ledger.payments.payments_of(hold.booking_id),
+                WAIT_S,
+                until=lambda payments: payments[-1].state is PaymentState.CAPTURED,
+            )
             return paid.booking
         held = await platform.ledger.booking(hold.booking_id)
         assert held is not None

@@ -17,12 +17,12 @@ from frontrow.boxoffice.people.model.people import Stage, SubjectKind
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.seats.venues import PlanSource, VenueEdit
 from frontrow.core.clock import US_PER_S
-from tests.boxoffice.organiser.test_pictures import a_file
 from tests.boxoffice.people.support import PASSWORD
 from tests.browser.looks import bring_axe, read_booking_view
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import session_cookie, staff
 from tests.browser.steps import EVENT_ID, until
+from tests.support.pictures import a_picture
 
 SENTENCE = "a sentence nobody guesses either"
 NEW_TEAM = "org_fresh"
@@ -120,6 +120,11 @@ def test_wrong_input_is_said_at_its_field_and_nothing_typed_is_lost(desk: Page, 
     expect(desk.locator("#starts-err")).to_have_text("Choose a date and a time.")
     expect(desk.get_by_label("Name of the event")).to_be_focused()
     expect(desk.get_by_label("Description")).to_have_value("kept")
+
+
+def test_a_new_venue_without_a_name_is_refused_and_its_city_sets_the_time_zone(desk: Page, site: Site) -> None:
+    staff(desk, site)
+    desk.goto(f"{site.url}/organiser/events/new")
     desk.get_by_label("Name of the event").fill("Aurora")
     desk.get_by_label("The show starts").fill("2040-01-01T20:00")
     desk.get_by_role("button", name="Continue", exact=True).click()
@@ -128,6 +133,10 @@ def test_wrong_input_is_said_at_its_field_and_nothing_typed_is_lost(desk: Page, 
     expect(desk.locator("#new_name-err")).to_be_visible()
     desk.get_by_label("City").fill("Vienna")
     expect(desk.get_by_label("Time zone")).to_have_value("Europe/Vienna")
+
+
+def test_a_wrong_price_and_a_wrong_percentage_are_each_marked_and_kept(desk: Page, site: Site) -> None:
+    staff(desk, site)
     desk.goto(f"{site.url}/organiser/events/evt_draft/prices")
     desk.locator("#price0").fill("a lot")
     desk.locator("#percent1").fill("101")
@@ -135,31 +144,49 @@ def test_wrong_input_is_said_at_its_field_and_nothing_typed_is_lost(desk: Page, 
     expect(desk.locator("#price0-err")).to_be_visible()
     expect(desk.locator("#percent1-err")).to_be_visible()
     expect(desk.locator("#price0")).to_have_value("a lot")
-    desk.goto(f"{site.url}/organiser/events/evt_draft/sale")
-    desk.get_by_label("The sale ends").fill("2001-01-01T10:00")
-    desk.get_by_role("button", name="Save and continue").click()
-    expect(desk.locator("#sale_ends-err")).to_be_visible()
-    desk.goto(f"{site.url}/organiser/events/evt_draft/seats")
-    desk.get_by_label("Seats that are not sold").fill("FA\nNowhere-1")
-    desk.get_by_role("button", name="Save and continue").click()
-    expect(desk.locator("#withheld-err")).to_contain_text("line 2: there is no section Nowhere")
 
 
-def test_b13_a_cancelled_event_says_before_who_is_refunded_and_after_how_far_it_is(desk: Page, site: Site) -> None:
+@pytest.mark.parametrize(
+    ("step", "label", "typed", "field", "said"),
+    [
+        ("sale", "The sale ends", "2001-01-01T10:00", "sale_ends", ""),
+        ("seats", "Seats that are not sold", "FA\nNowhere-1", "withheld", "line 2: there is no section Nowhere"),
+    ],
+)
+def test_a_wrong_value_of_a_draft_is_said_at_its_field(
+    desk: Page, site: Site, step: str, label: str, typed: str, field: str, said: str
+) -> None:
+    staff(desk, site)
+    desk.goto(f"{site.url}/organiser/events/evt_draft/{step}")
+    desk.get_by_label(label).fill(typed)
+    desk.get_by_role("button", name="Save and continue").click()
+    expect(desk.locator(f"#{field}-err")).to_be_visible()
+    expect(desk.locator(f"#{field}-err")).to_contain_text(said)
+
+
+def duplicated(desk: Page, site: Site) -> str:
+    """The address of a copy of the event; its details are open."""
     staff(desk, site)
     desk.goto(f"{site.url}/organiser/events/{EVENT_ID}")
     desk.get_by_role("button", name="Duplicate").click()
     desk.wait_for_url("**/details?done=copied")
-    copy_url = desk.url.partition("/details")[0]
+    return desk.url.partition("/details")[0]
+
+
+def test_a_picture_is_uploaded_without_losing_what_is_typed(desk: Page, site: Site) -> None:
+    duplicated(desk, site)
     desk.get_by_label("Line-up").fill("not saved yet")
-    for name, body, shown in (("notes.txt", b"no picture", ".note.bad"), ("show.png", a_file(), "#picture img.art")):
+    for name, body, shown in (("notes.txt", b"no picture", ".note.bad"), ("show.png", a_picture(), "#picture img.art")):
         desk.set_input_files("#picture-file", {"name": name, "mimeType": "image/png", "buffer": body})
         expect(desk.locator(shown)).to_be_visible()
     expect(desk.locator("#picture img.art")).to_have_js_property("naturalWidth", 900)
     expect(desk.get_by_label("Line-up")).to_have_value("not saved yet")
     desk.reload()
     expect(desk.get_by_label("Line-up")).to_have_value("")
-    desk.goto(f"{copy_url}/preview")
+
+
+def test_b13_a_cancelled_event_says_before_who_is_refunded_and_after_how_far_it_is(desk: Page, site: Site) -> None:
+    desk.goto(f"{duplicated(desk, site)}/preview")
     go_on(desk, "Publish now", "**?done=published")
     desk.get_by_role("link", name="Cancel the event …").click()
     dialog = desk.get_by_role("dialog")
@@ -283,92 +310,123 @@ def drag_by_finger(page: Page, spot: Spot, right: float, down: float) -> None:
     fingers.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
-def test_seats_are_arranged_by_mouse_by_finger_and_by_keys(profile: Any, site: Site) -> None:
-    """Two blocks: dragged, bent, undone, kept over a reload, refused where they overlap, saved; on a phone as well."""
+def is_opened(page: Page) -> None:
+    """Until the board can be used; it is in view."""
+    page.wait_for_selector("#arrange[data-ready]")
+    page.locator("#board").scroll_into_view_if_needed()
+
+
+@pytest.fixture
+def board(profile: Any, site: Site) -> Page:
+    """The page on which seats are arranged, of a venue with the blocks A and B, each of two rows of twelve seats."""
     table = [
         f"{block},{row},{n},{40 + 10 * n},{y + 12 * row}"
         for block, y in (("A", 50), ("B", 150))
         for row in (1, 2)
         for n in range(1, 13)
     ]
-
-    page = profile(has_touch=True).new_page()
+    page: Page = profile(has_touch=True).new_page()
     page.set_default_timeout(PATIENCE_MS)
     staff(page, site, "owner", NEW_TEAM)
-    url = venue_url(site, PlanSource(csv="\n".join(["section,row,seat,x,y", *table]))) + "/arrange"
+    page.goto(venue_url(site, PlanSource(csv="\n".join(["section,row,seat,x,y", *table]))) + "/arrange")
+    is_opened(page)
+    return page
 
-    def opened() -> None:
-        page.wait_for_selector("#arrange[data-ready]")
-        page.locator("#board").scroll_into_view_if_needed()
 
-    page.goto(url)
-    opened()
-    before = page.evaluate(FIRST_SEATS)
-    drag(page, page.evaluate(SPOT, [1, 0, 3]), 37, 93)
-    expect(page.get_by_role("heading", name="Section B")).to_be_visible()
-    after = page.evaluate(FIRST_SEATS)
+def choose_row(page: Page, section: str, row: str) -> None:
+    page.get_by_role("radio", name="Rows").check()
+    page.get_by_role("button", name=section, exact=True).click()
+    page.get_by_role("button", name=row).focus()
+
+
+def test_a_block_is_dragged_by_mouse_on_the_grid_and_the_move_undone(board: Page) -> None:
+    before = board.evaluate(FIRST_SEATS)
+    drag(board, board.evaluate(SPOT, [1, 0, 3]), 37, 93)
+    expect(board.get_by_role("heading", name="Section B")).to_be_visible()
+    after = board.evaluate(FIRST_SEATS)
     assert after[0] == before[0], "nothing else moves"
     assert after[1][1] > before[1][1]
     assert all(value % 5 == 0 for value in after[1]), "on the grid"
-    page.keyboard.press("Control+z")
-    assert page.evaluate(FIRST_SEATS) == before
-    page.keyboard.press("Control+Shift+z")
-    assert page.evaluate(FIRST_SEATS) == after
-    drag(page, page.evaluate(GRIP, "turn"), 60, 0)
-    expect(page.locator("#say")).to_contain_text("Section B: rotated by")
-    page.keyboard.press("Control+z")
-    left, top = page.evaluate(SPOT, [0, 0, 0])
-    drag(page, (left - 25, top - 25), 600, 600)
-    expect(page.get_by_role("heading", name="2 items")).to_be_visible()
-    page.get_by_role("radio", name="Rows").check()
-    page.get_by_role("button", name="A", exact=True).click()
-    page.get_by_role("button", name="Row 1").focus()
-    page.keyboard.press("Shift+ArrowRight")
-    expect(page.locator("#say")).to_have_text("Row 1 of section A: now at 100, 62.")
-    assert page.evaluate(FIRST_SEATS)[0] == [before[0][0] + 50, before[0][1]]
-    page.keyboard.press("Alt+ArrowUp")
-    expect(page.locator("#say")).to_have_text("Row 1 of section A: bent by -5°.")
-    drag(page, page.evaluate(GRIP, "bend"), 0, -40)
-    assert page.evaluate(BENDS) < -3, "the middle is above the ends"
-    page.reload()
-    opened()
-    expect(page.get_by_text("Unsaved changes were restored.")).to_be_visible()
-    assert page.evaluate(BENDS) < -3
-    page.get_by_role("button", name="B", exact=True).click()
-    page.get_by_role("button", name="Row 2").click()
+    board.keyboard.press("Control+z")
+    assert board.evaluate(FIRST_SEATS) == before
+    board.keyboard.press("Control+Shift+z")
+    assert board.evaluate(FIRST_SEATS) == after
+
+
+def test_a_block_is_rotated_by_its_grip_and_a_frame_chooses_several(board: Page) -> None:
+    drag(board, board.evaluate(SPOT, [1, 0, 3]), 37, 93)
+    drag(board, board.evaluate(GRIP, "turn"), 60, 0)
+    expect(board.locator("#say")).to_contain_text("Section B: rotated by")
+    board.keyboard.press("Control+z")
+    left, top = board.evaluate(SPOT, [0, 0, 0])
+    drag(board, (left - 25, top - 25), 600, 600)
+    expect(board.get_by_role("heading", name="2 items")).to_be_visible()
+
+
+def test_a_row_is_moved_and_bent_by_keys(board: Page) -> None:
+    before = board.evaluate(FIRST_SEATS)
+    choose_row(board, "A", "Row 1")
+    board.keyboard.press("Shift+ArrowRight")
+    expect(board.locator("#say")).to_have_text("Row 1 of section A: now at 100, 62.")
+    assert board.evaluate(FIRST_SEATS)[0] == [before[0][0] + 50, before[0][1]]
+    board.keyboard.press("Alt+ArrowUp")
+    expect(board.locator("#say")).to_have_text("Row 1 of section A: bent by -5°.")
+
+
+def test_unsaved_changes_of_a_plan_are_kept_over_a_reload(board: Page) -> None:
+    choose_row(board, "A", "Row 1")
+    board.keyboard.press("Alt+ArrowUp")
+    drag(board, board.evaluate(GRIP, "bend"), 0, -40)
+    assert board.evaluate(BENDS) < -3, "the middle is above the ends"
+    board.reload()
+    is_opened(board)
+    expect(board.get_by_text("Unsaved changes were restored.")).to_be_visible()
+    assert board.evaluate(BENDS) < -3
+
+
+def test_rows_that_overlap_are_marked_and_saved_once_they_are_apart(board: Page) -> None:
+    board.get_by_role("radio", name="Rows").check()
+    board.get_by_role("button", name="B", exact=True).click()
+    board.get_by_role("button", name="Row 2").click()
     for _ in range(2):
-        page.get_by_role("button", name="Up", exact=True).click()
-    page.get_by_role("button", name="Save").click()
-    expect(page.locator("#problem")).to_contain_text("B-1-1 and B-2-1 overlap, and 11 more of these rows")
-    opened()
-    assert page.evaluate("window.frontrow.board.wrong.size") == 24
-    page.get_by_role("button", name="B", exact=True).click()
-    page.get_by_role("button", name="Row 2").focus()
+        board.get_by_role("button", name="Up", exact=True).click()
+    board.get_by_role("button", name="Save").click()
+    expect(board.locator("#problem")).to_contain_text("B-1-1 and B-2-1 overlap, and 11 more of these rows")
+    is_opened(board)
+    assert board.evaluate("window.frontrow.board.wrong.size") == 24
+    board.get_by_role("button", name="B", exact=True).click()
+    board.get_by_role("button", name="Row 2").focus()
     for _ in range(2):
-        page.keyboard.press("ArrowDown")
-    shown = page.evaluate(FIRST_SEATS)
-    go_on(page, "Save", "**?done=saved")
-    opened()
-    assert page.evaluate(FIRST_SEATS) == shown
-    expect(page.get_by_text("Changes stay in this browser")).to_be_hidden()
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(url)
-    opened()
-    page.touchscreen.tap(*page.evaluate(SPOT, [0, 1, 6]))
-    expect(page.get_by_role("heading", name="Section A")).to_be_visible()
-    drag_by_finger(page, page.evaluate(SPOT, [0, 1, 6]), 30, 10)
-    moved = page.evaluate(FIRST_SEATS)
-    assert moved[0][0] > shown[0][0]
-    assert moved[1] == shown[1]
-    was = page.evaluate(BENDS)
-    drag_by_finger(page, page.evaluate(GRIP, "bend"), 0, 40)
-    assert page.evaluate(BENDS) > was + 2
-    left, top = page.evaluate(SPOT, [1, 1, 0])
-    scrolled = page.evaluate("scrollY")
-    drag_by_finger(page, (left, top), 0, -120)
-    until(page, f"() => scrollY > {scrolled}")
-    assert page.evaluate(FIRST_SEATS)[1] == shown[1], "a finger moves only what is selected"
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        board.keyboard.press("ArrowDown")
+    choose_row(board, "A", "Row 1")
+    board.keyboard.press("Shift+ArrowRight")
+    shown = board.evaluate(FIRST_SEATS)
+    go_on(board, "Save", "**?done=saved")
+    is_opened(board)
+    assert board.evaluate(FIRST_SEATS) == shown
+    expect(board.get_by_text("Changes stay in this browser")).to_be_hidden()
+
+
+def test_on_a_phone_a_finger_moves_and_bends_only_what_is_chosen(board: Page) -> None:
+    board.set_viewport_size({"width": 390, "height": 844})
+    board.goto(board.url)
+    is_opened(board)
+    before = board.evaluate(FIRST_SEATS)
+    board.touchscreen.tap(*board.evaluate(SPOT, [0, 1, 6]))
+    expect(board.get_by_role("heading", name="Section A")).to_be_visible()
+    drag_by_finger(board, board.evaluate(SPOT, [0, 1, 6]), 30, 10)
+    moved = board.evaluate(FIRST_SEATS)
+    assert moved[0][0] > before[0][0]
+    assert moved[1] == before[1]
+    was = board.evaluate(BENDS)
+    drag_by_finger(board, board.evaluate(GRIP, "bend"), 0, 40)
+    assert board.evaluate(BENDS) > was + 2
+    left, top = board.evaluate(SPOT, [1, 1, 0])
+    scrolled = board.evaluate("scrollY")
+    drag_by_finger(board, (left, top), 0, -120)
+    until(board, f"() => scrollY > {scrolled}")
+    assert board.evaluate(FIRST_SEATS)[1] == before[1], "a finger moves only what is selected"
+    assert board.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_codes_are_made_taken_along_and_imported(desk: Page, site: Site) -> None:
@@ -551,7 +609,7 @@ def choose_brand(page: Page, site: Site) -> None:
     expect(light.locator("a")).not_to_have_css("color", "rgb(255, 212, 0)")
     page.get_by_role("button", name="Save").click()
     page.wait_for_url("**?done=saved")
-    page.set_input_files("#picture-file", {"name": "logo.png", "mimeType": "image/png", "buffer": a_file()})
+    page.set_input_files("#picture-file", {"name": "logo.png", "mimeType": "image/png", "buffer": a_picture()})
     expect(page.get_by_alt_text("Your logo")).to_have_js_property("naturalHeight", LOGO_HEIGHT)
     page.goto(f"{site.url}/events/{EVENT_ID}")
     expect(page.locator(".logo img")).to_have_js_property("naturalHeight", LOGO_HEIGHT)

@@ -18,11 +18,11 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.steps import enter_when_it_is_time
+from tests.support.nginx import CONF, Nginx
 from tests.support.servers import free_port
-from tests.waitingroom.protect.test_nginx import CONF, Nginx
 from tests.web.api.support import room_keys
+from tests.web.room.room_process import wait_for
 from tests.web.room.served import serving
-from tests.web.room.test_serve import wait_for
 
 ROOT = Path(__file__).parents[2]
 WANTED = "/seats/caf%C3%A9?row=3&seat=a%26b"  # encoded, with a query: the browser must come back to exactly this

@@ -16,10 +16,10 @@ from frontrow.boxoffice.messages.mail_links import LinkPurpose
 from frontrow.boxoffice.tickets.model.wallets import Wallet, WalletKeys
 from frontrow.core.errors import Forbidden, Unavailable
 from frontrow.waitingroom.entrance.entrance_limits import TooManyRequests
-from tests.boxoffice.organiser.test_brands import a_logo
 from tests.browser.mails import sign_in
 from tests.browser.served import Site, put_hall
 from tests.browser.steps import EVENT_ID, SHORT_ID, be_let_in, choose, enter, fill_checkout, hold_at_once, landed, pay
+from tests.support.pictures import a_logo
 
 STATES: Final = ("soon", "paused", "sold_out", "cancelled")
 DECLINED, ASKS_FIRST, PAYS = "4000000000000002", "4000002760003184", "4242424242424242"

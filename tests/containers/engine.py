@@ -6,9 +6,10 @@ import os
 import resource
 import shutil
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
+
+from tests.support.eventually import eventually_sync
 
 NEEDED = {  # program -> Debian's package
     "podman": "podman",
@@ -111,15 +112,11 @@ class Engine:
 
     def wait_healthy(self, container: str, within_s: float = 120) -> None:
         """Ask a container's own health check, as an engine with a timer does, until it is content."""
-        deadline_s = time.monotonic() + within_s
-        while True:  # bounded by the deadline
-            done = self.tried("healthcheck", "run", container)
-            if done.returncode == 0:
-                return
-            if time.monotonic() > deadline_s:
-                said = self.tried("logs", "--tail", "20", container)
-                raise Failed(f"{container} is not healthy after {within_s:.0f} s: {said.stdout}{said.stderr}")
-            time.sleep(0.5)
+        try:
+            eventually_sync(lambda: self.tried("healthcheck", "run", container).returncode == 0, within_s, every_s=0.5)
+        except AssertionError as error:
+            said = self.tried("logs", "--tail", "20", container)
+            raise Failed(f"{container} is not healthy after {within_s:.0f} s: {said.stdout}{said.stderr}") from error
 
     def forget_the_last_run(self) -> None:
         """Containers, volumes and networks of a run that was cut off; what podman believes to run, does not."""

@@ -16,8 +16,9 @@ import yaml
 from tests.containers.compose_plan import ComposePlan
 from tests.containers.selling import Sale
 from tests.containers.stack import OURS, Stack
-from tests.deploy.test_hidden_metrics import SPELLINGS, status_of
+from tests.deploy.metrics_paths import SPELLINGS, status_of
 from tests.journeys.mailbox import SmtpServer
+from tests.support.eventually import eventually
 from tests.support.localstripe import LocalStripe
 from tests.web.api.script import Buyer
 from tests.web.api.support import EVENT_ID as EVENT
@@ -85,7 +86,12 @@ async def purchase(world: World) -> str:
         assert paid.json()["state"] == "confirmed", paid.text
         pdf = await buyer.call("tickets_pdf", booking_id=held["booking"])
         assert pdf.content.startswith(b"%PDF"), pdf.text[:300]
-    await _until(lambda: [one["status"] for one in world.stripe.intents_of(held["booking"])] == ["succeeded"])
+    await eventually(
+        lambda: asyncio.to_thread(world.stripe.intents_of, held["booking"]),
+        SEEN_WITHIN_S,
+        until=lambda intents: [one["status"] for one in intents] == ["succeeded"],
+        every_s=0.5,
+    )
     mail = await asyncio.to_thread(world.mail.mailbox().wait_for, PAID["email"])
     return f"two seats, captured; PDF of {len(pdf.content) // 1024} KB; mail {mail.subject!r}"
 
@@ -165,7 +171,7 @@ async def watched(world: World) -> str:
             jobs = [one["labels"]["job"] for one in targets if one["health"] == "up"]
             return {name: jobs.count(name) for name in set(jobs)} == wanted and len(targets) == len(jobs)
 
-        await _until_async(up)
+        await eventually(up, SEEN_WITHIN_S, every_s=0.5)
         found = await client.get(f"{PROMETHEUS}/query", params={"query": 'frontrow_bookings{state="confirmed"}'})
         figures = [float(one["value"][1]) for one in found.json()["data"]["result"]]
         groups = (await client.get(f"{PROMETHEUS}/rules")).json()["data"]["groups"]
@@ -242,18 +248,5 @@ async def _until_settled(url: str) -> float:
         good = 0
         return False
 
-    await _until_async(answered, pause_s=0.1)
+    await eventually(answered, SEEN_WITHIN_S, every_s=0.1)
     return first_s - began_s
-
-
-async def _until(true: Callable[[], bool]) -> None:
-    async def asked() -> bool:
-        return await asyncio.to_thread(true)
-
-    await _until_async(asked)
-
-
-async def _until_async(true: Callable[[], Awaitable[bool]], pause_s: float = 0.5) -> None:
-    async with asyncio.timeout(SEEN_WITHIN_S):
-        while not await true():  # noqa: ASYNC110 - what is waited for happens in containers
-            await asyncio.sleep(pause_s)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from tests.containers.compose_plan import ComposePlan, PlannedService
 from tests.containers.engine import Engine, Failed
 from tests.containers.stand_ins import full_name
+from tests.support.eventually import eventually_sync
 
 OURS = "localhost/frontrow:latest"
 JOB_WITHIN_S = 180
@@ -96,8 +97,12 @@ class Stack:
 
     def wait_restarted(self, container: str, old_process: int, within_s: float = 60) -> None:
         """Until the engine has started a container again whose process died."""
-        deadline_s = time.monotonic() + within_s
-        while (state := self.engine.inspect(container)["State"])["Pid"] in (0, old_process) or not state["Running"]:
-            if time.monotonic() > deadline_s:
-                raise Failed(f"{container} was not restarted within {within_s:.0f} s: {state}")
-            time.sleep(0.2)
+        try:
+            eventually_sync(
+                lambda: self.engine.inspect(container)["State"],
+                within_s,
+                until=lambda state: state["Running"] and state["Pid"] not in (0, old_process),
+                every_s=0.2,
+            )
+        except AssertionError as error:
+            raise Failed(f"{container} was not restarted: {error}") from error

@@ -20,8 +20,9 @@ from frontrow.boxoffice.holds.model.hold_values import Hold, HoldResult, ShopPas
 from frontrow.boxoffice.holds.model.holds import NewHold, PlacedHold, SeatsTaken
 from frontrow.boxoffice.holds.plain_attempt import PlainAttempts
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
-from frontrow.core.clock import US_PER_S, ManualClock
+from frontrow.core.clock import US_PER_S
 from frontrow.shared.coalescer import ResultSlot, move_result
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.shop import EVENT, NOW, shop_event, shop_plan
 
 Attempts = type[AttemptRunner] | type[PlainAttempts]

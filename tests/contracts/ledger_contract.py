@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.holds.model.holds import NewHold, PlacedHold
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import FrontrowError
+from frontrow.testing.clock import ManualClock
 
 Answer = TypeVar("Answer")
 TEN_MINUTES_US = 600_000_000

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
 from frontrow.limits import Quota
 from frontrow.limits.rules import RequestRule, RuleBook, Tiers
+from frontrow.testing.clock import ManualClock
 from tests.limits.web_doors import Answer, Door
 
 MakeDoor = Callable[..., Door]

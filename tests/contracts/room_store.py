@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import InvalidInput
+from frontrow.testing.clock import ManualClock
 from frontrow.waitingroom.model.admission import plan_slide
 from frontrow.waitingroom.model.config import LaneRule, Phase, RoomConfig
 from frontrow.waitingroom.model.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from frontrow.core.clock import ManualClock, SteadyClock, SystemClock, WallClock, steady
+from frontrow.core.clock import SteadyClock, SystemClock, WallClock, steady
 from frontrow.core.errors import ConfigError, InvalidInput
 from frontrow.core.settings_loader import load, read_toml, setting
+from frontrow.testing.clock import ManualClock
 
 
 def test_the_system_clock_agrees_with_the_wall_and_never_goes_back() -> None:

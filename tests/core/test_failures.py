@@ -10,7 +10,7 @@ import pytest
 from frontrow.core.background_tasks import EVENT_LOOP, hear_event_loop, start_loop, start_task
 from frontrow.core.errors import Unavailable
 from frontrow.core.failures import FAILING_S, MAX_CAUSES, REPEAT_S, FailureBook, failures_here, note_failure
-from tests.web.server.crowd import until_true
+from tests.support.eventually import eventually
 
 
 class Time:
@@ -130,7 +130,7 @@ async def test_o3_what_is_reported_to_the_event_loop_is_heard(caplog: pytest.Log
         del lost
         gc.collect()
         loop.call_soon(call_back)
-        assert await until_true(lambda: failures_here().counts[EVENT_LOOP] >= 2)
+        await eventually(lambda: failures_here().counts[EVENT_LOOP] >= 2)
     assert loop.get_exception_handler() is before
     logged = {record.exc_info[0] for record in caplog.records if record.exc_info}
     assert {RuntimeError, LookupError} <= logged

@@ -26,9 +26,9 @@ import pytest
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.core.clock import SystemClock
 from frontrow.settings.platform import read_settings
-from tests.faults.selling import eventually
 from tests.journeys.mailbox import SmtpServer
 from tests.support.compose import COMPOSE, DEPLOY, Missing, environment, image_environment, read_env
+from tests.support.eventually import eventually
 from tests.support.localstripe import PUBLISHABLE_KEY, SECRET_KEY, WEBHOOK_SECRET, LocalStripe
 from tests.support.nginx import DeployedNginx, NameServer
 from tests.support.processes import START_WITHIN_S

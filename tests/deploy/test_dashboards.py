@@ -4,45 +4,21 @@ promtool is not in the package registries, so the expressions are read by a Prom
 deploy/alerts/frontrow.yml` says the same where it is installed. tests/deploy/test_alerts.py fires each alert.
 """
 
-import json
 import re
-from pathlib import Path
 
 import httpx
-import promql_parser
 import pytest
 import yaml
 
 from frontrow.web.observability.job_health import FAILING, FAILURES, work_families
 from frontrow.web.observability.worker_metrics import text
+from tests.deploy.expressions import DASHBOARD, DEPLOY, EXPRESSIONS, IN_WORDS, PANELS, RULES, selectors
 from tests.web.api.support import EVENT_ID, a_server
 
-DEPLOY = Path("deploy")
-DASHBOARD = json.loads((DEPLOY / "grafana" / "dashboards" / "frontrow.json").read_text())
-RULES = [
-    rule
-    for file in sorted((DEPLOY / "alerts").glob("*.yml"))
-    for group in yaml.safe_load(file.read_text())["groups"]
-    for rule in group["rules"]
-]
-PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
-EXPRESSIONS = [rule["expr"] for rule in RULES] + [one["expr"] for panel in PANELS for one in panel["targets"]]
-IN_WORDS = {
-    name for rule in RULES for text in rule["annotations"].values() for name in re.findall(r"frontrow_\w+", text)
-}
 B19_WORDS = (
     *("Seats locked", "Queue depth", "Payment success", "Latency", "Shed", "Outbox", "Waitlist", "breaker"),
     *("five minutes before", "Availability", "Redis memory", "Captures waiting", "Mails waiting", "Background jobs"),
 )
-
-
-def selectors(expression: str) -> list[tuple[str, list[str]]]:
-    """(metric, label names) of every selector in an expression; raises when it does not parse."""
-    promql_parser.parse(expression)
-    found = []
-    for name, labels in re.findall(r"\b(frontrow_\w+)(?:\{([^}]*)\})?", expression):
-        found.append((name, re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", labels or "")))
-    return found
 
 
 @pytest.fixture

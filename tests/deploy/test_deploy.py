@@ -7,7 +7,6 @@ Images are built and started by `make containers` (tests/containers). Manifests 
 
 import asyncio
 import configparser
-import contextlib
 import json
 import os
 import re
@@ -29,6 +28,7 @@ from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.web.http.request_bodies import MAX_PLAN_BYTES
 from frontrow.web.site.organiser.venues.venue_list import MOST_BYTES
 from tests.support.compose import COMPOSE, read_env
+from tests.support.eventually import eventually
 from tests.support.nginx import nginx_program, write_own_certificate
 
 DEPLOY = Path("deploy")
@@ -316,12 +316,13 @@ def _own(line: str, folder: Path) -> list[str]:
 
 async def _answers(url: str) -> None:
     async with httpx.AsyncClient(base_url=url, timeout=5) as client:
-        for _ in range(3_000):
-            with contextlib.suppress(httpx.TransportError):
-                if (await client.get("/healthz")).status_code == 200:
-                    return
-            await asyncio.sleep(0.05)
-    raise AssertionError("the server did not answer")
+        await eventually(
+            lambda: client.get("/healthz"),
+            150,
+            until=lambda answer: answer.status_code == 200,
+            ignoring=httpx.TransportError,
+            every_s=0.05,
+        )
 
 
 def test_the_dockerfile_runs_without_root_and_ends_by_sigterm():

@@ -6,13 +6,13 @@ hidden from the command. So the test needs no network and sees exactly what the 
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
+from importlib.metadata import packages_distributions
 
 import pytest
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from tests.deploy.extras import required
 
 HIDE = """
 import sys
@@ -30,6 +30,9 @@ LIMIT = "from frontrow.limits import Limiter\nassert Limiter('5/minute').check('
 WORKS = [
     ("", LIMIT, ()),
     ("redis", "from frontrow.limits import Limiter\nLimiter('5/minute', store='redis://127.0.0.1:1/0')", ()),
+    ("", "import frontrow.testing.clock, frontrow.testing.limits", ()),
+    ("room", "import frontrow.testing.room", ()),
+    ("boxoffice", "import frontrow.testing.payments", ()),
     ("client", "import frontrow.client", ()),
     ("cli", COMMAND, ("limits", "try", "5/second")),
     ("room", COMMAND, ("room", "serve", "--help")),
@@ -50,30 +53,6 @@ REFUSES = [
     ("room", ("serve",), "frontrow[platform]"),
     ("cli", ("rehearse",), "frontrow[rehearsal]"),
 ]
-
-
-@cache
-def required(extra: str) -> frozenset[str]:
-    """The distributions that `pip install frontrow[extra]` brings."""
-    found: set[tuple[str, str]] = set()
-    todo = [("frontrow", extra)]
-    while todo:
-        name, of = todo.pop()
-        if (name, of) not in found:
-            found.add((name, of))
-            todo += _requirements(name, of)
-    return frozenset(name for name, _ in found)
-
-
-def _requirements(name: str, extra: str) -> Iterator[tuple[str, str]]:
-    try:
-        lines = distribution(name).requires or ()
-    except PackageNotFoundError:
-        return  # of another platform
-    for line in lines:
-        needed = Requirement(line)
-        if needed.marker is None or needed.marker.evaluate({"extra": extra}):
-            yield from ((canonicalize_name(needed.name), more) for more in ("", *needed.extras))
 
 
 @cache

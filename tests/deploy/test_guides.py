@@ -19,8 +19,8 @@ import yaml
 
 from frontrow.boxoffice.adapters.ledger.schema_versions import MIGRATIONS, newest_version
 from frontrow.cli import main
-from tests.deploy.test_dashboards import EXPRESSIONS, IN_WORDS, RULES, selectors
-from tests.deploy.test_helm import CHART, rendered
+from tests.deploy.expressions import EXPRESSIONS, IN_WORDS, RULES, selectors
+from tests.deploy.helm_chart import CHART, rendered
 from tests.support.compose import COMPOSE
 from tests.support.nginx import DeployedNginx
 

@@ -3,9 +3,6 @@ objects say compared with what the program really has. There is no cluster here,
 """
 
 import contextlib
-import functools
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -20,40 +17,13 @@ from frontrow.core.errors import ConfigError
 from frontrow.settings.platform import read_settings
 from frontrow.web.platform.metrics import families
 from frontrow.web.site.organiser.venues.venue_list import MOST_BYTES
+from tests.deploy.helm_chart import CHART, by_kind, container_of, helm, pods, rendered
 from tests.support.compose import COMPOSE, image_environment, read_env
 from tests.web.api.support import a_server
 
-CHART = Path("deploy/helm/frontrow")
 ADAPTER = yaml.safe_load((CHART.parent / "prometheus-adapter.yaml").read_text())
 OPERATORS = ("--values", str(CHART / "operators.example.yaml"))
 OLDEST, NEWEST = "1.27", "1.37"
-
-
-def helm(*words: str) -> "subprocess.CompletedProcess[str]":
-    program = Path(sys.executable).with_name("helm")
-    return subprocess.run([str(program), *words], capture_output=True, text=True, check=False, timeout=60)
-
-
-@functools.cache
-def rendered(*options: str) -> tuple[dict[str, Any], ...]:
-    """Every object of the chart, as helm would send it to a cluster."""
-    done = helm("template", "frontrow", str(CHART), *options)
-    assert done.returncode == 0, done.stderr
-    return tuple(one for one in yaml.safe_load_all(done.stdout) if one)
-
-
-def by_kind(kind: str, *options: str) -> dict[str, dict[str, Any]]:
-    return {one["metadata"]["name"]: one for one in rendered(*options) if one["kind"] == kind}
-
-
-def pods(*options: str) -> dict[str, dict[str, Any]]:
-    made = by_kind("Deployment", *options) | by_kind("Job", *options)
-    return {name.rpartition("-")[2]: one["spec"]["template"] for name, one in made.items()}
-
-
-def container_of(pod: dict[str, Any]) -> dict[str, Any]:
-    (container,) = pod["spec"]["containers"]
-    return container
 
 
 def test_helm_finds_nothing_wrong_and_kubernetes_takes_every_object() -> None:

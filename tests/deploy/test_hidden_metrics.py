@@ -16,14 +16,10 @@ from frontrow.settings.platform import read_settings
 from frontrow.web.observability.plain_pages import serve_pages
 from frontrow.web.platform.metrics import metrics_answer
 from frontrow.web.server.platform_server import listen_for_metrics
-from tests.deploy.test_helm import by_kind, container_of, pods
+from tests.deploy.helm_chart import by_kind, container_of, pods
+from tests.deploy.metrics_paths import SPELLINGS, status_of
 from tests.support.nginx import DeployedNginx
 from tests.web.api.support import a_server
-
-SPELLINGS = (
-    *("/metrics", "/metrics/", "/metrics//", "/metrics%2f", "/metrics%2F", "/metrics/x", "/metrics?a=1", "/metrics;x"),
-    *("//metrics", "/./metrics", "/x/../metrics", "/%6detrics", "/metrics/live", "/metrics%00"),
-)
 
 
 class AnswersEverything(http.server.BaseHTTPRequestHandler):
@@ -55,18 +51,6 @@ def nginx() -> Iterator[DeployedNginx]:
         server.shutdown()
         thread.join(10)
         server.server_close()
-
-
-def status_of(port: int, path: str) -> tuple[int, bytes]:
-    """The answer to exactly this path: no client mends it on the way."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    try:
-        connection.putrequest("GET", path, skip_host=False)
-        connection.endheaders()
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    finally:
-        connection.close()
 
 
 def test_no_spelling_of_metrics_leads_through_nginx(nginx: DeployedNginx) -> None:

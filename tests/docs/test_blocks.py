@@ -12,7 +12,7 @@ from frontrow.core.settings_loader import load
 from frontrow.limits.config import LimitsSettings
 from frontrow.settings.platform import read_settings
 from frontrow.settings.room import RoomSettings
-from tests.docs.test_docs import ROOT, blocks
+from tests.docs.blocks import ROOT, blocks
 
 TOML = [(f"{page.relative_to(ROOT)}:{line}", code) for page, line, _, code in blocks("toml")]
 ROOM_ALONE = "docs/waitingroom"  # the settings of `frontrow room serve`

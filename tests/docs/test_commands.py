@@ -17,14 +17,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -32,14 +29,14 @@ from typer.testing import CliRunner
 from frontrow.boxoffice.seats.formats.plan_generator import generate
 from frontrow.boxoffice.seats.formats.pretix_format import to_pretix
 from frontrow.cli.main import COMMANDS, GROUPS
-from tests.docs.test_docs import POSTGRES_URL, ROOT, blocks
+from tests.docs.blocks import POSTGRES_URL, ROOT, blocks
+from tests.docs.shell_lines import FENCE, LINES, PAGES, SHELL, Line
+from tests.support.eventually import eventually_sync
 from tests.support.not_checked import SAID as NOT_CHECKED
+from tests.support.processes import until_healthy
 from tests.support.servers import Valkey
 from tests.web.api.support import room_keys
 
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
-FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
-SHELL = ("sh", "bash", "shell", "console")
 LOOKS_LIKE_SHELL = re.compile(r"\s*(\$ )?(frontrow|make|pip|docker|kubectl|helm|curl|\.venv/bin/\w+) ")
 ASSIGNMENT = re.compile(r"[A-Z_]+=\S*")
 LONG = os.environ.get("FRONTROW_LONG_COMMANDS") == "1"
@@ -69,45 +66,10 @@ SERVES = ("serve", "room serve")
 SECRET = "q7Rk0v2mX9ZpLw4TtB8sYc1NfHd6GjUeA3iKoVxQ5rMz"
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One command of a page; `text` as it is written, on one line."""
-
-    page: str
-    number: int
-    text: str
-
-    @property
-    def plain(self) -> str:
-        """Without the folder of the program."""
-        return re.sub(r"^(\.venv|frontrow-tutorial)/bin/", "", self.text)
-
-    @property
-    def excuse(self) -> str:
-        """Why it does not run here; empty if it does."""
-        excuses = CANNOT_RUN | ({} if LONG else ONLY_LONG)
-        return next((why for start, why in excuses.items() if start == self.page or self.plain.startswith(start)), "")
-
-
-def shell_lines() -> list[Line]:
-    """Every command: continued lines joined, comments on lines of their own left out."""
-    found = []
-    for page in PAGES:
-        text = page.read_text("utf-8")
-        for match in FENCE.finditer(text):
-            if match[2] not in SHELL:
-                continue
-            number = text.count("\n", 0, match.start(3)) + 1
-            joined = re.sub(r"\\\n\s*", lambda _: "\0", match[3])
-            for written in joined.splitlines():
-                line = written.strip().removeprefix("$ ").replace("\0", " ")
-                if line and not line.startswith("#"):
-                    found.append(Line(str(page.relative_to(ROOT)), number, line))
-                number += 1 + written.count("\0")
-    return found
-
-
-LINES = shell_lines()
+def excuse_of(line: Line) -> str:
+    """Why it does not run here; empty if it does."""
+    excuses = CANNOT_RUN | ({} if LONG else ONLY_LONG)
+    return next((why for start, why in excuses.items() if start == line.page or line.plain.startswith(start)), "")
 
 
 def command_of(words: list[str]) -> tuple[Any, str, list[str]]:
@@ -195,18 +157,20 @@ class World:
             self._request.node.user_properties.append((NOT_CHECKED, what))
             return
         wanted = re.search(r'# until "(\w+)"', text)  # a line that is repeated until the answer says so
-        for _ in range(200 if wanted else 1):
-            done = subprocess.run(
-                ["sh", "-c", text],
-                cwd=self.folder, env=self.env, capture_output=True, text=True, check=False, timeout=60,
-            )  # fmt: skip
-            assert done.returncode == 0, done.stdout + done.stderr
-            if wanted is None or f'"{wanted[1]}"' in done.stdout:
-                break
-            time.sleep(0.2)
-        else:
-            raise AssertionError(f"{text}: {done.stdout}")
-        self.remember(done.stdout)
+        self.remember(
+            eventually_sync(
+                lambda: self._shell(text), until=lambda said: not wanted or f'"{wanted[1]}"' in said, every_s=0.2
+            )
+        )
+
+    def _shell(self, text: str) -> str:
+        """What a command says."""
+        done = subprocess.run(
+            ["sh", "-c", text],
+            cwd=self.folder, env=self.env, capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
 
     def remember(self, told: str) -> None:
         """Later lines use what a server answered: `$PLACE` is the `place` of an answer before."""
@@ -251,13 +215,8 @@ class World:
         self._servers.append(server)
         assert server.stdout is not None
         url = next(line.split()[-1] for line in server.stdout if "http://" in line)
-        for _ in range(1_200):
-            with contextlib.suppress(httpx.TransportError):
-                if httpx.get(f"{url}/healthz", timeout=10).status_code == 200:
-                    return url
-            assert server.poll() is None, (self.folder / "server.log").read_text()[-2000:]
-            time.sleep(0.05)
-        raise AssertionError("the server did not answer")
+        until_healthy(url, server, self.folder / "server.log")
+        return url
 
     def stop(self) -> list[int]:
         """End the servers; their exit codes."""
@@ -340,7 +299,7 @@ TOGETHER = (  # pages in one folder, one after the other: the later ones are abo
     ("docs/guides/backup.md", "docs/guides/upgrade.md", "docs/guides/disaster-recovery.md"),
     ("docs/rehearsal.md", "docs/scaling.md"),
 )
-ALONE = {line.page for line in LINES if not line.excuse} - {page for pages in TOGETHER for page in pages}
+ALONE = {line.page for line in LINES if not excuse_of(line)} - {page for pages in TOGETHER for page in pages}
 WALKS = [*TOGETHER, *((page,) for page in sorted(ALONE))]
 
 
@@ -356,14 +315,16 @@ def test_the_commands_of_a_page_run_from_top_to_bottom(
         for page in pages:
             put_page_files(world, page)
             PREPARED.get(page, lambda _: None)(world)
-            for line in [line for line in LINES if line.page == page and not line.excuse]:
+            for line in [line for line in LINES if line.page == page and not excuse_of(line)]:
                 world.run(line)
     finally:
         codes = world.stop()
     assert set(codes) <= {0}, (tmp_path / "server.log").read_text()[-2000:]
 
 
-@pytest.mark.parametrize("line", [line for line in LINES if line.excuse], ids=lambda line: f"{line.page}:{line.number}")
+@pytest.mark.parametrize(
+    "line", [line for line in LINES if excuse_of(line)], ids=lambda line: f"{line.page}:{line.number}"
+)
 def test_a_line_that_cannot_run_here_names_what_exists(
     line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -378,7 +339,7 @@ def test_every_excuse_is_needed_and_most_lines_run() -> None:
     named = {name for why in excuses.values() for name in re.findall(r"tests/[\w/]+\.py", why)}
     assert [name for name in named if not (ROOT / name).exists()] == []
     of_ours = [line for line in LINES if line.plain.startswith("frontrow ") and line.page != "docs/tutorial.md"]
-    assert len([line for line in of_ours if line.excuse]) <= len(ONLY_LONG), "commands of ours run"
+    assert len([line for line in of_ours if excuse_of(line)]) <= len(ONLY_LONG), "commands of ours run"
 
 
 def _app_of(name: str) -> typer.Typer:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.test_docs import RUN
+from tests.docs.blocks import RUN
 
 PAGE = Path(__file__).parents[2] / "docs" / "from-the-design.md"
 IDEAS = [

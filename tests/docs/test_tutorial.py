@@ -14,9 +14,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.gates import patient, scan
-from tests.browser.steps import choose, pay, until
+from tests.browser.steps import choose, pay, reload_until, until
 from tests.journeys.mailbox import folder_mailbox
-from tests.journeys.steps import read_code, reload_until
+from tests.journeys.steps import read_code
 from tests.web.api.support import room_keys
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text("utf-8")

@@ -15,9 +15,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.steps import choose, get_tickets, until
+from tests.support.eventually import eventually_sync
 from tests.support.servers import free_port
 from tests.web.api.support import room_keys
-from tests.web.room.test_serve import wait_for
 
 ROOT = Path(__file__).parents[2]
 WAIT_MS = 60_000
@@ -84,7 +84,7 @@ class Terminal:
         self._running.append(process)
         if path:
             url = self.here(path)
-            wait_for(lambda: process.poll() is not None or _answers(url), self.told)
+            eventually_sync(lambda: process.poll() is not None or _answers(url), 120, every_s=0.05)
             assert process.poll() is None, self.told()
 
     def run(self, command: str) -> str:
@@ -150,9 +150,9 @@ def test_celery_workers_keep_to_the_limit_together(terminal: Terminal, redis_url
     worker, send = ROWS["limiter/celery_tasks.py"][0]
     terminal.env["REDIS_URL"] = redis_url
     terminal.start(worker)
-    wait_for(lambda: "[queues]" in terminal.told(), terminal.told)
+    eventually_sync(terminal.told, 120, until=lambda told: "[queues]" in told)
     terminal.run(send)
-    wait_for(lambda: terminal.told().count("report for ada") >= 2, terminal.told)
+    eventually_sync(terminal.told, 120, until=lambda told: told.count("report for ada") >= 2)
 
 
 def test_a_client_keeps_to_the_limit_of_another(terminal: Terminal) -> None:

@@ -17,7 +17,7 @@ from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
 from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
 from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.refunds.refunds import Refunds
-from frontrow.core.clock import ManualClock
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.checkout.till import ISSUER
 from tests.boxoffice.payments.crashes import CARD, Fuse, FusedLedger, FusedProvider, play
 from tests.boxoffice.shop import Shop, shop_event, shop_plan

@@ -83,3 +83,9 @@ class Proxy:
         if not self.keeping_open:
             self._writers.discard(sink)
             sink.close()
+
+
+def at_port(url: str, *ports: int) -> str:
+    """The same database at these ports of this machine."""
+    head, _, tail = url.rpartition("@")
+    return f"{head}@{','.join(f'127.0.0.1:{port}' for port in ports)}/{tail.partition('/')[2]}"

@@ -1,15 +1,17 @@
 """A sale under fire: fans at two servers hold, buy, give back and abandon seats until told to stop; with a record."""
 
 import asyncio
+import contextlib
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from frontrow.boxoffice.holds.model.bookings import HoldEnded
 from frontrow.boxoffice.holds.model.hold_values import Hold
 from frontrow.boxoffice.holds.model.holds import SeatsTaken
 from frontrow.core.errors import FrontrowError, Overloaded, Unavailable
 from tests.boxoffice.shop import EVENT, Shop
+from tests.support.eventually import eventually
 
 FANS = 60
 RECOVERY_BOUND_S = 5.0  # the promise: selling again so long after the claim store is back
@@ -17,24 +19,22 @@ LEDGER_BOUND_S = 10.0  # the same after the ledger's server is back
 PAUSE_S = 0.05
 
 
-async def within(true: Callable[[], bool], bound_s: float) -> None:
+async def within(true: Callable[[], bool | Awaitable[bool]], bound_s: float) -> None:
     """It becomes true in `bound_s` of the server's own time, counted in pauses of its event loop.
 
     On a machine that is busy with other things the loop's pauses grow as everything else does, so the bound is about
     what the service waits for (retries, checks, rebuilds), not about who else has the processor.
     """
     for _ in range(round(bound_s / PAUSE_S)):
-        if true():
+        if await _holds(true):
             return
         await asyncio.sleep(PAUSE_S)
-    assert true(), f"not within {bound_s} s"
+    assert await _holds(true), f"not within {bound_s} s"
 
 
-async def eventually(true: Callable[[], bool], bound_s: float = 30.0) -> None:
-    """Wait until it is true, at most `bound_s`."""
-    async with asyncio.timeout(bound_s):
-        while not true():  # noqa: ASYNC110 - what is waited for happens in other processes
-            await asyncio.sleep(0.005)
+async def _holds(true: Callable[[], bool | Awaitable[bool]]) -> bool:
+    found = true()
+    return found if isinstance(found, bool) else await found
 
 
 class Selling:
@@ -125,10 +125,11 @@ async def assert_no_seat_is_lost_for_ever(selling: Selling, later_us: int) -> No
 
 async def _reconcile(shop: Shop) -> None:
     """Reconcile as soon as this shop's breaker lets a call pass: the other shop may have sold again before it."""
-    for _ in range(round(RECOVERY_BOUND_S / PAUSE_S)):
-        try:
+
+    async def reconciled() -> bool:
+        with contextlib.suppress(Unavailable):
             await shop.recovery.reconcile(EVENT)
-            return
-        except Unavailable:
-            await asyncio.sleep(PAUSE_S)
-    raise AssertionError("the claim store is back, and this shop still spares it")
+            return True
+        return False
+
+    await within(reconciled, RECOVERY_BOUND_S)

@@ -19,9 +19,9 @@ from tests.faults.selling import (
     Selling,
     assert_no_seat_is_lost_for_ever,
     assert_nothing_was_sold_twice_or_lost,
-    eventually,
     within,
 )
+from tests.support.eventually import eventually
 from tests.support.servers import Valkey
 
 HOLD_S = 10  # far longer than a purchase takes on a busy machine
@@ -99,10 +99,10 @@ async def test_failover_to_a_lagging_replica_in_the_middle_of_a_sale(postgres_le
     with Valkey("--repl-diskless-sync-delay", "0") as primary, Valkey() as replica:
         async with Proxy(primary.port) as link, Proxy(primary.port) as front:
             replica.command("REPLICAOF", "127.0.0.1", link.port)
-            for _ in range(3_000):
-                if b"master_link_status:up" in await asyncio.to_thread(replica.command, "INFO", "replication"):
-                    break
-                await asyncio.sleep(0.02)
+            await eventually(
+                lambda: asyncio.to_thread(replica.command, "INFO", "replication"),
+                until=lambda told: b"master_link_status:up" in told,
+            )
             async with sale(postgres_ledger_url, f"redis://127.0.0.1:{front.port}/0") as selling:
                 await selling.until_wins(150)
                 link.blackhole()

@@ -11,7 +11,7 @@ from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.rehearsal.history import HistoryVerdict
 from tests.boxoffice.shop import shop_plan, sqlite_url
-from tests.faults.test_three_layers import YesClaims
+from tests.faults.broken_claims import YesClaims
 
 OPERATIONS = 15_000
 

@@ -6,79 +6,25 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.holds.model.bookings import BookingState
-from frontrow.boxoffice.holds.model.holds import NewHold
 from frontrow.boxoffice.messages.model.messages import NewDelivery
 from frontrow.core.errors import Unavailable
+from tests.faults.ledger_load import NOW_US, Load, assert_all_there, wish
 from tests.faults.selling import LEDGER_BOUND_S, within
+from tests.support.eventually import eventually_sync
 from tests.support.servers import Postgres, ServerUnavailable, free_port
-
-NOW_US = 1_700_000_000_000_000
-CALLERS = 64
-
-
-def wish(number: int) -> NewHold:
-    return NewHold(f"bkg_{number:08d}", "evt", f"fan_{number}", (number,), NOW_US, NOW_US + 600_000_000, cap=4)
-
-
-class Load:
-    """Callers that hold and sell; keeps what was acknowledged."""
-
-    def __init__(self, ledger: SqlLedger) -> None:
-        self.ledger = ledger
-        self.held: dict[str, int] = {}
-        self.confirmed: dict[str, int] = {}
-        self.lost = 0
-        self.answered = 0
-        self._numbers = iter(range(1_000_000))
-        self._stop = False
-        self._tasks = [asyncio.create_task(self._caller()) for _ in range(CALLERS)]
-
-    async def _caller(self) -> None:
-        while not self._stop:
-            number = next(self._numbers)
-            booking_id = f"bkg_{number:08d}"
-            try:
-                hold = await self.ledger.place_hold(wish(number))
-                self.held[booking_id] = hold.fence
-                self.answered += 1
-                await self.ledger.begin_payment(booking_id, hold.fence, NOW_US)
-                await self.ledger.confirm(booking_id, hold.fence, NOW_US)
-                self.confirmed[booking_id] = hold.fence
-            except Unavailable:
-                self.lost += 1
-
-    async def until_confirmed(self, count: int, bound_s: float = 60.0) -> None:
-        async with asyncio.timeout(bound_s):
-            while len(self.confirmed) < count:  # noqa: ASYNC110 - counted by many callers
-                await asyncio.sleep(0.005)
-
-    async def stop(self) -> None:
-        self._stop = True
-        await asyncio.gather(*self._tasks)
 
 
 def restart(server: Postgres, bound_s: float = 30.0) -> None:
     """Start the killed server; its orphaned children may hold the shared memory for a moment."""
-    deadline = time.monotonic() + bound_s
-    while True:
-        try:
-            server.start()
-            return
-        except ServerUnavailable:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
+    eventually_sync(server.start, bound_s, ignoring=ServerUnavailable, every_s=0.05)
 
 
 async def test_postgresql_killed_under_load_loses_nothing_acknowledged() -> None:
@@ -100,18 +46,6 @@ async def test_postgresql_killed_under_load_loses_nothing_acknowledged() -> None
         assert ledger.store.reconnects >= 2  # type: ignore[attr-defined]
         await assert_all_there(ledger, load.held, load.confirmed)
         await ledger.aclose()
-
-
-async def assert_all_there(ledger: SqlLedger, held: dict[str, int], confirmed: dict[str, int]) -> None:
-    assert len(held) >= len(confirmed) > 0
-    for booking_id, fence in held.items():
-        booking = await ledger.booking(booking_id)
-        assert booking is not None, f"{booking_id} was acknowledged and is lost"
-        assert booking.fence == fence
-        if booking_id in confirmed:
-            assert booking.state is BookingState.CONFIRMED
-    wrong, _ = await verify(ledger.store)
-    assert wrong == []
 
 
 async def test_a_silent_postgresql_is_an_error_in_bounded_time_and_its_return_is_noticed() -> None:

@@ -14,7 +14,7 @@ from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
 from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
-from frontrow.core.clock import ManualClock
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.checkout.till import Till, assert_money
 from tests.boxoffice.payments.crashes import ENDS, UNTOUCHED
 from tests.boxoffice.shop import EVENT, NOW, Shop, shop_event, shop_plan

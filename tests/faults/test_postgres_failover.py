@@ -12,9 +12,10 @@ import pytest
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.core.errors import Unavailable
-from tests.faults.selling import LEDGER_BOUND_S, eventually, within
-from tests.faults.test_ledger_crash import Load, assert_all_there, wish
-from tests.faults.test_postgres_faults import at_port
+from tests.faults.ledger_load import Load, assert_all_there, wish
+from tests.faults.proxy import at_port
+from tests.faults.selling import LEDGER_BOUND_S, within
+from tests.support.eventually import eventually
 from tests.support.servers import Postgres, Standby
 
 

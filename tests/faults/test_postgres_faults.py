@@ -19,13 +19,13 @@ from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.holds.hold_transactions import fan_lock
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.holds.model.holds import NewHold
 from frontrow.core.errors import Unavailable
 from frontrow.settings.overload import OverloadSettings
 from frontrow.settings.platform import read_settings
 from frontrow.shared import postgres_pool, postgres_url
 from frontrow.waitingroom.audit.postgres import open_postgres_audit
-from tests.faults.proxy import Proxy
+from tests.faults.ledger_load import wish
+from tests.faults.proxy import Proxy, at_port
 from tests.support.servers import free_port
 from tests.web.api.support import SECRET
 
@@ -36,18 +36,8 @@ END_OTHERS = """
 """
 
 
-def wish(number: int) -> NewHold:
-    return NewHold(f"bkg_{number:08d}", "evt", f"fan_{number}", (number,), NOW_US, NOW_US + 600_000_000, cap=4)
-
-
 def port_of(url: str) -> int:
     return int(url.rpartition("@")[2].partition("/")[0].rpartition(":")[2])
-
-
-def at_port(url: str, *ports: int) -> str:
-    """The same database at these ports of this machine."""
-    head, _, tail = url.rpartition("@")
-    return f"{head}@{','.join(f'127.0.0.1:{port}' for port in ports)}/{tail.partition('/')[2]}"
 
 
 def test_whoever_meets_a_silent_ledger_hears_of_it_before_the_request_is_given_up() -> None:

@@ -9,27 +9,19 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 
-from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
 from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.holds.model.claims import ClaimedSeats, SeatClaim
 from frontrow.boxoffice.holds.model.hold_values import Hold
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import FrontrowError
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.shop import EVENT, NOW, Shop, shop_event, shop_plan
+from tests.faults.broken_claims import YesClaims
 
 RACED, LATE = range(20), range(40, 60)
 FANS = 60
-
-
-class YesClaims(MemoryClaims):
-    """A bouncer who lets everybody in."""
-
-    async def claim(self, wish: SeatClaim, now_us: int) -> ClaimedSeats:
-        return ClaimedSeats(wish.seats)
 
 
 def careless_confirm() -> str:

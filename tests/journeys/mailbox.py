@@ -5,16 +5,15 @@ import email.message
 import email.policy
 import re
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from aiosmtpd.controller import Controller
 
+from tests.support.eventually import eventually_sync
 from tests.support.servers import free_port
 
-POLL_S = 0.02
 WAIT_S = 120  # a busy machine takes its time
 
 
@@ -73,13 +72,11 @@ class Mailbox:
 
     def wait_for(self, to: str, matching: str = "", *, skip: int = 0) -> Mail:
         """The first mail to `to` whose subject or text matches; `skip` so many that do. Waits for it to come."""
-        ends_s = time.monotonic() + WAIT_S
-        while time.monotonic() < ends_s:
-            found = [mail for mail in self.mails(to) if re.search(matching, f"{mail.subject}\n{mail.text}")]
-            if len(found) > skip:
-                return found[skip]
-            time.sleep(POLL_S)
-        raise AssertionError(f"no mail to {to} matching {matching!r} came; there are {self.mails()}")
+
+        def wanted(mails: list[Mail]) -> list[Mail]:
+            return [mail for mail in mails if re.search(matching, f"{mail.subject}\n{mail.text}")][skip:]
+
+        return wanted(eventually_sync(lambda: self.mails(to), WAIT_S, until=wanted))[0]
 
 
 def folder_mailbox(folder: Path) -> Mailbox:

@@ -3,7 +3,6 @@
 Time is real, and a journey may let it pass at once with `stack.let_pass(seconds)`.
 """
 
-import asyncio
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,8 +14,9 @@ from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.payments.model.provider_intents import Intent, IntentState
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.settings.platform import MailSettings, StripeSettings
-from tests.browser.served import Site
+from tests.browser.served import WAIT_S, Site
 from tests.journeys.mailbox import Mailbox, SmtpServer, folder_mailbox
+from tests.support.eventually import eventually
 from tests.support.localstripe import PUBLISHABLE_KEY, SECRET_KEY, WEBHOOK_SECRET, LocalStripe
 from tests.web.api.support import one_row, put_event
 
@@ -95,24 +95,21 @@ class Stack:
 
 async def _captured(platform: Platform, booking_id: str) -> None:
     """The sale is the pivot, the capture follows it: wait while a sold booking's money is only authorised."""
-    for _ in range(1_000):
+
+    async def is_authorised() -> bool:
         book = await platform.box_office.provider.page(0)
         if not any(one.booking_id == booking_id and one.state is IntentState.AUTHORISED for one in book):
-            return
-        if (await platform.ledger.booking(booking_id)).state != "confirmed":
-            return
-        await asyncio.sleep(0.02)
+            return False
+        return (await platform.ledger.booking(booking_id)).state == "confirmed"
+
+    await eventually(is_authorised, until=lambda authorised: not authorised)
 
 
 async def _nothing(platform: Platform) -> None: ...
 
 
 async def _opened(platform: Platform, event_id: str) -> None:
-    for _ in range(6_000):
-        if event_id in platform.box_office.openings.events:
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError(f"{event_id} did not open on this server")
+    await eventually(lambda: event_id in platform.box_office.openings.events, WAIT_S)
 
 
 @contextlib.contextmanager

@@ -1,14 +1,12 @@
 """Steps of fans that several journeys take, in English pages; each waits until it has happened."""
 
-import time
 from pathlib import Path
 
 import zxingcpp
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.served import WAIT_S
-from tests.browser.steps import be_let_in, choose, fill_card_form, get_tickets, hold_at_once, until
+from tests.browser.steps import be_let_in, choose, fill_card_form, get_tickets, hold_at_once, reload_until, until
 from tests.journeys.stack import Stack
 
 GOOD_CARD = "4242 4242 4242 4242"
@@ -134,12 +132,3 @@ def sign_in_by_mail(page: Page, stack: Stack, email: str, back: str = "/tickets"
     mail = stack.mailbox.wait_for(email.lower(), "/sign-in#", skip=before)
     page.goto(next(link for link in mail.links() if "/sign-in#" in link))
     page.wait_for_url(f"**{back}")
-
-
-def reload_until(page: Page, wanted: Locator) -> None:
-    """Reload the page, as people do, until something is on it."""
-    ends_s = time.monotonic() + WAIT_S
-    page.wait_for_load_state()
-    while not wanted.is_visible():
-        assert time.monotonic() < ends_s, f"{wanted} did not come on {page.url}"
-        page.reload()

@@ -4,7 +4,6 @@ The form is a stand-in for Stripe.js whose confirm really calls localstripe (tes
 journey the provider's book and the mails are read.
 """
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ from frontrow.boxoffice.checkout.checkout import Checkout
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
 from tests.journeys.steps import come_to_checkout, fill_buyer, hold_seats
+from tests.support.eventually import eventually
 from tests.support.localstripe import LocalStripe
 from tests.support.stripe_js import (
     ASKS_BANK,
@@ -77,23 +77,18 @@ def state_of(stack: Stack, booking_id: str) -> str:
 
 def until_state(stack: Stack, booking_id: str, state: str) -> None:
     async def wait(platform: Any) -> None:
-        for _ in range(3_000):
-            if (await platform.ledger.booking(booking_id)).state == state:
-                return
-            await asyncio.sleep(0.02)
-        raise AssertionError(f"{booking_id} is {(await platform.ledger.booking(booking_id)).state}, not {state}")
+        await eventually(lambda: platform.ledger.booking(booking_id), until=lambda booking: booking.state == state)
 
     stack.call(wait)
 
 
 def until_nothing_is_authorised(stack: Stack, booking_id: str) -> None:
     async def wait(platform: Any) -> None:
-        for _ in range(3_000):
-            book = [one for one in await platform.box_office.provider.page(0) if one.booking_id == booking_id]
-            if book and all(one.state == "void" for one in book):
-                return
-            await asyncio.sleep(0.02)
-        raise AssertionError(f"not void: {book}")
+        async def states() -> set[str]:
+            book = await platform.box_office.provider.page(0)
+            return {one.state for one in book if one.booking_id == booking_id}
+
+        await eventually(states, until=lambda found: found == {"void"})
 
     stack.call(wait)
 

@@ -1,6 +1,5 @@
 """J14: a fan finds an event among thousands on a phone and buys the last seat; a seat comes back and is on sale."""
 
-import time
 from dataclasses import replace
 
 from playwright.sync_api import expect
@@ -9,11 +8,12 @@ from bench.events import load_events, many_events
 from frontrow.boxoffice.events.model.events import EventStatus
 from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.web.platform.platform import Platform
-from tests.browser.steps import get_tickets
+from tests.browser.steps import get_tickets, reload_until
 from tests.journeys.conftest import WAIT_MS, Visitor
 from tests.journeys.stack import Stack
-from tests.journeys.steps import fill_buyer, hold_seats, pay_by_card, reload_until
+from tests.journeys.steps import fill_buyer, hold_seats, pay_by_card
 from tests.support.booking_moves import refund_booking
+from tests.support.eventually import eventually_sync
 
 CROWD = 3_000
 
@@ -77,9 +77,5 @@ def _quiet(status: EventStatus) -> EventStatus:
 
 def _wait_for(stack: Stack, event_id: str, status: EventStatus) -> None:
     """Until this server sells the event as it is in the catalogue."""
-
-    for _ in range(WAIT_MS // 50):
-        if stack.platform.box_office.openings.events[event_id].status is status:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"{event_id} is not {status}")
+    openings = stack.platform.box_office.openings
+    eventually_sync(lambda: openings.events[event_id].status, WAIT_MS / 1000, until=lambda now: now is status)

@@ -6,8 +6,7 @@ The embedded shop takes its money from the simulated provider, the clustered one
 import contextlib
 import csv
 import io
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,6 +21,7 @@ from tests.browser.steps import click_seat, until
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
 from tests.journeys.steps import buy, come_to_checkout, fill_buyer, fill_card
+from tests.support.eventually import eventually_sync
 from tests.support.localstripe import LocalStripe
 from tests.support.stripe_js import bring_stripe_js, leave_after_paying, wait_until_taken
 
@@ -52,12 +52,9 @@ def visitor(visitor: Visitor, stack: Stack) -> Visitor:
     return come
 
 
-def eventually(holds: Callable[[], bool], what: str) -> None:
-    """Wait until something that goes on by itself has happened."""
-    ends_s = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < ends_s, what
-        time.sleep(0.1)
+def until_paid(stack: Stack, booking_id: str, amount_minor: int) -> None:
+    """Until the provider has taken this much for a booking, refunds deducted."""
+    eventually_sync(lambda: stack.paid(booking_id), WAIT_S, until=lambda paid: paid == amount_minor, every_s=0.1)
 
 
 def give_back(page: Page, stack: Stack, booking_id: str, count: int, how: str) -> None:
@@ -103,7 +100,7 @@ def test_j9_a_returned_ticket_is_bought_by_somebody_else_and_paid_back(stack: St
     assert stack.paid(first) == 100_00, "paid back when it is sold, not before"
 
     second = buy(bob, stack, "Pool Night", "bob9@example.org")
-    eventually(lambda: stack.paid(first) == 50_00, "Ada has her money for the seat")
+    until_paid(stack, first, 50_00)  # Ada has her money for the seat
     assert stack.paid(second) == 50_00
     stack.mailbox.wait_for("ada9@example.org", "Your returned ticket for Pool Night is sold")
     stack.mailbox.wait_for("ada9@example.org", "Your refund for Pool Night[^$]*50")
@@ -117,10 +114,10 @@ def test_j9_a_refund_in_part_and_then_in_full(stack: Stack, visitor: Visitor) ->
     ada = visitor()
     booking_id = buy(ada, stack, "Second Thoughts", "eve9@example.org", count=3)
     give_back(ada, stack, booking_id, 1, "Request a refund")
-    eventually(lambda: stack.paid(booking_id) == 100_00, "one of three seats")
+    until_paid(stack, booking_id, 100_00)  # one of three seats
     expect(ada.locator(".ticket")).to_have_count(2)
     give_back(ada, stack, booking_id, 2, "Request a refund")
-    eventually(lambda: stack.paid(booking_id) == 0, "all of it")
+    until_paid(stack, booking_id, 0)  # all of it
     for n in range(2):
         stack.mailbox.wait_for("eve9@example.org", "Your refund for Second Thoughts", skip=n)
     expect(ada.get_by_text("This booking has no valid tickets.")).to_be_visible()
@@ -151,8 +148,8 @@ def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, vis
     stack.call(lambda platform: platform.ledger.messages.put_contact(eve, 0))
     stack.call(lambda platform: platform.box_office.waitlist.join(event.id, "fan_eve", 1))
     give_back(ada, stack, kept, 1, "Offer for resale")
-    eventually(
-        lambda: bool(stack.call(lambda platform: platform.box_office.waitlist.offers(event.id, "fan_eve"))), "an offer"
+    eventually_sync(
+        lambda: stack.call(lambda platform: platform.box_office.waitlist.offers(event.id, "fan_eve")), WAIT_S
     )
     assert (stack.paid(kept), stack.paid(fails), stack.paid(held)) == (100_00, 50_00, 0)
 
@@ -166,7 +163,7 @@ def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, vis
 
     bob.locator("#go").click()  # only now, on the page as it was before the cancellation
     expect(bob.locator("#outcome")).to_be_visible()  # which of its texts depends on how far the cancellation is
-    eventually(lambda: stack.paid(kept) == 0, "Ada has her money, also for the seat in the pool")
+    until_paid(stack, kept, 0)  # Ada has her money, also for the seat in the pool
     expect(owner.get_by_text("Refunds that failed at the bank: 1. The money is still owed.")).to_be_visible()
     assert stack.paid(fails) == 50_00
     stack.mailbox.wait_for("carl10@example.org", f"Your refund for {name} takes longer")
@@ -177,15 +174,15 @@ def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, vis
     expect(owner.get_by_text("lost_or_stolen_card")).to_be_visible()
     owner.get_by_role("button", name="Retry this refund").click()
     expect(owner.get_by_role("status").first).to_contain_text("The refund is being retried.")
-    eventually(lambda: stack.paid(fails) == 0, "Carl has his money")
+    until_paid(stack, fails, 0)  # Carl has his money
 
     mine = stack.call(lambda platform: _bookings(platform, event.id))
     assert held in mine
-    eventually(lambda: all(stack.authorised(booking_id) == 0 for booking_id in mine), "nothing is left authorised")
-    eventually(lambda: all(stack.paid(booking_id) == 0 for booking_id in mine), "everybody has the money back")
+    eventually_sync(lambda: sum(map(stack.authorised, mine)), WAIT_S, until=lambda left: left == 0)
+    eventually_sync(lambda: [stack.paid(one) for one in mine], WAIT_S, until=lambda paid: not any(paid))
     stack.let_pass(60)
     owner.goto(here)
-    eventually(lambda: _reloaded(owner, "Everyone has been refunded"), "the job says so")
+    eventually_sync(lambda: _reloaded(owner, "Everyone has been refunded"), WAIT_S)  # the job says so
     for who in ("ada10", "carl10", "dora10"):
         stack.mailbox.wait_for(f"{who}@example.org", f"Your refund for {name}\n")
     bob.goto(f"{stack.url}/checkout/{held}")
@@ -224,7 +221,7 @@ def test_an_organiser_refunds_and_moves_and_the_returner_is_paid(stack: Stack, v
     owner.locator("#move").click()
     owner.get_by_role("dialog").get_by_role("button", name="Move seats").click()
     expect(owner.get_by_role("status").first).to_contain_text("Moved.")
-    eventually(lambda: stack.paid(returned) == 0, "Ada has her money")
+    until_paid(stack, returned, 0)  # Ada has her money
     stack.mailbox.wait_for("ada11@example.org", f"Your returned ticket for {name} is sold")
 
     owner.get_by_role("link", name="Write to the buyer").click()
@@ -246,7 +243,7 @@ def test_an_organiser_refunds_and_moves_and_the_returner_is_paid(stack: Stack, v
     dialog.get_by_label("Reason (needed for a refund in full)").fill("ill")
     dialog.get_by_role("button", name="Refund now").click()
     expect(owner.get_by_role("status").first).to_contain_text("The refund is in progress")
-    eventually(lambda: stack.paid(moved) == 0, "Bob has his")
+    until_paid(stack, moved, 0)  # Bob has his
     stack.mailbox.wait_for("bob11@example.org", f"Your refund for {name}")
 
 

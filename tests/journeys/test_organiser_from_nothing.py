@@ -10,11 +10,11 @@ import pyotp
 from playwright.sync_api import Page, expect
 
 from frontrow.core.clock import US_PER_S
-from tests.boxoffice.organiser.test_pictures import a_file
 from tests.browser.looks import read_booking_view
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
 from tests.journeys.steps import hold_seats
+from tests.support.pictures import a_picture
 
 SENTENCE = "a sentence nobody guesses either"
 
@@ -94,7 +94,7 @@ def test_an_organiser_from_the_invitation_to_a_running_sale(stack: Stack, visito
     go_on(desk, "Save and continue", "**/seats?done=saved")
     go_on(desk, "Save and continue", "**/preview?done=saved")
     desk.get_by_role("link", name="Choose a picture").click()
-    desk.set_input_files("#picture-file", {"name": "show.png", "mimeType": "image/png", "buffer": a_file()})
+    desk.set_input_files("#picture-file", {"name": "show.png", "mimeType": "image/png", "buffer": a_picture()})
     expect(desk.locator("#picture img.art")).to_be_visible()
     desk.get_by_role("link", name="Preview").click()
     go_on(desk, "Publish now", "**?done=published")

@@ -4,7 +4,6 @@ The shop has room for one. Ada is inside, Bob waits in a browser of his own.
 """
 
 import re
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,9 +15,9 @@ from tests.browser.steps import enter_when_it_is_time
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
 from tests.journeys.steps import GOOD_CARD, come_to_seats, enter_shop, fill_buyer, hold_seats, pay_by_card
+from tests.support.eventually import eventually_sync
 
 LEAVE_S, IDLE_S, WARN_S = 10, 120, 30
-TRIES = 600
 MOMENT_MS = 250  # long enough for most; who was slower is looked for again
 
 
@@ -235,22 +234,17 @@ def test_a_pass_given_back_is_refused_by_another_server_and_after_a_restart(stac
     ada.goto("about:blank")
 
     def status(url: str) -> int:
-        for _ in range(TRIES):
-            answer = ada.request.get(f"{url}{room}/pass", headers=shown)
-            if answer.status in (204, 403):
-                return int(answer.status)
-            time.sleep(0.05)  # another server opens the event first
-        return 0
+        """Another server opens the event first."""
+        asked = f"{url}{room}/pass"
+        return eventually_sync(
+            lambda: ada.request.get(asked, headers=shown).status, until=lambda status: status in (204, 403)
+        )
 
     assert [status(url) for url in doors] == [204] * len(doors)
     assert ada.request.post(f"{stack.url}{room}/give-back", headers=shown).json() == {"ended": True}
     assert status(stack.url) == 403
     for url in doors:
-        for _ in range(TRIES):
-            if status(url) == 403:
-                break
-            time.sleep(0.05)
-        assert status(url) == 403
+        eventually_sync(lambda url=url: status(url), until=lambda now: now == 403)
     stack.site.stop()
     stack.site.start()
     assert status(stack.url) == 403

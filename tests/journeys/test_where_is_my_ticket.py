@@ -1,7 +1,6 @@
 """O3: "Where is my ticket?" is answered from the log alone, and the log knows nobody's name."""
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ from frontrow.boxoffice.payments.model.provider_intents import ProviderUnknown
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
 from tests.journeys.steps import buy, come_to_checkout, fill_buyer, pay_by_card
+from tests.support.eventually import eventually_sync
 from tests.support.log_lines import Lines, log_lines, story_of
 
 EVENT = "The log"
@@ -35,11 +35,7 @@ def lines() -> Iterator[Lines]:
 
 def told(lines: Lines, booking_id: str, wanted: Callable[[list[str]], bool]) -> list[str]:
     """The booking's story, as soon as the log tells it."""
-    ends_s = time.monotonic() + WAIT_S
-    while not wanted(story := story_of(booking_id, lines())):
-        assert time.monotonic() < ends_s, story
-        time.sleep(0.1)
-    return story
+    return eventually_sync(lambda: story_of(booking_id, lines()), WAIT_S, until=wanted, every_s=0.1)
 
 
 def in_order(story: list[str], *actions: str) -> bool:

@@ -8,10 +8,10 @@ from celery.contrib.testing.worker import start_worker
 from celery.signals import setup_logging
 from celery.worker import state
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
 from frontrow.limits import Limiter, Quota, Throttled
 from frontrow.limits.celery_tasks import limited_task
+from frontrow.testing.clock import ManualClock
 
 PATIENCE_S = 60
 

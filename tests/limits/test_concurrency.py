@@ -17,12 +17,13 @@ import redis.asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
 from frontrow.limits import ConcurrencyLimiter, InvalidKey, InvalidQuota, StoreDown, Throttled
 from frontrow.limits.stores.permits import COUNT, RELEASE, RENEW, TAKE, WAIT, MemoryPermits, PermitRequest
 from frontrow.limits.stores.redis_permits import RedisPermits
+from frontrow.testing.clock import ManualClock
 from tests.limits.doors import T0_US, S
+from tests.support.eventually import eventually
 
 PATIENCE_S = 60.0  # on a loaded machine; nothing here waits this long
 
@@ -214,10 +215,7 @@ async def test_the_line_is_served_in_the_order_of_arrival(store: str) -> None:
         tasks = []
         for number in range(4):
             tasks.append(asyncio.create_task(wait(number)))
-            for _ in range(10_000):
-                await asyncio.sleep(0)
-                if await waiting_callers(here) == number + 1:
-                    break
+            await eventually(lambda: waiting_callers(here), until=lambda count, number=number: count == number + 1)
         await first.arelease()
         await asyncio.gather(*tasks)
     assert order == [0, 1, 2, 3]

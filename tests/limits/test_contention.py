@@ -4,12 +4,14 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
-from frontrow.core.clock import ManualClock
 from frontrow.limits import Limiter, Quota, Rule
 from frontrow.limits.quota import ALGORITHMS
+from frontrow.limits.stores import memory, plain_checks
+from frontrow.testing.clock import ManualClock
 
 
 def hammer(compiled: bool, algorithm: str = "fixed_window", threads: int = 10, calls: int = 200) -> int:
@@ -48,7 +50,7 @@ def test_l8_ten_thousand_requests_of_one_client_in_a_second(compiled: bool) -> N
 
 CHILD = """
 import sys
-from frontrow.core.clock import ManualClock
+from frontrow.testing.clock import ManualClock
 from frontrow.limits import Limiter, Quota, Rule
 url, skew_s, lease, calls = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 clock = ManualClock(1_700_000_000_000_000 + skew_s * 1_000_000) if not lease else None
@@ -99,3 +101,28 @@ def test_a_leased_rule_costs_one_call_a_block(redis_url: str) -> None:
         assert all(limiter.check("anybody").allowed for _ in range(1000))
         assert limiter.stats.store_calls == 10
         assert not limiter.check("anybody").allowed
+
+
+def test_the_contention_test_catches_a_store_without_its_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check and act in two steps, with another thread in between: more than the capacity is granted."""
+
+    class Open:
+        def __enter__(self) -> None: ...
+
+        def __exit__(self, *_: object) -> None: ...
+
+    turn = threading.Barrier(10)
+    original = plain_checks.JUDGES["fixed_window"]
+
+    def slow(quota: Quota) -> plain_checks.Judge:
+        judge = original(quota)
+
+        def wait_and_judge(state: object, now_us: int, cost: int) -> object:
+            turn.wait(30)  # everybody has read before anybody writes
+            return judge(state, now_us, cost)
+
+        return wait_and_judge  # type: ignore[return-value]
+
+    monkeypatch.setitem(plain_checks.JUDGES, "fixed_window", slow)
+    monkeypatch.setattr(memory, "threading", SimpleNamespace(Lock=Open))
+    assert hammer(compiled=False) > 100

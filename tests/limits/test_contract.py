@@ -1,8 +1,13 @@
 """What every store must do, through every door: compiled memory, plain memory, Redis blocking, Redis asyncio."""
 
+import asyncio
+from collections.abc import Callable
+
 import pytest
 
-from frontrow.limits import CostTooLarge, Quota, Rule, Throttled
+from frontrow.limits import CostTooLarge, Quota, Rule, Throttled, algorithms
+from frontrow.limits.stores import memory
+from frontrow.limits.stores.protocol import StoreRequest
 from tests.limits.doors import ALGORITHMS, T0_US, Door, S
 
 WINDOWED = ("fixed_window", "sliding_log", "sliding_counter")
@@ -290,3 +295,73 @@ def test_l3_a_calendar_month_ends_with_the_calendar(door: Door) -> None:
     assert (refused.allowed, refused.retry_after_us) == (False, 1)
     march = limiter.check("fan", now_us=march_us)
     assert (march.allowed, march.remaining, march.reset_after_us) == (True, 1, 31 * 86_400 * S)
+
+
+# Canaries: deliberately broken limiters that the checks above must catch. If one passes, the suite is blind.
+
+
+@pytest.fixture
+def pure(redis_url: str, loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch) -> Door:
+    monkeypatch.setattr(memory.MemoryStore, "prepare_check", lambda *_: None)  # every check runs the specification
+    return Door("pure", redis_url, loop)
+
+
+def burns_on_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charges the rules that would have allowed although another refused."""
+
+    def apply_rules(request: StoreRequest, slots: object, states: object, now_us: int) -> object:
+        both = [
+            algorithms.SPECIFICATION[slot.quota.algorithm](slot.quota, state, now_us, request.cost)
+            for slot, state in zip(slots, states, strict=True)  # type: ignore[call-overload]
+        ]
+        return [verdict for verdict, _ in both], [state for _, state in both]
+
+    monkeypatch.setattr(memory, "_apply_rules", apply_rules)
+
+
+def promises_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = algorithms.SPECIFICATION["token_bucket"]
+
+    def eager(*args: object) -> object:
+        verdict, state = original(*args)  # type: ignore[arg-type]
+        return verdict._replace(retry_after_us=max(0, verdict.retry_after_us - 1)), state
+
+    monkeypatch.setitem(algorithms.SPECIFICATION, "token_bucket", eager)
+
+
+def grants_when_the_clock_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = algorithms.SPECIFICATION["sliding_log"]
+
+    def forgetful(quota: object, state: object, now_us: int, cost: int) -> object:
+        if state and state[-1] > now_us:  # type: ignore[index]
+            state = None
+        return original(quota, state, now_us, cost)  # type: ignore[arg-type]
+
+    monkeypatch.setitem(algorithms.SPECIFICATION, "sliding_log", forgetful)
+
+
+@pytest.mark.parametrize(
+    ("sabotage", "test"),
+    [
+        (burns_on_refusal, test_l4_a_refused_rule_burns_nothing_of_the_others),
+        (
+            promises_too_early,
+            lambda d: test_l11_the_promised_moment_is_true_to_the_microsecond(d, "token_bucket"),
+        ),
+        (
+            grants_when_the_clock_goes_back,
+            lambda d: test_l15_time_that_steps_back_a_little_stands_still(d, "sliding_log"),
+        ),
+    ],
+    ids=["burns on refusal", "promises too early", "grants when the clock goes back"],
+)
+def test_the_contract_suite_catches(
+    sabotage: Callable[[pytest.MonkeyPatch], None],
+    test: Callable[[Door], None],
+    pure: Door,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    test(pure)
+    sabotage(monkeypatch)
+    with pytest.raises(AssertionError):
+        test(pure)

@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
 from frontrow.limits import InvalidKey, Limiter, Quota, Throttled
 from frontrow.limits.http.decorators import limited
+from frontrow.testing.clock import ManualClock
 
 
 def test_l13_a_function_is_limited_by_key_and_refusals_raise_throttled(clock: ManualClock):

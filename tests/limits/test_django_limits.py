@@ -14,10 +14,10 @@ from django.test import AsyncClient, Client, override_settings
 from django.urls import path
 from django.utils.decorators import method_decorator
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
 from frontrow.limits import Quota
 from frontrow.limits.rules import RequestRule
+from frontrow.testing.clock import ManualClock
 
 if not settings.configured:
     settings.configure(SECRET_KEY="only for tests", ALLOWED_HOSTS=["*"], USE_TZ=True)

@@ -10,7 +10,6 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
 from frontrow.limits import Quota
 from frontrow.limits.http import fastapi as limits_fastapi
@@ -18,6 +17,7 @@ from frontrow.limits.http import starlette as limits_starlette
 from frontrow.limits.http.asgi import RateLimitMiddleware
 from frontrow.limits.http.fastapi import RateLimited, limit, limited, problem_response
 from frontrow.limits.http.route_limits import MAX_QUOTAS
+from frontrow.testing.clock import ManualClock
 
 FIELDS = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "ratelimit", "ratelimit-policy"}
 

@@ -6,11 +6,11 @@ import flask
 import pytest
 from flask.views import MethodView
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
 from frontrow.limits import Quota
 from frontrow.limits.http.flask import RateLimited, RateLimits, limited
 from frontrow.limits.rules import RequestRule
+from frontrow.testing.clock import ManualClock
 
 FIELDS = {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit", "RateLimit-Policy"}
 

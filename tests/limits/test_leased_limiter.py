@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from frontrow.core.clock import US_PER_S, ManualClock
+from frontrow.core.clock import US_PER_S
 from frontrow.limits import InvalidCost, LeasedLimiter, Limiter, Quota, Rule
 from frontrow.limits.leased_limiter import FREE_AGAIN_PERIODS, lease_of
 from frontrow.limits.stores.protocol import Store, StoreRequest, StoreResult
+from frontrow.testing.clock import ManualClock
 from tests.support.servers import Valkey
 
 QUOTA = Quota.parse("60/day")

@@ -8,10 +8,10 @@ from litestar import Litestar, Response, get
 from litestar.connection import ASGIConnection
 from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult, DefineMiddleware
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
 from frontrow.limits.http.asgi import RateLimitMiddleware
 from frontrow.limits.http.litestar import RateLimited, RateLimits, limit
+from frontrow.testing.clock import ManualClock
 
 FIELDS = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "ratelimit", "ratelimit-policy"}
 

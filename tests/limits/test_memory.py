@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError, InvalidInput
 from frontrow.limits import Limiter, Quota
 from frontrow.limits.stores.from_url import CompiledStore
 from frontrow.limits.stores.key_table import FREED_PER_CHECK
 from frontrow.limits.stores.memory import MemoryStore
+from frontrow.testing.clock import ManualClock
 from tests.limits.doors import ALGORITHMS, S
 
 COMPILER = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]

@@ -10,12 +10,12 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from frontrow.core.clock import ManualClock
 from frontrow.limits.http.asgi import RateLimitMiddleware
 from frontrow.limits.http.request_limits import TIMED_ONE_IN
 from frontrow.limits.metrics import LimitMetrics, RefusalLog
 from frontrow.limits.quota import Decision
 from frontrow.limits.stats import Stats
+from frontrow.testing.clock import ManualClock
 from tests.contracts.rate_limit_middleware import rule
 from tests.limits.web_doors import call_asgi, starlette_app
 

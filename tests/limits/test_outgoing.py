@@ -12,7 +12,6 @@ import httpx
 import pytest
 import requests
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
 from frontrow.limits import Limiter, Quota, Throttled
 from frontrow.limits.outgoing.aiohttp_middleware import PacedRequests
@@ -20,6 +19,7 @@ from frontrow.limits.outgoing.httpx_transport import AsyncPacedTransport, PacedT
 from frontrow.limits.outgoing.pacing import Pacer
 from frontrow.limits.outgoing.requests_adapter import PacedAdapter
 from frontrow.limits.outgoing.retry_headers import MAX_PAUSE_S, read_pause_s
+from frontrow.testing.clock import ManualClock
 
 NOW_S = 1_700_000_000.0
 

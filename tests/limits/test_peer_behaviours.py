@@ -22,9 +22,9 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from throttled.store import MemoryStore
 
-from frontrow.core.clock import ManualClock
 from frontrow.limits import CostTooLarge, InvalidCost, InvalidQuota, Limiter, Quota, Throttled
 from frontrow.limits.http.key_states import KeyStates
+from frontrow.testing.clock import ManualClock
 from tests.limits.doors import Door, S
 from tests.limits.web_doors import call_asgi
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontrow.core.clock import ManualClock
 from frontrow.limits import CostTooLarge, Decision, InvalidCost, InvalidKey, Limiter, Quota, Rule
 from frontrow.limits.stores.protocol import CHARGE, CHECK, PEEK, REFUND, RESET
+from frontrow.testing.clock import ManualClock
 from tests.limits.doors import T0_US, S
-from tests.limits.test_differential import operations, quotas
+from tests.limits.strategies import operations, quotas
 
 KERNELS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "pure"])
 PER = (None, (), ("user",), ("endpoint",), ("user", "endpoint"))

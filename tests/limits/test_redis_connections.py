@@ -17,7 +17,6 @@ import pytest
 import redis
 import redis.asyncio
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
 from frontrow.limits import Decision, Limiter, Quota, Rule
 from frontrow.limits.stats import Stats
@@ -25,6 +24,7 @@ from frontrow.limits.stores import redis_blocking
 from frontrow.limits.stores.protocol import QuotaSlot, StoreRequest
 from frontrow.limits.stores.redis import RedisStore
 from frontrow.limits.stores.redis_source import RedisSource
+from frontrow.testing.clock import ManualClock
 from tests.support.servers import Cluster, Sentinel, Valkey, free_port
 from tests.support.tls_proxy import TlsProxy
 

@@ -3,9 +3,9 @@
 import pytest
 import redis
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import InvalidInput
 from frontrow.limits import CostTooLarge, Limiter, Quota, Rule, Throttled
+from frontrow.testing.clock import ManualClock
 from tests.limits.doors import ALGORITHMS, T0_US, Door, S
 
 BUCKETS = ("token_bucket", "leaky_bucket", "leaky_queue")

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import middleware
-from frontrow.core.clock import ManualClock
 from frontrow.limits import Limiter, Quota, Rule
 from frontrow.limits.http.asgi import RateLimitMiddleware
 from frontrow.limits.http.route_check import RouteCheck, packer
 from frontrow.limits.keys import rule_key
+from frontrow.testing.clock import ManualClock
 from tests.contracts.rate_limit_middleware import rule
 from tests.limits.web_doors import call_asgi, starlette_app
 

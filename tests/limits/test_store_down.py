@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from frontrow.core.breaker import Breaker
-from frontrow.core.clock import ManualClock
 from frontrow.limits import CostTooLarge, InvalidCost, Limiter, Quota, Rule
+from frontrow.testing.clock import ManualClock
 from tests.support.servers import Valkey
 
 QUOTA = Quota.parse("3/minute", algorithm="token_bucket")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from frontrow.core.clock import ManualClock
 from frontrow.limits import Limiter, Quota, Throttled, waiting_line
+from frontrow.testing.clock import ManualClock
 from tests.limits.doors import Door
 
 

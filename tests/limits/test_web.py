@@ -9,13 +9,13 @@ from uuid import UUID
 
 import pytest
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
 from frontrow.limits import CostTooLarge, InvalidKey, Quota, Rule
 from frontrow.limits.http import asgi
 from frontrow.limits.http.caller_identity import secret_key, user_name
 from frontrow.limits.http.request_limits import MAX_ROUTES
 from frontrow.limits.rules import RequestRule
+from frontrow.testing.clock import ManualClock
 from tests.contracts import rate_limit_middleware as web_contract
 from tests.contracts.rate_limit_middleware import CONTRACT, rule
 from tests.limits import typed_applications

@@ -8,12 +8,12 @@ from dataclasses import asdict
 
 import pytest
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
 from frontrow.limits import InvalidKey, InvalidQuota, Limiter, Quota, Rule
 from frontrow.limits.http import asgi, wsgi
 from frontrow.limits.http.body_parts import BODY, BodyPart, read_asgi_body, read_wsgi_body
 from frontrow.limits.rules import RequestRule
+from frontrow.testing.clock import ManualClock
 from tests.contracts.rate_limit_middleware import rule
 from tests.limits.web_doors import call_asgi, flask_app, starlette_app
 

@@ -6,13 +6,13 @@ Every door believes 127.0.0.1 as a proxy, so a request's address is set by `X-Fo
 import asyncio
 import http.client
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, unquote_to_bytes
 
 from frontrow.limits.http import asgi, wsgi
+from tests.support.eventually import eventually_sync
 
 PATHS = ["/", "/holds", "/events/1/holds", "/events/2/holds", "/public", "/reports"]
 
@@ -164,12 +164,12 @@ class Uvicorn:
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, daemon=True)
         self.thread.start()
-        deadline = time.monotonic() + 20
-        while not self.server.started:
-            assert time.monotonic() < deadline, "uvicorn did not start"
-            assert self.thread.is_alive(), "uvicorn ended"
-            time.sleep(0.005)
+        eventually_sync(self._is_started)
         self.port: int = self.server.servers[0].sockets[0].getsockname()[1]
+
+    def _is_started(self) -> bool:
+        assert self.thread.is_alive(), "uvicorn ended"
+        return bool(self.server.started)
 
     def send(self, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> Answer:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)

@@ -4,7 +4,6 @@ import contextlib
 import io
 import os
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from tests.pythons.debian_roots import (
     try_again,
 )
 from tests.pythons.runs import changed_files
+from tests.support.eventually import eventually_sync
 
 STANZA = """Types: deb
 URIs: http://mirror.example.org/debian-security
@@ -170,11 +170,7 @@ def test_d1_a_command_that_takes_too_long_ends_with_everything_it_started(
         assert DebianRoot(Path("/")).run("exit 7", 60, log, who="65534") == 7
         assert DebianRoot(Path("/")).run(f"id -u; {marked} & {marked}", 2, log, who="65534") == 124
     assert "65534\n" in (tmp_path / "log").read_text()
-    for _ in range(500):
-        if not (left := _processes(marked)):
-            break
-        time.sleep(0.02)
-    assert left == []
+    eventually_sync(lambda: _processes(marked), until=lambda left: left == [])
 
 
 def _processes(command: str) -> list[str]:

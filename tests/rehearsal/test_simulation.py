@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import InvalidInput
 from frontrow.rehearsal.sale_plan import ArrivalShape, Outage, SalePlan
 from frontrow.rehearsal.simulated_room import SimulatedRoom
 from frontrow.rehearsal.simulation import OPENED_AT_US, Simulation
+from frontrow.testing.clock import ManualClock
 from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.room_state import LaneState, RoomState, VisitResult
 from frontrow.waitingroom.ports import JoinCommand, PlaceKey, Recovered, VisitCommand, VisitOp

@@ -17,6 +17,7 @@ from frontrow.web.http.request_ids import RequestIds
 from frontrow.web.server.app import front_of
 from frontrow.web.server.head_requests import HeadRequests
 from frontrow.web.server.overload_middleware import GuardedApp
+from tests.support.eventually import eventually
 from tests.web.api.support import borrowed_app
 
 WITHIN_S = 60.0
@@ -50,10 +51,7 @@ async def serving(platform: Platform, *, hot: bool = True) -> AsyncIterator[int]
         port = listening.getsockname()[1]
         running = asyncio.create_task(server._serve(sockets=[listening]))
         try:
-            for _ in range(1_500):
-                if server.started:
-                    break
-                await asyncio.sleep(0.01)
+            await eventually(lambda: server.started)
             yield port
         finally:
             server.should_exit = True

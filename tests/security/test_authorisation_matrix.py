@@ -6,6 +6,7 @@ A route that is not in ROWS fails the first test: whoever adds one decides here 
 import pytest
 
 from frontrow.boxoffice.people.model.roles import PERMISSIONS, ROLES, Role
+from tests.security.callers import may
 from tests.security.route_table import table
 from tests.security.world import EVENT_ID, OTHER_EVENT_ID, Door, World, bearer
 
@@ -211,29 +212,6 @@ async def test_no_route_is_unlisted_and_no_row_is_of_a_route_that_is_gone():
     assert not undecided, f"decide in ROWS who may use {undecided}"
     assert sorted(ROWS.keys() - declared.keys()) == []
     assert declared == ROWS
-
-
-def may(access: str, caller: str) -> bool:
-    """Whether a caller of this sort passes the guard, by the meaning of the words alone."""
-    kind, _, permission = access.partition(":")
-    role = caller.partition(" of ")[0]
-    match kind:
-        case "public" | "owner":
-            return True
-        case "session":
-            return caller != "nobody" and not caller.startswith("key")
-        case "fan":
-            return caller in ("fan", "stranger", "guest")
-        case "pass":
-            return False  # nobody here shows a pass
-        case "staff":
-            if caller in ("key with everything", "key of other"):
-                return True
-            if caller == "key for the door":
-                return permission == "door:scan"
-            return role in set(Role) and permission in ROLES[Role(role)]
-        case _:
-            raise AssertionError(f"{access} is not decided")
 
 
 async def test_every_route_admits_exactly_the_callers_of_its_row(world: World, guarded: Door):

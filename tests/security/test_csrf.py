@@ -3,8 +3,8 @@
 import pytest
 
 from frontrow.boxoffice.people.model.people import csrf_of
+from tests.security.callers import may
 from tests.security.route_table import Route, table
-from tests.security.test_authorisation_matrix import may
 from tests.security.world import EVENT_ID, Door, World
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -3,7 +3,6 @@
 A route that keeps no response is named here with the reason why repeating it is harmless.
 """
 
-import asyncio
 import base64
 import contextlib
 import sqlite3
@@ -21,6 +20,7 @@ from frontrow.web.server import app as web_app
 from tests.boxoffice.organiser.http import a_venue_body
 from tests.security.route_table import Route, table
 from tests.security.world import EVENT_ID, Door, World, bearer
+from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -155,9 +155,9 @@ async def test_a_response_that_cannot_be_stored_is_503_and_is_stored_later(
     assert (lost.header("retry-after"), lost.header("content-type")) == ("1", "application/problem+json")
     running = await world.door.ask("POST", "/v1/organiser/venues", owner, asked)
     assert (running.status, running.code) == (409, "idempotency_running"), "it was carried out: not once more"
-    async with asyncio.timeout(30):
-        while (again := await world.door.ask("POST", "/v1/organiser/venues", owner, asked)).status == 409:  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+    again = await eventually(
+        lambda: world.door.ask("POST", "/v1/organiser/venues", owner, asked), until=lambda answer: answer.status != 409
+    )
     assert (again.status, again.header("idempotent-replayed")) == (201, "true")
     listed = (await world.door.ask("GET", "/v1/organiser/venues", owner)).json()["venues"]
     assert len([one for one in listed if one["name"] == "Full Hall"]) == 1

@@ -6,8 +6,8 @@ from frontrow.core.errors import ConfigError
 from frontrow.web.api import all_routes
 from frontrow.web.http.access import Access
 from frontrow.web.server import app as web_app
+from tests.security.callers import may
 from tests.security.route_table import Route, table
-from tests.security.test_authorisation_matrix import may
 from tests.security.world import EVENT_ID, World, bearer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -16,6 +16,7 @@ import pytest
 from tests.boxoffice.people.support import on_sale, opened
 from tests.security.raw_server import serving
 from tests.security.world import EVENT_ID, HALL
+from tests.support.eventually import eventually
 from tests.support.tls_proxy import TlsProxy
 
 ROUNDS = int(os.environ.get("FRONTROW_SEEDS") or 150)
@@ -110,11 +111,7 @@ async def test_hundreds_of_idle_half_closed_and_slow_connections_hinder_nobody(t
             assert (await talk(port, FINE, half_close=False)).startswith(b"HTTP/1.1 200")
             gate = platform.server.telemetry.gate
             answered = 2 * len(lines) // len(starts)  # these may stay for their next request
-            for _ in range(1_500):  # all others are closed by the server
-                if gate.connections <= answered:
-                    break
-                await asyncio.sleep(0.01)
-            assert gate.connections <= answered
+            await eventually(lambda: gate.connections, until=lambda open_: open_ <= answered)  # others are closed
             for _, writer in lines:
                 writer.close()
             assert (await talk(port, FINE, half_close=False)).startswith(b"HTTP/1.1 200")

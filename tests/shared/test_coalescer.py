@@ -7,7 +7,7 @@ import pytest
 
 from frontrow.core.errors import Overloaded
 from frontrow.shared.coalescer import Coalescer
-from tests.faults.selling import eventually
+from tests.support.eventually import eventually
 
 
 class Echo:

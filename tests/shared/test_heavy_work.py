@@ -12,6 +12,7 @@ import pytest
 from frontrow.boxoffice.seats.formats.plan_reader import BadPlan
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.shared.heavy_work import HeavyWork, TooLarge, Urgency
+from tests.support.eventually import eventually
 from tests.support.heavy_functions import refuse, take_memory, work_for_ever
 
 
@@ -24,15 +25,12 @@ async def test_work_that_is_late_or_unwanted_is_killed_and_the_next_is_done(tmp_
         assert refused.value.param == "row"
         with pytest.raises(Unavailable, match="longer than 0.3 s"):
             await work.run(Urgency.IMPORT, 0.3, work_for_ever, str(told))
-        assert await is_gone(int(told.read_text()))
+        await until_gone(int(told.read_text()))
         told.unlink()
         left = asyncio.create_task(work.run(Urgency.IMPORT, 60, work_for_ever, str(told)))
-        for _ in range(1_000):
-            if told.exists() and told.read_text():
-                break
-            await asyncio.sleep(0.01)
+        await eventually(lambda: told.exists() and told.read_text())
         left.cancel()
-        assert await is_gone(int(told.read_text()))
+        await until_gone(int(told.read_text()))
     finally:
         await work.aclose()
 
@@ -46,17 +44,13 @@ async def test_work_that_needs_too_much_memory_is_refused_and_the_next_is_done()
             await work.run(Urgency.IMPORT, 60, take_memory, 500)
         assert await work.run(Urgency.IMPORT, 60, take_memory, 100) == 100 * 1_048_576
         assert await work.run(Urgency.IMPORT, 60, os.getpid) != first, "a process that ran out of memory is replaced"
-        assert await is_gone(first)
+        await until_gone(first)
     finally:
         await work.aclose()
 
 
-async def is_gone(pid: int) -> bool:
-    for _ in range(1_000):
-        if not is_running(pid):
-            return True
-        await asyncio.sleep(0.01)
-    return False
+async def until_gone(pid: int) -> None:
+    await eventually(lambda: not is_running(pid))
 
 
 def is_running(pid: int) -> bool:

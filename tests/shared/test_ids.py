@@ -2,9 +2,9 @@
 
 import pytest
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import InvalidInput
 from frontrow.shared.ids import Ids, check_id, encode32, made_at_us
+from frontrow.testing.clock import ManualClock
 
 
 def test_ids_say_what_they_are_sort_by_time_and_repeat_with_the_same_randomness() -> None:

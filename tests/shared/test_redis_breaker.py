@@ -8,10 +8,10 @@ import pytest
 import uvloop
 from redis.exceptions import ConnectionError, ReadOnlyError, ResponseError
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
 from frontrow.core.redis_url import call, connect, disconnect
 from frontrow.shared.redis_breaker import RedisBreaker
+from frontrow.testing.clock import ManualClock
 from tests.support.servers import Valkey
 
 

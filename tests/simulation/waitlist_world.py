@@ -16,8 +16,8 @@ from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.facts.model import Fact, decode_fact
 from frontrow.boxoffice.holds.model.bookings import BookingState
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import FrontrowError, Unavailable
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.shop import EVENT, Shop, shop_event
 from tests.boxoffice.waiting import Hooks, Waiting, small_plan
 from tests.support.booking_moves import decline_booking, refund_booking

@@ -1,9 +1,11 @@
-"""The nginx of deploy/ from the wheel, as it stands but for ports and folders; and a name server that knows `web`."""
+"""The nginx of the wheel with the configuration of deploy/ or of the examples, but for ports and folders; and a name
+server that knows `web`."""
 
 import contextlib
 import datetime
 import socket
 import struct
+import subprocess
 import threading
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +21,7 @@ from cryptography.x509.oid import NameOID
 from tests.support.servers import Server
 
 NGINX = Path("deploy/nginx")
+CONF = Path(__file__).parents[2] / "examples" / "nginx" / "frontrow.conf"
 TTL_S = 1
 DAY = datetime.timedelta(days=1)
 
@@ -113,3 +116,27 @@ def _name_in(question: bytes) -> tuple[str, int]:
         labels.append(question[at + 1 : at + 1 + question[at]].decode())
         at += question[at] + 1
     return ".".join(labels), at + 5
+
+
+class Nginx(Server):
+    """nginx with one configuration, for example that of the examples (`CONF`)."""
+
+    name = "nginx"
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        changed = text.replace("listen 8080;", f"listen 127.0.0.1:{self.port};")
+        head = "daemon off; master_process off; pid nginx.pid; error_log stderr warn; events {}\n"
+        paths = "\n".join(f"{kind}_temp_path {kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        known = subprocess.run([nginx_program(), "-V"], capture_output=True, text=True, check=True).stderr
+        kept = [line for line in paths.splitlines() if line.split("_temp")[0] in ("client_body", "proxy")]
+        assert "http_auth_request_module" in known
+        (self.folder / "nginx.conf").write_text(f"{head}http {{ access_log off;\n{chr(10).join(kept)}\n{changed}\n}}\n")
+
+    def _command(self) -> list[str]:
+        return [nginx_program(), "-p", str(self.folder), "-c", str(self.folder / "nginx.conf")]
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(httpx.HTTPError):
+            return httpx.get(f"http://127.0.0.1:{self.port}/", trust_env=False).status_code > 0
+        return False

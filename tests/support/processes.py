@@ -1,18 +1,32 @@
 """Real server processes for tests: `frontrow serve` and `frontrow work` on given stores, killed and started at will."""
 
-import asyncio
 import os
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import httpx
 
+from tests.support.eventually import eventually, eventually_sync
 from tests.web.api.support import SECRET, room_keys
 
 START_WITHIN_S = 150.0
+EVERY_S = 0.05
+
+
+def until_healthy(url: str, server: "subprocess.Popen[Any]", log: Path | None = None) -> None:
+    """Until this process answers; fails with the end of its log if the process ends."""
+
+    def status() -> int:
+        assert server.poll() is None, log.read_text()[-2000:] if log else "the server ended"
+        return httpx.get(f"{url}/healthz", timeout=10).status_code
+
+    eventually_sync(
+        status, START_WITHIN_S, until=lambda code: code == 200, ignoring=httpx.TransportError, every_s=EVERY_S
+    )
 
 
 class Process:
@@ -61,29 +75,19 @@ class Process:
 
     async def alive(self) -> None:
         """Until it answers, with or without an event to sell."""
-        deadline_s = time.monotonic() + START_WITHIN_S
-        async with httpx.AsyncClient(base_url=self.url, timeout=5) as client:
-            while time.monotonic() < deadline_s:
-                try:
-                    if (await client.get("/healthz")).status_code == 200:
-                        return
-                except httpx.TransportError:
-                    assert self.process.poll() is None, (self._folder / "errors.log").read_text()[-2000:]
-                await asyncio.sleep(0.05)
-        raise AssertionError("the server did not answer")
+        await self._answers("/healthz", lambda answer: answer.status_code == 200)
 
     async def ready(self) -> None:
         """Until it can sell."""
-        deadline_s = time.monotonic() + START_WITHIN_S
+        await self._answers("/readyz", lambda answer: answer.json().get("events"))
+
+    async def _answers(self, path: str, as_wanted: Callable[[httpx.Response], Any]) -> None:
+        async def ask() -> httpx.Response:
+            assert self.process.poll() is None, (self._folder / "errors.log").read_text()[-2000:]
+            return await client.get(path)
+
         async with httpx.AsyncClient(base_url=self.url, timeout=5) as client:
-            while time.monotonic() < deadline_s:
-                try:
-                    if (await client.get("/readyz")).json().get("events"):
-                        return
-                except httpx.TransportError:
-                    assert self.process.poll() is None, (self._folder / "errors.log").read_text()[-2000:]
-                await asyncio.sleep(0.05)
-        raise AssertionError("the server did not become ready")
+            await eventually(ask, START_WITHIN_S, until=as_wanted, ignoring=httpx.TransportError, every_s=EVERY_S)
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)

@@ -13,7 +13,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +20,7 @@ from typing import Self
 
 import psutil
 
+from tests.support.eventually import eventually_sync
 from tests.support.server_programs import (
     ServerUnavailable,
     postgres_bin_dir,
@@ -110,13 +110,17 @@ class Server:
             self._process = subprocess.Popen(
                 self._command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder, **self._identity()
             )  # type: ignore[call-overload]
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                tail = (self.folder / "log").read_text(errors="replace").strip().splitlines()[-1:]
-                self.stop()
-                raise ServerUnavailable(f"{self.name} did not start on port {self.port}: {' '.join(tail)}")
-            time.sleep(0.01)
+        try:
+            eventually_sync(self._is_up, START_TIMEOUT_S)
+        except AssertionError:
+            tail = (self.folder / "log").read_text(errors="replace").strip().splitlines()[-1:]
+            self.stop()
+            raise ServerUnavailable(f"{self.name} did not start on port {self.port}: {' '.join(tail)}") from None
+
+    def _is_up(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, "it ended"
+        return self._answers()
 
     def stop(self, sig: int = signal.SIGTERM) -> None:
         """Ask it to end, then make it."""
@@ -255,11 +259,10 @@ class Cluster:
         return self.nodes[min(slot // (16384 // len(self.nodes)), len(self.nodes) - 1)]
 
     def _wait_until(self, true: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while not true():
-            if time.monotonic() > deadline:
-                raise ServerUnavailable("the Redis Cluster did not come together")
-            time.sleep(0.02)
+        try:
+            eventually_sync(true, START_TIMEOUT_S)
+        except AssertionError as error:
+            raise ServerUnavailable("the Redis Cluster did not come together") from error
 
     def _is_ready(self, node: Valkey) -> bool:
         told = node.command("CLUSTER", "INFO")

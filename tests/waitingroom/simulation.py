@@ -7,7 +7,7 @@ import heapq
 import random
 from dataclasses import dataclass, field
 
-from frontrow.core.clock import ManualClock
+from frontrow.testing.clock import ManualClock
 from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.room_state import LaneState, RoomState, VisitResult
 from frontrow.waitingroom.ports import AuditRow, JoinCommand, PlaceKey, Recovered, VisitCommand, VisitOp

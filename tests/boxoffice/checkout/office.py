@@ -13,9 +13,9 @@ from frontrow.boxoffice.refunds.event_cancellation import RETRY_US, EventCancell
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.tickets.model.tickets import Scan
-from frontrow.core.clock import ManualClock
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.checkout.till import ISSUER
-from tests.boxoffice.refunds.test_ticket_returns import Market
+from tests.boxoffice.refunds.market import Market
 from tests.boxoffice.shop import EVENT, open_shop
 from tests.boxoffice.waiting import Waiting, small_plan
 

@@ -23,7 +23,7 @@ from frontrow.boxoffice.payments.model.provider_intents import Intent, NewIntent
 from frontrow.core.errors import InvalidInput
 from frontrow.web.site.fans.demo_cards import NUMBERS
 from tests.boxoffice.checkout.till import ISSUER, Till, assert_money, open_till
-from tests.faults.selling import eventually
+from tests.support.eventually import eventually
 
 CARD = "pm_card_visa"
 
@@ -333,11 +333,10 @@ async def test_the_workers_run_by_themselves(till: Till) -> None:
     till.clock.advance(30)
     loops = [asyncio.create_task(till.checkout.run()), asyncio.create_task(till.reconciler.keep(0.01))]
     try:
-        async with asyncio.timeout(20):
-            confirmed = False
-            while not (confirmed and till.reconciler.last):
-                await asyncio.sleep(0.01)
-                confirmed = (await till.booking(hold.booking_id)).state is BookingState.CONFIRMED
+        await eventually(
+            lambda: till.booking(hold.booking_id), until=lambda booking: booking.state is BookingState.CONFIRMED
+        )
+        await eventually(lambda: till.reconciler.last)
     finally:
         for loop in loops:
             loop.cancel()

@@ -31,7 +31,7 @@ from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.boxoffice.texts.locale_formats import LANGUAGES
 from frontrow.core.errors import InvalidInput
 from frontrow.shared.money import Money
-from tests.boxoffice.adapters.ledger.test_audit import run_sql
+from tests.boxoffice.adapters.ledger.raw_sql import run_sql
 from tests.boxoffice.shop import NOW
 from tests.support.pdf_letters import core_texts
 

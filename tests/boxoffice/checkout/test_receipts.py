@@ -29,7 +29,7 @@ from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.core.errors import InvalidInput
 from frontrow.shared.money import Money
-from tests.boxoffice.messages.test_texts import ABOUT
+from tests.boxoffice.messages.text_samples import ABOUT
 from tests.boxoffice.shop import EVENT, NOW, shop_event, sqlite_url
 from tests.boxoffice.tickets.samples import KEYS
 from tests.contracts.ledger_contract import Bench

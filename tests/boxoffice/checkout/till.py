@@ -24,7 +24,7 @@ from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.tickets.model.tickets import TicketState
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
-from frontrow.core.clock import ManualClock
+from frontrow.testing.clock import ManualClock
 
 ISSUER = Issuer(TicketKeys(b"t" * 32))
 EVENT = "evt_till"

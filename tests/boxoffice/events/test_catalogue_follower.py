@@ -9,8 +9,8 @@ from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.events.catalogue_follower import CatalogueFollower
 from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.core.errors import Unavailable
-from tests.boxoffice.adapters.ledger.test_expiry import until
 from tests.boxoffice.conftest import opened
+from tests.support.eventually import eventually
 
 SHOW = next(many_events(1))
 
@@ -186,7 +186,7 @@ async def test_a_follower_runs_through_a_ledger_that_is_away(sqlite_ledger_url: 
         await ledger.catalogue.put_event(SHOW, NOW_US)
         running = asyncio.create_task(follower.run())
         try:
-            await until(lambda: bool(followed.live))
+            await eventually(lambda: followed.live)
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)

@@ -17,6 +17,7 @@ from frontrow.boxoffice.facts.model import BusFact
 from frontrow.boxoffice.facts.ports import Bus, BusReader
 from frontrow.core.errors import ConfigError, Overloaded, Unavailable
 from tests.contracts.bus_contract import CHECKS, Check, Make, facts
+from tests.support.eventually import eventually
 from tests.support.servers import free_port
 
 
@@ -114,10 +115,11 @@ async def test_a_reader_that_waits_long_stops_at_once(redis_url: str) -> None:
     bus = RedisBus(redis_url, stream="facts:waiting", timeout_s=600.0)
     reader = await bus.reader("mail")
     waiting = asyncio.create_task(reader.read(10, 600.0))
-    for _ in range(1_000):
-        if any("b" in one["flags"] and one["name"] == reader._name for one in await bus._client.client_list()):
-            break
-        await asyncio.sleep(0.01)
+
+    async def flags() -> list[str]:
+        return [one["flags"] for one in await bus._client.client_list() if one["name"] == reader._name]
+
+    await eventually(flags, until=lambda found: any("b" in one for one in found))
     reader.stop_waiting()
     assert await waiting == []
     assert await reader.read(10, 600.0) == [], "and it does not wait again"

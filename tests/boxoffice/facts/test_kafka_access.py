@@ -23,7 +23,7 @@ from frontrow.settings.deployment import BusSettings
 from frontrow.settings.platform import read_settings
 from frontrow.web.platform.metrics import metrics_page
 from tests.contracts.bus_contract import EVENTS, facts
-from tests.faults.selling import eventually
+from tests.support.eventually import eventually
 from tests.support.kafka_front import KafkaFront
 from tests.support.tls_proxy import TlsProxy
 from tests.web.api.support import settings_for

@@ -4,7 +4,6 @@ import asyncio
 import random
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -21,11 +20,12 @@ from frontrow.boxoffice.facts.fact_consumers import FactConsumer
 from frontrow.boxoffice.facts.model import BusFact, Fact, OutboxFact
 from frontrow.boxoffice.facts.outbox_relay import OutboxRelay
 from frontrow.boxoffice.messages.model.messages import NewDelivery
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.messages.outbox import NOW, confirmed, put_facts, unpublished
 from tests.boxoffice.shop import sqlite_url
 from tests.contracts.bus_contract import read_until
+from tests.support.eventually import eventually
 
 FACTS = 10_000
 KILLS = 4
@@ -109,16 +109,24 @@ async def test_a_relay_process_killed_in_a_loop_loses_none_of_10_000_facts(tmp_p
     command += [url.removeprefix("sqlite:///"), redis_url, stream]
     rng = random.Random(3)
     in_the_middle = 0
+
+    def relayed() -> int:
+        assert child.poll() is None
+        return client.xlen(stream)
+
+    async def left() -> int:
+        assert child.poll() is None
+        return await unpublished(ledger)
+
     with redis.Redis.from_url(redis_url) as client:
         for kill in range(KILLS + 1):
             child = subprocess.Popen(command)  # noqa: ASYNC220
             try:
-                goal = FACTS if kill == KILLS else (kill + 1) * FACTS // (KILLS + 3) + rng.randrange(150)
-                deadline = time.monotonic() + PATIENCE_S
-                while await unpublished(ledger) if kill == KILLS else client.xlen(stream) < goal:
-                    assert time.monotonic() < deadline
-                    assert child.poll() is None
-                    await asyncio.sleep(0.002 if kill < KILLS else 0.05)
+                goal = (kill + 1) * FACTS // (KILLS + 3) + rng.randrange(150)
+                if kill < KILLS:
+                    await eventually(relayed, PATIENCE_S, until=lambda count, goal=goal: count >= goal, every_s=0.002)
+                else:
+                    await eventually(left, PATIENCE_S, until=lambda count: not count, every_s=0.05)
             finally:
                 child.kill()
                 child.wait(60)
@@ -152,8 +160,7 @@ async def test_a_bus_that_is_down_leaves_the_facts_in_the_outbox(ledger: SqlLedg
     clock = ManualClock(NOW)
     relay = OutboxRelay(ledger, Down(), clock, every_s=0.001)
     running = asyncio.create_task(relay.run())
-    while relay._rounds.failures < 1:  # noqa: ASYNC110
-        await asyncio.sleep(0)
+    await eventually(lambda: relay._rounds.failures)
     relay.stop()
     await running
     clock.advance(LEASE_S)
@@ -199,10 +206,7 @@ async def test_a_consumer_whose_ledger_is_down_forgets_nothing(ledger: SqlLedger
 
     consumer = FactConsumer("c", bus, ledger.messages, clock, plan, in_turn=in_turn, wait_s=0.01)
     running = asyncio.create_task(consumer.run())
-    deadline = time.monotonic() + 30
-    while consumer.handled < 5:
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.005)
+    await eventually(lambda: consumer.handled, until=lambda handled: handled >= 5)
     consumer.stop()
     await running
 

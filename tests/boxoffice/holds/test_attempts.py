@@ -12,10 +12,12 @@ from frontrow.boxoffice.holds.model.claims import ClaimKind, ClaimRefused, Claim
 from frontrow.boxoffice.holds.model.hold_values import Hold, ShopPass
 from frontrow.boxoffice.holds.model.holds import CapExceeded, SeatsTaken
 from frontrow.boxoffice.seats.model.venues import UnknownSeats
-from frontrow.core.clock import US_PER_S, ManualClock
+from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import NotFound
 from frontrow.shared.coalescer import ResultSlot
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.shop import EVENT, NOW, Shop, open_shop, shop_event, sqlite_url
+from tests.support.eventually import eventually
 
 
 @pytest.fixture
@@ -119,10 +121,7 @@ async def test_a_seat_on_its_way_to_the_ledger_is_refused_here_and_free_again_if
     monkeypatch.setattr(shop.ledger, "place_hold_into", lambda hold, slot: at_the_ledger.append(slot))
     first = shop.holds.attempt(EVENT, shop.shop_pass("ann"), shop.ids([3]))
     assert isinstance(first, asyncio.Future)
-    for _ in range(1_000):
-        if at_the_ledger:
-            break
-        await asyncio.sleep(0)
+    await eventually(lambda: at_the_ledger)
     assert isinstance(shop.holds.attempt(EVENT, shop.shop_pass("bob"), shop.ids([3])), SeatsTaken)
     assert shop.holds.stats.refused_by_claims == 0
     at_the_ledger[0].set_exception(CapExceeded(EVENT, "ann", 1, 1, 1))

@@ -10,7 +10,7 @@ from frontrow.boxoffice.holds.claim_recovery import ROUNDS, WRITE_GRACE_US, Repa
 from frontrow.boxoffice.holds.model.claims import ClaimKind, ClaimsLost, SeatClaim, TakenSeat, sold_seat
 from frontrow.boxoffice.holds.model.holds import SeatsTaken
 from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, Section, area
-from frontrow.core.clock import ManualClock
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.shop import EVENT, NOW, open_shop, sqlite_url
 from tests.contracts.seat_claims import seats_of
 from tests.support.servers import Sentinel, Valkey

@@ -9,7 +9,7 @@ from frontrow.boxoffice.holds.expiry import Sweeper
 from frontrow.boxoffice.holds.model.holds import NewHold
 from frontrow.core.errors import Unavailable
 from tests.boxoffice.shop import EVENT, open_shop, sqlite_url
-from tests.faults.selling import eventually
+from tests.support.eventually import eventually
 
 CLOSED = "evt_closed"
 

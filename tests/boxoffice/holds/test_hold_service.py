@@ -21,9 +21,10 @@ from frontrow.boxoffice.holds.model.requested_seats import (
     WrongSeatCount,
 )
 from frontrow.boxoffice.seats.model.venues import UnknownSeats
-from frontrow.core.clock import US_PER_S, ManualClock
+from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Overloaded, Unauthorised
 from frontrow.shared.money import Money
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.shop import EVENT, NOW, Shop, open_shop, sqlite_url
 from tests.support.booking_moves import refund_booking
 

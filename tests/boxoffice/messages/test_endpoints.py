@@ -13,8 +13,8 @@ from frontrow.boxoffice.events.model.event_changes import EndpointNotFound
 from frontrow.boxoffice.messages.safe_http import SafeHttpClient, UnsafeAddress
 from frontrow.boxoffice.messages.webhook_endpoints import MAX_ENDPOINTS, TooManyEndpoints, WebhookEndpoints
 from frontrow.cli.event import app
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import InvalidInput, Unavailable
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.messages.outbox import NOW
 from tests.boxoffice.shop import sqlite_url
 

@@ -59,17 +59,17 @@ from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.boxoffice.tickets.model.wallets import Wallet, WalletKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
 from frontrow.core.failures import failures_here
 from frontrow.shared.heavy_work import HeavyWork
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.messages.receivers import Postbox, http_receiver, smtp_server
-from tests.boxoffice.organiser.test_brands import a_logo
 from tests.boxoffice.shop import EVENT, NOW, shop_event, sqlite_url
 from tests.boxoffice.tickets.samples import KEYS
 from tests.contracts.ledger_contract import Bench
-from tests.faults.selling import eventually
 from tests.support.booking_moves import refund_booking
+from tests.support.eventually import eventually
+from tests.support.pictures import a_logo
 
 LEASE_S = 120
 LINKS = MailLinks(b"k" * 32, "https://tickets.example.org")

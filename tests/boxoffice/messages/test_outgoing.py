@@ -25,6 +25,7 @@ from frontrow.boxoffice.messages.safe_http import (
 )
 from frontrow.core.errors import Unavailable
 from tests.boxoffice.messages.receivers import HttpReceiver, http_receiver
+from tests.support.eventually import eventually
 
 DISGUISES = [
     "http://example.org/",  # not https
@@ -343,8 +344,7 @@ async def test_slow_names_take_no_thread_of_the_loop_and_only_so_many_of_their_o
     try:
         waiting = [asyncio.create_task(resolver(f"slow{n}.example", 443)) for n in range(MAX_LOOKUPS)]
         again = [asyncio.create_task(resolver("slow0.example", 443)) for _ in range(5)]
-        while len(names.asked) < MAX_LOOKUPS:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await eventually(lambda: len(names.asked), until=lambda asked: asked >= MAX_LOOKUPS)
         assert await asyncio.to_thread(lambda: "free") == "free", "the loop's threads work on"
         with pytest.raises(Unavailable, match="other names"):
             await resolver("one.more.example", 443)

@@ -17,12 +17,12 @@ from frontrow.boxoffice.facts.model import BusFact, Fact, HoldReleased, encode_f
 from frontrow.boxoffice.facts.outbox_relay import OutboxRelay
 from frontrow.boxoffice.messages.deliveries import DeliveryWorker, NoteDelivery
 from frontrow.boxoffice.messages.model.messages import SENT, Delivery, NewDelivery, Outcome
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.messages.outbox import NOW, confirmed, put_facts
 from tests.boxoffice.shop import sqlite_url
 from tests.contracts.bus_contract import facts, numbers
-from tests.faults.selling import eventually
+from tests.support.eventually import eventually
 
 KIND = "notice"
 

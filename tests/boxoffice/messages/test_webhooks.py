@@ -18,13 +18,14 @@ from frontrow.boxoffice.messages.organiser_webhooks import GIVE_UP_AFTER_S, KIND
 from frontrow.boxoffice.messages.safe_http import SafeHttpClient
 from frontrow.boxoffice.messages.webhook_secrets import EndpointSecrets
 from frontrow.client import check_signature
-from frontrow.core.clock import ManualClock
 from frontrow.shared.ids import Ids
 from frontrow.shared.vault import Vault
 from frontrow.shared.webhook_signature import sign
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.messages.outbox import NOW, confirmed
 from tests.boxoffice.messages.receivers import HttpReceiver, http_receiver
 from tests.boxoffice.shop import sqlite_url
+from tests.support.eventually import eventually
 
 
 @pytest.fixture
@@ -162,11 +163,14 @@ async def test_one_organisers_dead_receiver_delays_nobody_else(
     worker = hooks.worker()
     await worker.round()
     await stuck.wait()
-    for _ in range(12_000):
-        if len({call[1]["frontrow-delivery"] for call in receiver.calls}) == 200:
-            break
-        await worker.round()
-        await asyncio.sleep(0.005)
+
+    async def delivered() -> int:
+        count = len({call[1]["frontrow-delivery"] for call in receiver.calls})
+        if count < 200:
+            await worker.round()
+        return count
+
+    await eventually(delivered, until=lambda count: count == 200)
     assert len(receiver.calls) == 200
     assert not free.is_set()
     free.set()

@@ -5,7 +5,6 @@ import base64
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -32,22 +31,18 @@ from frontrow.boxoffice.seats.formats.plan_document import digest, plan_bytes
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.waitlist.waitlist_entries import WaitlistService
-from frontrow.core.clock import ManualClock, SystemClock
+from frontrow.core.clock import SystemClock
 from frontrow.core.errors import ConfigError, Unavailable
 from frontrow.core.settings_loader import load
 from frontrow.shared.jobs import Job, JobRunner, every
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.messages.outbox import put_facts, unpublished
 from tests.boxoffice.shop import EVENT, open_shop, shop_event, shop_plan, sqlite_url
 from tests.contracts.ledger_contract import Bench
+from tests.support.eventually import eventually
 
 PATIENCE_S = 60.0
-
-
-async def until(condition) -> None:  # type: ignore[no-untyped-def]
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.01)
+WORKED = (BookingState.CONFIRMED, PaymentState.CAPTURED, RefundState.DONE, True, True)
 
 
 async def test_a_job_that_fails_is_begun_again_and_the_others_go_on() -> None:
@@ -64,7 +59,7 @@ async def test_a_job_that_fails_is_begun_again_and_the_others_go_on() -> None:
 
     workers = JobRunner([Job("bad", bad), Job("good", good, stop_good.set)], first_pause_s=0.001)
     running = asyncio.create_task(workers.run())
-    await until(lambda: runs["bad"] >= 3)
+    await eventually(lambda: runs["bad"] >= 3)
     workers.stop()
     assert await running
     assert runs["good"] == 1
@@ -105,7 +100,7 @@ async def test_a_periodic_job_goes_on_when_its_store_is_away() -> None:
 
     workers = JobRunner([every("reconcile", act, 0.001)])
     running = asyncio.create_task(workers.run())
-    await until(lambda: calls >= 3)
+    await eventually(lambda: calls >= 3)
     workers.stop()
     assert await running
     assert workers.book.counts["reconcile"] >= 3, "each round without its store is counted"
@@ -132,12 +127,9 @@ async def test_frontrow_work_sends_the_confirmation_and_stops_on_sigterm(tmp_pat
         subprocess.Popen, [*command, "--mail", str(outbox)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     try:
-        await until(lambda: list(outbox.glob("confirmed-*.eml")))
+        await eventually(lambda: list(outbox.glob("confirmed-*.eml")))
         assert tickets[0].id in next(outbox.glob("confirmed-*.eml")).read_text()
-        deadline = time.monotonic() + PATIENCE_S
-        while (swept := await ledger.booking(dead.booking_id)) and swept.state != "expired":
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.05)
+        await eventually(lambda: ledger.booking(dead.booking_id), until=lambda swept: swept.state == "expired")
         child.send_signal(signal.SIGTERM)
         output, _ = await asyncio.to_thread(child.communicate, timeout=PATIENCE_S)
     finally:
@@ -185,30 +177,24 @@ async def test_frontrow_work_finishes_a_payment_and_offers_a_freed_seat(tmp_path
             "--mail",
             str(tmp_path),
         ]
+
+        async def reached() -> tuple[object, ...]:
+            now = await ledger.booking(dead.booking_id)
+            paid = await checkout.records.reload_payment(payment)
+            refunds = await ledger.payments.refunds_of(sold.booking_id)
+            offers, messages = await waiting.offers(EVENT, "ada"), await ledger.messages.in_app("fan_3")
+            return now.state, paid.state, refunds[0].state, bool(offers), bool(messages)
+
         child = await asyncio.to_thread(
             subprocess.Popen, command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         try:
-            deadline = time.monotonic() + PATIENCE_S
-            wanted = False
-            while not wanted and time.monotonic() < deadline:
-                await asyncio.sleep(0.05)
-                now = await ledger.booking(dead.booking_id)
-                refunds = await ledger.payments.refunds_of(sold.booking_id)
-                wanted = (
-                    now is not None
-                    and now.state is BookingState.CONFIRMED
-                    and (await checkout.records.reload_payment(payment)).state is PaymentState.CAPTURED
-                    and refunds[0].state is RefundState.DONE
-                    and bool(await waiting.offers(EVENT, "ada"))
-                    and bool(await ledger.messages.in_app("fan_3"))
-                )
+            await eventually(reached, PATIENCE_S, until=lambda found: found == WORKED, every_s=0.05)
             child.send_signal(signal.SIGTERM)
             output, _ = await asyncio.to_thread(child.communicate, timeout=PATIENCE_S)
         finally:
             child.kill()
             child.wait(60)
-        assert wanted, output
         assert child.returncode == 0, output
         assert (await ledger.tickets.tickets_of(dead.booking_id))[0].seat_index == 1
         # One journal, two processes: this one knows what the other did.
@@ -244,18 +230,17 @@ async def test_the_jobs_of_work_give_the_money_of_a_cancelled_event_back(tmp_pat
         async with open_jobs(urls) as jobs:
             workers = JobRunner([job for job in jobs if job.name in ("cancellations", "refunds")])
             working = asyncio.create_task(workers.run())
-            deadline = time.monotonic() + PATIENCE_S
-            done = False
-            while not done and time.monotonic() < deadline:
-                await asyncio.sleep(0.02)
+
+            async def reached() -> tuple[object, ...]:
                 refunds = await ledger.payments.refunds_of(held.booking_id)
                 job = await ledger.organiser.cancellation(EVENT)
-                done = (
-                    bool(refunds) and refunds[0].state is RefundState.DONE and job is not None and job.state == "done"
-                )
-            workers.stop()
-            await working
-        assert done, workers.book.last_errors
+                return [refund.state for refund in refunds], job and job.state, workers.book.last_errors
+
+            try:
+                await eventually(reached, PATIENCE_S, until=lambda found: found[:2] == ([RefundState.DONE], "done"))
+            finally:
+                workers.stop()
+                await working
         booking = await ledger.booking(held.booking_id)
         assert booking is not None
         assert booking.state is BookingState.REFUNDED

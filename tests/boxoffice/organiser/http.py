@@ -13,6 +13,7 @@ from frontrow.boxoffice.holds.model.hold_values import ShopPass
 from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.core.clock import US_PER_S
+from frontrow.web.http.bodies.json_values import time_text
 from tests.boxoffice.organiser.support import small_document
 from tests.boxoffice.people.support import ORGANISER, Person, asking, member, on_sale, opened
 from tests.support.signed_tickets import signed_tickets
@@ -89,3 +90,24 @@ def an_event_body(venue: str, **changes: Any) -> dict[str, Any]:
         "tiers": [{"key": key, "amount_minor": 5000} for key in ("front", "back", "standing")],
     }
     return body | changes
+
+
+def at(platform: Any, seconds: int) -> str:
+    """A moment from now, as the API takes it."""
+    return time_text(platform.clock() + seconds * 1_000_000)
+
+
+async def draft(desk: Desk, **changes: Any) -> str:
+    venue = (await desk.post("/v1/organiser/venues", 201, json=a_venue_body()))["venue"]
+    made: dict[str, Any] = await desk.post(EVENTS, 201, json=an_event_body(venue, **changes))
+    return str(made["event"])
+
+
+async def patched(desk: Desk, event: str, status: int = 200, **changes: Any) -> Any:
+    answer = await desk.ask("PATCH", f"{EVENTS}/{event}", json=changes)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+async def join(desk: Desk, event: str, headers: dict[str, str] | None = None, **body: Any) -> Any:
+    return await desk.client.post(f"/v1/events/{event}/room/join", json=body, headers=headers)

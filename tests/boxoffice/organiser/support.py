@@ -11,13 +11,16 @@ from frontrow.boxoffice.events.model.event_changes import Editor
 from frontrow.boxoffice.events.model.events import Event, PriceTier
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.holds.model.holds import NewHold
+from frontrow.boxoffice.organiser.model.sales_figures import RoomFigures
+from frontrow.boxoffice.organiser.sales_figures import SalesFigures
 from frontrow.boxoffice.seats.formats.plan_document import to_document
 from frontrow.boxoffice.seats.venues import PlanSource, VenueEdit
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
-from frontrow.core.clock import US_PER_S, ManualClock
+from frontrow.core.clock import US_PER_S
 from frontrow.shared.ids import Ids
 from frontrow.shared.money import Money
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.plan_samples import small_plan
 
 ADA = Editor("stf_ada", "org_hall")
@@ -30,6 +33,7 @@ TIERS = (
     PriceTier("back", Money(2000, "EUR")),
     PriceTier("standing", Money(3000, "EUR")),
 )
+ROOM = RoomFigures("open", 900, 300, 600, 120, 12.5)
 
 
 def a_clock() -> ManualClock:
@@ -99,3 +103,8 @@ async def a_purchase(
 
 def moved(event: Event, **changes: Any) -> Event:
     return replace(event, **changes)
+
+
+def some_figures(ledger: SqlLedger, office: OrganiserEvents, clock: ManualClock) -> SalesFigures:
+    """The figures of events whose room is always as ROOM says."""
+    return SalesFigures(ledger.figures, clock, office.venues.plan, lambda event: None, lambda event: ROOM)

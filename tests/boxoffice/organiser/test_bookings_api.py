@@ -5,6 +5,8 @@ import base64
 import binascii
 import contextlib
 import sqlite3
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -18,7 +20,7 @@ from frontrow.boxoffice.people.model.people import Fan
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.core.clock import US_PER_S
 from frontrow.waitingroom.model.errors import CodeInvalid, CodeUsed
-from tests.boxoffice.organiser.http import EVENTS, a_desk
+from tests.boxoffice.organiser.http import EVENTS, Desk, a_desk
 from tests.boxoffice.people.support import ORGANISER, on_sale, opened
 from tests.support.signed_tickets import signed_tickets
 
@@ -311,50 +313,82 @@ def tables_of(url: str) -> bytes:
     return found
 
 
-async def test_b15_webhooks_are_registered_rotated_looked_at_sent_again_and_removed(tmp_path):
+HOOKS = "/v1/organiser/webhooks"
+
+
+@dataclass
+class Webhook:
+    """A registered webhook of an event."""
+
+    desk: Desk
+    body: dict[str, Any]
+    made: dict[str, Any]  # what the API answered
+
+    @property
+    def path(self) -> str:
+        return f"{HOOKS}/{self.made['webhook']}"
+
+
+@pytest.fixture
+async def webhook(tmp_path):
     async with a_desk(tmp_path) as desk:
-        hooks, platform = "/v1/organiser/webhooks", desk.platform
-        platform.messaging.webhooks._outgoing = SafeHttpClient()  # as outside the demo
+        desk.platform.messaging.webhooks._outgoing = SafeHttpClient()  # as outside the demo
         body = {"event": desk.event, "url": "https://hooks.example.org/x", "facts": ["BookingConfirmed"]}
-        key = {"idempotency-key": "once"}
-        made = await desk.post(hooks, 201, json=body, headers=key)
-        assert made["secret"].startswith("whsec_")
-        assert await desk.post(hooks, 201, json=body, headers=key) == made, "the same key shows the same secret again"
-        listed = (await desk.get(hooks))["webhooks"]
-        assert listed == [{key: made[key] for key in ("webhook", "event", "url", "facts")}]
-        rotated = await desk.post(f"{hooks}/{made['webhook']}/rotate", headers={"idempotency-key": "again"})
-        assert rotated["secret"] != made["secret"]
-        kept = tables_of(platform.settings.ledger_url)
-        for answer in (made, rotated):
-            secret = answer["secret"].encode()
-            assert secret not in kept
-        assert b"hooks.example.org" in kept, "the tables were really read"
-        for url in (
-            "http://example.org/",
-            "https://127.0.0.1/",
-            "https://[::1]/",
-            "https://10.0.0.8/",
-            "https://a@b.org/",
-        ):
-            refused = await desk.ask("POST", hooks, json=body | {"url": url})
-            assert (refused.status_code, refused.json()["code"]) == (422, "unsafe_address"), url
-        assert (await desk.ask("POST", hooks, json=body | {"facts": ["Gossip"]})).json()["param"] == "facts"
-        fact = BookingConfirmed("bkg_1", desk.event, "fan_1", 1, (1,), platform.clock())
-        planned = await platform.messaging.webhooks.plan(41, fact)
-        assert await platform.ledger.messages.once("test", "41", planned, platform.clock())
-        path = f"{hooks}/{made['webhook']}/deliveries"
-        (delivery,) = (await desk.get(path))["deliveries"]
-        assert (delivery["fact"], delivery["state"], delivery["attempts"]) == ("fct_41", "waiting", 0)
-        assert (await desk.ask("POST", f"{path}/{delivery['delivery']}/redeliver")).status_code == 202
-        assert (await desk.ask("POST", f"{path}/999/redeliver")).status_code == 404
-        stranger = await desk.as_(Role.OWNER, "org_other")
-        for method, at in (("POST", f"{hooks}/{made['webhook']}/rotate"), ("DELETE", f"{hooks}/{made['webhook']}")):
-            assert (await stranger.ask(method, at)).status_code == 404
-        assert (await desk.ask("DELETE", f"{hooks}/{made['webhook']}")).status_code == 204
-        assert (await desk.get(hooks))["webhooks"] == []
-        audit = await desk.ask("GET", "/v1/organiser/audit")
-        assert made["secret"] not in audit.text
-        assert rotated["secret"] not in audit.text
+        yield Webhook(desk, body, await desk.post(HOOKS, 201, json=body, headers={"idempotency-key": "once"}))
+
+
+async def test_b15_a_webhook_is_registered_once_and_listed_without_its_secret(webhook):
+    made, desk = webhook.made, webhook.desk
+    assert made["secret"].startswith("whsec_")
+    again = await desk.post(HOOKS, 201, json=webhook.body, headers={"idempotency-key": "once"})
+    assert again == made, "the same key shows the same secret again"
+    listed = (await desk.get(HOOKS))["webhooks"]
+    assert listed == [{key: made[key] for key in ("webhook", "event", "url", "facts")}]
+
+
+async def test_b15_a_webhooks_secret_is_rotated_and_stored_nowhere_in_the_clear(webhook):
+    desk, made = webhook.desk, webhook.made
+    rotated = await desk.post(f"{webhook.path}/rotate", headers={"idempotency-key": "again"})
+    assert rotated["secret"] != made["secret"]
+    kept = tables_of(desk.platform.settings.ledger_url)
+    audit = await desk.ask("GET", "/v1/organiser/audit")
+    for answer in (made, rotated):
+        assert answer["secret"].encode() not in kept
+        assert answer["secret"] not in audit.text
+    assert b"hooks.example.org" in kept, "the tables were really read"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://example.org/", "https://127.0.0.1/", "https://[::1]/", "https://10.0.0.8/", "https://a@b.org/"]
+)
+async def test_b15_a_webhook_with_an_unsafe_address_is_refused(webhook, url):
+    refused = await webhook.desk.ask("POST", HOOKS, json=webhook.body | {"url": url})
+    assert (refused.status_code, refused.json()["code"]) == (422, "unsafe_address")
+
+
+async def test_b15_a_webhook_for_unknown_facts_is_refused(webhook):
+    refused = await webhook.desk.ask("POST", HOOKS, json=webhook.body | {"facts": ["Gossip"]})
+    assert refused.json()["param"] == "facts"
+
+
+async def test_b15_deliveries_of_a_webhook_are_listed_and_sent_again(webhook):
+    desk, platform = webhook.desk, webhook.desk.platform
+    fact = BookingConfirmed("bkg_1", desk.event, "fan_1", 1, (1,), platform.clock())
+    planned = await platform.messaging.webhooks.plan(41, fact)
+    assert await platform.ledger.messages.once("test", "41", planned, platform.clock())
+    path = f"{webhook.path}/deliveries"
+    (delivery,) = (await desk.get(path))["deliveries"]
+    assert (delivery["fact"], delivery["state"], delivery["attempts"]) == ("fct_41", "waiting", 0)
+    assert (await desk.ask("POST", f"{path}/{delivery['delivery']}/redeliver")).status_code == 202
+    assert (await desk.ask("POST", f"{path}/999/redeliver")).status_code == 404
+
+
+async def test_b15_only_its_owner_changes_and_removes_a_webhook(webhook):
+    stranger = await webhook.desk.as_(Role.OWNER, "org_other")
+    for method, at in (("POST", f"{webhook.path}/rotate"), ("DELETE", webhook.path)):
+        assert (await stranger.ask(method, at)).status_code == 404
+    assert (await webhook.desk.ask("DELETE", webhook.path)).status_code == 204
+    assert (await webhook.desk.get(HOOKS))["webhooks"] == []
 
 
 async def test_b12_a_refund_that_failed_is_on_the_desk_and_is_tried_again(tmp_path):

@@ -1,6 +1,8 @@
 """Sales by staff over HTTP: cash, card reader and free tickets; without the provider; totals per person."""
 
 import asyncio
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -13,74 +15,124 @@ from frontrow.boxoffice.payments.model.payments import PaymentState
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.web.http.access import booking_token
-from tests.boxoffice.organiser.http import EVENTS, a_desk
+from tests.boxoffice.organiser.http import EVENTS, Desk, a_desk
 from tests.boxoffice.people.support import mails
 
 
-async def test_the_desk_sells_for_cash_and_on_a_reader_and_gives_guests_their_tickets(tmp_path):
+@dataclass
+class BoxOffice:
+    """A member who sells at the box office, and the owner of the team. The seat S-A-3 is withheld."""
+
+    desk: Desk
+    owner: Desk
+
+    @property
+    def path(self) -> str:
+        return f"{EVENTS}/{self.desk.event}/desk-sales"
+
+    async def sell(self, *seats: str, paid_by: str = "cash", **more: str) -> dict[str, Any]:
+        return await self.desk.post(self.path, 201, json={"seats": seats, "paid_by": paid_by} | more)
+
+    async def refund(self, booking: str, *seats: str) -> dict[str, Any]:
+        """Refund seats and let the worker pay the money out."""
+        made = await self.desk.post(
+            f"{EVENTS}/{self.desk.event}/bookings/{booking}/refunds", 201, json={"seats": seats}
+        )
+        (owed,) = await self.desk.platform.ledger.payments.refunds_of(booking)
+        await self.desk.platform.box_office.refunds.payouts.pay_out(owed)
+        return made
+
+
+@pytest.fixture
+async def office(tmp_path):
     async with a_desk(tmp_path, Role.BOX_OFFICE) as desk:
-        platform, ledger = desk.platform, desk.platform.ledger
-        path = f"{EVENTS}/{desk.event}/desk-sales"
         owner = await desk.as_(Role.OWNER)
         changed = await owner.ask("PATCH", f"{EVENTS}/{desk.event}", json={"withheld": ["S-A-3"]})
         assert changed.status_code == 200
+        yield BoxOffice(desk, owner)
+        assert await desk.platform.box_office.provider.page(0) == [], "the provider never heard of any of this"
 
-        async def sell(status=201, who=desk, **body):
-            return await who.post(path, status, json=body)
 
-        cash = await sell(seats=["S-A-1", "S-A-2"], paid_by="cash")
-        assert (cash["state"], cash["amount"]["amount_minor"]) == ("confirmed", 10000)
-        reader = await sell(seats=["S-B-1"], paid_by="card_reader", name="Bob", email="bob@example.org")
-        guest = await sell(seats=["S-A-3"], paid_by="free", name="Ada Lovelace", email="ada@example.org")
-        assert (guest["amount"]["amount_minor"], guest["name"]) == (0, "Ada Lovelace"), "withheld seats can be given"
-        (payment,) = await ledger.payments.payments_of(cash["booking"])
-        assert (payment.provider, payment.method, payment.state) == ("external", "cash", PaymentState.CAPTURED)
-        assert await ledger.payments.payments_of(guest["booking"]) == []
-        assert len(await ledger.tickets.tickets_of(cash["booking"])) == 2
-        for one in (guest, reader):
-            await desk.post(f"{EVENTS}/{desk.event}/bookings/{one['booking']}/resend")
-        await platform.messaging.notifier.worker().drain()
-        for address in ("ada@example.org", "bob@example.org"):
-            assert len(await mails(platform, address)) == 1, "with tickets, and a receipt of what was paid"
-        taken = await desk.ask("POST", path, json={"seats": ["S-A-1"], "paid_by": "cash"})
-        assert (taken.status_code, taken.json()["code"]) == (409, "seats_taken")
-        for wrong in (
-            {"seats": ["S-C-1"], "paid_by": "free", "name": "Nobody"},
-            {"seats": ["S-C-1"], "paid_by": "free", "email": "x@example.org"},
-            {"seats": ["S-C-1"], "paid_by": "cash", "email": "x"},
-            {"seats": ["nowhere"], "paid_by": "cash"},
-            {"seats": [], "paid_by": "cash"},
-            {"seats": ["S-C-1"], "paid_by": "cheque"},
-        ):
-            assert (await desk.ask("POST", path, json=wrong)).status_code in (400, 422), wrong
-        # a refund of a cash sale is given back by hand: it is done at once, and the provider is not asked
-        refund = await desk.post(
-            f"{EVENTS}/{desk.event}/bookings/{cash['booking']}/refunds", 201, json={"seats": ["S-A-2"]}
-        )
-        (owed,) = await ledger.payments.refunds_of(cash["booking"])
-        await platform.box_office.refunds.payouts.pay_out(owed)
-        (kept,) = await ledger.payments.refunds_of(cash["booking"])
-        assert (kept.id, kept.state, kept.amount_minor) == (refund["refund"], RefundState.DONE, 5000)
-        await owner.post(path, 201, json={"seats": ["S-C-1"], "paid_by": "cash"})
-        totals = (await desk.get(f"{path}/totals"))["totals"]
-        mine = {
-            one["paid_by"]: (
-                one["bookings"],
-                one["seats"],
-                one["taken"]["amount_minor"],
-                one["refunded"]["amount_minor"],
-            )
-            for one in totals
-            if one["staff"] == desk.person.id
-        }
-        assert mine == {"cash": (1, 1, 10000, 5000), "card_reader": (1, 1, 5000, 0), "free": (1, 1, 0, 0)}
-        assert len([one for one in totals if one["staff"] != desk.person.id]) == 1
-        assert (await desk.get(f"{path}/totals", params={"day": "2020-01-01"}))["totals"] == []
-        acts = [one["act"] for one in (await owner.get("/v1/organiser/audit"))["changes"]]
-        assert (acts.count("desk_sale"), acts.count("give_tickets")) == (3, 1)
-        door = await desk.as_(Role.DOOR)
-        assert (await door.ask("POST", path, json={"seats": ["S-C-2"], "paid_by": "cash"})).status_code == 403
-        assert await platform.box_office.provider.page(0) == [], "the provider never heard of any of this"
+async def test_the_box_office_sells_for_cash(office):
+    ledger = office.desk.platform.ledger
+    cash = await office.sell("S-A-1", "S-A-2")
+    assert (cash["state"], cash["amount"]["amount_minor"]) == ("confirmed", 10000)
+    (payment,) = await ledger.payments.payments_of(cash["booking"])
+    assert (payment.provider, payment.method, payment.state) == ("external", "cash", PaymentState.CAPTURED)
+    assert len(await ledger.tickets.tickets_of(cash["booking"])) == 2
+    taken = await office.desk.ask("POST", office.path, json={"seats": ["S-A-1"], "paid_by": "cash"})
+    assert (taken.status_code, taken.json()["code"]) == (409, "seats_taken")
+
+
+async def test_a_guest_gets_a_withheld_seat_without_a_payment(office):
+    guest = await office.sell("S-A-3", paid_by="free", name="Ada Lovelace", email="ada@example.org")
+    assert (guest["amount"]["amount_minor"], guest["name"]) == (0, "Ada Lovelace")
+    assert await office.desk.platform.ledger.payments.payments_of(guest["booking"]) == []
+
+
+@pytest.mark.parametrize("paid_by", ["free", "card_reader"])
+async def test_who_left_an_address_gets_the_tickets_by_mail(office, paid_by):
+    platform, event = office.desk.platform, office.desk.event
+    sale = await office.sell("S-B-1", paid_by=paid_by, name="Bob", email="bob@example.org")
+    await office.desk.post(f"{EVENTS}/{event}/bookings/{sale['booking']}/resend")
+    await platform.messaging.notifier.worker().drain()
+    assert len(await mails(platform, "bob@example.org")) == 1, "with tickets, and a receipt of what was paid"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"paid_by": "free", "name": "Nobody"},
+        {"paid_by": "free", "email": "x@example.org"},
+        {"email": "x"},
+        {"seats": ["nowhere"]},
+        {"seats": []},
+        {"paid_by": "cheque"},
+    ],
+)
+async def test_a_sale_at_the_box_office_that_makes_no_sense_is_refused(office, wrong):
+    refused = await office.desk.ask("POST", office.path, json={"seats": ["S-C-1"], "paid_by": "cash"} | wrong)
+    assert refused.status_code in (400, 422), refused.text
+
+
+async def test_a_refund_of_a_cash_sale_is_given_back_by_hand(office):
+    """It is done at once, and the provider is not asked."""
+    ledger = office.desk.platform.ledger
+    cash = await office.sell("S-A-1", "S-A-2")
+    refund = await office.refund(cash["booking"], "S-A-2")
+    (kept,) = await ledger.payments.refunds_of(cash["booking"])
+    assert (kept.id, kept.state, kept.amount_minor) == (refund["refund"], RefundState.DONE, 5000)
+
+
+async def test_the_totals_of_the_day_are_by_member_and_way_of_paying(office):
+    desk = office.desk
+    cash = await office.sell("S-A-1", "S-A-2")
+    await office.sell("S-B-1", paid_by="card_reader")
+    await office.sell("S-A-3", paid_by="free", name="Ada Lovelace", email="ada@example.org")
+    await office.refund(cash["booking"], "S-A-2")
+    await office.owner.post(office.path, 201, json={"seats": ["S-C-1"], "paid_by": "cash"})
+    totals = (await desk.get(f"{office.path}/totals"))["totals"]
+    mine = {
+        one["paid_by"]: (one["bookings"], one["seats"], one["taken"]["amount_minor"], one["refunded"]["amount_minor"])
+        for one in totals
+        if one["staff"] == desk.person.id
+    }
+    assert mine == {"cash": (1, 1, 10000, 5000), "card_reader": (1, 1, 5000, 0), "free": (1, 1, 0, 0)}
+    assert len([one for one in totals if one["staff"] != desk.person.id]) == 1
+    assert (await desk.get(f"{office.path}/totals", params={"day": "2020-01-01"}))["totals"] == []
+
+
+async def test_the_audit_log_tells_sales_from_given_tickets(office):
+    await office.sell("S-A-1")
+    await office.sell("S-B-1", paid_by="card_reader")
+    await office.sell("S-A-3", paid_by="free", name="Ada Lovelace", email="ada@example.org")
+    acts = [one["act"] for one in (await office.owner.get("/v1/organiser/audit"))["changes"]]
+    assert (acts.count("desk_sale"), acts.count("give_tickets")) == (2, 1)
+
+
+async def test_a_gatekeeper_sells_nothing(office):
+    door = await office.desk.as_(Role.DOOR)
+    assert (await door.ask("POST", office.path, json={"seats": ["S-C-2"], "paid_by": "cash"})).status_code == 403
 
 
 async def test_of_fifty_who_sell_one_seat_at_once_one_does_and_a_form_sent_twice_sells_once(

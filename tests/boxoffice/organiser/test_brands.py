@@ -5,11 +5,15 @@ import hashlib
 import io
 import re
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
-from PIL import Image, ImageDraw
+from PIL import Image
 
+from frontrow.app.wiring import Platform
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.events.model.event_changes import Editor
@@ -25,30 +29,38 @@ from frontrow.boxoffice.events.pictures import (
 from frontrow.boxoffice.organiser.brands import Brands
 from frontrow.boxoffice.organiser.model.brands import Brand
 from frontrow.boxoffice.people.model.roles import Role
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import InvalidInput
 from frontrow.shared.heavy_work import HeavyWork
-from tests.boxoffice.organiser.test_pictures import a_file, bomb
-from tests.boxoffice.people.support import api_key, member
+from frontrow.testing.clock import ManualClock
+from tests.boxoffice.people.support import Person, api_key, member
+from tests.support.browser_headers import BROWSER
+from tests.support.pictures import a_logo, a_picture, bomb
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
-from tests.web.room.test_page import MAX_PAGE_BYTES
-from tests.web.site.test_pages import BROWSER
+from tests.web.room.page_size import MAX_PAGE_BYTES
 
 BRAND = "/v1/organiser/brand"
 FOREVER = "public, max-age=31536000, immutable"
 OTHER_ID = "evt_01JCQ3W2N4X7Z8Y9A0B1C2D3E5"
 
 
-def a_logo(colour: str = "#102040") -> str:
-    """An ellipse on nothing."""
-    image = Image.new("RGBA", (900, 300))
-    ImageDraw.Draw(image).ellipse((20, 20, 880, 280), fill=colour)
-    body = io.BytesIO()
-    image.save(body, "PNG")
-    return base64.b64encode(body.getvalue()).decode()
+@dataclass
+class Branded:
+    """Two organisations with an event each. The first is yellow and has a logo, unless a test removes them."""
+
+    platform: Platform
+    client: httpx.AsyncClient
+    owner: Person
+    key: dict[str, str]
+    plain: httpx.Response  # the event's page before
+    colour: dict[str, Any]  # what the API answered
+    logo_url: str
+
+    async def page(self, path: str = f"/events/{EVENT_ID}") -> httpx.Response:
+        return await self.client.get(path, headers=BROWSER)
 
 
-async def test_an_organisations_pages_have_its_colour_and_logo(tmp_path: Path) -> None:
+@pytest.fixture
+async def branded(tmp_path: Path) -> AsyncIterator[Branded]:
     async with a_platform(tmp_path) as platform, a_client(platform) as client:
         owner = await member(platform, Role.OWNER, "org_hall")
         await put_event(platform, organiser_id="org_hall")
@@ -56,66 +68,80 @@ async def test_an_organisations_pages_have_its_colour_and_logo(tmp_path: Path) -
         await platform.box_office.openings.refresh()
         key = {"authorization": f"Bearer {await api_key(platform, owner, ['events:read', 'events:write'])}"}
         plain = await client.get(f"/events/{EVENT_ID}", headers=BROWSER)
-        assert "/brands/" not in plain.text
-        assert (await client.get(BRAND, headers=key)).json() == {
-            "colour": "",
-            "logo_url": "",
-            "light": None,
-            "dark": None,
-        }
-
-        put = (await client.put(BRAND, json={"colour": "#FC0"}, headers=key)).json()
-        assert put["colour"] == "#ffcc00"
-        assert (put["light"]["adjusted"], put["dark"]["adjusted"]) == (True, False)
-        assert put["dark"]["brand"] == "#ffcc00"
-        preview = await client.get(f"{BRAND}/preview", params={"colour": "#ffcc00"}, headers=key)
-        assert preview.json() == put
+        colour = (await client.put(BRAND, json={"colour": "#FC0"}, headers=key)).json()
         logo = (await client.put(f"{BRAND}/logo", json={"logo": a_logo()}, headers=key)).json()
-        assert logo == put | {"logo_url": logo["logo_url"]}, "the logo leaves the colour"
+        assert logo == colour | {"logo_url": logo["logo_url"]}, "the logo leaves the colour"
+        yield Branded(platform, client, owner, key, plain, colour, logo["logo_url"])
 
-        for path in (f"/events/{EVENT_ID}", f"/events/{EVENT_ID}/waitlist"):
-            page = await client.get(path, headers=BROWSER)
-            assert f'src="{logo["logo_url"]}"' in page.text
-            assert 'alt="Hall"' in page.text
-            assert 'class="branded"' in page.text
-        event = await client.get(f"/events/{EVENT_ID}", headers=BROWSER)
-        assert event.headers["cache-control"] == plain.headers["cache-control"], "caches keep it as before"
-        address = re.search(r'href="(/brands/ffcc00-[0-9a-f]{12}\.css)"', event.text)
-        assert address
-        sheet = await client.get(address[1])
-        assert (sheet.headers["cache-control"], sheet.headers["content-type"]) == (FOREVER, "text/css; charset=utf-8")
-        assert f"--brand:light-dark({put['light']['brand']},#ffcc00)" in sheet.text
-        older = await client.get("/brands/ffcc00-000000000000.css")
-        assert (older.text, older.headers["cache-control"]) == (sheet.text, "no-cache")
-        shown = await client.get(logo["logo_url"])
-        assert (shown.headers["content-type"], shown.headers["cache-control"]) == ("image/png", FOREVER)
-        for path in ("/", "/sign-in", f"/events/{OTHER_ID}"):
-            page = await client.get(path, headers=BROWSER)
-            assert "/brands/" not in page.text, path
-            assert logo["logo_url"] not in page.text, path
 
-        room = await client.get(f"/v1/events/{EVENT_ID}/room/", headers=BROWSER)
-        assert len(room.content) <= MAX_PAGE_BYTES, len(room.content)
-        assert logo["logo_url"] in room.text
-        policy, styles = room.headers["content-security-policy"], re.findall("<style>(.*?)</style>", room.text, re.S)
-        assert put["light"]["brand"] in styles[1]
-        names = re.findall(r"(--\w+):", styles[1])
-        assert len(names) == 5
-        assert all(f"var({name}" in styles[0] for name in names), "the page's own short names"
-        hashes = [base64.b64encode(hashlib.sha256(style.encode()).digest()).decode() for style in styles]
-        assert "style-src " + " ".join(f"'sha256-{one}'" for one in hashes) in policy
-        assert "img-src 'self'" in policy
-        bare = await client.get(f"/v1/events/{OTHER_ID}/room/", headers=BROWSER)
-        assert "img-src" not in bare.headers["content-security-policy"]
+async def test_a_colour_is_shown_with_its_shades_before_and_after_it_is_saved(branded: Branded) -> None:
+    assert branded.colour["colour"] == "#ffcc00"
+    assert (branded.colour["light"]["adjusted"], branded.colour["dark"]["adjusted"]) == (True, False)
+    assert branded.colour["dark"]["brand"] == "#ffcc00"
+    preview = await branded.client.get(f"{BRAND}/preview", params={"colour": "#ffcc00"}, headers=branded.key)
+    assert preview.json() == branded.colour | {"logo_url": branded.logo_url}
 
-        removed = await client.delete(f"{BRAND}/logo", headers=key)
-        assert removed.json() == put
-        cleared = (await client.put(BRAND, json={"colour": ""}, headers=key)).json()
-        assert (cleared["colour"], cleared["light"]) == ("", None)
-        assert "/brands/" not in (await client.get(f"/events/{EVENT_ID}", headers=BROWSER)).text
-        audit = (await client.get("/organiser/audit", headers=BROWSER | owner.bearer)).text
-        for words in ("Brand changed", "Logo changed", "Logo removed", "Colour", "#ffcc00"):
-            assert words in audit, words
+
+async def test_an_organisations_pages_have_its_colour_and_logo(branded: Branded) -> None:
+    for path in (f"/events/{EVENT_ID}", f"/events/{EVENT_ID}/waitlist"):
+        page = await branded.page(path)
+        assert f'src="{branded.logo_url}"' in page.text
+        assert 'alt="Hall"' in page.text
+        assert 'class="branded"' in page.text
+    assert (await branded.page()).headers["cache-control"] == branded.plain.headers["cache-control"], "kept as before"
+
+
+async def test_pages_of_others_have_no_brand(branded: Branded) -> None:
+    assert "/brands/" not in branded.plain.text
+    for path in ("/", "/sign-in", f"/events/{OTHER_ID}"):
+        page = await branded.page(path)
+        assert "/brands/" not in page.text, path
+        assert branded.logo_url not in page.text, path
+
+
+async def test_a_brands_style_sheet_and_logo_are_kept_by_caches(branded: Branded) -> None:
+    address = re.search(r'href="(/brands/ffcc00-[0-9a-f]{12}\.css)"', (await branded.page()).text)
+    assert address
+    sheet = await branded.client.get(address[1])
+    assert (sheet.headers["cache-control"], sheet.headers["content-type"]) == (FOREVER, "text/css; charset=utf-8")
+    assert f"--brand:light-dark({branded.colour['light']['brand']},#ffcc00)" in sheet.text
+    older = await branded.client.get("/brands/ffcc00-000000000000.css")
+    assert (older.text, older.headers["cache-control"]) == (sheet.text, "no-cache")
+    shown = await branded.client.get(branded.logo_url)
+    assert (shown.headers["content-type"], shown.headers["cache-control"]) == ("image/png", FOREVER)
+
+
+async def test_the_waiting_rooms_page_has_the_brand_within_its_bytes(branded: Branded) -> None:
+    room = await branded.page(f"/v1/events/{EVENT_ID}/room/")
+    assert len(room.content) <= MAX_PAGE_BYTES, len(room.content)
+    assert branded.logo_url in room.text
+    styles = re.findall("<style>(.*?)</style>", room.text, re.S)
+    assert branded.colour["light"]["brand"] in styles[1]
+    names = re.findall(r"(--\w+):", styles[1])
+    assert len(names) == 5
+    assert all(f"var({name}" in styles[0] for name in names), "the page's own short names"
+
+
+async def test_the_waiting_rooms_policy_admits_the_brands_style_and_logo(branded: Branded) -> None:
+    room = await branded.page(f"/v1/events/{EVENT_ID}/room/")
+    policy, styles = room.headers["content-security-policy"], re.findall("<style>(.*?)</style>", room.text, re.S)
+    hashes = [base64.b64encode(hashlib.sha256(style.encode()).digest()).decode() for style in styles]
+    assert "style-src " + " ".join(f"'sha256-{one}'" for one in hashes) in policy
+    assert "img-src 'self'" in policy
+    bare = await branded.page(f"/v1/events/{OTHER_ID}/room/")
+    assert "img-src" not in bare.headers["content-security-policy"]
+
+
+async def test_a_brand_is_removed_part_by_part_and_the_audit_log_has_each_step(branded: Branded) -> None:
+    removed = await branded.client.delete(f"{BRAND}/logo", headers=branded.key)
+    assert removed.json() == branded.colour
+    cleared = (await branded.client.put(BRAND, json={"colour": ""}, headers=branded.key)).json()
+    assert cleared == {"colour": "", "logo_url": "", "light": None, "dark": None}
+    assert (await branded.client.get(BRAND, headers=branded.key)).json() == cleared
+    assert "/brands/" not in (await branded.page()).text
+    audit = (await branded.client.get("/organiser/audit", headers=BROWSER | branded.owner.bearer)).text
+    for words in ("Brand changed", "Logo changed", "Logo removed", "Colour", "#ffcc00"):
+        assert words in audit, words
 
 
 async def test_what_cannot_be_a_brand_is_refused_in_words(tmp_path: Path) -> None:
@@ -158,7 +184,7 @@ def test_a_logo_full_of_detail_still_becomes_small() -> None:
 
 
 def test_an_invisible_logo_and_a_dot_are_refused() -> None:
-    for raw in (a_file(size=(8, 8)), base64.b64decode(a_logo("#00000000"))):
+    for raw in (a_picture(size=(8, 8)), base64.b64decode(a_logo("#00000000"))):
         with pytest.raises(InvalidInput):
             prepare_logo(base64.b64encode(raw))
     with pytest.raises(PictureTooLarge):
@@ -214,7 +240,7 @@ async def test_a_replaced_picture_is_deleted_once_nothing_shows_it(tmp_path: Pat
             return [await ledger.pictures.find(one) is not None for one in hashes]
 
         def encoded(size: tuple[int, int]) -> str:
-            return base64.b64encode(a_file(size=size)).decode()
+            return base64.b64encode(a_picture(size=size)).decode()
 
         first = (await desk.put_picture(editor, EVENT_ID, encoded((400, 300)))).event.picture
         copy = await desk.copy(editor, EVENT_ID, "Again")

@@ -1,11 +1,14 @@
 """Messages to buyers (B13, B15): who gets one, exactly once, whoever dies; what may be in it; how often."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from frontrow.boxoffice.checkout.model.receipts import Seller
-from frontrow.boxoffice.holds.model.bookings import BookingNotFound, booking_number
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound, booking_number
 from frontrow.boxoffice.messages import buyer_messages
 from frontrow.boxoffice.messages.buyer_message_mail import BuyerMessageMail
 from frontrow.boxoffice.messages.buyer_messages import BuyerMessages
@@ -28,14 +31,16 @@ from frontrow.boxoffice.people.model.people import Fan
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.tickets.model.ticket_transfers import HandOver, Transfer, TransferState
 from frontrow.boxoffice.tickets.model.tickets import NewTicket
-from frontrow.core.clock import US_PER_S, ManualClock
+from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput
 from frontrow.shared.ids import Ids
+from frontrow.testing.clock import ManualClock
 from frontrow.web.site.markdown import as_html
 from tests.boxoffice.organiser.http import a_desk
+from tests.boxoffice.organiser.site import Site
 from tests.boxoffice.organiser.support import ADA, NOW_US, a_purchase, an_office, on_sale
 from tests.support.booking_moves import refund_booking
-from tests.web.site.test_organiser_booking_pages import Site
+from tests.support.eventually import eventually
 
 DAY_US = 86_400 * US_PER_S
 ALL = Audience()
@@ -181,10 +186,7 @@ async def test_b15_workers_that_die_send_nobody_twice_and_forget_nobody(ledger, 
     worker = dying._mail.worker()
     stuck = asyncio.create_task(worker.drain())
     await asyncio.wait_for(post.dying.wait(), 30)
-    for _ in range(5_000):  # the lanes that sent something record it
-        if len(worker._lanes) == post.stuck:
-            break
-        await asyncio.sleep(0.002)
+    await eventually(lambda: len(worker._lanes) == post.stuck)  # the lanes that sent something record it
     stuck.cancel()  # killed: what it has in hand was not sent
     lanes = list(worker._lanes.values())
     for lane in lanes:
@@ -355,59 +357,103 @@ def test_variables_are_filled_and_other_braces_stay():
     assert fill_variables("{name} {{ {} { name }", {"name": "{event}"}) == "{event} {{ {} { name }"
 
 
-async def test_b13_a_message_on_the_pages_from_the_form_to_the_last_mail(tmp_path):
+GOOD = {"to": "all", "subject": "Gate {booking}", "text": "Dear {name}: **gate B**"}
+
+
+@dataclass
+class Pages:
+    """The organiser's pages of an event with one buyer, Ada."""
+
+    owner: Site
+    booking: Booking
+
+    @property
+    def at(self) -> str:
+        return f"{self.owner.base}/messages"
+
+    async def draft(self) -> str:
+        """The address of a good message that is not sent yet."""
+        return (await self.owner.post(self.at, **GOOD)).headers["location"]
+
+
+@pytest.fixture
+async def pages(tmp_path: Path) -> AsyncIterator[Pages]:
     async with a_desk(tmp_path) as desk:
-        owner = Site(desk)
-        at = f"{owner.base}/messages"
-        booking = await desk.bought("S-A-1", email="ada@example.org", name="Ada")
-        assert f"{at}?booking={booking.id}" in await owner.get(f"{owner.base}/bookings/{booking.id}")
-        assert f'value="booking:{booking.id}" selected' in await owner.get(f"{at}?booking={booking.id}")
-        good = {"to": "all", "subject": "Gate {booking}", "text": "Dear {name}: **gate B**"}
-        for wrong, said in (
-            ({"to": "everybody"}, "Choose who gets the message."),
-            ({"to": "section:nowhere"}, "Choose who gets the message."),
-            ({"to": "booking:bkg_0"}, "Choose who gets the message."),
-            ({"to": "section:B"}, "Nobody would get this message"),
-            ({"subject": ""}, "Please write a subject"),
-            ({"text": "{nane}"}, "There is no such variable. You can use {name}"),
-        ):
-            assert said in (await owner.post(at, 422, **(good | wrong))).text
-        draft = (await owner.post(at, **good)).headers["location"]
-        preview = await owner.get(draft)
-        assert "Send it to 1 address?" in preview
-        assert f"Gate {booking_number(booking.id)}" in preview
-        mail = await desk.client.get(f"{draft}/mail", headers=owner.headers)
-        assert "Dear Ada: <strong>gate B</strong>" in mail.text
-        assert "sandbox" in mail.headers["content-security-policy"]
-        assert mail.headers["x-frame-options"] == "SAMEORIGIN"
-        changed = await owner.get(f"{at}?change={draft.rpartition('/')[2]}")
-        assert "Dear {name}: **gate B**" in changed
-        for _ in range(2):  # a second click sends nothing more
-            assert (await owner.post(f"{draft}/send")).headers["location"] == f"{draft}?done=sent"
-        assert "0 of 1 sent, 0 failed" in await owner.get(draft)
-        service = desk.platform.organiser.messages
-        await service.work()
-        await service._mail.worker().drain()
-        await service._advance(await desk.platform.ledger.buyer_messages.message(draft.rpartition("/")[2]))
-        assert "1 of 1 sent, 0 failed" in await owner.get(draft)
-        assert "1 of 1" in await owner.get(at)
-        (mailed,) = tmp_path.rglob("msg_*.eml")
-        assert f"Subject: Gate {booking_number(booking.id)}" in mailed.read_text()
-        audit = await owner.get("/organiser/audit")
-        assert "Message to buyers" in audit
-        assert "Subject: <bdi>Gate {booking}</bdi>" in audit
-        assert "Recipients: <bdi>1</bdi>" in audit
-        transfers = desk.platform.box_office.transfers
-        sent = await transfers.send(booking, booking.seats[0], "grace@example.org", "en")
-        assert "Not accepted yet" in await owner.get(f"{owner.base}/bookings/{booking.id}")
-        await transfers.accept(sent.id, "Grace", "en")
-        row = (await owner.get(f"{owner.base}/bookings/{booking.id}")).partition("Ticket transfers</h2>")[2]
-        assert [row.index(each) for each in ("ada@example.org", "grace@example.org", "Accepted")]
-        for role in (Role.BOX_OFFICE, Role.DOOR, Role.READ_ONLY):
-            await (await owner.as_(role)).get(at, 403)
-        stranger = await owner.as_(Role.OWNER, "org_other", "stranger")
-        for path in (at, draft, f"{draft}/mail"):
-            await stranger.get(path, 404)
+        yield Pages(Site(desk), await desk.bought("S-A-1", email="ada@example.org", name="Ada"))
+
+
+async def test_b13_a_bookings_page_leads_to_a_message_to_its_buyer(pages: Pages) -> None:
+    owner, booking = pages.owner, pages.booking
+    assert f"{pages.at}?booking={booking.id}" in await owner.get(f"{owner.base}/bookings/{booking.id}")
+    assert f'value="booking:{booking.id}" selected' in await owner.get(f"{pages.at}?booking={booking.id}")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"to": "everybody"}, "Choose who gets the message."),
+        ({"to": "section:nowhere"}, "Choose who gets the message."),
+        ({"to": "booking:bkg_0"}, "Choose who gets the message."),
+        ({"to": "section:B"}, "Nobody would get this message"),
+        ({"subject": ""}, "Please write a subject"),
+        ({"text": "{nane}"}, "There is no such variable. You can use {name}"),
+    ],
+)
+async def test_b13_the_form_says_what_is_wrong_with_a_message(pages: Pages, wrong: dict[str, str], said: str) -> None:
+    assert said in (await pages.owner.post(pages.at, 422, **(GOOD | wrong))).text
+
+
+async def test_b13_a_message_is_shown_as_its_first_reader_gets_it_and_can_be_changed(pages: Pages) -> None:
+    owner, draft = pages.owner, await pages.draft()
+    preview = await owner.get(draft)
+    assert "Send it to 1 address?" in preview
+    assert f"Gate {booking_number(pages.booking.id)}" in preview
+    mail = await owner.desk.client.get(f"{draft}/mail", headers=owner.headers)
+    assert "Dear Ada: <strong>gate B</strong>" in mail.text
+    assert "sandbox" in mail.headers["content-security-policy"]
+    assert mail.headers["x-frame-options"] == "SAMEORIGIN"
+    assert "Dear {name}: **gate B**" in await owner.get(f"{pages.at}?change={draft.rpartition('/')[2]}")
+
+
+async def test_b13_a_message_on_the_pages_is_sent_once_and_counted(pages: Pages, tmp_path) -> None:
+    owner, draft = pages.owner, await pages.draft()
+    for _ in range(2):  # a second click sends nothing more
+        assert (await owner.post(f"{draft}/send")).headers["location"] == f"{draft}?done=sent"
+    assert "0 of 1 sent, 0 failed" in await owner.get(draft)
+    service = owner.desk.platform.organiser.messages
+    await service.work()
+    await service._mail.worker().drain()
+    await service._advance(await owner.desk.platform.ledger.buyer_messages.message(draft.rpartition("/")[2]))
+    assert "1 of 1 sent, 0 failed" in await owner.get(draft)
+    assert "1 of 1" in await owner.get(pages.at)
+    (mailed,) = tmp_path.rglob("msg_*.eml")
+    assert f"Subject: Gate {booking_number(pages.booking.id)}" in mailed.read_text()
+
+
+async def test_b13_the_audit_log_has_the_message(pages: Pages) -> None:
+    await pages.owner.post(f"{await pages.draft()}/send")
+    audit = await pages.owner.get("/organiser/audit")
+    assert "Message to buyers" in audit
+    assert "Subject: <bdi>Gate {booking}</bdi>" in audit
+    assert "Recipients: <bdi>1</bdi>" in audit
+
+
+async def test_b13_a_bookings_page_shows_its_transfers(pages: Pages) -> None:
+    owner, booking, transfers = pages.owner, pages.booking, pages.owner.desk.platform.box_office.transfers
+    sent = await transfers.send(booking, booking.seats[0], "grace@example.org", "en")
+    assert "Not accepted yet" in await owner.get(f"{owner.base}/bookings/{booking.id}")
+    await transfers.accept(sent.id, "Grace", "en")
+    row = (await owner.get(f"{owner.base}/bookings/{booking.id}")).partition("Ticket transfers</h2>")[2]
+    assert [row.index(each) for each in ("ada@example.org", "grace@example.org", "Accepted")]
+
+
+async def test_b13_messages_are_for_members_who_may_write_them(pages: Pages) -> None:
+    owner, draft = pages.owner, await pages.draft()
+    for role in (Role.BOX_OFFICE, Role.DOOR, Role.READ_ONLY):
+        await (await owner.as_(role)).get(pages.at, 403)
+    stranger = await owner.as_(Role.OWNER, "org_other", "stranger")
+    for path in (pages.at, draft, f"{draft}/mail"):
+        await stranger.get(path, 404)
 
 
 async def test_b13_a_message_over_the_api_with_a_key_is_sent_once(tmp_path):

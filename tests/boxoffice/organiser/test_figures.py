@@ -17,24 +17,17 @@ from frontrow.boxoffice.organiser.model.csv_cells import FORMULA_STARTS, safe_ce
 from frontrow.boxoffice.organiser.model.sales_figures import (
     MAX_BUCKETS,
     Percentiles,
-    RoomFigures,
     percentiles_of_buckets,
 )
-from frontrow.boxoffice.organiser.sales_figures import SalesFigures
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.web.streams.sales_figures import LiveFiguresStreams, TooManyViewers
 from tests.boxoffice.organiser.http import EVENTS, Desk, a_desk
-from tests.boxoffice.organiser.support import NOW_US, a_clock, a_hold, a_purchase, an_office, on_sale
+from tests.boxoffice.organiser.support import NOW_US, a_clock, a_hold, a_purchase, an_office, on_sale, some_figures
 from tests.boxoffice.people.support import api_key
+from tests.support.eventually import eventually
 from tests.web.api.support import borrowed_app
-
-ROOM = RoomFigures("open", 900, 300, 600, 120, 12.5)
-
-
-def some_figures(ledger, office, clock):
-    return SalesFigures(ledger.figures, clock, office.venues.plan, lambda event: None, lambda event: ROOM)
 
 
 async def test_b19_the_figures_are_what_the_bookings_say(ledger):
@@ -233,10 +226,7 @@ async def test_b13_the_live_figures_arrive_over_a_socket(tmp_path):
             config = uvicorn.Config(app, port=0, log_level="critical", lifespan="off")
             server = uvicorn.Server(config)
             serving = asyncio.create_task(server.serve())
-            for _ in range(6_000):
-                if server.started:
-                    break
-                await asyncio.sleep(0.01)
+            await eventually(lambda: server.started)
             port = server.servers[0].sockets[0].getsockname()[1]
             url = f"http://127.0.0.1:{port}{EVENTS}/{desk.event}/figures/live"
             try:

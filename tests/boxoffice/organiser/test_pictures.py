@@ -2,8 +2,6 @@
 
 import base64
 import io
-import struct
-import zlib
 from pathlib import Path
 
 import pytest
@@ -13,33 +11,18 @@ from frontrow.boxoffice.events.pictures import MAX_BYTES, MAX_UPLOAD_BYTES, prep
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.core.errors import InvalidInput
 from tests.boxoffice.people.support import api_key, fan, member
+from tests.support.browser_headers import BROWSER
+from tests.support.pictures import a_picture, bomb
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
-from tests.web.site.test_pages import BROWSER
-
-
-def a_file(kind: str = "PNG", size: tuple[int, int] = (900, 700), mode: str = "RGB", **options: object) -> bytes:
-    body = io.BytesIO()
-    Image.linear_gradient("L").resize(size).convert(mode).save(body, kind, **options)  # type: ignore[arg-type]
-    return body.getvalue()
-
-
-def bomb(width: int, height: int) -> bytes:
-    """A PNG of a few bytes that says it has this many pixels."""
-
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(bytes(99))) + chunk(b"IEND", b"")
 
 
 @pytest.mark.parametrize(
     ("raw", "size"),
     [
-        (a_file("JPEG", (3000, 2000)), (1200, 630)),
-        (a_file("PNG", (2000, 2000), "RGBA"), (1200, 630)),
-        (a_file("WEBP", (600, 600)), (600, 315)),
-        (a_file("PNG", (1300, 650), "P"), (1200, 630)),
+        (a_picture("JPEG", (3000, 2000)), (1200, 630)),
+        (a_picture("PNG", (2000, 2000), "RGBA"), (1200, 630)),
+        (a_picture("WEBP", (600, 600)), (600, 315)),
+        (a_picture("PNG", (1300, 650), "P"), (1200, 630)),
     ],
 )
 def test_a_picture_is_cropped_and_written_anew(raw: bytes, size: tuple[int, int]) -> None:
@@ -53,7 +36,7 @@ def test_a_picture_is_cropped_and_written_anew(raw: bytes, size: tuple[int, int]
 def test_metadata_is_gone_and_the_picture_upright() -> None:
     exif = Image.Exif()
     exif[0x0112], exif[0x010F] = 6, "a camera that tells on its owner"  # turned; the maker
-    raw = a_file("JPEG", (400, 900), exif=exif)
+    raw = a_picture("JPEG", (400, 900), exif=exif)
     assert b"tells on its owner" in raw
     made = prepare_picture(base64.b64encode(raw))
     image = Image.open(io.BytesIO(made.body))
@@ -67,10 +50,10 @@ def test_metadata_is_gone_and_the_picture_upright() -> None:
     [
         b"",
         b"GIF89a not a picture we take",
-        a_file("GIF"),
+        a_picture("GIF"),
         b"<svg onload=alert(1)>",
-        a_file()[:200],
-        a_file(size=(100, 900)),
+        a_picture()[:200],
+        a_picture(size=(100, 900)),
         bomb(60_000, 60_000),
         bomb(2**31 - 1, 2**31 - 1),
         b"\xff\xd8\xff" + bytes(100),
@@ -89,7 +72,7 @@ async def test_an_uploaded_picture_is_shown_for_ever_and_can_be_removed(tmp_path
         staff = await member(platform, Role.OWNER, "org_hall")
         key = {"authorization": f"Bearer {await api_key(platform, staff, ['events:write'])}"}
         path = f"/v1/organiser/events/{EVENT_ID}/picture"
-        picture = {"picture": base64.b64encode(a_file()).decode()}
+        picture = {"picture": base64.b64encode(a_picture()).decode()}
         bad = await client.put(path, json={"picture": base64.b64encode(b"rubbish").decode()}, headers=key)
         assert (bad.status_code, bad.json()["param"]) == (422, "picture")
         stranger = {"authorization": f"Bearer {(await fan(platform)).session}"}

@@ -4,8 +4,10 @@ be checked, each address counts once, and nothing is left of a person who is for
 import asyncio
 import csv
 import re
+from dataclasses import dataclass
 from typing import Any
 
+import httpx
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
@@ -23,8 +25,7 @@ from frontrow.boxoffice.presale.model import (
 )
 from frontrow.core.clock import US_PER_S
 from frontrow.web.http.bodies.json_values import time_text
-from tests.boxoffice.organiser.http import EVENTS, Desk, a_desk
-from tests.boxoffice.organiser.test_room_rules import at, draft, join, patched
+from tests.boxoffice.organiser.http import EVENTS, Desk, a_desk, at, draft, join, patched
 from tests.boxoffice.people.support import fan, mails
 
 HOUR_S = 3600
@@ -158,46 +159,102 @@ async def link_in(desk: Desk, address: str, act: str) -> str:
     return found[1]
 
 
-async def test_notify_me_is_confirmed_by_mail_and_sent_once_when_the_sale_opens(tmp_path):
+@dataclass
+class Opening:
+    """An event whose sale opens in an hour; fans ask to be told."""
+
+    desk: Desk
+    event: str
+
+    @property
+    def path(self) -> str:
+        return f"/v1/events/{self.event}/notices"
+
+    async def ask(self, headers: dict[str, str] | None = None, **body: str) -> httpx.Response:
+        return await self.desk.client.post(self.path, json=body, headers=headers)
+
+    async def confirm(self, token: str) -> httpx.Response:
+        return await self.desk.client.post("/v1/sign-ups/confirm", json={"token": token})
+
+    async def asked_and_confirmed(self, email: str, **more: str) -> None:
+        await self.ask(email=email, **more)
+        await self.confirm(await link_in(self.desk, email, "confirm"))
+
+    async def send_due(self) -> int:
+        return await self.desk.platform.presale.signups.send_due()
+
+
+@pytest.fixture
+async def opening(tmp_path):
     async with a_desk(tmp_path) as desk:
         event = await draft(desk, sale_starts_at=at(desk.platform, HOUR_S))
-        path = f"/v1/events/{event}/notices"
-        assert (await desk.client.post(path, json={"email": "ada@example.org"})).status_code == 404  # a draft
         await desk.post(f"{EVENTS}/{event}/publish")
-        asked = await desk.client.post(path, json={"email": "Ada@Example.org", "locale": "de"})
-        assert (asked.status_code, asked.json()["state"]) == (202, "asked")
-        assert (await desk.client.post(path, json={"email": "no address"})).status_code == 422
-        assert (await desk.client.post(path, json={})).status_code == 401
-        token = await link_in(desk, "ada@example.org", "confirm")
-        page = await desk.client.get(f"/sign-ups/confirm/{token}")  # a mail scanner opens links: nothing is confirmed
-        assert page.status_code == 200
-        assert (await desk.platform.presale.presales.notices(event)) == 0
-        for _ in range(2):
-            done = await desk.client.post("/v1/sign-ups/confirm", json={"token": token})
-            assert done.json()["state"] == "confirmed"
-        for wrong in (token[:-1] + ("A" if token[-1] != "A" else "B"), token.partition(".")[0], "x"):
-            assert (await desk.client.post("/v1/sign-ups/confirm", json={"token": wrong})).status_code == 404
-        bob = await fan(desk.platform, "bob@example.org")
-        direct = await desk.client.post(path, json={}, headers=bob.bearer)
-        assert direct.json()["state"] == "confirmed"
-        await desk.client.post(path, json={"email": "eve@example.org"})  # never confirmed: never told
-        assert await desk.platform.presale.signups.send_due() == 0
-        await patched(desk, event, sale_starts_at=at(desk.platform, 2 * HOUR_S))  # postponed: still nothing
-        assert await desk.platform.presale.signups.send_due() == 0
-        await patched(desk, event, sale_starts_at=at(desk.platform, -1))
-        assert await desk.platform.presale.signups.send_due() == 2
-        (_, text) = await sent_to(desk, "ada@example.org")
-        assert "hat begonnen" in text
-        assert f"/v1/events/{event}/room/" in text
-        assert await desk.platform.presale.signups.send_due() == 0
-        refused = await desk.client.post(path, json={"email": "late@example.org"})
-        assert (refused.status_code, refused.json()["reason"]) == (409, "open")
-        end = await link_in(desk, "ada@example.org", "end")
-        assert (await desk.client.get(f"/sign-ups/end/{end}")).status_code == 200
-        assert (await desk.client.post("/v1/sign-ups/end", json={"token": end})).status_code == 204
-        assert (await desk.client.get(f"/sign-ups/end/{end}")).status_code == 200  # again: kindly
-        assert len(await sent_to(desk, "eve@example.org")) == 1
-        assert len(await sent_to(desk, "bob@example.org")) == 1
+        yield Opening(desk, event)
+
+
+async def test_who_wants_to_be_told_names_a_good_address_of_a_published_event(opening):
+    hidden = await draft(opening.desk, sale_starts_at=at(opening.desk.platform, HOUR_S))
+    asked = await opening.desk.client.post(f"/v1/events/{hidden}/notices", json={"email": "ada@example.org"})
+    assert asked.status_code == 404
+    asked = await opening.ask(email="Ada@Example.org", locale="de")
+    assert (asked.status_code, asked.json()["state"]) == (202, "asked")
+    assert (await opening.ask(email="no address")).status_code == 422
+    assert (await opening.ask()).status_code == 401
+
+
+async def test_a_sign_up_is_confirmed_by_the_button_and_not_by_opening_the_link(opening):
+    await opening.ask(email="ada@example.org")
+    token = await link_in(opening.desk, "ada@example.org", "confirm")
+    page = await opening.desk.client.get(f"/sign-ups/confirm/{token}")  # a mail scanner opens links
+    assert page.status_code == 200
+    presales = opening.desk.platform.presale.presales
+    assert await presales.notices(opening.event) == 0
+    for _ in range(2):
+        assert (await opening.confirm(token)).json()["state"] == "confirmed"
+    assert await presales.notices(opening.event) == 1
+    for wrong in (token[:-1] + ("A" if token[-1] != "A" else "B"), token.partition(".")[0], "x"):
+        assert (await opening.confirm(wrong)).status_code == 404
+
+
+async def test_a_signed_in_fan_needs_no_confirmation(opening):
+    bob = await fan(opening.desk.platform, "bob@example.org")
+    assert (await opening.ask(headers=bob.bearer)).json()["state"] == "confirmed"
+
+
+async def test_who_confirmed_is_told_once_when_the_sale_opens(opening):
+    desk = opening.desk
+    await opening.asked_and_confirmed("ada@example.org", locale="de")
+    bob = await fan(desk.platform, "bob@example.org")
+    await opening.ask(headers=bob.bearer)
+    await opening.ask(email="eve@example.org")  # never confirmed: never told
+    assert await opening.send_due() == 0
+    await patched(desk, opening.event, sale_starts_at=at(desk.platform, 2 * HOUR_S))  # postponed: still nothing
+    assert await opening.send_due() == 0
+    await patched(desk, opening.event, sale_starts_at=at(desk.platform, -1))
+    assert await opening.send_due() == 2
+    (_, text) = await sent_to(desk, "ada@example.org")
+    assert "hat begonnen" in text
+    assert f"/v1/events/{opening.event}/room/" in text
+    assert await opening.send_due() == 0
+    assert len(await sent_to(desk, "eve@example.org")) == 1
+    assert len(await sent_to(desk, "bob@example.org")) == 1
+
+
+async def test_once_the_sale_is_open_nobody_signs_up_for_its_opening(opening):
+    await patched(opening.desk, opening.event, sale_starts_at=at(opening.desk.platform, -1))
+    refused = await opening.ask(email="late@example.org")
+    assert (refused.status_code, refused.json()["reason"]) == (409, "open")
+
+
+async def test_the_link_in_the_notice_ends_the_sign_up_also_twice(opening):
+    desk = opening.desk
+    await opening.asked_and_confirmed("ada@example.org")
+    await patched(desk, opening.event, sale_starts_at=at(desk.platform, -1))
+    await opening.send_due()
+    end = await link_in(desk, "ada@example.org", "end")
+    assert (await desk.client.get(f"/sign-ups/end/{end}")).status_code == 200
+    assert (await desk.client.post("/v1/sign-ups/end", json={"token": end})).status_code == 204
+    assert (await desk.client.get(f"/sign-ups/end/{end}")).status_code == 200  # again: kindly
 
 
 async def test_nobody_is_told_of_a_cancelled_event_and_a_forgotten_person_leaves_nothing(tmp_path):

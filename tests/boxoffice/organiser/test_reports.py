@@ -25,10 +25,9 @@ from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput
 from frontrow.shared.vault import Vault
 from tests.boxoffice.organiser.http import a_desk
-from tests.boxoffice.organiser.support import NOW_US, a_clock, a_hold, a_purchase, an_office, on_sale
-from tests.boxoffice.organiser.test_figures import some_figures
+from tests.boxoffice.organiser.site import Site
+from tests.boxoffice.organiser.support import NOW_US, a_clock, a_hold, a_purchase, an_office, on_sale, some_figures
 from tests.boxoffice.people.support import member
-from tests.web.site.test_organiser_booking_pages import Site
 
 VIENNA = ZoneInfo("Europe/Vienna")
 

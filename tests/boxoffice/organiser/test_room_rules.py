@@ -4,7 +4,6 @@ from the settings; and what can still be changed once the event is published."""
 import asyncio
 import contextlib
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,36 +17,15 @@ from frontrow.boxoffice.tickets.ticket_codes import read_code
 from frontrow.core.errors import InvalidInput
 from frontrow.waitingroom.credentials.now_serving import check_fits
 from frontrow.waitingroom.model.config import RoomConfig
-from frontrow.web.http.bodies.json_values import time_text
 from frontrow.web.platform.event_rooms import room_changes
 from frontrow.web.server.app import run_platform
-from tests.boxoffice.organiser.http import EVENTS, Desk, a_desk, a_venue_body, an_event_body
+from tests.boxoffice.organiser.http import EVENTS, Desk, a_desk, at, draft, join, patched
 from tests.boxoffice.organiser.support import ADA
 from tests.boxoffice.people.support import fan
+from tests.support.eventually import eventually
 from tests.web.api.support import settings_for
 
 HOUR_S = 3600
-
-
-def at(platform: Any, seconds: int) -> str:
-    """A moment from now, as the API takes it."""
-    return time_text(platform.clock() + seconds * 1_000_000)
-
-
-async def draft(desk: Desk, **changes: Any) -> str:
-    venue = (await desk.post("/v1/organiser/venues", 201, json=a_venue_body()))["venue"]
-    made: dict[str, Any] = await desk.post(EVENTS, 201, json=an_event_body(venue, **changes))
-    return str(made["event"])
-
-
-async def patched(desk: Desk, event: str, status: int = 200, **changes: Any) -> Any:
-    answer = await desk.ask("PATCH", f"{EVENTS}/{event}", json=changes)
-    assert answer.status_code == status, answer.text
-    return answer.json()
-
-
-async def join(desk: Desk, event: str, headers: dict[str, str] | None = None, **body: Any) -> Any:
-    return await desk.client.post(f"/v1/events/{event}/room/join", json=body, headers=headers)
 
 
 async def test_w6_an_event_says_how_its_room_is_run_and_the_settings_fill_in_the_rest(tmp_path):
@@ -133,23 +111,15 @@ async def test_b13_a_change_while_running_reaches_the_other_server(tmp_path, red
         await stack.enter_async_context(run_platform(other))
         event = await draft(desk)
         await desk.post(f"{EVENTS}/{event}/publish")
-        await _until(lambda: event in other.box_office.openings)
+        await eventually(lambda: event in other.box_office.openings)
         await asyncio.gather(
             patched(desk, event, room={"depth_cap": 77, "human": "altcha"}),
             desk.ask("PATCH", f"{EVENTS}/{event}/room", json={"rate_per_s": 5, "message": "hello"}),
         )
-        await _until(lambda: other.room.service.control.view(event).state.config.depth_cap == 77)
-        await _until(lambda: other.server.limiter.kind_of(event) == "altcha")
+        await eventually(lambda: other.room.service.control.view(event).state.config.depth_cap == 77)
+        await eventually(lambda: other.server.limiter.kind_of(event) == "altcha")
         config = other.room.service.control.view(event).state.config
         assert (config.rate_per_s, config.message) == (5, "hello"), "neither change was lost"
-
-
-async def _until(true: Any) -> None:
-    for _ in range(3_000):
-        if true():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not come")
 
 
 async def test_w12_in_a_presale_only_people_with_a_code_join_and_buy(tmp_path):

@@ -1,8 +1,11 @@
 """Several dates of one show: made at once over both ledgers, and walked by API and pages (B13)."""
 
 import asyncio
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
+import httpx
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
@@ -14,11 +17,17 @@ from frontrow.boxoffice.people.model.people import csrf_of
 from frontrow.core.errors import InvalidInput
 from frontrow.shared.ids import Ids
 from frontrow.web.http.cookies import SESSION_COOKIE
-from tests.boxoffice.organiser.http import EVENTS, a_desk, a_venue_body, an_event_body
+from tests.boxoffice.organiser.http import EVENTS, Desk, a_desk, a_venue_body, an_event_body
 from tests.boxoffice.organiser.support import ADA, BOB, a_clock, an_office, on_sale
-from tests.web.site.test_pages import BROWSER, FORM
+from tests.support.browser_headers import BROWSER, FORM
 
 DATES = [datetime(2027, 5, day, 19, 30) for day in (7, 8, 14)]
+WEEKENDS = {
+    "weekdays": ["fri", "sat"],
+    "times": ["19:30:00"],
+    "first_day": "2098-03-24",
+    "last_day": "2098-04-06",
+}
 
 
 def a_plan_of_dates(ledger: SqlLedger) -> tuple[ShowDates, object]:
@@ -76,63 +85,94 @@ async def test_dates_that_cannot_be_are_refused_and_nothing_is_made(sqlite_ledge
         await shows.add(ADA, first.id, DATES, SaleOpening.SAME)
 
 
-async def test_a_season_of_weekends_from_the_rule_to_the_fans_page(tmp_path):
+@dataclass
+class Season:
+    """A show on the weekends of two weeks, in Vienna: five drafts, made by a rule."""
+
+    desk: Desk
+    event: str
+    made: dict[str, Any]  # what the API answered
+
+    @property
+    def path(self) -> str:
+        return f"{EVENTS}/{self.event}/dates"
+
+    @property
+    def page(self) -> str:
+        return f"/organiser/events/{self.event}/dates"
+
+    async def post_form(self, path: str, **fields: str) -> httpx.Response:
+        session = self.desk.person.session
+        headers = FORM | {"cookie": f"{SESSION_COOKIE}={session}"}
+        return await self.desk.client.post(path, data={"csrf": csrf_of(session)} | fields, headers=headers)
+
+
+@pytest.fixture
+async def season(tmp_path):
     async with a_desk(tmp_path) as desk:
         venue = await desk.post("/v1/organiser/venues", 201, json=a_venue_body(time_zone="Europe/Vienna"))
         body = an_event_body(venue["venue"], starts_at="2098-03-21T19:30:00+01:00", sale_ends_at="2098-03-21T18:00:00Z")
         event = (await desk.post(EVENTS, 201, json=body))["event"]
-        path, page = f"{EVENTS}/{event}/dates", f"/organiser/events/{event}/dates"
-        rule = {
-            "weekdays": ["fri", "sat"],
-            "times": ["19:30:00"],
-            "first_day": "2098-03-24",
-            "last_day": "2098-04-06",
-        }
-        wrong = await desk.ask("POST", path, json={"rule": rule | {"last_day": "2098-03-01"}})
-        assert (wrong.status_code, wrong.json()["param"]) == (422, "last_day")
-        made = await desk.post(path, 201, json={"rule": rule, "opening": "relative"})
-        assert made["added"] == 4
-        starts = [one["starts_at"] for one in made["dates"]]
-        assert starts[1:] == [  # the clocks change on 30 March 2098
-            "2098-03-28T18:30:00Z",
-            "2098-03-29T18:30:00Z",
-            "2098-04-04T17:30:00Z",
-            "2098-04-05T17:30:00Z",
-        ]
-        # the page: a look at two more dates, of which the show has one, then making the other
-        cookie = {"cookie": f"{SESSION_COOKIE}={desk.person.session}"}
-        csrf = {"csrf": csrf_of(desk.person.session)}
-        typed = csrf | {"list": "2098-03-28 19:30\n2098-04-11 15:00", "opening": "same"}
-        look = await desk.client.post(page, data=typed, headers=FORM | cookie)
-        assert look.status_code == 200
-        assert "1 date will be made:" in look.text
-        assert "11 Apr 2098" in look.text
-        assert 'name="make"' in look.text
-        bad = await desk.client.post(page, data=typed | {"list": "soon"}, headers=FORM | cookie)
-        assert (bad.status_code, "Write one date per line" in bad.text) == (422, True)
-        skipped = await desk.client.post(page, data=typed | {"list": "2098-03-30 02:30"}, headers=FORM | cookie)
-        assert (skipped.status_code, "the clocks skip it" in skipped.text) == (422, True)
-        half = csrf | {"day4": "1", "first": "2098-05-01", "opening": "same"}
-        missing = await desk.client.post(page, data=half, headers=FORM | cookie)
-        assert missing.status_code == 422
-        assert 'id="last-err"' in missing.text
-        assert 'id="time-err"' in missing.text
-        done = await desk.client.post(page, data=typed | {"make": "1"}, headers=FORM | cookie)
-        assert (done.status_code, done.headers["location"]) == (303, f"{page}?done=added")
-        # drafts are not public; published they offer each other
-        assert (await desk.client.get(f"/v1/events/{event}/dates")).status_code == 404
-        published = await desk.client.post(f"{page}/publish", data=csrf, headers=FORM | cookie)
-        assert published.headers["location"] == f"{page}?done=published"
-        listed = (await desk.get(path))["dates"]
-        assert [one["status"] for one in listed] == ["on_sale"] * 6
-        public = (await desk.client.get(f"/v1/events/{event}/dates")).json()["dates"]
-        assert [one["id"] for one in public] == [one["event"] for one in listed]
-        seen = (await desk.client.get(f"/v1/events/{listed[-1]['event']}")).json()
-        assert seen["show"] == (await desk.get(f"{EVENTS}/{event}"))["show"] != ""
-        fans = (await desk.client.get(f"/events/{listed[-1]['event']}", headers=BROWSER)).text
-        assert "Other dates" in fans
-        assert [f"/events/{one['event']}" in fans for one in listed[:-1]] == [True] * 5
-        alone = (await desk.client.get(f"/events/{desk.event}", headers=BROWSER)).text
-        assert "Other dates" not in alone
-        again = await desk.client.post(f"{page}/publish", data=csrf, headers=FORM | cookie)
-        assert again.status_code == 303
+        made = await desk.post(f"{EVENTS}/{event}/dates", 201, json={"rule": WEEKENDS, "opening": "relative"})
+        yield Season(desk, event, made)
+
+
+async def test_a_rule_makes_dates_at_the_same_local_time(season):
+    assert season.made["added"] == 4
+    assert [one["starts_at"] for one in season.made["dates"]][1:] == [  # the clocks change on 30 March 2098
+        "2098-03-28T18:30:00Z",
+        "2098-03-29T18:30:00Z",
+        "2098-04-04T17:30:00Z",
+        "2098-04-05T17:30:00Z",
+    ]
+
+
+async def test_a_rule_that_ends_before_it_begins_is_refused(season):
+    wrong = await season.desk.ask("POST", season.path, json={"rule": WEEKENDS | {"last_day": "2098-03-01"}})
+    assert (wrong.status_code, wrong.json()["param"]) == (422, "last_day")
+
+
+async def test_the_page_shows_which_dates_are_new_before_it_makes_them(season):
+    typed = {"list": "2098-03-28 19:30\n2098-04-11 15:00", "opening": "same"}  # the show has the first
+    look = await season.post_form(season.page, **typed)
+    assert look.status_code == 200
+    assert "1 date will be made:" in look.text
+    assert "11 Apr 2098" in look.text
+    assert 'name="make"' in look.text
+    done = await season.post_form(season.page, **typed, make="1")
+    assert (done.status_code, done.headers["location"]) == (303, f"{season.page}?done=added")
+    assert len((await season.desk.get(season.path))["dates"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"list": "soon"}, ["Write one date per line"]),
+        ({"list": "2098-03-30 02:30"}, ["the clocks skip it"]),
+        ({"day4": "1", "first": "2098-05-01"}, ['id="last-err"', 'id="time-err"']),
+    ],
+    ids=["no date", "no such time", "half a rule"],
+)
+async def test_the_page_says_what_is_wrong_with_dates(season, typed, said):
+    refused = await season.post_form(season.page, **typed, opening="same")
+    assert refused.status_code == 422
+    assert [words for words in said if words not in refused.text] == []
+
+
+async def test_published_dates_are_public_and_offer_each_other(season):
+    desk = season.desk
+    assert (await desk.client.get(f"/v1/events/{season.event}/dates")).status_code == 404, "drafts are not"
+    for _ in range(2):  # again: nothing is left to publish
+        published = await season.post_form(f"{season.page}/publish")
+        assert (published.status_code, published.headers["location"]) == (303, f"{season.page}?done=published")
+    listed = (await desk.get(season.path))["dates"]
+    assert [one["status"] for one in listed] == ["on_sale"] * 5
+    public = (await desk.client.get(f"/v1/events/{season.event}/dates")).json()["dates"]
+    assert [one["id"] for one in public] == [one["event"] for one in listed]
+    seen = (await desk.client.get(f"/v1/events/{listed[-1]['event']}")).json()
+    assert seen["show"] == (await desk.get(f"{EVENTS}/{season.event}"))["show"] != ""
+    fans = (await desk.client.get(f"/events/{listed[-1]['event']}", headers=BROWSER)).text
+    assert "Other dates" in fans
+    assert [f"/events/{one['event']}" in fans for one in listed[:-1]] == [True] * 4
+    alone = (await desk.client.get(f"/events/{desk.event}", headers=BROWSER)).text
+    assert "Other dates" not in alone

@@ -17,8 +17,6 @@ from typer.testing import CliRunner
 
 import frontrow.boxoffice
 from frontrow.boxoffice.adapters.payments.simulated import (
-    REFUND_FAILS,
-    REFUND_PENDS,
     ProviderState,
     SimulatedProvider,
 )
@@ -34,22 +32,16 @@ from frontrow.boxoffice.payments.model.provider_intents import (
 )
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.cli.ledger import app
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
 from frontrow.shared.webhook_signature import BadSignature, check_signature, sign
+from frontrow.testing.clock import ManualClock
+from tests.boxoffice.checkout.simulated_provider import simulated_desk
 from tests.boxoffice.checkout.till import EVENT, open_till
 from tests.boxoffice.shop import shop_event
 from tests.contracts.payment_provider import CHECKS, Check, Desk
 
 KEY = "sk_test_localstripe"
 SOURCES = Path(frontrow.boxoffice.__file__).parents[1]
-SIMULATED = {
-    "visa": "pm_card_visa",
-    "declined": "pm_card_declined",
-    "3ds": "pm_card_3ds",
-    "refund_fails": REFUND_FAILS,
-    "refund_pends": REFUND_PENDS,
-}
 NUMBERS = {
     "visa": "4242424242424242",
     "declined": "4000000000000341",
@@ -68,15 +60,6 @@ def localstripe() -> Iterator[str]:
         assert port, "localstripe did not start"
         yield f"http://127.0.0.1:{port}"
         server.kill()
-
-
-def simulated_desk(provider: SimulatedProvider) -> Desk:
-    async def answer(intent: Intent, success: bool) -> None:
-        if not success:
-            provider.objects[intent.ref]["payment_method"] = "pm_card_3ds_declined"
-        provider.finish_action(intent.ref)
-
-    return Desk(provider, SIMULATED, answer)
 
 
 @pytest.fixture

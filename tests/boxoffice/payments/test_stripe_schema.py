@@ -14,9 +14,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from frontrow.boxoffice.adapters.payments.simulated import CARDS, LAPSES, SimulatedProvider
-from frontrow.core.clock import ManualClock
+from frontrow.testing.clock import ManualClock
+from tests.boxoffice.checkout.simulated_provider import simulated_desk
 from tests.boxoffice.payments.stripe_schema import document
-from tests.boxoffice.payments.test_providers import simulated_desk
 from tests.contracts.payment_provider import CHECKS
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "data" / "stripe_schema.json").read_text())

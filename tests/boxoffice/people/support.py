@@ -1,6 +1,5 @@
 """A platform with people in it, for tests: cheap passwords, mails read back from their folder, staff with TOTP."""
 
-import asyncio
 import contextlib
 import email
 import email.policy
@@ -20,9 +19,8 @@ from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.boxoffice.people.team import Actor
 from frontrow.core.clock import US_PER_S
+from tests.support.eventually import eventually
 from tests.web.api.support import borrowed_app, put_event, settings_for
-
-MAIL_TRIES, MAIL_POLL_S = 1_200, 0.05
 
 CHEAP = PeopleSettings(argon2_time_cost=1, argon2_memory_kib=8, argon2_lanes=1)
 PASSWORD = "a sentence nobody guesses"
@@ -100,13 +98,15 @@ async def fan(platform: Platform, address: str = "") -> Person:
 
 async def mailed(platform: Platform, address: str) -> str:
     """The secret behind `#` in the newest mail with one; waits for one that a running server has in hand."""
-    for _ in range(MAIL_TRIES):
-        texts = [mail.get_body(("plain",)).get_content() for mail in await mails(platform, address)]
-        secrets = [found[1] for text in texts if (found := re.search(r"#(fr[li]_[\w-]{43})", text))]
-        if secrets:
-            return secrets[-1]
-        await asyncio.sleep(MAIL_POLL_S)
-    raise AssertionError(f"no mail with a secret to {address} came: {texts}")
+
+    async def texts() -> list[str]:
+        return [mail.get_body(("plain",)).get_content() for mail in await mails(platform, address)]
+
+    return _secrets(await eventually(texts, until=_secrets))[-1]
+
+
+def _secrets(texts: list[str]) -> list[str]:
+    return [found[1] for text in texts if (found := re.search(r"#(fr[li]_[\w-]{43})", text))]
 
 
 async def mails(platform: Platform, address: str) -> list[Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.engine.postgres import SETTINGS
 from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render, statements
-from tests.boxoffice.adapters.ledger.test_contract import broken, must_catch
+from tests.boxoffice.adapters.ledger.broken_ledgers import broken, must_catch
 from tests.boxoffice.conftest import opened
 from tests.contracts.ledger_contract import Bench
 from tests.contracts.people_book import CHECKS, Check

@@ -20,9 +20,9 @@ from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.people.passwords import Passwords
 from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.boxoffice.people.team import Actor
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import InvalidInput
 from frontrow.shared.vault import SealBroken, Vault
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.people.support import (
     CHEAP,
     ORGANISER,

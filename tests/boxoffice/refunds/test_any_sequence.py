@@ -17,7 +17,7 @@ from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.boxoffice.refunds.model.ticket_returns import OWED_STATES, NotReturnable, ReturnState
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from tests.boxoffice.checkout.till import EVENT, Till, open_till
-from tests.boxoffice.refunds.test_refunds_by_line import CARD, SHOW, held
+from tests.boxoffice.refunds.show_with_choices import CARD, SHOW, held
 
 SEATS = (1, 2, 3, 4)
 some_seats = st.sets(st.sampled_from(SEATS)).map(sorted)

@@ -27,7 +27,7 @@ from frontrow.boxoffice.waitlist.model.waitlist import EntryState, NewEntry
 from frontrow.core.errors import FrontrowError
 from tests.boxoffice.checkout.office import ADA, Office, an_office, an_office_beside, replace_event
 from tests.boxoffice.checkout.till import assert_money
-from tests.boxoffice.refunds.test_ticket_returns import CARD
+from tests.boxoffice.refunds.market import CARD
 from tests.boxoffice.shop import EVENT, sqlite_url
 from tests.support.booking_moves import cancel_booking
 

@@ -8,13 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.events.model.events import Event, Fee, RefundPolicy
+from frontrow.boxoffice.events.model.events import RefundPolicy
 from frontrow.boxoffice.facts.model import BookingPartlyRefunded
 from frontrow.boxoffice.holds.model.bookings import BookingState, SeatsNotInBooking
 from frontrow.boxoffice.payments.model.payments import PaymentChanged, PaymentState
-from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice, NoneLeft, Reprice, price_choice
+from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice, NoneLeft, Reprice
 from frontrow.boxoffice.pricing.model.prices import decode_lines, encode_lines
-from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, SharedLimit, TicketType
+from frontrow.boxoffice.pricing.model.sale_options import Discount
 from frontrow.boxoffice.refunds.model.refund_lines import add_ons_gone, decode_refund_lines
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.refunds.model.ticket_returns import ReturnState
@@ -27,20 +27,11 @@ from frontrow.boxoffice.tickets.model.ticket_transfers import (
     TransferState,
 )
 from frontrow.boxoffice.tickets.model.tickets import NewTicket
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import InvalidInput
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.checkout.till import EVENT, Till, assert_money
-from tests.boxoffice.shop import shop_event, shop_plan
-
-CARD = "pm_card_visa"
-PLAN = shop_plan()
-SHOW = shop_event(
-    id=EVENT,
-    fees=(Fee("Service", per_seat_minor=100, per_booking_minor=199),),
-    ticket_types=(TicketType("adult", "Adult"), TicketType("family", "Family", 5_000, min_per_booking=3)),
-    add_ons=(AddOn("dinner", "Dinner", 20_000, stock=3), AddOn("parking", "Parking", 833, max_per_booking=5)),
-    limits=(SharedLimit("families", "Families", 6, ("type:family",)),),
-)
+from tests.boxoffice.refunds.show_with_choices import CARD, PLAN, SHOW, held
+from tests.boxoffice.shop import shop_event
 
 
 @pytest.fixture
@@ -52,27 +43,6 @@ async def till(ledger_url: str) -> AsyncIterator[Till]:
         yield one
     finally:
         await ledger.aclose()
-
-
-async def held(till: Till, *seats: int, family: bool = False, event: Event = SHOW, **add_ons: int) -> tuple[str, int]:
-    """A hold with this choice."""
-    hold = await till.hold(*seats)
-    choice = BookingChoice(dict.fromkeys(seats, "family") if family else {}, add_ons)
-    chosen = price_choice(event, PLAN, hold.seats, choice, till.clock())
-    quote = chosen.quote
-    await till.ledger.reprice(
-        Reprice(
-            hold.booking_id,
-            hold.fence,
-            till.clock(),
-            hold.seats,
-            quote.seat_totals_minor,
-            quote.total_minor,
-            encode_lines(quote.lines),
-            chosen.uses,
-        )
-    )
-    return hold.booking_id, hold.fence
 
 
 async def sold(till: Till, *seats: int, family: bool = False, **add_ons: int) -> tuple[str, int]:

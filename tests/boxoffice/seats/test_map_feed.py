@@ -13,8 +13,9 @@ from frontrow.boxoffice.seats.map.map_ring import HEARTBEAT
 from frontrow.boxoffice.seats.model.map_format import Frame, encode_changes, read_snapshot
 from frontrow.boxoffice.seats.ports.seat_map import Exchange, FrameLog
 from frontrow.core.errors import InvalidInput, Overloaded, Unavailable
-from tests.boxoffice.seats.test_map_format import Viewer
+from tests.boxoffice.map_viewer import Viewer
 from tests.contracts.frame_log import CONTRACT, Make, numbers_without_gaps_for_fifty_callers
+from tests.support.eventually import eventually
 from tests.support.servers import Cluster, Valkey
 
 
@@ -229,15 +230,6 @@ async def test_what_could_not_be_published_is_published_later() -> None:
     assert feed.state(5) == 1
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for `condition`, at most ten seconds."""
-    for _ in range(6_000):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not happen within ten seconds")
-
-
 async def test_running_feeds_hear_each_other_and_survive_a_restart_of_redis(
     own_valkey: Valkey, logs: list[RedisFrameLogs]
 ) -> None:
@@ -250,13 +242,13 @@ async def test_running_feeds_hear_each_other_and_survive_a_restart_of_redis(
             await feed.start()
         hall.states[1] = 1
         feeds[0].notify([1])
-        await until(lambda: all(feed.state(1) == 1 for feed in feeds))
+        await eventually(lambda: all(feed.state(1) == 1 for feed in feeds))
         own_valkey.kill()
         hall.states[2] = 2
         feeds[1].notify([2])
-        await until(lambda: all(feed.failures > 0 for feed in feeds))
+        await eventually(lambda: all(feed.failures > 0 for feed in feeds))
         own_valkey.start()
-        await until(lambda: all(feed.state(2) == 2 for feed in feeds))
+        await eventually(lambda: all(feed.state(2) == 2 for feed in feeds))
     finally:
         await asyncio.gather(*(feed.stop() for feed in feeds))
 
@@ -300,17 +292,17 @@ async def test_a_map_that_nobody_looks_at_rests_until_somebody_comes() -> None:
     feed = MapFeed(40, MemoryFrameLog(epoch=7), read, resting)
     await feed.start()
     try:
-        await until(lambda: feed._resting)
+        await eventually(lambda: feed._resting)
         hall.states[5] = 1  # nobody tells: its server has died
         before = len(reads)
         await asyncio.sleep(0.05)  # fifty ticks of a map that is looked at
         assert len(reads) == before, "it rests"
         feed.use()
-        await until(lambda: feed.state(5) == 1)
-        await until(lambda: feed._resting)
+        await eventually(lambda: feed.state(5) == 1)
+        await eventually(lambda: feed._resting)
         hall.states[6] = 2
         feed.notify([6])
-        await until(lambda: feed.state(6) == 2)
+        await eventually(lambda: feed.state(6) == 2)
     finally:
         await feed.stop()
 
@@ -330,7 +322,7 @@ async def test_a_map_listens_before_it_loads_so_that_it_reads_the_plan_only_once
     feed = MapFeed(40, log, read, FeedSettings(rest_s=60))
     await feed.start()
     try:
-        await until(lambda: feed.state(3) == 2)
+        await eventually(lambda: feed.state(3) == 2)
         assert feed.ring.seq == 1
     finally:
         await feed.stop()
@@ -338,7 +330,7 @@ async def test_a_map_listens_before_it_loads_so_that_it_reads_the_plan_only_once
     quiet = MapFeed(40, MemoryFrameLog(epoch=7), read, FeedSettings(rest_s=60))
     await quiet.start()
     try:
-        await until(lambda: quiet._resting)
+        await eventually(lambda: quiet._resting)
         assert reads == [40]
     finally:
         await quiet.stop()
@@ -363,13 +355,13 @@ async def test_the_maps_of_many_events_listen_over_one_connection(own_valkey: Va
             assert len(client.client_list(_type="pubsub")) == 1
             await logs.log_of("evt_a").exchange(encode_changes({1: 1}), 0, 0)
             await logs.log_of("evt_b").exchange(encode_changes({2: 1}), 0, 0)
-            await until(lambda: heard == {"a": [1], "b": [1], "again": [1]})
+            await eventually(lambda: heard == {"a": [1], "b": [1], "again": [1]})
             tasks.pop().cancel()
-            await until(lambda: client.pubsub_numsub("map:{evt_a}")[0][1] == 1)
+            await eventually(lambda: client.pubsub_numsub("map:{evt_a}")[0][1] == 1)
             tasks.pop().cancel()
-            await until(lambda: client.pubsub_numsub("map:{evt_b}")[0][1] == 0)
+            await eventually(lambda: client.pubsub_numsub("map:{evt_b}")[0][1] == 0)
             await logs.log_of("evt_a").exchange(encode_changes({3: 1}), 0, 0)
-            await until(lambda: heard == {"a": [1, 2], "b": [1], "again": [1]})
+            await eventually(lambda: heard == {"a": [1, 2], "b": [1], "again": [1]})
             client.client_kill_filter(_type="pubsub")
             with pytest.raises(Unavailable):
                 await asyncio.wait_for(tasks.pop(), 30)

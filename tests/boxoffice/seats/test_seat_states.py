@@ -12,9 +12,9 @@ from frontrow.boxoffice.holds.seat_cache import SeatCache
 from frontrow.boxoffice.seats.map.frame_log import MemoryFrameLog
 from frontrow.boxoffice.seats.map.map_feed import FeedSettings, MapFeed
 from frontrow.boxoffice.seats.map.seat_states import ClaimStates
-from frontrow.core.clock import ManualClock
+from frontrow.testing.clock import ManualClock
+from tests.boxoffice.map_viewer import Viewer
 from tests.boxoffice.plan_samples import an_event, small_plan
-from tests.boxoffice.seats.test_map_format import Viewer
 
 EVENT = an_event(withheld=frozenset({7}))
 

@@ -12,13 +12,13 @@ from frontrow.boxoffice.jobs.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
 from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.core.errors import Unavailable
 from frontrow.shared.jobs import Job, JobRunner
-from tests.boxoffice.adapters.ledger.test_expiry import until
 from tests.boxoffice.shop import EVENT, sqlite_url
 from tests.boxoffice.waiting import (
     Waiting,
     refund_seat,
     sold_out,
 )
+from tests.support.eventually import eventually
 
 
 @pytest.fixture
@@ -40,13 +40,15 @@ async def test_the_running_worker_serves_what_it_hears_and_survives_a_silent_led
 
     waiting.ledger.waitlist.read_waitlist_summary = flaky  # type: ignore[method-assign, assignment]
     await refund_seat(waiting, "s0")
+
+    async def offered() -> dict[str, tuple[int, ...]]:
+        for fact in await waiting.facts():
+            waiting.worker.note_fact(fact)
+        return await waiting.offered("ada")
+
     task = asyncio.create_task(waiting.worker.run())
     try:
-        async with asyncio.timeout(20):
-            while not await waiting.offered("ada"):
-                for fact in await waiting.facts():
-                    waiting.worker.note_fact(fact)
-                await asyncio.sleep(0.01)
+        await eventually(offered)
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -66,9 +68,9 @@ async def test_a_freed_seat_is_offered_through_outbox_relay_and_bus(waiting: Wai
     workers = JobRunner([*jobs, Job("relay", relay.run, relay.stop)])
     running = asyncio.create_task(workers.run())
     try:
-        await until(lambda: offering.stats.events_served > 0)
+        await eventually(lambda: offering.stats.events_served > 0)
         await refund_seat(waiting, "s0")
-        await until(lambda: offering.stats.offered == 1)
+        await eventually(lambda: offering.stats.offered == 1)
     finally:
         workers.stop()
         await running

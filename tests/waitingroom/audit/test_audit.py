@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
+from frontrow.testing.clock import ManualClock
 from frontrow.waitingroom.audit.postgres import open_postgres_audit
 from frontrow.waitingroom.audit.sql_audit import SqlAudit
 from frontrow.waitingroom.audit.sqlite import _connect, open_sqlite_audit

@@ -2,11 +2,9 @@
 
 import base64
 from pathlib import Path
-from typing import Any
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from frontrow.core.errors import ConfigError, InvalidInput
 from frontrow.waitingroom.credentials.fan_codes import Codes, digest_of, imported, read_csv
@@ -17,26 +15,10 @@ from frontrow.waitingroom.credentials.key_binding import (
     place_hash,
     thumbprint,
 )
-from frontrow.waitingroom.credentials.places import Place, b64
+from frontrow.waitingroom.credentials.places import Place
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.errors import CodeInvalid, ProofInvalid
-
-NOW_S = 1_763_200_000
-
-
-class Browser:
-    """A browser with a key it cannot export."""
-
-    def __init__(self) -> None:
-        self.key = ec.generate_private_key(ec.SECP256R1())
-        numbers = self.key.public_key().public_numbers()
-        x, y = (b64(n.to_bytes(32)).decode() for n in (numbers.x, numbers.y))
-        self.jwk = {"kty": "EC", "crv": "P-256", "x": x, "y": y}
-
-    def proof(self, place_jwt: str, **changes: Any) -> str:
-        claims = {"ath": place_hash(place_jwt), "evt": "concert", "iat": NOW_S} | changes.get("claims", {})
-        header = {"typ": PROOF_TYPE, "jwk": self.jwk} | changes.get("header", {})
-        return jwt.encode(claims, self.key, algorithm="ES256", headers=header)
+from tests.waitingroom.credentials.bound_browser import NOW_S, Browser
 
 
 def test_only_the_browser_that_joined_can_prove_a_bound_place() -> None:

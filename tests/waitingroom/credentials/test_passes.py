@@ -18,7 +18,7 @@ from frontrow.waitingroom.credentials.places import b64
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.errors import PassExpired, PassForeign, PassInvalid
 from frontrow.waitingroom.ports import PlaceKey
-from tests.waitingroom.credentials.test_places import node_verifies
+from tests.waitingroom.credentials.node_verifier import node_verifies
 
 NOW_S = 1_790_000_000
 VISIT = Pass("concert", "fan-7", PlaceKey(0, 1, 12), NOW_S, NOW_S + 900, NOW_S, "")

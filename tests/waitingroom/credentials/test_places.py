@@ -3,10 +3,6 @@
 import base64
 import hmac
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import jwt
@@ -21,26 +17,11 @@ from frontrow.core.errors import ConfigError, FrontrowError
 from frontrow.waitingroom.credentials.places import Place, PlaceSigner, b64
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.errors import PlaceForeign, PlaceInvalid
+from tests.waitingroom.credentials.node_verifier import node_verifies
 
 SECRET = bytes(range(32))
 SIGNER = PlaceSigner([SECRET])
 PLACE = Place("concert", 0, 1, 12345, 1_763_200_000, "fan-7", "x" * 43)
-NODE = Path(__file__).parents[2] / "node"
-
-
-def node_verifies(*asks: dict[str, Any]) -> list[dict[str, Any]]:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["node", "verify.mjs"],
-        input=json.dumps(asks),
-        capture_output=True,
-        text=True,
-        cwd=NODE,
-        check=True,
-        env=os.environ | {"PATH": path},
-        timeout=60,
-    )
-    return list(json.loads(done.stdout))
 
 
 def forge(header: dict[str, Any], claims: dict[str, Any], secret: bytes = SECRET) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 import altcha
 import pytest
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError, Overloaded, Unavailable
 from frontrow.core.redis_url import connect, disconnect
+from frontrow.testing.clock import ManualClock
 from frontrow.waitingroom.entrance.human_check import (
     HCAPTCHA,
     TURNSTILE,

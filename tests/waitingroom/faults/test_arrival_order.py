@@ -20,6 +20,7 @@ import pytest
 import uvloop
 
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
+from tests.support.eventually import eventually
 from tests.support.servers import Valkey
 
 ROOT = Path(__file__).parents[3]
@@ -108,9 +109,7 @@ async def arrive(ports: list[int], people: int, seed: int) -> float:
             await asyncio.sleep(due_s - loop.time())
         person = await asyncio.wait_for(idle.get(), 30)
         person.transport.write(JOIN)
-    async with asyncio.timeout(30):
-        while sum(person.done for person in crowd) < people:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await eventually(lambda: sum(person.done for person in crowd), 30, until=lambda done: done >= people)
     rate_per_s = people / (loop.time() - start_s)
     for person in crowd:
         person.transport.close()

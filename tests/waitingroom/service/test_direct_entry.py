@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from frontrow.core.clock import ManualClock
+from frontrow.testing.clock import ManualClock
 from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.key_binding import thumbprint
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
@@ -17,7 +17,8 @@ from frontrow.waitingroom.model.window import PlaceState
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.stores.memory import MemoryRoomStore
 from frontrow.waitingroom.stores.redis import RedisRoomStore
-from tests.waitingroom.credentials.test_binding_codes_keys import Browser
+from tests.support.eventually import eventually
+from tests.waitingroom.credentials.bound_browser import Browser
 
 EVENT = "concert"
 PATIENCE_S = 60.0  # nobody waits that long unless something is broken
@@ -53,9 +54,7 @@ async def begin(room: WaitingRoom, people: int, **options: Any) -> "list[asyncio
     """So many people enter at the same time; returns once all of them have a place."""
     issued = room.cache.find(EVENT).issued[0] + people
     entering = [asyncio.create_task(room.direct_entry.enter(EVENT, **options)) for _ in range(people)]
-    async with asyncio.timeout(PATIENCE_S):
-        while room.cache.find(EVENT).issued[0] < issued:  # noqa: ASYNC110 - the room has no event for it
-            await asyncio.sleep(0)
+    await eventually(lambda: room.cache.find(EVENT).issued[0], PATIENCE_S, until=lambda now: now >= issued)
     return entering
 
 

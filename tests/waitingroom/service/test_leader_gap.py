@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from frontrow.core.clock import ManualClock
+from frontrow.testing.clock import ManualClock
 from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.room_state import LaneState, RoomState
 from frontrow.waitingroom.ports import JoinCommand, Recovered

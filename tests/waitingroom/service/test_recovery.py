@@ -1,15 +1,13 @@
 """W13, F1, F5: Redis wiped, killed or set back mid-sale, or the server restarted: nobody's place is lost or worsens."""
 
 import asyncio
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import redis
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import FrontrowError
+from frontrow.testing.clock import ManualClock
 from frontrow.waitingroom.audit.postgres import open_postgres_audit
 from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
@@ -21,19 +19,12 @@ from frontrow.waitingroom.ports import Audit
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.stores.memory import MemoryRoomStore
 from frontrow.waitingroom.stores.redis import RedisRoomStore
+from tests.support.eventually import eventually
 from tests.support.servers import Sentinel, Valkey
 
 EVENT = "concert"
 CONFIG = RoomConfig(capacity=30, window_size=10, interval_us=50_000)
 RANK = {PlaceState.WAITING: 0, PlaceState.ACTIVE: 1, PlaceState.EXPIRED: 2}
-
-
-async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait for a condition, however busy the machine is; the ten seconds of the design are counted in turns below."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen in time"
-        await asyncio.sleep(0.01)
 
 
 def process(url: str, audit: Audit, keys: RoomKeys, *, one_place_per_person: bool = False) -> WaitingRoom:
@@ -43,13 +34,17 @@ def process(url: str, audit: Audit, keys: RoomKeys, *, one_place_per_person: boo
 
 async def join_patiently(room: WaitingRoom) -> Joined:
     """As a browser does: try again while the store is away."""
-    for _ in range(6_000):
+
+    async def join() -> Joined | None:
         try:
             return await room.joins.join(EVENT)
         except FrontrowError as error:
             assert error.http_status == 503  # noqa: PT017
-            await asyncio.sleep(0.01)
-    raise AssertionError("never got in")
+            return None
+
+    joined = await eventually(join)
+    assert joined is not None
+    return joined
 
 
 async def claimed_all(room: WaitingRoom, places: list[Joined]) -> list[ClaimedPass]:
@@ -96,7 +91,7 @@ async def test_w13_f1_redis_lost_mid_sale(
     places = list(await asyncio.gather(*(rooms[n % count].joins.join(EVENT) for n in range(200))))
     for room in rooms:
         await room.loops.start()
-    await until(lambda: all(room.control.view(EVENT).state.lanes[0].hi >= 30 for room in rooms))
+    await eventually(lambda: all(room.control.view(EVENT).state.lanes[0].hi >= 30 for room in rooms))
     active = [p for p in places if rooms[0].statuses.of(p.place_jwt).state is PlaceState.ACTIVE]
     passes = await claimed_all(rooms[-1], active[:30])
     assert len(passes) == 30
@@ -114,15 +109,15 @@ async def test_w13_f1_redis_lost_mid_sale(
         own_valkey.start()
     places += await asyncio.gather(*arriving)
 
-    await until(lambda: all(room.control.view(EVENT).state.epoch == 2 for room in rooms))
+    await eventually(lambda: all(room.control.view(EVENT).state.epoch == 2 for room in rooms))
     witness.look(places)
     again = await asyncio.gather(*(rooms[0].visits.claim(p.place_jwt) for p in active[:30]), return_exceptions=True)
     assert all(isinstance(answer, AlreadyClaimed) for answer in again), "no place is exchanged twice across the loss"
-    await until(lambda: rooms[0].control.view(EVENT).state.active == 30)
+    await eventually(lambda: rooms[0].control.view(EVENT).state.active == 30)
     for one in passes:
         assert await rooms[0].visits.give_back(one.pass_jwt), "passes of before the loss are known"
     hi = rooms[0].control.view(EVENT).state.lanes[0].hi
-    await until(lambda: rooms[0].control.view(EVENT).state.lanes[0].hi > hi)
+    await eventually(lambda: rooms[0].control.view(EVENT).state.lanes[0].hi > hi)
     witness.look(places)
     keys = {(room.places.verify(p.place_jwt).epoch, p.position) for p in places for room in rooms[:1]}
     assert len(keys) == len(places), "every place is one of its kind"
@@ -187,20 +182,20 @@ async def test_f1_a_sentinel_fails_over_and_nobodys_place_is_lost(own_valkey: Va
     """W13: the primary dies mid-sale, the replica takes over; what it missed is rebuilt from what was seen."""
     with Valkey() as replica:
         replica.command("REPLICAOF", "127.0.0.1", own_valkey.port)
-        await until(lambda: b"master_link_status:up" in replica.command("INFO", "replication"))
+        await eventually(lambda: b"master_link_status:up" in replica.command("INFO", "replication"))
         with Sentinel(own_valkey) as sentinel:  # started now, it sees the replica at once and not with its next look
-            await until(lambda: b"num-slaves\r\n$1\r\n1" in sentinel.command("SENTINEL", "MASTER", "frontrow"))
+            await eventually(lambda: b"num-slaves\r\n$1\r\n1" in sentinel.command("SENTINEL", "MASTER", "frontrow"))
             room = process(sentinel.url, open_sqlite_audit(":memory:"), room_keys)
             await room.control.create(EVENT, CONFIG.changed(capacity=1_000))
             places = list(await asyncio.gather(*(room.joins.join(EVENT) for _ in range(100))))
             await room.loops.start()
-            await until(lambda: room.control.view(EVENT).state.lanes[0].hi > 0)
+            await eventually(lambda: room.control.view(EVENT).state.lanes[0].hi > 0)
             witness = Witness([room])
             witness.look(places)
             own_valkey.kill()
-            await until(replica.is_primary)
+            await eventually(replica.is_primary)
             places += await asyncio.gather(*(join_patiently(room) for _ in range(20)))
-            await until(lambda: all(room.statuses.of(p.place_jwt).state is PlaceState.ACTIVE for p in places))
+            await eventually(lambda: all(room.statuses.of(p.place_jwt).state is PlaceState.ACTIVE for p in places))
             witness.look(places)
             keys = {(room.places.verify(p.place_jwt).epoch, p.position) for p in places}
             assert len(keys) == len(places), "every place is one of its kind"
@@ -254,7 +249,7 @@ async def test_w13_without_any_trail_genuine_places_alone_rebuild_the_line(
     await second.control.create(EVENT, CONFIG.changed(capacity=1000))
     assert second.statuses.of(places[-1].place_jwt).state is PlaceState.WAITING
     await second.loops.start()
-    await until(lambda: all(second.statuses.of(p.place_jwt).state is PlaceState.ACTIVE for p in places))
+    await eventually(lambda: all(second.statuses.of(p.place_jwt).state is PlaceState.ACTIVE for p in places))
     assert (await second.joins.join(EVENT)).position == 51
     await second.aclose()
 
@@ -287,10 +282,10 @@ async def test_while_redis_is_away_status_and_now_serving_answer_and_joins_say_5
     await room.control.create(EVENT, CONFIG)
     place = await room.joins.join(EVENT)
     await room.loops.start()
-    await until(lambda: room.statuses.of(place.place_jwt).state is PlaceState.ACTIVE)
+    await eventually(lambda: room.statuses.of(place.place_jwt).state is PlaceState.ACTIVE)
     document = room.cache.find(EVENT).now_serving()
     own_valkey.kill()
-    await until(lambda: room.counts["tick_errors"] > 0)
+    await eventually(lambda: room.counts["tick_errors"] > 0)
     assert room.statuses.of(place.place_jwt).state is PlaceState.ACTIVE
     assert room.cache.find(EVENT).now_serving().body.startswith(document.body[:20])
     for call in (room.joins.join(EVENT), room.visits.claim(place.place_jwt)):
@@ -299,6 +294,6 @@ async def test_while_redis_is_away_status_and_now_serving_answer_and_joins_say_5
         assert refused.value.http_status == 503
         assert not isinstance(refused.value, RoomFull)
     own_valkey.start()
-    await until(lambda: room.control.view(EVENT).state.epoch == 2)
+    await eventually(lambda: room.control.view(EVENT).state.epoch == 2)
     assert await room.visits.claim(place.place_jwt)
     await room.aclose()

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError, InvalidInput, NotFound, Unauthorised
+from frontrow.testing.clock import ManualClock
 from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials import now_serving as nowserving
 from frontrow.waitingroom.credentials.key_binding import thumbprint
@@ -43,7 +43,8 @@ from frontrow.waitingroom.model.window import PlaceState
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.stores.memory import MemoryRoomStore
 from frontrow.waitingroom.stores.redis import RedisRoomStore
-from tests.waitingroom.credentials.test_binding_codes_keys import Browser
+from tests.support.eventually import eventually
+from tests.waitingroom.credentials.bound_browser import Browser
 
 EVENT = "concert"
 SMALL = RoomConfig(capacity=10, window_size=5, pass_ttl_s=900, max_stay_s=1800)
@@ -548,11 +549,7 @@ async def test_an_idle_room_is_checked_twice_per_minute_and_follows_what_happens
         await there.joins.join(EVENT)
         for second in range(30):
             await here.loops.wake_changed(second)
-        for _ in range(1_000):
-            if here.control.view(EVENT).state.lanes[0].issued:
-                break
-            await asyncio.sleep(0.01)
-        assert here.control.view(EVENT).state.lanes[0].issued == 1
+        assert await eventually(lambda: here.control.view(EVENT).state.lanes[0].issued) == 1
     finally:
         await here.aclose()
         await there.aclose()
@@ -565,18 +562,14 @@ async def test_an_empty_room_is_idle_until_somebody_comes(room_keys: RoomKeys) -
     try:
         await room.control.create(EVENT, SMALL)
         await room.loops.start()
-        for _ in range(6_000):
-            if any(room.loops._idle):
-                break
-            await asyncio.sleep(0.01)
+        await eventually(lambda: any(room.loops._idle))
         before = store.reads
         await asyncio.sleep(0.05)  # fifty turns of a loop that is not idle
         assert store.reads == before
         joined = await room.joins.join(EVENT)
-        for _ in range(1_000):  # the window slides as soon as somebody is there
-            if room.statuses.of(joined.place_jwt, EVENT).state is PlaceState.ACTIVE:
-                break
-            await asyncio.sleep(0.01)
+        await eventually(  # the window slides as soon as somebody is there
+            lambda: room.statuses.of(joined.place_jwt, EVENT).state, until=lambda state: state is PlaceState.ACTIVE
+        )
         assert (await room.visits.claim(joined.place_jwt, EVENT)).pass_jwt
     finally:
         await room.aclose()

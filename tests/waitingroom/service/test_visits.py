@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from frontrow.core.clock import ManualClock
+from frontrow.testing.clock import ManualClock
 from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.passes import Pass
 from frontrow.waitingroom.credentials.room_keys import RoomKeys

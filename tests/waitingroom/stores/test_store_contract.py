@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from frontrow.core.clock import ManualClock
+from frontrow.testing.clock import ManualClock
 from frontrow.waitingroom.model.config import Phase
 from frontrow.waitingroom.model.room_state import LaneState, SlidePlan
 from frontrow.waitingroom.ports import (

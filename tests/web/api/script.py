@@ -5,6 +5,8 @@ from typing import Any
 
 import httpx
 
+from tests.support.eventually import eventually
+
 TRIES = 1_200
 
 
@@ -32,12 +34,13 @@ class Buyer:
         joined = await self.call("room_join", event_id=event)
         assert joined.status_code == 201, joined.text
         place = {"Authorization": f"Bearer {joined.json()['place']}"}
-        for _ in range(TRIES):
+
+        async def state() -> str:
             status = await self.call("room_status", event_id=event, headers=place)
             assert status.status_code == 200, status.text
-            if status.json()["state"] == "active":
-                break
-            await asyncio.sleep(0.05)
+            return str(status.json()["state"])
+
+        await eventually(state, until=lambda now: now == "active", every_s=0.05)
         claimed = await self.call("room_claim", event_id=event, headers=place)
         assert claimed.status_code == 201, claimed.text
         self.headers["Frontrow-Pass"] = claimed.json()["pass"]

@@ -26,6 +26,7 @@ from frontrow.web.server.app import front_of, platform_app, run_platform
 from frontrow.web.server.platform_server import listen, make_server
 from tests.boxoffice.plan_samples import small_plan
 from tests.boxoffice.shop import sqlite_url
+from tests.support.eventually import eventually
 
 EVENT_ID = "evt_01JCQ3W2N4X7Z8Y9A0B1C2D3E4"
 DAY_US = 86_400 * US_PER_S
@@ -153,10 +154,7 @@ async def a_server(folder: Path, plan: Plan | None = None, **options: Any) -> As
                 server = make_server(platform, app)
                 serving = asyncio.create_task(server.serve(sockets=[sock]))
                 try:
-                    while not server.started:
-                        await asyncio.sleep(0.01)
-                        if serving.done():
-                            serving.result()
+                    await eventually(lambda: server.started or (serving.done() and serving.result()))
                     yield platform, f"http://127.0.0.1:{sock.getsockname()[1]}"
                 finally:
                     server.should_exit = True

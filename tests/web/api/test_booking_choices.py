@@ -8,9 +8,9 @@ from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, SharedLimit, TicketType
 from frontrow.web.http.cookies import SESSION_COOKIE
 from tests.boxoffice.people.support import member
+from tests.support.browser_headers import BROWSER, FORM
 from tests.web.api.script import Buyer, a_buyer
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
-from tests.web.site.test_pages import BROWSER, FORM
 
 TYPES = (TicketType("adult", "Adult"), TicketType("child", "Child", 5_000, max_per_booking=2, note="Proof at the door"))
 OPTIONS = {

@@ -15,9 +15,9 @@ import httpx
 from frontrow.app.wiring import Platform
 from frontrow.web.guard.overload import Rank
 from tests.security.raw_server import serving
+from tests.support.eventually import eventually
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_platform
-from tests.web.server.crowd import until_true
 
 DOORS = ("hot", "app")
 LEFT = {"ratelimit", "x-ratelimit-remaining", "x-ratelimit-reset"}  # what is left changes with each request
@@ -113,7 +113,7 @@ async def test_b5_b17_both_doors_answer_every_question_about_a_booking_alike(tmp
     async with both(tmp_path) as (platform, clients):
         booking, proofs = await held(clients["app"], "S-A-1")
         _, other = await held(clients["hot"], "S-A-5")
-        assert await until_true(lambda: seats_free(platform) == 54), "both holds show on the map, which then rests"
+        await eventually(lambda: seats_free(platform) == 54)  # both holds show on the map, which then rests
         for status, method, path, headers, body in questions(booking, proofs, other):
             answers = {
                 door: seen(await client.request(method, path, headers=headers, content=body))

@@ -17,6 +17,7 @@ from frontrow.boxoffice.seats.model.map_format import read_snapshot
 from frontrow.web.server.app import run_platform
 from tests.boxoffice.people.support import member
 from tests.support.booking_moves import decline_booking
+from tests.support.eventually import eventually
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_client, a_platform, one_row, put_event, settings_for
 
@@ -96,13 +97,13 @@ async def test_b17_a_second_hold_of_a_visit_that_has_bought_is_refused_at_once(t
         other = repeated.json()
         await platform.box_office.checkout.release(other["booking"], other["fence"])
         assert (await buyer.call("place_hold", **asked)).json()["code"] == "visit_ended"
-        for _ in range(1_000):
+
+        async def refusal() -> str:
             again = await buyer.call("place_hold", **asked)
             assert again.status_code == 409
-            if again.json()["code"] == "pass_ended":
-                break
-            await asyncio.sleep(0.01)
-        assert again.json()["code"] == "pass_ended", "now the room knows it, too"
+            return again.json()["code"]
+
+        await eventually(refusal, until=lambda code: code == "pass_ended")  # now the room knows it, too
         await buyer.enter(EVENT_ID)
         await buyer.hold(EVENT_ID, seats=["S-A-1"])
 
@@ -229,10 +230,10 @@ async def test_b9_paying_after_the_end_of_the_hold_is_gone(tmp_path):
         buyer = await a_buyer(client)
         await buyer.enter(EVENT_ID)
         held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
-        for _ in range(3_000):
-            if (await buyer.call("get_booking", booking_id=held["booking"])).json()["state"] == "expired":
-                break
-            await asyncio.sleep(0.02)
+        await eventually(
+            lambda: buyer.call("get_booking", booking_id=held["booking"]),
+            until=lambda answer: answer.json()["state"] == "expired",
+        )
         late = await buyer.call("pay", booking_id=held["booking"], json={"method": "pm_card_visa"})
         assert late.status_code == 410, late.text
         assert late.json()["code"] == "hold_ended"
@@ -388,17 +389,15 @@ async def test_b11_a_seat_given_back_is_offered_claimed_and_paid(tmp_path):
         assert (line.status_code, line.json()["position"]) == (201, 1), line.text
         returned = await first.call("return_tickets", booking_id=held["booking"], json={"seats": ["S-A-2"]})
         assert returned.json()["returns"] == [{"seat": "S-A-2", "state": "listed"}]
-        offers = []
-        for _ in range(400):
-            offers = (await second.call("list_offers", event_id=EVENT_ID)).json()["offers"]
-            if offers:
-                break
-            await asyncio.sleep(0.05)
-        claimed = await second.call("claim_offer", offer_id=offers[0]["offer"])
+        offered = await eventually(
+            lambda: second.call("list_offers", event_id=EVENT_ID), until=lambda answer: answer.json()["offers"]
+        )
+        offer_id = offered.json()["offers"][0]["offer"]
+        claimed = await second.call("claim_offer", offer_id=offer_id)
         assert claimed.status_code == 201, claimed.text
         second.headers["Frontrow-Booking"] = claimed.json()["booking_token"]
         second.headers["Frontrow-Pass"] = claimed.json()["pass"]["pass"]
         paid = await second.pay(claimed.json()["booking"]["booking"])
         assert (paid["state"], paid["seats"]) == ("confirmed", ["S-A-2"])
-        foreign = await first.call("decline_offer", offer_id=offers[0]["offer"])
+        foreign = await first.call("decline_offer", offer_id=offer_id)
         assert (foreign.status_code, foreign.json()["code"]) == (404, "offer_not_found")

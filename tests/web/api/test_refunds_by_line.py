@@ -9,18 +9,19 @@ import httpx
 
 from frontrow.boxoffice.events.model.events import Event, Fee, RefundPolicy, RefundStep
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, TicketType
-from frontrow.core.clock import US_PER_S, ManualClock
+from frontrow.core.clock import US_PER_S
+from frontrow.testing.clock import ManualClock
 from frontrow.web.http.access import booking_token
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.organiser.events.event_forms import read_sale, sale
 from frontrow.web.site.organiser.form_fields import Reading
 from frontrow.web.site.routes import Form
 from tests.boxoffice.organiser.http import Desk, a_desk
+from tests.boxoffice.organiser.site import Site
 from tests.boxoffice.shop import shop_event, shop_plan
+from tests.support.browser_headers import BROWSER, FORM
 from tests.web.api.script import Buyer, a_buyer
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
-from tests.web.site.test_organiser_booking_pages import Site
-from tests.web.site.test_pages import BROWSER, FORM
 
 PLAN = shop_plan()
 NOW_US = 1_800_000_000 * US_PER_S

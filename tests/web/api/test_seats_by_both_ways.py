@@ -9,6 +9,7 @@ from frontrow.boxoffice.holds.plain_attempt import PlainAttempts
 from frontrow.boxoffice.seats.model.map_format import decode_changes, read_frame, read_snapshot
 from frontrow.settings.overload import OverloadSettings
 from frontrow.web.fastpath.platform_routes import fast_routes
+from tests.support.eventually import eventually
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_server, put_event
 
@@ -70,11 +71,10 @@ async def test_b1_an_event_is_counted_once_for_everybody_and_again_when_the_map_
         buyer = await a_buyer(client)
         await buyer.enter(EVENT_ID)
         await buyer.hold(EVENT_ID, seats=["S-A-3"])
-        for _ in range(3_000):  # until the map's next frame
-            now = await client.get(path, headers={"If-None-Match": first.headers["etag"]})
-            if now.status_code != 304:
-                break
-            await asyncio.sleep(0.02)
+        now = await eventually(  # the map's next frame
+            lambda: client.get(path, headers={"If-None-Match": first.headers["etag"]}),
+            until=lambda answer: answer.status_code != 304,
+        )
         assert now.json()["free"] == first.json()["free"] - 1
         missing = await client.get("/v1/events/evt_none")
         assert (missing.status_code, missing.json()["code"]) == (404, "event_not_found")
@@ -199,11 +199,8 @@ async def test_one_address_cannot_take_all_live_streams(tmp_path, hot_lane):
             assert await ask(seats, "2001:db8:0:1::1") == 200, "another network"
             assert [await ask(room, address) for address in ("", "127.0.0.1", "192.0.2.1")] == [200, 200, 200]
             await lines.aclose()
-        for _ in range(6_000):  # until the server has seen that the first one left
-            if (status := await ask(room, "2001:db8::1")) == 200:
-                break
-            await asyncio.sleep(0.01)
-        assert status == 200
+        # until the server has seen that the first one left
+        await eventually(lambda: ask(room, "2001:db8::1"), until=lambda status: status == 200)
 
 
 @BOTH
@@ -229,10 +226,7 @@ async def test_b13_an_event_published_while_running_is_sold_within_a_second(tmp_
         buyer = await a_buyer(client)
         assert (await client.get("/v1/events/evt_new/seats.bin")).status_code == 404
         await put_event(platform, id="evt_new", name="Borealis")
-        for _ in range(3_000):
-            if "evt_new" in platform.box_office.openings:
-                break
-            await asyncio.sleep(0.02)
+        await eventually(lambda: "evt_new" in platform.box_office.openings)
         await buyer.enter("evt_new")
         assert (await buyer.hold("evt_new", seats=["S-A-1"]))["event"] == "evt_new"
         hot = (b"POST", b"/v1/events/evt_new/holds")

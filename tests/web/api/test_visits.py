@@ -1,8 +1,7 @@
 """A visit to the shop: kept while a hold lives, over after buying; one policy at all doors (B17, W6, W7; section 3)."""
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,10 @@ from frontrow.core.clock import US_PER_S, SystemClock
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.web.server.app import run_platform
+from tests.support.eventually import eventually
 from tests.web.api.script import Buyer, a_buyer
 from tests.web.api.support import EVENT_ID, a_client, put_event, settings_for
 
-TRIES = 400
 FORM = {"accept": "text/html", "content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin"}
 
 
@@ -30,13 +29,6 @@ class Shop:
     platform: Platform
     client: httpx.AsyncClient
     ahead_s: int = 0
-
-    async def until(self, true: Callable[[], bool]) -> None:
-        for _ in range(TRIES):
-            if true():
-                return
-            await asyncio.sleep(0.05)
-        raise AssertionError("it did not happen")
 
     @property
     def inside(self) -> int:
@@ -66,7 +58,7 @@ async def holding(shop: Shop) -> tuple[Buyer, str]:
     buyer = await a_buyer(shop.client)
     await buyer.enter(EVENT_ID)
     held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
-    await shop.until(lambda: shop.kept == 1)
+    await eventually(lambda: shop.kept == 1)
     return buyer, held["booking"]
 
 
@@ -93,27 +85,25 @@ async def test_w6_after_buying_the_visit_is_over_and_the_next_comes_in(shop: Sho
     full = await waiting.call("room_claim", event_id=EVENT_ID, headers=place)
     assert full.status_code in (409, 503)
     await buyer.pay(booking)
-    await shop.until(lambda: shop.inside == 0)
+    await eventually(lambda: shop.inside == 0)
     over = await buyer.call("place_hold", event_id=EVENT_ID, json={"seats": ["S-A-3"]})
     assert (over.status_code, over.json()["code"]) == (409, "pass_ended")
-    for _ in range(TRIES):
-        claimed = await waiting.call("room_claim", event_id=EVENT_ID, headers=place)
-        if claimed.status_code == 201:
-            break
-        await asyncio.sleep(0.05)
-    assert claimed.status_code == 201
+    await eventually(
+        lambda: waiting.call("room_claim", event_id=EVENT_ID, headers=place),
+        until=lambda answer: answer.status_code == 201,
+    )
 
 
 async def test_after_giving_the_seats_back_the_visit_goes_on_with_the_idle_time(shop: Shop) -> None:
     buyer, booking = await holding(shop)
     assert (await buyer.call("release_hold", booking_id=booking)).status_code == 200
-    await shop.until(lambda: shop.kept == 0)
+    await eventually(lambda: shop.kept == 0)
     again = await buyer.hold(EVENT_ID, seats=["S-A-2"])
-    await shop.until(lambda: shop.kept == 1)
+    await eventually(lambda: shop.kept == 1)
     assert (await buyer.call("release_hold", booking_id=again["booking"])).status_code == 200
-    await shop.until(lambda: shop.kept == 0)
+    await eventually(lambda: shop.kept == 0)
     shop.ahead_s = 121
-    await shop.until(lambda: shop.inside == 0)
+    await eventually(lambda: shop.inside == 0)
 
 
 async def test_the_pages_ask_for_a_visit_as_the_api_does(shop: Shop) -> None:
@@ -190,7 +180,7 @@ async def test_paying_what_the_organiser_cancels_at_that_moment_shows_what_becam
     answer = await shop.client.post(f"/checkout/{booking}/pay", headers=FORM, data=form)
     assert (answer.status_code, answer.headers["location"]) == (303, f"/checkout/{booking}")
     events = shop.platform.box_office.openings.events
-    await shop.until(lambda: EVENT_ID not in events or events[EVENT_ID].status is EventStatus.CANCELLED)
+    await eventually(lambda: EVENT_ID not in events or events[EVENT_ID].status is EventStatus.CANCELLED)
     page = await shop.client.get(f"/checkout/{booking}", headers=FORM)
     assert page.status_code == 200
     assert 'data-kind="event_cancelled"' in page.text

@@ -5,8 +5,7 @@ Each attack is made on a hot route and on the app, of a server with the fast pat
 
 import contextlib
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +22,7 @@ from frontrow.web.guard.overload_watch import Watch
 from frontrow.web.guard.traffic import Traffic
 from frontrow.web.http.messages import EndpointRequest, EndpointResponse
 from frontrow.web.server.overload_middleware import GuardedApp
+from tests.support.eventually import eventually_sync
 from tests.web.room.served import Line, serving
 
 LARGE = b"x" * 32_768
@@ -84,15 +84,6 @@ def get(path: bytes, *lines: bytes) -> bytes:
     return b"\r\n".join((b"GET %b HTTP/1.1" % path, b"Host: x", *lines, b"", b""))
 
 
-def until(happened: Callable[[], bool]) -> bool:
-    """Whether it happens, within a bound."""
-    for _ in range(12_000):
-        if happened():
-            return True
-        time.sleep(0.005)
-    return False
-
-
 @pytest.mark.parametrize("path", DOORS.values(), ids=DOORS.keys())
 def test_who_never_reads_is_not_read_and_is_cut_off(server: Server, path: bytes) -> None:
     """2,000 requests for 64 MB of answers: the server answers what fits into the sockets' buffers and stops."""
@@ -102,7 +93,7 @@ def test_who_never_reads_is_not_read_and_is_cut_off(server: Server, path: bytes)
         sock.settimeout(0.2)
         with contextlib.suppress(TimeoutError, ConnectionError):
             sock.sendall(get(path) * 2_000)
-        assert until(lambda: len(server.answered) > before and server.gate.connections == 0), "cut off"
+        eventually_sync(lambda: len(server.answered) > before and server.gate.connections == 0)  # cut off
         answered = len(server.answered) - before
         assert 1 <= answered <= 400, answered
 
@@ -127,7 +118,7 @@ def test_a_closing_connection_that_is_not_read_is_cut_off_too(server: Server, pa
     with server.connect() as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         sock.sendall(get(path) * 150 + get(path, b"Connection: close"))
-        assert until(lambda: len(server.answered) > before and server.gate.connections == 0)
+        eventually_sync(lambda: len(server.answered) > before and server.gate.connections == 0)
 
 
 def test_who_pipelines_although_it_asks_too_often_rests(server: Server) -> None:
@@ -140,7 +131,7 @@ def test_who_pipelines_although_it_asks_too_often_rests(server: Server) -> None:
             other.send(get(b"/hot"))
             assert other.answer()[0] == 200
         assert len(server.answered) - before < 2_000
-    assert until(lambda: server.gate.connections == 0)
+    eventually_sync(lambda: server.gate.connections == 0)
 
 
 HEADS = {
@@ -198,22 +189,22 @@ def test_large_bodies_that_do_not_end_share_a_bounded_memory(server: Server) -> 
 
     with contextlib.ExitStack() as stack:
         mine = stack.enter_context(begin(STRANGER, 150_000))
-        assert until(lambda: server.bodies.held_bytes == 149_999)
+        eventually_sync(lambda: server.bodies.held_bytes == 149_999)
         refused = stack.enter_context(begin(STRANGER, 60_000))
         told = refused.recv(1_000)
         assert told.startswith(b"HTTP/1.1 503"), "an address has half of it"
         assert b"retry-after: 5\r\n" in told
         assert refused.recv(1) == b"", "and its connection ends"
-        assert until(lambda: server.bodies.held_bytes == 149_999), "what it sent is forgotten"
+        eventually_sync(lambda: server.bodies.held_bytes == 149_999)  # what it sent is forgotten
         other = stack.enter_context(begin(OTHER, 150_000))
-        assert until(lambda: server.bodies.held_bytes == 299_998)
+        eventually_sync(lambda: server.bodies.held_bytes == 299_998)
         proxy = stack.enter_context(begin("127.0.0.1", 110_000))
         assert proxy.recv(12) == b"HTTP/1.1 503", "all together have no more than that"
         small = stack.enter_context(begin(STRANGER, 16_000))
         assert [end(one) for one in (small, mine, other)] == [b"HTTP/1.1 200"] * 3
-        assert until(lambda: server.bodies.held_bytes == 0)
+        eventually_sync(lambda: server.bodies.held_bytes == 0)
         assert end(begin("127.0.0.1", 390_000)) == b"HTTP/1.1 200", "it is free again, and a proxy may have all of it"
-    assert until(lambda: server.gate.connections == 0)
+    eventually_sync(lambda: server.gate.connections == 0)
 
 
 @pytest.mark.parametrize("path", DOORS.values(), ids=DOORS.keys())
@@ -227,7 +218,7 @@ def test_one_address_cannot_fill_the_server_and_pays_from_the_reserve(server: Se
     """20 idle connections of one address: its 21st is refused except for paying, others are served."""
     idle = [server.connect(STRANGER) for _ in range(PER_ADDRESS)]
     try:
-        assert until(lambda: server.gate.connections >= PER_ADDRESS)
+        eventually_sync(lambda: server.gate.connections >= PER_ADDRESS)
         assert ask(server, STRANGER, b"/hot") == (503, b"close")
         assert ask(server, STRANGER, b"/v1/webhooks/stripe") == (200, b"close")
         assert ask(server, STRANGER, b"/v1/bookings/bkg_a") == (200, b"close")
@@ -240,7 +231,7 @@ def test_one_address_cannot_fill_the_server_and_pays_from_the_reserve(server: Se
 def test_a_full_server_still_takes_payments_and_webhooks(server: Server) -> None:
     idle = [server.connect() for _ in range(MAX_CONNECTIONS)]
     try:
-        assert until(lambda: server.gate.connections >= MAX_CONNECTIONS)
+        eventually_sync(lambda: server.gate.connections >= MAX_CONNECTIONS)
         assert ask(server, OTHER, b"/hot") == (503, b"close")
         assert ask(server, OTHER, b"/cold") == (503, b"close")
         assert ask(server, OTHER, b"/v1/webhooks/stripe") == (200, b"close")
@@ -261,4 +252,4 @@ def ask(server: Server, address: str, path: bytes) -> tuple[int, bytes]:
 def close_all(server: Server, sockets: list[socket.socket]) -> None:
     for sock in sockets:
         sock.close()
-    assert until(lambda: server.gate.connections == 0)
+    eventually_sync(lambda: server.gate.connections == 0)

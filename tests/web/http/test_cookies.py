@@ -3,7 +3,6 @@
 Where people come by https the plain names are not believed: a page on plain http could have planted them.
 """
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.web.endpoints.room.page import PageSettings, RoomPages
 from frontrow.web.http.messages import EndpointRequest
 from frontrow.web.http.room_credentials import keeps_place, place_cookies, place_of
+from tests.support.eventually import eventually
 from tests.web.api.support import EVENT_ID, a_client, a_platform
 from tests.web.room.simple_room import SimpleRoom
 
@@ -119,12 +119,9 @@ async def test_giving_a_pass_back_removes_both_names(visited: tuple[bool, httpx.
 
 async def _claim(client: httpx.AsyncClient) -> httpx.Response:
     """Go in; the room admits a moment after joining."""
-    for _ in range(400):
-        answer = await client.post(f"{ROOM}/claim", data={"page": "true"})
-        if answer.status_code != 409:
-            break
-        await asyncio.sleep(0.05)
-    return answer
+    return await eventually(
+        lambda: client.post(f"{ROOM}/claim", data={"page": "true"}), until=lambda answer: answer.status_code != 409
+    )
 
 
 def _rename(client: httpx.AsyncClient) -> dict[str, str]:

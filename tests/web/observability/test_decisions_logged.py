@@ -15,9 +15,10 @@ from frontrow.boxoffice.facts.model import BusFact, Fact, HoldPlaced, OutboxFact
 from frontrow.boxoffice.holds.expiry import Sweeper
 from frontrow.boxoffice.refunds.model.refund_rules import RefundRefused
 from frontrow.core.breaker import Breaker
-from frontrow.core.clock import US_PER_S, ManualClock
+from frontrow.core.clock import US_PER_S
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.store_health import StoreHealth
+from frontrow.testing.clock import ManualClock
 from frontrow.waitingroom.model.config import RoomConfig
 from frontrow.waitingroom.model.room_state import LaneState, Phase, RoomState
 from frontrow.waitingroom.ports import Recovered

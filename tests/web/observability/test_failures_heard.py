@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,15 +24,16 @@ from frontrow.boxoffice.payments.provider_calls import ProviderCalls
 from frontrow.boxoffice.payments.retry_pauses import LONGEST_REST_S, PAYMENT_JOB, RestingPayments, rest_s
 from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.boxoffice.refunds.payouts import RefundPayouts
-from frontrow.core.clock import US_PER_S, ManualClock
+from frontrow.core.clock import US_PER_S
 from frontrow.core.failures import FailureBook
+from frontrow.testing.clock import ManualClock
 from frontrow.web.observability.job_health import job_families
 from frontrow.web.observability.worker_metrics import Board
+from tests.support.eventually import eventually, eventually_sync
 from tests.support.log_lines import log_lines
+from tests.support.metrics_page import total
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_server
-from tests.web.platform.test_metrics import total
-from tests.web.server.crowd import until_true
 
 
 def failing(message: str) -> Callable[..., Awaitable[Any]]:
@@ -65,7 +65,7 @@ async def test_o3_planted_failures_are_in_the_log_the_metrics_and_readyz(tmp_pat
             assert (await buyer.pay(held["booking"]))["state"] == "confirmed"
             await platform.ledger.catalogue.put_event(platform.box_office.openings.events[EVENT_ID], platform.clock())
             counts = platform.server.telemetry.failures.counts
-            assert await until_true(lambda: all(counts.get(job, 0) for job in PLANTED), 30)
+            await eventually(lambda: all(counts.get(job, 0) for job in PLANTED), 30)
             page = (await client.get("/metrics")).text
             answer = await client.get("/readyz")
         assert answer.status_code == 200, "a broken job must not take every server out of the sale"
@@ -186,14 +186,6 @@ def a_process(folder: Path, code: str, *words: str, **env: str) -> Iterator[subp
             process.communicate(timeout=60)
 
 
-def waited_for(read: Callable[[], Any]) -> Any:
-    deadline_s = time.monotonic() + 60
-    while not (found := read()):
-        assert time.monotonic() < deadline_s
-        time.sleep(0.05)
-    return found
-
-
 def logged(folder: Path) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in (folder / "log").read_text().splitlines() if line.startswith("{")]
     return [line for line in lines if line.get("action") == "job_failed"]
@@ -211,7 +203,9 @@ Sweeper.sweep = sweep
     with a_process(tmp_path, code, *words) as process:
         assert process.stdout is not None
         url = process.stdout.readline().split()[-1]
-        answer = waited_for(lambda: (told := said(url, "/readyz")) is not None and told.status_code == 503 and told)
+        answer = eventually_sync(
+            lambda: (told := said(url, "/readyz")) is not None and told.status_code == 503 and told
+        )
         assert answer.json()["failing"] == ["sweeper"]
         assert total(said(url, "/metrics").text, "frontrow_job_failures_total", job="sweeper") >= 2
     (line,) = logged(tmp_path)
@@ -235,14 +229,14 @@ Leader.take_turn = take_turn
     with a_process(tmp_path, code, "room", "serve", "--port", "0", FRONTROW_ROOM_FOLDER=str(tmp_path)) as process:
         assert process.stdout is not None
         url = process.stdout.readline().split()[-1]
-        waited_for(lambda: said(url, "/healthz"))
+        eventually_sync(lambda: said(url, "/healthz"))
         httpx.post(f"{url}/join", trust_env=False)
-        answer = waited_for(
+        answer = eventually_sync(
             lambda: (told := said(url, "/readyz").json()) and told["failures"].get("room") == 3 and told
         )
         assert answer["ok"]
         assert total(said(url, "/metrics").text, "frontrow_job_failures_total", job="room") == 3
-        waited_for(lambda: total(said(url, "/metrics").text, "frontrow_room_is_leader"))
+        eventually_sync(lambda: total(said(url, "/metrics").text, "frontrow_room_is_leader"))
     (line,) = logged(tmp_path)
     assert line["job"] == "room"
     assert line["event_id"]

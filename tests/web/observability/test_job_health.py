@@ -13,8 +13,8 @@ from frontrow.shared.jobs import Job, JobRunner
 from frontrow.web.observability import plain_pages
 from frontrow.web.observability.job_health import serve_health
 from frontrow.web.observability.plain_pages import LONGEST_REQUEST, serve_pages
-from tests.web.platform.test_metrics import total
-from tests.web.server.crowd import until_true
+from tests.support.eventually import eventually
+from tests.support.metrics_page import total
 
 
 async def test_probes_and_prometheus_see_the_jobs():
@@ -35,7 +35,7 @@ async def test_probes_and_prometheus_see_the_jobs():
         assert (await client.get("/")).status_code == 404
         assert (await client.post("/healthz")).status_code == 405
         broken.set()
-        assert await until_true(lambda: runner.book.counts.get("relay", 0) > 1)
+        await eventually(lambda: runner.book.counts.get("relay", 0) > 1)
         answer = await client.get("/readyz?why")
         assert (answer.status_code, answer.json()["failing"]) == (503, ["relay"])
         assert answer.json()["failures"]["relay"] > 1
@@ -63,8 +63,8 @@ async def test_who_does_not_read_the_answer_is_cut_off(monkeypatch):
             before = asyncio.all_tasks()
             await loop.sock_connect(client, listening.getsockname())
             await loop.sock_sendall(client, b"GET /metrics HTTP/1.1\r\n\r\n")
-            assert await until_true(lambda: asyncio.all_tasks() - before)
-            assert await until_true(lambda: not asyncio.all_tasks() - before), "its time is over"
+            await eventually(lambda: asyncio.all_tasks() - before)
+            await eventually(lambda: not asyncio.all_tasks() - before)  # its time is over
             got = 0
             while piece := await loop.sock_recv(client, 1_000_000):
                 got += len(piece)

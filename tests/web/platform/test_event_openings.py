@@ -10,8 +10,8 @@ from frontrow.boxoffice.holds.model.holds import NewHold
 from frontrow.core.errors import FrontrowError, NotFound
 from frontrow.web.fastpath.platform_routes import fast_routes
 from frontrow.web.platform import event_openings as openings
-from tests.boxoffice.adapters.ledger.test_expiry import until
 from tests.support.booking_moves import refund_booking
+from tests.support.eventually import eventually
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
 
 
@@ -19,12 +19,12 @@ async def test_an_event_that_is_over_is_closed_and_nothing_of_it_is_kept(tmp_pat
     monkeypatch.setattr(openings, "KEEP_CLOSED_US", 0)
     async with a_platform(tmp_path) as platform, a_client(platform) as client:
         other = await put_event(platform, id="evt_other", name="Borealis")
-        await until(lambda: "evt_other" in platform.box_office.openings, 60)
+        await eventually(lambda: "evt_other" in platform.box_office.openings, 60)
         assert (await client.get("/v1/events/evt_other")).json()["seats_left"] == 56
         table = fast_routes(platform)
         routes = len(table)
         await platform.ledger.catalogue.put_event(replace(other, status=EventStatus.COMPLETED), platform.clock())
-        await until(lambda: "evt_other" not in platform.room.service.cache.events(), 60)
+        await eventually(lambda: "evt_other" not in platform.room.service.cache.events(), 60)
         assert "evt_other" not in platform.box_office.openings
         assert "evt_other" not in platform.box_office.feeds
         assert "evt_other" not in set(platform.box_office.sales)
@@ -47,7 +47,7 @@ async def test_b20_the_running_platform_sells_out_by_itself(tmp_path):
     """The jobs as a server runs them: the last seat is bought, the API says sold out, holds are refused."""
     async with a_platform(tmp_path) as platform:
         event = await put_event(platform, id="evt_out", withheld=frozenset(range(1, 56)))
-        await until(lambda: "evt_out" in platform.box_office.openings, 60)
+        await eventually(lambda: "evt_out" in platform.box_office.openings, 60)
 
         now_us = platform.clock()
         placed = await platform.ledger.place_hold(
@@ -55,6 +55,6 @@ async def test_b20_the_running_platform_sells_out_by_itself(tmp_path):
         )
         await platform.ledger.begin_payment(placed.booking_id, placed.fence, now_us)
         await platform.ledger.confirm(placed.booking_id, placed.fence, now_us)
-        await until(lambda: platform.box_office.openings.events["evt_out"].status is EventStatus.SOLD_OUT, 60)
+        await eventually(lambda: platform.box_office.openings.events["evt_out"].status is EventStatus.SOLD_OUT, 60)
         await refund_booking(platform.ledger, placed.booking_id, placed.fence, platform.clock())
-        await until(lambda: platform.box_office.openings.events["evt_out"].status is EventStatus.ON_SALE, 60)
+        await eventually(lambda: platform.box_office.openings.events["evt_out"].status is EventStatus.ON_SALE, 60)

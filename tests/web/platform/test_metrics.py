@@ -13,7 +13,6 @@ from pathlib import Path
 import httpx
 import msgspec
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from frontrow.boxoffice.adapters.bus.memory import MemoryBus
 from frontrow.boxoffice.adapters.claims.redis_memory import RedisMemory
@@ -24,9 +23,10 @@ from frontrow.core.errors import Unavailable
 from frontrow.web.guard.traffic import bounds_s
 from frontrow.web.observability.worker_metrics import KEPT_S, Board, Family, Sample, merged, text
 from frontrow.web.platform.metrics import families
+from tests.support.eventually import eventually
+from tests.support.metrics_page import samples, total
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_server
-from tests.web.server.crowd import until_true
 
 B19 = {
     "seats locked a second": "frontrow_seats_locked_total",
@@ -42,20 +42,6 @@ B19 = {
     "shed": "frontrow_shed_requests_total",
     "store errors": "frontrow_store_errors_total",
 }
-
-
-def samples(page: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """Every sample of a page, by Prometheus' own parser."""
-    return {
-        (one.name, frozenset(one.labels.items())): one.value
-        for family in text_string_to_metric_families(page)
-        for one in family.samples
-    }
-
-
-def total(page: str, name: str, **labels: str) -> float:
-    wanted = frozenset(labels.items())
-    return sum(value for (known, given), value in samples(page).items() if known == name and wanted <= given)
 
 
 async def test_b19_every_figure_is_on_the_page_and_moves_with_a_purchase(tmp_path):
@@ -240,7 +226,7 @@ def test_two_containers_on_one_folder_do_not_count_each_other(tmp_path: Path, no
 async def test_a_workers_numbers_reach_the_board(tmp_path):
     async with a_server(tmp_path) as (platform, _):
         platform.server.telemetry.board = Board(tmp_path)
-        assert await until_true(lambda: bool(list(tmp_path.glob("*.bin"))))
+        await eventually(lambda: bool(list(tmp_path.glob("*.bin"))))
         other = Board(tmp_path)
         names = {family.name for family in other.joined([])}
         assert names == {family.name for family in families(platform)}
@@ -282,7 +268,7 @@ async def test_b19_what_waits_for_a_worker_is_on_the_page(tmp_path):
 async def test_b19_the_memory_of_redis_is_on_the_page(tmp_path, own_valkey, redis_cluster, postgres_ledger_url):
     server = a_server(tmp_path, redis_url=own_valkey.url, postgres_url=postgres_ledger_url)
     async with server as (platform, address), httpx.AsyncClient(base_url=address) as client:
-        assert await until_true(lambda: platform.server.telemetry.redis_memory[0] > 0)
+        await eventually(lambda: platform.server.telemetry.redis_memory[0] > 0)
         page = (await client.get("/metrics")).text
         used, most = (total(page, f"frontrow_redis_memory_{kind}_bytes") for kind in ("used", "max"))
         assert 0 < used < most, "without a maxmemory the machine's memory is the limit"

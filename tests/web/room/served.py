@@ -3,11 +3,12 @@
 import contextlib
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import uvicorn
+
+from tests.support.eventually import eventually_sync
 
 
 @contextlib.contextmanager
@@ -19,11 +20,8 @@ def serving(app: Any, http: Any = "httptools", **options: Any) -> Iterator[int]:
     server = uvicorn.Server(uvicorn.Config(app, http=http, **settings))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
-    deadline_s = time.monotonic() + 20
-    while not server.started:
-        assert thread.is_alive(), "the server did not start"
-        assert time.monotonic() < deadline_s, "the server did not start in time"
-        time.sleep(0.005)
+    eventually_sync(lambda: server.started or not thread.is_alive())
+    assert server.started, "the server did not start"
     try:
         yield sock.getsockname()[1]
     finally:

@@ -8,7 +8,7 @@ import jwt
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from tests.web.room.test_serve import Served, wait_for
+from tests.web.room.room_process import Served, wait_for
 
 PLACE = "frontrow_place_aurora"
 

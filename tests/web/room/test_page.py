@@ -23,9 +23,9 @@ from frontrow.web.endpoints.room.page_texts import wait_text
 from frontrow.web.http.messages import EndpointRequest, EndpointResponse
 from tests.support.built_files import serving_built
 from tests.web.room.conftest import Door
+from tests.web.room.page_size import MAX_PAGE_BYTES
 from tests.web.room.simple_room import SimpleRoom
 
-MAX_PAGE_BYTES = 14 * 1024
 BROWSER = {"Accept": "text/html,application/xhtml+xml"}
 FORM = BROWSER | {"Sec-Fetch-Site": "same-origin"}
 
@@ -73,7 +73,7 @@ def page(room: SimpleRoom | None = None, check: HumanCheck | None = None, cookie
 
 
 async def waiting(room: SimpleRoom) -> bytes:
-    return b"frontrow_from_aurora=0; frontrow_place_aurora=" + (await room.join("aurora")).place_jwt.encode()
+    return b"frontrow_from_aurora=0; frontrow_place_aurora=" + (await room.joins.join("aurora")).place_jwt.encode()
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +135,7 @@ async def test_without_scripts_a_waiting_page_shows_everything_and_refreshes_its
     """W9, B18."""
     room = SimpleRoom()
     for _ in range(2500):
-        await room.join("aurora")
+        await room.joins.join("aurora")
     cookie = await waiting(room)
     room.move(1250)
     body = page(room, cookie=cookie).body.decode()

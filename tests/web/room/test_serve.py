@@ -1,16 +1,13 @@
 """`frontrow room serve` as a stranger meets it: real processes, killed, restarted, their Redis wiped (W13, F1, F5)."""
 
-import contextlib
 import json
 import os
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
-import time
 import urllib.error
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,6 @@ from typing import Any
 import httpx
 import jwt
 import pytest
-from click.testing import Result
 from typer.testing import CliRunner
 
 from frontrow.cli.room import app
@@ -26,78 +22,7 @@ from frontrow.core.errors import ConfigError
 from frontrow.settings.room import RoomSettings
 from frontrow.web.server.room_server import read_settings
 from tests.support.servers import Valkey, free_port
-
-KEY = "organiser-key-of-the-tests"
-PROGRAM = [sys.executable, "-m", "frontrow.cli.main", "room"]
-
-
-def environment(**settings: object) -> dict[str, str]:
-    wide = "100000/second"
-    given = {"organiser_key": KEY, "per_ip": wide, "per_person": wide, "interval_s": 0.1, "window_size": 5} | settings
-    left_out = ("FRONTROW_", "PYTHONDONTWRITEBYTECODE")  # compiling everything anew is most of a start
-    plain = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
-    return plain | {f"FRONTROW_ROOM_{name.upper()}": str(value) for name, value in given.items()}
-
-
-class Served:
-    """One `frontrow room serve`, with its files in `folder`."""
-
-    def __init__(self, folder: Path, *arguments: str, **settings: object) -> None:
-        self.folder, self.port = folder, free_port()
-        where = ["--port", str(self.port), "--folder", str(folder)]
-        self.command = [*PROGRAM, "serve", "-e", "aurora", *where, *arguments]
-        self.environment = environment(**settings)
-        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", trust_env=False, timeout=20)
-        self.start()
-
-    def start(self) -> None:
-        with (self.folder.parent / "serve.log").open("ab") as log:
-            self.process = subprocess.Popen(self.command, stdout=log, stderr=log, env=self.environment)
-        wait_for(lambda: self.client.get("/healthz").status_code == 200, self.log)
-
-    def log(self) -> str:
-        return (self.folder.parent / "serve.log").read_text()[-2000:]
-
-    def stop(self, how: int = signal.SIGTERM) -> int:
-        self.process.send_signal(how)
-        return self.process.wait(20)
-
-    def close(self) -> None:
-        self.client.close()
-        if self.process.poll() is None:
-            self.stop()
-
-    def join(self) -> str:
-        answer = self.client.post("/join")
-        assert answer.status_code == 201, answer.text
-        return str(answer.json()["place"])
-
-    def workers(self) -> list[int]:
-        """The processes that serve."""
-        main = self.process.pid
-        children = [int(one) for one in Path(f"/proc/{main}/task/{main}/children").read_text().split()]
-        return [one for one in children if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()]
-
-    def recorded(self) -> int:
-        """The last position in the durable trail."""
-        with contextlib.closing(sqlite3.connect(self.folder / "audit.sqlite")) as trail:
-            return int(trail.execute("SELECT coalesce(max(last), 0) FROM room_joins").fetchone()[0])
-
-    def status(self, place: str) -> Any:
-        return self.client.get("/status", headers={"Authorization": f"Bearer {place}"}).json()
-
-    def claim(self, place: str) -> httpx.Response:
-        return self.client.post("/claim", headers={"Authorization": f"Bearer {place}"})
-
-
-def wait_for(condition: Callable[[], bool], told: Callable[[], str] = str, within_s: float = 120) -> None:
-    deadline_s = time.monotonic() + within_s
-    while True:
-        with contextlib.suppress(httpx.HTTPError, KeyError):
-            if condition():
-                return
-        assert time.monotonic() < deadline_s, told()
-        time.sleep(0.05)
+from tests.web.room.room_process import KEY, Served, environment, room, wait_for
 
 
 @pytest.fixture
@@ -141,11 +66,6 @@ def test_one_purchase_and_a_kill_in_the_middle_lose_nobodys_place(embedded: Serv
     assert embedded.client.get("/pass", headers=bearer).status_code == 204
     assert embedded.client.post("/give-back", headers=bearer).json() == {"ended": True}
     assert embedded.client.get("/pass", headers=bearer).status_code == 403
-
-
-def room(*words: str, key: str = KEY) -> Result:
-    """`frontrow room …` in this process."""
-    return CliRunner().invoke(app, [*words], env={"FRONTROW_ROOM_ORGANISER_KEY": key})
 
 
 def test_the_command_line_steers_the_room(shared: Served) -> None:

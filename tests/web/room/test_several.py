@@ -13,7 +13,7 @@ from frontrow.app.room_wiring import make_endpoints, make_room
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, EntranceRules, TooManyRequests
 from tests.support.servers import Valkey
-from tests.web.room.test_serve import KEY, Served, room, wait_for
+from tests.web.room.room_process import KEY, Served, room, wait_for
 
 ORGANISER = {"Authorization": f"Bearer {KEY}"}
 CLOSE = {"Connection": "close"}  # a new connection each time, so every worker gets some

@@ -1,22 +1,17 @@
 """A crowd on raw keep-alive connections: each sends its request again as soon as it is answered."""
 
 import asyncio
+import contextlib
 import json
+import math
 import urllib.request
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from tests.support.eventually import eventually
+
 Seen = Counter[tuple[str, int]]
-
-
-async def until_true(condition: Callable[[], bool], most_s: float = 10.0) -> bool:
-    """Look until it is so; whether it was."""
-    for _ in range(round(most_s / 0.02)):
-        if condition():
-            return True
-        await asyncio.sleep(0.02)
-    return condition()
 
 
 def request_bytes(method: str, path: str) -> bytes:
@@ -54,7 +49,9 @@ async def crowd(
         for name, ask in asks.items()
         for _ in range(each)
     ]
-    await until_true(lambda: enough(seen), most_s)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(most_s):
+            await eventually(lambda: enough(seen), math.inf)
     until.set()
     _, late = await asyncio.wait(tasks, timeout=0.2)
     for task in late:

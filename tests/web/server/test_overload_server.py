@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import subprocess
 import sys
 from collections import Counter
@@ -11,18 +10,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import uvicorn
 
 from frontrow.settings.overload import OverloadSettings
-from frontrow.web.fastpath.protocol import fast_path
-from frontrow.web.guard.connection_guard import GuardRules
 from frontrow.web.guard.overload import LEAST_ANSWERS, OverloadGate
 from frontrow.web.guard.overload_watch import Watch
 from frontrow.web.guard.traffic import Traffic
 from frontrow.web.http.messages import EndpointResponse, FutureResponse, PendingResponse, await_answer
 from frontrow.web.server.app import pages
 from frontrow.web.server.overload_middleware import WAITS_FOR_ROOM, GuardedApp
-from tests.web.server.crowd import counts_of, crowd, request_bytes, until_true
+from tests.support.eventually import eventually
+from tests.web.server.crowd import counts_of, crowd, request_bytes
+from tests.web.server.guarded_server import answer_of, running
 from tests.web.server.overload_server import COLD, HOT, app_of
 
 CLASSES = ("browse", "join", "map", "hold", "pay")
@@ -68,28 +66,6 @@ async def test_f3_ten_times_too_much_keeps_the_goodput_and_sheds_by_class(port):
     assert storm["pay", 503] == 0
 
 
-async def running(gate: OverloadGate, routes: Any, app: Any) -> tuple[uvicorn.Server, "asyncio.Task[None]", int, Watch]:
-    """A guarded server inside this loop."""
-    watch = Watch(gate, Traffic(), lambda peer: False)
-    sock = socket.create_server(("127.0.0.1", 0))
-    http: Any = fast_path(routes, GuardRules(watch=watch))
-    config = uvicorn.Config(GuardedApp(app, watch), http=http, log_config=None, access_log=False)  # type: ignore[arg-type]
-    server = uvicorn.Server(config)
-    task = asyncio.create_task(server.serve(sockets=[sock]))
-    assert await until_true(lambda: server.started)
-    return server, task, sock.getsockname()[1], watch
-
-
-async def answer_of(port: int, request: bytes) -> tuple[bytes, bytes]:
-    """(head, rest) of one answer, read to the end of the connection."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(request.replace(b"host: a\r\n", b"host: a\r\nconnection: close\r\n"))
-    async with asyncio.timeout(60):
-        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
-    writer.close()
-    return head, body
-
-
 async def test_f3_the_shed_are_told_in_problem_json_when_to_come_again_through_both_doors():
     gate = OverloadGate(OverloadSettings(max_in_flight=100))
     routes = {(b"POST", HOT["hold"][1].encode()): lambda ask: EndpointResponse(200, b"", b"done")}
@@ -114,18 +90,18 @@ async def test_f3_connections_over_the_cap_are_turned_away_and_counted():
     gate = OverloadGate(OverloadSettings(max_connections=60))
     server, task, port, _ = await running(gate, {}, app_of(gate))
     lines = [await asyncio.open_connection("127.0.0.1", port) for _ in range(54)]
-    assert await until_true(lambda: gate.connections == 54)
+    await eventually(lambda: gate.connections == 54)
     told = [
         await answer_of(port, request_bytes("GET", path)) for path in (COLD["browse"][1], "/v1/events/e/seats/stream")
     ]
     assert [head[:12] for head, _ in told] == [b"HTTP/1.1 200", b"HTTP/1.1 503"], "the last tenth is not for streams"
     lines += [await asyncio.open_connection("127.0.0.1", port) for _ in range(6)]
-    assert await until_true(lambda: gate.connections == 60)
+    await eventually(lambda: gate.connections == 60)
     told = await answer_of(port, request_bytes(*COLD["browse"]))
     assert told[0].startswith(b"HTTP/1.1 503")
     for _, writer in lines:
         writer.close()
-    assert await until_true(lambda: not gate.connections)
+    await eventually(lambda: not gate.connections)
     assert (await answer_of(port, request_bytes(*COLD["pay"])))[0].startswith(b"HTTP/1.1 200")
     assert gate.turned_away == 1
     server.should_exit = True
@@ -248,7 +224,7 @@ async def test_f3_answers_about_money_have_a_deadline_of_their_own():
     server, task, port, watch = await running(gate, routes, app_of(gate))
     _, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request_bytes(*HOT["hold"]))
-    assert await until_true(lambda: len(watch.waiting) == 1)
+    await eventually(lambda: len(watch.waiting) == 1)
     head, body = await answer_of(port, request_bytes(*COLD["pay"]))
     assert head.startswith(b"HTTP/1.1 503")
     assert json.loads(body)["code"] == "deadline"

@@ -12,6 +12,7 @@ from frontrow.settings.platform import StripeSettings
 from frontrow.shared.webhook_signature import sign
 from frontrow.web.streams.positions import MAX_MISSED
 from frontrow.web.streams.seat_map import SeatStreams
+from tests.support.eventually import eventually
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_client, a_platform, settings_for
 
@@ -41,11 +42,10 @@ async def test_json_answers_have_entity_tags_and_304(tmp_path):
         buyer = await a_buyer(client)
         await buyer.enter(EVENT_ID)
         await buyer.hold(EVENT_ID, seats=["S-A-1"])
-        for _ in range(3_000):  # the map's next tick
-            changed = await client.get(f"/v1/events/{EVENT_ID}", headers={"If-None-Match": first.headers["etag"]})
-            if changed.status_code == 200:
-                break
-            await asyncio.sleep(0.02)
+        changed = await eventually(  # the map's next tick
+            lambda: client.get(f"/v1/events/{EVENT_ID}", headers={"If-None-Match": first.headers["etag"]}),
+            until=lambda answer: answer.status_code == 200,
+        )
         assert changed.json()["free"] == 55
 
 
@@ -114,10 +114,7 @@ async def test_n7_a_slow_viewer_is_skipped_then_brought_up_to_date_then_dropped(
         feed.notify([seat % 8])
         sent = streams.sent
         await feed.tick()
-        for _ in range(100):
-            if streams.sent != sent:
-                break
-            await asyncio.sleep(0)
+        await eventually(lambda sent=sent: streams.sent != sent)
         if seat == 2:
             readers[1].resume_writing()
     assert len(quick.written) == 1 + MAX_MISSED + 2
@@ -142,12 +139,10 @@ async def test_b8_who_lost_the_seats_to_the_provider_gets_a_priority_pass(tmp_pa
         waiting = await buyer.call("pay", booking_id=held["booking"], json={"method": "pm_card_visa"})
         assert waiting.status_code == 202
         ahead_us, given = 601 * US_PER_S, early  # the hold is over, and the provider never came back
-        for _ in range(1_200):
-            given = await buyer.call("priority_pass", booking_id=held["booking"])
-            if given.status_code == 201:
-                break
-            await asyncio.sleep(0.05)
-        assert given.status_code == 201, given.text
+        given = await eventually(
+            lambda: buyer.call("priority_pass", booking_id=held["booking"]),
+            until=lambda answer: answer.status_code == 201,
+        )
         platform.box_office.provider.inner.down = False
         buyer.headers["Frontrow-Pass"] = given.json()["pass"]
         assert (await buyer.hold(EVENT_ID, seats=["S-A-1"]))["event"] == EVENT_ID

@@ -9,8 +9,8 @@ from frontrow.app.wiring import Platform
 from frontrow.boxoffice.holds.model.hold_values import ShopPass
 from frontrow.boxoffice.messages.mail_links import LinkPurpose
 from frontrow.core.clock import US_PER_S
+from tests.support.browser_headers import BROWSER, FORM
 from tests.web.api.support import EVENT_ID, a_client, a_platform, one_row
-from tests.web.site.test_pages import BROWSER, FORM
 
 DAY_US = 86_400 * US_PER_S
 ARABIC = {"accept-language": "ar"}

@@ -8,9 +8,9 @@ import pytest
 from frontrow.boxoffice.events.model.events import EventLink, check_event
 from frontrow.core.errors import InvalidInput
 from frontrow.web.site.markdown import TAGS, as_html
+from tests.support.browser_headers import BROWSER
 from tests.web.api.support import EVENT_ID, a_client, a_platform, an_event, one_row, put_event
-from tests.web.site.test_pages import BROWSER
-from tests.web.site.test_search_engines import LD, wait_for_event
+from tests.web.site.event_markup import LD, wait_for_event
 
 ATTACKS = (
     "<script>alert(1)</script>",

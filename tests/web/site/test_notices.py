@@ -14,8 +14,8 @@ from frontrow.web.site.languages import LANGUAGES, words_of
 from frontrow.web.site.refusal_pages import notices_for_people
 from tests.web.api.support import EVENT_ID, a_client, a_platform, a_server
 from tests.web.server.crowd import request_bytes
+from tests.web.server.guarded_server import answer_of, running
 from tests.web.server.overload_server import COLD, app_of
-from tests.web.server.test_overload_server import answer_of, running
 
 OTHERS = [language for language in LANGUAGES if language != "en"]
 ROOM = f"/v1/events/{EVENT_ID}/room"

@@ -1,22 +1,17 @@
 """The live sale and the desk without a browser (B12, B13): who sees what, what every form does, and the byte budget."""
 
-import contextlib
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
-
-import httpx
 
 from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.holds.model.bookings import BookingState, booking_number
-from frontrow.boxoffice.people.model.people import csrf_of
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.tickets.model.ticket_transfers import TransferState
-from frontrow.web.http.cookies import SESSION_COOKIE
 from frontrow.web.site.assets import Assets, site_assets
-from tests.boxoffice.organiser.http import Desk, a_desk, a_venue_body
+from tests.boxoffice.organiser.http import a_venue_body
+from tests.boxoffice.organiser.site import a_site
+from tests.support.browser_headers import BROWSER
 from tests.support.built_files import built_web
-from tests.web.site.test_pages import BROWSER, FORM
 
 PARKING = {"key": "parking", "name": "Parking", "price_minor": 1200}
 LIVE_SCRIPT_BYTES = 80 * 1024
@@ -32,35 +27,6 @@ RUBBISH = (
     "do=move&to=x",
     "done=zz",
 )
-
-
-class Site:
-    """A member of the team with a browser."""
-
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
-        self.headers = BROWSER | {"cookie": f"{SESSION_COOKIE}={desk.person.session}"}
-        self.base = f"/organiser/events/{desk.event}"
-
-    async def get(self, path: str, status: int = 200) -> str:
-        answer = await self.desk.client.get(path, headers=self.headers)
-        assert answer.status_code == status, (path, answer.status_code, answer.text[:500])
-        return answer.text
-
-    async def post(self, path: str, status: int = 303, **fields: str | list[str]) -> httpx.Response:
-        given = {"csrf": csrf_of(self.desk.person.session), **fields}
-        answer = await self.desk.client.post(path, data=given, headers=self.headers | FORM)
-        assert answer.status_code == status, (path, answer.status_code, answer.text[-900:])
-        return answer
-
-    async def as_(self, role: Role, organiser: str = "org_hall", name: str = "") -> "Site":
-        return Site(await self.desk.as_(role, organiser, name))
-
-
-@contextlib.asynccontextmanager
-async def a_site(folder: Path) -> AsyncIterator[Site]:
-    async with a_desk(folder) as desk:
-        yield Site(desk)
 
 
 def test_the_scripts_of_the_live_page_keep_their_budget(tmp_path: Path) -> None:

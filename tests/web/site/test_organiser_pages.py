@@ -19,8 +19,8 @@ from frontrow.web.server.app import pages
 from frontrow.web.site.organiser.form_fields import Reading, local_text, money_text
 from frontrow.web.site.routes import Form
 from tests.boxoffice.people.support import PASSWORD, Person, asking, code_now, fan, member, on_sale, opened
+from tests.support.browser_headers import BROWSER, FORM
 from tests.web.api.support import EVENT_ID
-from tests.web.site.test_pages import BROWSER, FORM
 
 BEHIND = ("", "/details", "/venue", "/prices", "/sale", "/seats", "/preview", "/preview/page", "/preview/map.json")
 EVERYWHERE = (

@@ -16,10 +16,9 @@ from frontrow.web.site.assets import Assets, site_assets
 from frontrow.web.site.fans.demo_cards import BAD_CODE, BAD_EXPIRY, BAD_NUMBER, EXPIRED, TypedCard, method_of
 from frontrow.web.site.languages import LANGUAGES, words_of
 from frontrow.web.site.render import as_json
+from tests.support.browser_headers import BROWSER, FORM
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
 
-BROWSER = {"accept": "text/html,application/xhtml+xml", "accept-language": "en"}
-FORM = BROWSER | {"content-type": "application/x-www-form-urlencoded"}
 LOOKED_AT = ("/", "/?q=x", f"/events/{EVENT_ID}", "/tickets", "/sign-in", "/ready", "/style-guide", "/maintenance")
 
 

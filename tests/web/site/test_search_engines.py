@@ -1,6 +1,5 @@
 """What search engines and social networks read: the head of an event's page, JSON-LD, sitemaps, robots.txt, posters."""
 
-import asyncio
 import gzip
 import io
 import json
@@ -12,20 +11,20 @@ from xml.etree import ElementTree
 import pytest
 from PIL import Image
 
-from frontrow.app.wiring import Platform
 from frontrow.boxoffice.events.model.events import EventStatus, Fee, FeesShown, PriceTier
-from frontrow.core.clock import US_PER_S, ManualClock
+from frontrow.core.clock import US_PER_S
 from frontrow.shared.money import Money
+from frontrow.testing.clock import ManualClock
 from frontrow.web.platform.sitemaps import Sitemaps
 from frontrow.web.site import event_markup
 from frontrow.web.site.event_markup import plain_text
 from frontrow.web.site.posters import poster_of, poster_svg
+from tests.support.browser_headers import BROWSER
 from tests.web.api.support import EVENT_ID, a_client, a_platform, one_row, put_event
-from tests.web.site.test_pages import BROWSER
-from tests.web.site.test_ticket_pages import NOW_US, STARTS_US, buy
+from tests.web.site.event_markup import LD, wait_for_event
+from tests.web.site.purchases import NOW_US, STARTS_US, buy
 
 META = re.compile(r'<meta (?:name|property)="([^"]+)" content="([^"]*)">')
-LD = re.compile(r'<script type="application/ld\+json">(.*?)</script>', re.DOTALL)
 NAMES = {"s": "http://www.sitemaps.org/schemas/sitemap/0.9"}
 
 
@@ -76,16 +75,6 @@ async def test_the_list_of_events_says_what_is_paid_on_top_of_a_price(tmp_path: 
         await put_event(platform, one_row(2), tiers=tiers, fees=fees, name="Included", id="evt_included")
         page = (await client.get("/", headers=BROWSER)).text
         assert re.findall(r"from €[^<]*", page) == ["from €49.50 + €0.50 fees", "from €50"]
-
-
-async def wait_for_event(platform: Platform, words: str) -> None:
-    """Wait until this server has seen the event's new description."""
-    for _ in range(3_000):
-        event = platform.box_office.openings.events.get(EVENT_ID)
-        if event is not None and words in event.description:
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("the server did not see the change")
 
 
 async def test_the_sitemap_lists_what_is_public_in_files_of_a_bounded_size(tmp_path: Path) -> None:

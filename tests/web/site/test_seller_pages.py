@@ -9,9 +9,9 @@ from frontrow.boxoffice.holds.model.hold_values import ShopPass
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.web.http.access import booking_token
 from tests.boxoffice.organiser.http import EVENTS, a_venue_body, an_event_body
+from tests.boxoffice.organiser.site import a_site
+from tests.support.browser_headers import BROWSER, FORM
 from tests.support.pdf_letters import core_texts
-from tests.web.site.test_organiser_booking_pages import BROWSER, a_site
-from tests.web.site.test_pages import FORM
 
 SELLER = "/v1/organiser/seller"
 HALL = {

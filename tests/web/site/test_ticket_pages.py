@@ -2,27 +2,19 @@
 
 from pathlib import Path
 
-from frontrow.app.wiring import Platform
 from frontrow.boxoffice.events.model.events import RefundPolicy
 from frontrow.boxoffice.holds.model.bookings import booking_number
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
 from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.tickets.model.tickets import Scan
-from frontrow.core.clock import US_PER_S, ManualClock
+from frontrow.core.clock import US_PER_S
+from frontrow.testing.clock import ManualClock
 from frontrow.web.http.access import booking_token
+from tests.support.browser_headers import BROWSER, FORM
 from tests.support.pdf_letters import core_texts
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
-from tests.web.site.test_pages import BROWSER, FORM
+from tests.web.site.purchases import NOW_US, STARTS_US, buy
 
-NOW_US = 1_800_000_000 * US_PER_S  # 15 January 2027, 08:00 UTC
-STARTS_US = NOW_US + 10 * 86_400 * US_PER_S
 KEEPS_A_FEE = RefundPolicy(fee_per_seat_minor=250, fee_basis_points=1_000)
-
-
-async def buy(platform: Platform, *seats: str) -> str:
-    visit = ShopPass(EVENT_ID, "fan_ada", platform.clock() + 900 * US_PER_S)
-    hold = await platform.box_office.holds.place(EVENT_ID, visit, list(seats))
-    return (await platform.box_office.checkout.pay(hold.booking_id, hold.fence, "pm_card_visa")).booking.id
 
 
 async def test_an_order_is_written_as_people_say_it_and_a_used_ticket_says_so(tmp_path: Path) -> None:

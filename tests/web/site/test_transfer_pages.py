@@ -1,6 +1,5 @@
 """A ticket goes to somebody else: sent and accepted by pages and mails, the old code refused at every door."""
 
-import asyncio
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,22 +12,22 @@ from frontrow.boxoffice.people.model.roles import Role
 from frontrow.web.http.access import booking_token
 from tests.boxoffice.people.support import api_key, fan, member
 from tests.journeys.mailbox import Mail
+from tests.support.browser_headers import BROWSER, FORM
+from tests.support.eventually import eventually
 from tests.support.signed_tickets import signed_tickets
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
-from tests.web.site.test_pages import BROWSER, FORM
-from tests.web.site.test_ticket_pages import buy
+from tests.web.site.purchases import buy
 
 GRACE = "grace@example.org"
 
 
 async def mail_to(platform: Platform, address: str, subject: str) -> Mail:
     """The mail with this subject, once the platform has sent it."""
-    async with asyncio.timeout(60):
-        while True:
-            for mail in _mails(platform):
-                if mail.to == address and subject in mail.subject:
-                    return mail
-            await asyncio.sleep(0.02)
+
+    def wanted(mails: list[Mail]) -> list[Mail]:
+        return [mail for mail in mails if mail.to == address and subject in mail.subject]
+
+    return wanted(await eventually(lambda: _mails(platform), until=wanted))[0]
 
 
 def _mails(platform: Platform) -> list[Mail]:

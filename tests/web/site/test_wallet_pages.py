@@ -16,9 +16,11 @@ from frontrow.boxoffice.messages.mail_links import LinkPurpose
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.tickets.google_passes import SAVE_URL
 from frontrow.boxoffice.tickets.model.tickets import TicketState
-from frontrow.core.clock import ManualClock
+from frontrow.testing.clock import ManualClock
 from frontrow.web.http.access import booking_token
 from tests.boxoffice.organiser.http import EVENTS, a_desk, a_venue_body, an_event_body
+from tests.boxoffice.organiser.site import Site
+from tests.support.browser_headers import BROWSER, FORM
 from tests.support.signed_tickets import signed_tickets
 from tests.support.wallet_files import (
     CLIENT_EMAIL,
@@ -34,8 +36,6 @@ from tests.support.wallet_files import (
     rsa_key,
     service_account,
 )
-from tests.web.site.test_organiser_booking_pages import Site
-from tests.web.site.test_pages import BROWSER, FORM
 
 WALLETS = "/v1/organiser/wallets"
 NOW_US = 1_760_000_000_000_000  # 2025

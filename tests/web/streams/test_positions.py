@@ -14,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from frontrow.web.fastpath.protocol import FastPathProtocol
 from frontrow.web.guard.guarded_protocol import GuardedProtocol
 from frontrow.web.streams.positions import MAX_MISSED, Streams
+from tests.support.eventually import eventually_sync
 from tests.web.room.conftest import Door, endpoints_of, opened
 from tests.web.room.served import Line
 from tests.web.room.simple_room import SimpleRoom
@@ -181,11 +182,9 @@ def test_over_the_connection_cap_readers_get_503_the_document_and_when_to_come_a
         assert 1 <= int(refused.headers["retry-after"]) <= 60
         assert refused.content == door.client.get("/now-serving").content
         assert door.client.post("/join").status_code == 201, "only streams are full"
+        streams = door.endpoints.streams["aurora"]
         lines[0].sock.close()
-        deadline_s = time.monotonic() + 60
-        while len(door.endpoints.streams["aurora"]) > 1:
-            assert time.monotonic() < deadline_s, "who left is forgotten"
-            time.sleep(0.01)
+        eventually_sync(streams.__len__, until=lambda left: left <= 1)  # who left is forgotten
         lines[0] = Line(door.port)
         lines[0].send(GET)
         assert b"200 OK" in lines[0].until(b"\r\n")
@@ -240,10 +239,7 @@ def test_a_stream_that_cannot_be_taken_over_is_served_by_the_app(kind: str) -> N
                 assert (len(streams.readers), streams.others) == (0, 1)
                 door.room.move(hi=hi)
                 line.until(b"[0,%d," % hi)
-            deadline_s = time.monotonic() + 60
-            while len(streams):
-                assert time.monotonic() < deadline_s, "who left is forgotten"
-                time.sleep(0.01)
+            eventually_sync(streams.__len__, until=lambda left: left == 0)  # who left is forgotten
 
 
 def test_a_stopping_server_ends_streams_properly(kind: str) -> None:

@@ -16,10 +16,10 @@ from frontrow.app.ledger_tools import archive_event, find_past_events, restore_e
 from frontrow.boxoffice.adapters.ledger import archives
 from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.cli.ledger import app
-from frontrow.core.clock import US_PER_S, ManualClock, SystemClock
+from frontrow.core.clock import US_PER_S, SystemClock
 from frontrow.core.errors import ConfigError, FrontrowError, InvalidInput, Refused
-from tests.boxoffice.adapters.ledger.test_statements_by_event import open_market, sell_everything
-from tests.boxoffice.refunds.test_ticket_returns import Market
+from frontrow.testing.clock import ManualClock
+from tests.boxoffice.refunds.market import Market, open_market, sell_everything
 from tests.boxoffice.shop import sqlite_url
 
 DAY_US = 86_400 * US_PER_S

@@ -7,24 +7,10 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.audit_verification import Heads, verify
 from frontrow.boxoffice.adapters.ledger.engine.queries import Query
-from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
+from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres
+from tests.boxoffice.adapters.ledger.raw_sql import run_sql
 from tests.boxoffice.conftest import opened
 from tests.contracts.ledger_contract import Bench, outcomes
-
-
-def run_sql(url: str, *statements: str) -> None:
-    """As somebody with the database's password would."""
-    if is_postgres(url):
-        with psycopg.connect(url, autocommit=True) as admin:
-            for statement in statements:
-                admin.execute(statement)  # type: ignore[arg-type]
-        return
-    connection = sqlite3.connect(sqlite_path(url), isolation_level=None)
-    try:
-        for statement in statements:
-            connection.execute(statement)
-    finally:
-        connection.close()
 
 
 def without_guard(url: str) -> list[str]:

@@ -10,7 +10,7 @@ from frontrow.boxoffice.holds.model.holds import NewHold
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged
 from frontrow.boxoffice.pricing.model.booking_choices import DiscountRefused, NoneLeft, Reprice, Use
 from frontrow.core.errors import Overloaded
-from tests.boxoffice.adapters.ledger.test_contract import broken
+from tests.boxoffice.adapters.ledger.broken_ledgers import broken
 from tests.boxoffice.conftest import opened
 from tests.support.booking_moves import decline_booking, refund_booking
 

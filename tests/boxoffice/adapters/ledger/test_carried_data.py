@@ -8,7 +8,7 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.checkout.model.receipts import Seller
-from tests.boxoffice.adapters.ledger.test_persons_migration import read, run
+from tests.boxoffice.adapters.ledger.raw_sql import insert_rows, read_pairs
 from tests.boxoffice.conftest import opened
 
 FAR_US = 4_000_000_000_000_000  # in 2096
@@ -56,11 +56,11 @@ async def test_lines_of_cancelled_events_end_and_sellers_stand_for_earlier_sales
 ) -> None:
     url = f"sqlite:///{tmp_path / 'old.db'}" if kind == "sqlite" else str(request.getfixturevalue("postgres_url"))
     await asyncio.to_thread(migrate, url, "0015")
-    await asyncio.to_thread(run, url, OLD_ROWS)
+    await asyncio.to_thread(insert_rows, url, OLD_ROWS)
     await asyncio.to_thread(migrate, url)
-    states = read(url, "SELECT id, entry_state FROM waitlist")
+    states = read_pairs(url, "SELECT id, entry_state FROM waitlist")
     assert states == {"wle_gone": "ended", "wle_next": "waiting", "wle_sale": "waiting"}
-    jobs = read(url, "SELECT event_id, job_state FROM cancellations")
+    jobs = read_pairs(url, "SELECT event_id, job_state FROM cancellations")
     assert jobs == {"evt_gone": "done", "evt_next": "running", "evt_none": "done"}, "whose fans are to be told"
     async with opened(url) as ledger:
         assert await ledger.organiser.seller_at("org_1", 1) == Seller("org_1", "Hall", "Street 1", "T1", 1300)

@@ -8,6 +8,7 @@ import psycopg
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from tests.boxoffice.conftest import opened
 from tests.contracts.ledger_contract import Bench, outcomes
+from tests.support.eventually import eventually
 
 
 async def test_a_deadlock_with_another_transaction_is_run_again(postgres_ledger_url: str) -> None:
@@ -41,9 +42,7 @@ async def until_blocked(url: str) -> None:
     connection = await asyncpg.connect(url)
     query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     try:
-        async with asyncio.timeout(60):
-            while not await connection.fetchval(query):  # noqa: ASYNC110 - PostgreSQL cannot signal us
-                await asyncio.sleep(0.005)
+        await eventually(lambda: connection.fetchval(query))
     finally:
         await connection.close()
 

@@ -1,12 +1,9 @@
 """One contract for the ledger on SQLite and on PostgreSQL (B3-B5, B14, B16, F4, N4), and canaries it must catch."""
 
-from collections.abc import Mapping
-
 import pytest
 
-from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
-from frontrow.core.errors import FrontrowError
+from tests.boxoffice.adapters.ledger.broken_ledgers import broken, must_catch
 from tests.boxoffice.conftest import opened
 from tests.contracts import ledger_holds, ledger_moves
 from tests.contracts.ledger_contract import CHECKS, Bench, Check
@@ -79,18 +76,6 @@ def drop_unique_index(url: str) -> None:
     connection = sqlite3.connect(sqlite_path(url))
     connection.execute("DROP INDEX one_active_booking_per_seat")
     connection.close()
-
-
-def broken(url: str, name: str, change: tuple[str, str]) -> Mapping[str, str]:
-    sql = render(Dialect.POSTGRES if is_postgres(url) else Dialect.SQLITE)[name]
-    assert change[0] in sql, f"{change[0]!r} is no longer part of {name}"
-    return {name: sql.replace(*change)}
-
-
-async def must_catch(url: str, sql: Mapping[str, str], check: Check) -> None:
-    async with opened(url, sql=sql) as one, opened(url, sql=sql) as two:
-        with pytest.raises((AssertionError, FrontrowError)):
-            await check(Bench(one, two))
 
 
 @pytest.mark.parametrize("canary", CANARIES)

@@ -18,8 +18,8 @@ from frontrow.boxoffice.facts.outbox_relay import OutboxRelay
 from frontrow.boxoffice.messages.deliveries import DeliveryWorker, NoteDelivery
 from frontrow.boxoffice.messages.model.messages import Delivery, NewDelivery, Outcome
 from frontrow.cli.ledger import app
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import InvalidInput
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.messages.outbox import NOW, confirmed, put_facts
 from tests.boxoffice.shop import sqlite_url
 from tests.contracts.ledger_contract import CALLERS, outcomes

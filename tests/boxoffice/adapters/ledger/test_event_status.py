@@ -17,9 +17,9 @@ from frontrow.boxoffice.holds.model.holds import NewHold
 from frontrow.boxoffice.seats.formats.plan_document import plan_bytes, plan_hash
 from frontrow.boxoffice.seats.model.venues import Plan, area
 from frontrow.boxoffice.waitlist.model.waitlist import NewEntry
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
 from frontrow.shared.money import Money
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.conftest import opened
 from tests.support.booking_moves import refund_booking
 

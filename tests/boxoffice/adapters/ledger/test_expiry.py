@@ -1,25 +1,20 @@
 """Expiry (B14, N5, F4): by predicate and by sweeping, any number of workers, clocks off by an hour, never early."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.facts.model import HoldExpired
 from frontrow.boxoffice.holds import expiry
 from frontrow.boxoffice.holds.expiry import LedgerClock, Sweeper
 from frontrow.boxoffice.holds.model.holds import ExpiredHold
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice.conftest import opened
 from tests.contracts.ledger_contract import TEN_MINUTES_US, Bench, outcomes
+from tests.support.eventually import eventually
 
 HOUR_US = 3_600_000_000
-
-
-async def until(condition: Callable[[], bool], bound_s: float = 10.0) -> None:
-    async with asyncio.timeout(bound_s):
-        while not condition():  # noqa: ASYNC110 - the condition is not ours to signal
-            await asyncio.sleep(0.005)
 
 
 async def test_sweepers_of_many_workers_end_each_hold_once(ledger_url: str) -> None:
@@ -135,7 +130,7 @@ async def test_the_running_sweeper_wakes_on_a_hint_and_survives_a_silent_ledger(
     bench.clock.advance(us=TEN_MINUTES_US)
     sweeper = Sweeper(Flaky(), bench.clock, every_s=0.001)
     task = asyncio.create_task(sweeper.run())
-    await until(lambda: sweeper.ended == 1)
+    await eventually(lambda: sweeper.ended == 1)
     assert sweeper.failures == 3
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

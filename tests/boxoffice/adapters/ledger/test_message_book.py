@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.boxoffice.adapters.ledger.test_contract import broken, must_catch
+from tests.boxoffice.adapters.ledger.broken_ledgers import broken, must_catch
 from tests.contracts.ledger_contract import Bench
 from tests.contracts.message_book import CHECKS, Check
 

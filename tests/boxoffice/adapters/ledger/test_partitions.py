@@ -21,7 +21,7 @@ from frontrow.boxoffice.adapters.ledger.schema_versions import MIGRATIONS, PARTI
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.cli.ledger import app
 from frontrow.core.errors import Refused
-from tests.boxoffice.adapters.ledger.test_statements_by_event import ACROSS, ANYWHERE, is_of_sale
+from tests.boxoffice.adapters.ledger.sale_statements import ACROSS, ANYWHERE, is_of_sale
 from tests.boxoffice.conftest import opened
 from tests.contracts import ledger_holds, ledger_moves, payment_book
 from tests.contracts.ledger_contract import CALLERS, Bench, outcomes

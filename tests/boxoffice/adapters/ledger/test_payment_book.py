@@ -6,7 +6,7 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.ledger_url import sqlite_path
 from frontrow.core.errors import FrontrowError
-from tests.boxoffice.adapters.ledger.test_contract import broken
+from tests.boxoffice.adapters.ledger.broken_ledgers import broken
 from tests.boxoffice.conftest import opened
 from tests.contracts.ledger_contract import Bench
 from tests.contracts.payment_book import CHECKS, Check

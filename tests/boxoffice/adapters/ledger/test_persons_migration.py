@@ -1,15 +1,14 @@
 """Version 12 of the ledger: people of places are separated by event, and no contact goes to a stranger (ADR 0112)."""
 
-import sqlite3
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.facts.model import BookingConfirmed, decode_fact, encode_fact
+from tests.boxoffice.adapters.ledger.raw_sql import insert_rows, read_pairs
 from tests.boxoffice.conftest import opened
 
 A, B, C = "evt_a", "evt_b", "evt_c"
@@ -79,43 +78,19 @@ OLD_ROWS = [
 ]
 
 
-def run(url: str, rows: list[tuple[str, tuple[Any, ...]]]) -> None:
-    if url.startswith("sqlite"):
-        connection = sqlite3.connect(url.removeprefix("sqlite:///"))
-        for statement, values in rows:
-            connection.execute(statement.replace("%s", "?"), values)
-        connection.commit()
-        connection.close()
-        return
-    with psycopg.connect(url) as admin:
-        for statement, values in rows:
-            admin.execute(statement, values)
-
-
-def read(url: str, statement: str) -> dict[str, str]:
-    if url.startswith("sqlite"):
-        connection = sqlite3.connect(url.removeprefix("sqlite:///"))
-        found = connection.execute(statement).fetchall()
-        connection.close()
-    else:
-        with psycopg.connect(url) as admin:
-            found = admin.execute(statement).fetchall()
-    return {str(row[0]): str(row[1]) for row in found}
-
-
 @pytest.fixture(params=["sqlite", "postgres"])
 def upgraded(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A ledger of version 11 with two events that share their people, brought to the newest version."""
     sqlite = f"sqlite:///{tmp_path / 'old.db'}"
     url = sqlite if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
     migrate(url, "0011")
-    run(url, OLD_ROWS)
+    insert_rows(url, OLD_ROWS)
     migrate(url)
     return url
 
 
 def test_everything_with_an_event_gets_the_events_name(upgraded: str) -> None:
-    assert read(upgraded, "SELECT id, fan FROM bookings") == {
+    assert read_pairs(upgraded, "SELECT id, fan FROM bookings") == {
         "bkg_a1": "place:evt_a:0.1.1",
         "bkg_b1": "place:evt_b:0.1.1",
         "bkg_a2": "place:evt_a:0.1.2",
@@ -124,22 +99,22 @@ def test_everything_with_an_event_gets_the_events_name(upgraded: str) -> None:
         "bkg_f": "fan_1",
     }
     for table, fan in (("waitlist", "place:evt_b:0.1.1"), ("offers", "place:evt_b:0.1.1")):
-        assert list(read(upgraded, f"SELECT id, fan FROM {table}").values()) == [fan]
-    assert read(upgraded, "SELECT id, fan FROM returns") == {"rtn_1": "place:evt_a:0.1.1"}
-    assert read(upgraded, "SELECT key, scope FROM idempotency_keys") == {"key-1": "place:evt_b:0.1.1"}
+        assert list(read_pairs(upgraded, f"SELECT id, fan FROM {table}").values()) == [fan]
+    assert read_pairs(upgraded, "SELECT id, fan FROM returns") == {"rtn_1": "place:evt_a:0.1.1"}
+    assert read_pairs(upgraded, "SELECT key, scope FROM idempotency_keys") == {"key-1": "place:evt_b:0.1.1"}
 
 
 def test_a_contact_goes_to_the_one_event_that_can_have_written_it_or_to_nobody(upgraded: str) -> None:
-    assert read(upgraded, "SELECT fan, email FROM contacts") == {
+    assert read_pairs(upgraded, "SELECT fan, email FROM contacts") == {
         "place:evt_a:0.1.1": "ada@example.org",
         "place:evt_c:0.1.3": "carl@example.org",
         "fan_1": "fan@example.org",
     }
-    assert read(upgraded, "SELECT endpoint, fan FROM push_subscriptions") == {}
+    assert read_pairs(upgraded, "SELECT endpoint, fan FROM push_subscriptions") == {}
 
 
 def test_a_message_goes_to_the_event_of_its_booking_or_to_nobody(upgraded: str) -> None:
-    assert read(upgraded, "SELECT id, fan FROM in_app_messages") == {
+    assert read_pairs(upgraded, "SELECT id, fan FROM in_app_messages") == {
         "confirmed-bkg_a1-7": "place:evt_a:0.1.1",
         "confirmed-bkg_b1-8": "place:evt_b:0.1.1",
         f"offer-{C}-10": "fan_1",

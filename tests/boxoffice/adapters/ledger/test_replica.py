@@ -29,7 +29,7 @@ from frontrow.settings.platform import LedgerSettings, PlatformSettings, read_se
 from frontrow.web.platform.metrics import metrics_page
 from frontrow.web.server.app import run_platform
 from tests.boxoffice.people.support import member
-from tests.faults.selling import eventually
+from tests.support.eventually import eventually
 from tests.support.servers import Postgres, Standby, free_port
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_client, put_event, put_into, settings_for
@@ -74,12 +74,12 @@ async def _names(ledger: SqlLedger, *, needs_newest: bool = False) -> tuple[set[
 
 async def _catch_up(replica: Replica) -> None:
     """Look until the replica is used; it has seen a beat of now."""
-    for _ in range(3_000):  # of 20 ms
+
+    async def why_away() -> str:
         await replica.look()
-        if replica.is_used:
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError(replica.why_away)
+        return "" if replica.is_used else replica.why_away or "unused"
+
+    await eventually(why_away, until=lambda why: not why)
 
 
 async def test_a_replica_is_read_within_its_lag_and_left_beyond_it(pair: tuple[Postgres, Standby]) -> None:

@@ -13,14 +13,14 @@ from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound, Bo
 from frontrow.boxoffice.holds.model.holds import SeatsTaken
 from frontrow.boxoffice.refunds.model.ticket_returns import NotReturnable, ReturnState
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
-from frontrow.core.clock import ManualClock
 from frontrow.core.errors import FrontrowError, Unavailable
+from frontrow.testing.clock import ManualClock
 from tests.boxoffice import shop
-from tests.boxoffice.adapters.ledger.test_contract import broken
-from tests.boxoffice.adapters.ledger.test_expiry import until
+from tests.boxoffice.adapters.ledger.broken_ledgers import broken
 from tests.boxoffice.shop import EVENT
 from tests.boxoffice.waiting import Waiting, second_server, sold_out
 from tests.support.booking_moves import refund_booking
+from tests.support.eventually import eventually
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ async def test_the_running_worker_pays_and_survives_a_silent_hook(sqlite_ledger_
         )
         task = asyncio.create_task(worker.run())
         try:
-            await until(lambda: bool(waiting.hooks.paid and worker.stats.listed))
+            await eventually(lambda: bool(waiting.hooks.paid and worker.stats.listed))
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

@@ -8,7 +8,7 @@ event, and looks at what was really sent, and which partitions PostgreSQL then r
 import contextlib
 import json
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import asyncpg
@@ -23,44 +23,11 @@ from frontrow.boxoffice.adapters.ledger.engine.statements import (
     render,
     statements,
 )
-from frontrow.boxoffice.tickets.model.tickets import Scan
-from frontrow.core.clock import ManualClock
-from tests.boxoffice.refunds.test_ticket_returns import Market
-from tests.boxoffice.shop import open_shop
-from tests.boxoffice.waiting import Waiting, small_plan
+from frontrow.testing.clock import ManualClock
+from tests.boxoffice.adapters.ledger.sale_statements import ACROSS, ANYWHERE, is_of_sale
+from tests.boxoffice.refunds.market import open_market, sell_everything
 
-TABLES: Final = (
-    "bookings", "booking_seats", "payments", "refunds", "tickets", "scans", "waitlist", "waitlist_rules", "offers",
-    "returns", "ticket_transfers", "booking_uses", "outbox", "idempotency_keys", "invoices",
-)  # fmt: skip
 IDS: Final = {"id", "booking_id", "payment_id", "entry_id", "ticket_id", "refund_id", "sold_as"}
-ACROSS: Final = {
-    "jobs look for work that is due in any event": (
-        "due_facts", "due_holds", "due_offers", "due_payments", "due_refunds", "due_work", "facts_published",
-        "lease_facts", "leased_facts", "missed_facts", "payments_page", "purge_facts", "put_off_payments",
-        "resold_returns", "returns_in_state",
-    ),
-    "a person's own list, whatever the events": (
-        "entries_in_line", "events_bought", "forget_messages_to", "forget_transfers_to", "purchases_of",
-        "purchases_of_address", "transfers_received", "transfers_to_address",
-    ),
-    "an organiser's invoices and limits over several dates": (
-        "bought_elsewhere", "invoice_by_number", "invoices_page", "live_uses", "uses_of_counter",
-    ),
-    "the provider names a payment by its own number": ("payment_by_ref",),
-    "idempotency keys belong to a person": ("forget_keys", "keys_page", "known_keys"),
-    "operators look at the whole ledger": (
-        "bookings_out_of_step", "bookings_without_event", "ledger_counts", "operating_figures",
-        "seats_out_of_step", "seats_sold_twice",
-    ),
-}  # fmt: skip
-
-# Asked by a number alone, or about all events of an organiser: every partition is looked into, by its index.
-ANYWHERE: Final = {"payments_by_id", "ticket_by_id", "failed_refunds"}
-
-
-def is_of_sale(statement: Statement) -> bool:
-    return any(re.search(rf"\b(FROM|JOIN|INTO|UPDATE)\s+{table}\b", statement.text) for table in TABLES)
 
 
 def is_inside_one_event(statement: Statement) -> bool:
@@ -90,34 +57,6 @@ class Recorder:
 
         monkeypatch.setattr(store, "_query", noted_query)
         monkeypatch.setattr(store, "read", noted_read)
-
-
-@contextlib.asynccontextmanager
-async def open_market(url: str, clock: ManualClock, event_id: str) -> AsyncIterator[Market]:
-    async with open_shop(url, clock=clock, plan=small_plan(), ready=False, id=event_id) as shop:
-        assert await shop.recovery.check(event_id)
-        await shop.ledger.catalogue.put_event(shop.event, clock())
-        yield Market(Waiting(shop), clock)
-
-
-async def sell_everything(market: Market, event_id: str) -> None:
-    """Hold, pay, wait, return, resell, refund and scan."""
-    ledger, now_us = market.ledger, market.clock()
-    booking_id, fence = await market.sell("old", 0, 1, 2)
-    for start in (3, 6, 9, 12):
-        await market.sell(f"x{start}", start, start + 1, start + 2)
-    await market.waiting.list.join(event_id, "ada", 1)
-    await market.resale.give_back(booking_id, "old", fence, [1])
-    await market.waiting.worker.serve_event(event_id)
-    (offer,) = await market.waiting.list.offers(event_id, "ada")
-    claimed = await market.waiting.list.claim(offer.id, "ada")
-    await market.pay(claimed.booking_id, claimed.fence)
-    await market.resale.sweep()
-    await market.till.refunds.work()
-    ticket = (await ledger.tickets.tickets_of(claimed.booking_id))[0]
-    await ledger.tickets.record_scans([Scan(f"scn_{event_id}", event_id, ticket.id, "north", now_us)])
-    await market.till.refunds.override(booking_id)
-    await market.till.refunds.work()
 
 
 async def test_a_whole_sale_on_postgresql_sends_no_statement_about_two_events(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.boxoffice.adapters.ledger.test_contract import broken, must_catch
+from tests.boxoffice.adapters.ledger.broken_ledgers import broken, must_catch, statement_of
 from tests.contracts.ledger_contract import Bench
 from tests.contracts.ticket_book import CHECKS, Check
 
@@ -46,15 +46,8 @@ CANARIES = {
 @pytest.mark.parametrize("canary", CANARIES)
 async def test_the_contract_catches(canary: str, ledger_url: str) -> None:
     name, change, check = CANARIES[canary]
-    change = change if change[0] in next(iter(broken_text(ledger_url, name))) else _bare(change)
+    change = change if change[0] in statement_of(ledger_url, name) else _bare(change)
     await must_catch(ledger_url, broken(ledger_url, name, change), BY_NAME[check])
-
-
-def broken_text(url: str, name: str) -> list[str]:
-    from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
-    from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres
-
-    return [render(Dialect.POSTGRES if is_postgres(url) else Dialect.SQLITE)[name]]
 
 
 def _bare(change: tuple[str, str]) -> tuple[str, str]:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.boxoffice.adapters.ledger.test_contract import broken, must_catch
-from tests.boxoffice.adapters.ledger.test_ticket_book import broken_text
+from tests.boxoffice.adapters.ledger.broken_ledgers import broken, must_catch, statement_of
 from tests.contracts.ledger_contract import Bench
 from tests.contracts.transfer_book import (
     CHECKS,
@@ -37,6 +36,6 @@ CANARIES = {
 @pytest.mark.parametrize("canary", CANARIES)
 async def test_the_contract_catches(canary: str, ledger_url: str) -> None:
     name, was, now, check = CANARIES[canary]
-    text = broken_text(ledger_url, name)[0]
+    text = statement_of(ledger_url, name)
     was = f"t.{was}" if f"t.{was}" in text else was
     await must_catch(ledger_url, broken(ledger_url, name, (was, now)), check)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 import psycopg
 import pytest
 
-from tests.boxoffice.adapters.ledger.test_contract import broken, must_catch
+from tests.boxoffice.adapters.ledger.broken_ledgers import broken, must_catch
 from tests.boxoffice.conftest import KINDS, opened
 from tests.contracts import waitlist_contract, waitlist_offers
 from tests.contracts.ledger_contract import Bench

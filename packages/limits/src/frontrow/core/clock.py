@@ -1,8 +1,8 @@
 """Time as an integer of microseconds since 1970 (`now_us`), always passed in.
 
 A `Clock` is a callable that returns the time. `SystemClock` follows the machine's monotonic clock, anchored to the wall
-clock once, so a change of the machine's time has no effect on it. `ManualClock` is moved by tests and simulations.
-`steady` makes any other clock safe against being set back.
+clock once, so a change of the machine's time has no effect on it. `steady` makes any other clock safe against being set
+back. Tests use `frontrow.testing.clock.ManualClock`.
 """
 
 import threading
@@ -49,27 +49,6 @@ class WallClock:
 
     def __call__(self) -> int:
         return time.time_ns() // 1000
-
-
-class ManualClock:
-    """A clock that moves only when told to."""
-
-    __slots__ = ("now_us",)
-
-    def __init__(self, now_us: int = 1_700_000_000_000_000) -> None:
-        self.now_us = now_us
-
-    def __call__(self) -> int:
-        return self.now_us
-
-    def sleep(self, seconds: float) -> None:
-        """Advance the clock instead of waiting."""
-        self.advance(seconds)
-
-    def advance(self, seconds: float = 0.0, *, us: int = 0) -> int:
-        """Move forward (or, with a negative number, back) and return the new time."""
-        self.now_us += round(seconds * US_PER_S) + us
-        return self.now_us
 
 
 class SteadyClock:

@@ -1,0 +1,9 @@
+"""What your own tests need: a clock that they move, stores in memory, passes, a payment provider.
+
+Each part is a module of its own and needs only the extra of what it replaces:
+
+    frontrow.testing.clock      ManualClock                  nothing
+    frontrow.testing.limits     in_memory, MemoryStore       nothing
+    frontrow.testing.room       RoomPasses, MemoryRoomStore  frontrow[room]
+    frontrow.testing.payments   SimulatedProvider, Fault     frontrow[boxoffice]
+"""

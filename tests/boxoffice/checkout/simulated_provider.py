@@ -1,0 +1,22 @@
+"""The simulated payment provider as the contract of all providers asks it."""
+
+from frontrow.boxoffice.adapters.payments.simulated import REFUND_FAILS, REFUND_PENDS, SimulatedProvider
+from frontrow.boxoffice.payments.model.provider_intents import Intent
+from tests.contracts.payment_provider import Desk
+
+SIMULATED = {
+    "visa": "pm_card_visa",
+    "declined": "pm_card_declined",
+    "3ds": "pm_card_3ds",
+    "refund_fails": REFUND_FAILS,
+    "refund_pends": REFUND_PENDS,
+}
+
+
+def simulated_desk(provider: SimulatedProvider) -> Desk:
+    async def answer(intent: Intent, success: bool) -> None:
+        if not success:
+            provider.objects[intent.ref]["payment_method"] = "pm_card_3ds_declined"
+        provider.finish_action(intent.ref)
+
+    return Desk(provider, SIMULATED, answer)
