@@ -26,7 +26,7 @@ def test_the_limiter_alone_imports_no_third_party_package() -> None:
 
 
 def _bare() -> dict[str, str]:
-    return {"PYTHONPATH": str(ROOT / "packages" / "limits" / "src"), "PATH": ""}
+    return {"PYTHONPATH": f"{ROOT / 'packages' / 'limits' / 'src'}:{ROOT / 'src'}", "PATH": ""}
 
 
 def test_every_module_says_what_it_owns() -> None:

@@ -15,7 +15,7 @@ from frontrow.web.fastpath.protocol import fast_path
 from frontrow.web.fastpath.room_routes import hot_routes
 from frontrow.web.guard.guarded_protocol import GuardedRequests, guarded
 from frontrow.web.room.app import room_app
-from frontrow.web.server.limit_headers import LimitHeaders
+from frontrow.web.server.limit_headers import LimitHeadersMiddleware
 from frontrow.web.streams.positions import Streams
 from tests.web.room.served import serving
 from tests.web.room.simple_room import SimpleRoom
@@ -47,7 +47,7 @@ def opened(kind: str, room: SimpleRoom, endpoints: RoomEndpoints) -> Iterator[Do
     """`hot`: the fast path answers; `behind`: the app behind it; `guarded`: the app behind the guard alone; `litestar`:
     the app under uvicorn alone."""
     served = ShardedEndpoints(endpoints, {})
-    app = GuardedRequests(LimitHeaders(room_app(served, root_event=room.event), endpoints.entry))
+    app = GuardedRequests(LimitHeadersMiddleware(room_app(served, root_event=room.event), endpoints.entry))
     http: Any = "httptools" if kind == "litestar" else guarded()
     if kind in ("hot", "behind"):
         http = fast_path(hot_routes(served, root_event=room.event) if kind == "hot" else {}, limits=endpoints.entry)

@@ -11,7 +11,7 @@ from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits, counte
 from frontrow.web.server.request_middleware import limit_fields
 
 
-class LimitHeaders:
+class LimitHeadersMiddleware:
     """Adds the headers of the limits to every answer of a request that was counted."""
 
     def __init__(self, app: ASGIApp, entry: EntranceLimits) -> None:

@@ -36,7 +36,7 @@ from frontrow.web.observability.room_metrics import write_room_counts
 from frontrow.web.observability.worker_metrics import Board
 from frontrow.web.room.app import room_app
 from frontrow.web.server.head_requests import HeadRequests
-from frontrow.web.server.limit_headers import LimitHeaders
+from frontrow.web.server.limit_headers import LimitHeadersMiddleware
 from frontrow.web.server.nosniff import SERVER_HEADERS, OnceOnly
 
 log = logging.getLogger("frontrow.room")
@@ -92,7 +92,9 @@ async def serve_rooms(endpoints: ShardedEndpoints, settings: RoomSettings, socke
     """Serve in this process until told to stop."""
     board = Board.of_workers(Path(settings.folder), settings.workers)
     entry = endpoints.rooms.entry
-    app: Any = HeadRequests(LimitHeaders(room_app(endpoints, root_event=settings.root_event, board=board), entry))
+    app: Any = HeadRequests(
+        LimitHeadersMiddleware(room_app(endpoints, root_event=settings.root_event, board=board), entry)
+    )
     rules = GuardRules(caps=AddressCaps(settings.max_connections_per_address, settings.uncapped, entry.is_proxy))
     http: Any
     if settings.hot_lane:
