@@ -26,6 +26,7 @@ from frontrow.shared import postgres_pool, postgres_url
 from frontrow.waitingroom.audit.postgres import open_postgres_audit
 from tests.faults.ledger_load import wish
 from tests.faults.proxy import Proxy, at_port
+from tests.support.eventually import eventually
 from tests.support.servers import free_port
 from tests.web.api.support import SECRET
 
@@ -221,6 +222,8 @@ async def test_connections_that_are_used_up_are_an_error_that_passes(postgres_le
                 for ask in (ledger.place_hold(wish(1)), ledger.booking("bkg_00000001"), ledger.time_us()):
                     with pytest.raises(Unavailable):
                         await ask
+            theirs = "SELECT count(*) FROM pg_stat_activity WHERE usename = %s"
+            await eventually(lambda: admin.execute(theirs, [role]).fetchone() == (0,))  # a backend ends a moment later
             assert not (await ledger.place_hold(wish(1))).repeated
             assert (await ledger.booking("bkg_00000001")) is not None
             await ledger.aclose()
