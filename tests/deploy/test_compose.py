@@ -367,7 +367,8 @@ def test_the_image_is_built_from_the_versions_that_were_tested() -> None:
         lines = Path(file).read_text().splitlines()
         assert sum("==" in line for line in lines) <= sum("--hash=" in line for line in lines)
     build = tomllib.loads(Path("pyproject.toml").read_text())["build-system"]["requires"]
-    assert tomllib.loads(Path("packages/limits/pyproject.toml").read_text())["build-system"]["requires"] == build
+    limiter = tomllib.loads(Path("packages/limits/pyproject.toml").read_text())["build-system"]["requires"]
+    assert set(limiter) <= set(build)
     names = {_plain(re.split(r"[<>=]", need)[0]) for need in build}
     assert names <= set(locked("requirements/build.txt"))
     [recipe] = [line for line in Path("Makefile").read_text().splitlines() if "-o requirements/build.txt" in line]

@@ -25,6 +25,7 @@ from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.web.http.cookies import BOOKINGS_COOKIES
 from tests.browser.served import Site, put_hall
 from tests.contracts.payment_provider import CHECKS, Check, Desk
+from tests.support.built_files import serving_built
 
 ROOT = Path(__file__).parents[2]
 EVENT = "evt_01JCQ3W2N4X7Z8Y9A0B1C2D3E4"
@@ -171,7 +172,7 @@ async def test_our_own_provider_keeps_the_promises_of_the_port(check: Check, tmp
         await provider.aclose()
 
 
-def test_every_page_has_the_colours_of_the_theme(shop: Site) -> None:
+def test_every_page_has_the_colours_of_the_theme(shop: Site, tmp_path: Path) -> None:
     with httpx.Client(base_url=shop.url, timeout=60, headers={"accept": "text/html"}) as browser:
         page = browser.get("/").text
         [theme] = [part for part in page.split('"') if part.startswith("/static/theme/")]
@@ -179,7 +180,8 @@ def test_every_page_has_the_colours_of_the_theme(shop: Site) -> None:
         assert "--brand:light-dark(#a3123f,#ff8fa9)" in style.text
         assert "immutable" in style.headers["cache-control"]
         assert "Opera House" in page
-        room = browser.get(f"/v1/events/{EVENT}/room")
+        with serving_built(tmp_path / "built"):  # as a wheel serves it
+            room = browser.get(f"/v1/events/{EVENT}/room")
         assert "light-dark(#a3123f,#ff8fa9)" in room.text
         assert len(room.content) <= 14_600, "what fits into the first round trip"
         assert theme in browser.get("/docs").text

@@ -123,7 +123,7 @@ async def test_sales_at_the_box_office_are_counted_together_whoever_wrote_them(l
         sold = await bench.paid(2, booking="bkg_2", fan=buyer_id(EVENT, "bkg_2"), sold_by=STAFF)
         await one.confirm(sold.booking_id, sold.fence, bench.now_us)
         await bench.paid(3, fan="ada", visit_id=VISIT)
-        totals = await one.organiser.desk_totals(EVENT, 0, bench.now_us + 1)
+        totals = await one.organiser.box_office_totals(EVENT, 0, bench.now_us + 1)
         assert totals == [BoxOfficeTotal(STAFF, PaidBy.FREE, 2, 2, 0, 0)]
 
 
