@@ -110,7 +110,12 @@ def shop(bank: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     room = RoomSettings(
         capacity=1_000, window_size=100, interval_s=0.05, **given | {"colours": tuple(given["colours"])}
     )
-    with Site(tmp_path_factory.mktemp("shop"), put_hall, payments=PaymentsSettings(**payments), room=room) as site:
+    folder = tmp_path_factory.mktemp("shop")
+    money = PaymentsSettings(**payments)
+    with (
+        serving_built(folder / "built"),
+        Site(folder, put_hall, payments=money, room=room) as site,
+    ):  # as a wheel serves
         yield site
 
 
@@ -172,7 +177,7 @@ async def test_our_own_provider_keeps_the_promises_of_the_port(check: Check, tmp
         await provider.aclose()
 
 
-def test_every_page_has_the_colours_of_the_theme(shop: Site, tmp_path: Path) -> None:
+def test_every_page_has_the_colours_of_the_theme(shop: Site) -> None:
     with httpx.Client(base_url=shop.url, timeout=60, headers={"accept": "text/html"}) as browser:
         page = browser.get("/").text
         [theme] = [part for part in page.split('"') if part.startswith("/static/theme/")]
@@ -180,8 +185,7 @@ def test_every_page_has_the_colours_of_the_theme(shop: Site, tmp_path: Path) -> 
         assert "--brand:light-dark(#a3123f,#ff8fa9)" in style.text
         assert "immutable" in style.headers["cache-control"]
         assert "Opera House" in page
-        with serving_built(tmp_path / "built"):  # as a wheel serves it
-            room = browser.get(f"/v1/events/{EVENT}/room")
+        room = browser.get(f"/v1/events/{EVENT}/room")
         assert "light-dark(#a3123f,#ff8fa9)" in room.text
         assert len(room.content) <= 14_600, "what fits into the first round trip"
         assert theme in browser.get("/docs").text
