@@ -284,6 +284,23 @@ def test_when_the_room_is_away_known_keys_go_on_working_and_unknown_ones_are_a_5
     assert keys(minted(person="bob"), NOW_S).person == "bob"
 
 
+def test_o3_the_shops_log_says_that_the_rooms_keys_cannot_be_fetched(caplog: pytest.LogCaptureFixture) -> None:
+    room = Room(ConnectionError("refused"))
+    keys = room.passkeys()
+    with pytest.raises(Unavailable):
+        keys(minted(), NOW_S)
+    assert "keys at https://room/jwks cannot be fetched" in caplog.text
+    assert "nobody is admitted until it answers" in caplog.text
+    room.now_s, room.keys = 2, SIGNER.jwks()
+    keys(minted(), NOW_S)
+    room.now_s, room.keys = 60, ConnectionError("refused")
+    for _ in range(50):
+        with pytest.raises(PassInvalid):
+            keys(minted(PassSigner([OTHER_KEY])), NOW_S)
+    told = [one for one in caplog.messages if "the cached keys stay in use" in one]
+    assert len(told) == 1, "one line per fetch, not per visitor"
+
+
 def test_keys_of_other_kinds_beside_ours_are_ignored() -> None:
     both = {"keys": [*SIGNER.jwks()["keys"], {"kty": "OKP", "crv": "Ed25519", "kid": "now-serving", "x": "AA"}]}
     assert PassKeys(both, "aurora")(minted(), NOW_S).person == "ada"

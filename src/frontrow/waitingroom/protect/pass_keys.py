@@ -6,6 +6,7 @@ dictionary lookup; its expiry is checked every time.
 """
 
 import json
+import logging
 import threading
 import time
 import urllib.error
@@ -20,6 +21,8 @@ from frontrow.waitingroom.credentials.passes import ALGORITHMS, DOCUMENT_KEY, MA
 
 MAX_JWKS_BYTES = 65_536
 FETCH_TIMEOUT_S = 3.0
+
+log = logging.getLogger("frontrow.protect")
 
 
 def fetch_json(url: str) -> Any:
@@ -79,7 +82,9 @@ class PassKeys:
             self._fetched_s = self._monotonic()
             try:
                 self._use_keys(self._fetch(self._url))
-            except Exception:  # the room is down: the cached keys stay in use
+            except Exception as error:  # whatever it is: the cached keys stay in use, and the shop's log says so
+                kept = "the cached keys stay in use" if self._verifier else "nobody is admitted until it answers"
+                log.warning("the waiting room's keys at %s cannot be fetched (%r); %s", self._url, error, kept)
                 if self._verifier is None:
                     self._fetched_s = self._monotonic() - self._refetch_s + min(1.0, self._refetch_s)
 
