@@ -60,7 +60,7 @@ async def crowd_buys(platform: Platform) -> None:
             if chance.random() < 0.75:
                 await platform.box_office.checkout.pay(made.booking_id, made.fence, "pm_card_visa")
             elif chance.random() < 0.2:
-                await platform.box_office.holds.release(made.booking_id, made.fence)
+                await platform.box_office.holds.held.release(made.booking_id, made.fence)
         except FrontrowError:
             pass  # somebody was faster
 

@@ -77,16 +77,16 @@ class Recorder:
         began_us = office.clock()
         try:
             if chance < 0.8:
-                await office.holds.release(hold.booking_id, hold.fence)
+                await office.holds.held.release(hold.booking_id, hold.fence)
                 self._add(Operation(began_us, office.clock(), OperationOutcome.RELEASED, hold.indexes, hold.fence))
             elif chance < 0.9:
                 await office.ledger.begin_payment(hold.booking_id, hold.fence, office.clock())
-                await office.holds.sold(await office.ledger.confirm(hold.booking_id, hold.fence, office.clock()))
+                await office.holds.held.sold(await office.ledger.confirm(hold.booking_id, hold.fence, office.clock()))
                 self._add(Operation(began_us, office.clock(), OperationOutcome.CONFIRMED, hold.indexes, hold.fence))
                 self.bought += 1
                 began_us = office.clock()
                 booking = await refund_booking(office.ledger, hold.booking_id, hold.fence, office.clock())
-                await office.holds.freed(booking.event_id, booking.seats, booking.id)
+                await office.holds.held.freed(booking.event_id, booking.seats, booking.id)
                 self._add(Operation(began_us, office.clock(), OperationOutcome.REFUNDED, hold.indexes, hold.fence))
         except (Refused, Unavailable):
             self._add(Operation(began_us, office.clock(), OperationOutcome.UNKNOWN, hold.indexes, hold.fence))

@@ -93,7 +93,7 @@ class Shop:
     async def buy(self, hold: Hold) -> None:
         """Pay and confirm in the ledger, then tell the claim store."""
         await self.ledger.begin_payment(hold.booking_id, hold.fence, self.clock())
-        await self.holds.sold(await self.ledger.confirm(hold.booking_id, hold.fence, self.clock()))
+        await self.holds.held.sold(await self.ledger.confirm(hold.booking_id, hold.fence, self.clock()))
 
     async def taken(self) -> set[int]:
         return set(await self.claims.states(self.event.id, self.clock()))

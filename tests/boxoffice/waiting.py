@@ -55,11 +55,13 @@ class Waiting:
     def __init__(self, shop: Shop) -> None:
         self.shop, self.ledger, self.clock = shop, shop.ledger, shop.clock
         self.hooks = Hooks()
-        parts = (shop.sales, shop.ledger, shop.claims, shop.holds, shop.clock)
+        parts = (shop.sales, shop.ledger, shop.claims, shop.holds.held, shop.clock)
         self.list = WaitlistService(*parts)
         self.worker = OfferWorker(*parts, every_s=0.01)
-        self.resale = TicketReturns(shop.sales, shop.ledger, shop.holds, self.hooks, shop.clock, tickets=self.hooks)
-        self.expiry = Sweeper(shop.ledger, shop.clock, on_expired=shop.holds.expired)
+        self.resale = TicketReturns(
+            shop.sales, shop.ledger, shop.holds.held, self.hooks, shop.clock, tickets=self.hooks
+        )
+        self.expiry = Sweeper(shop.ledger, shop.clock, on_expired=shop.holds.held.expired)
 
     async def bought(self, fan: str, *seats: int) -> Hold:
         hold = await self.shop.hold(fan, *seats)
@@ -124,7 +126,7 @@ async def refund_seat(waiting: Waiting, fan: str) -> None:
     """The fan's booking is refunded; the seats are free in ledger and claim store."""
     (booking,) = await waiting.ledger.bookings_of(EVENT, fan)
     ended = await refund_booking(waiting.ledger, booking.id, booking.fence, waiting.clock())
-    await waiting.shop.holds.freed(EVENT, ended.seats, ended.id)
+    await waiting.shop.holds.held.freed(EVENT, ended.seats, ended.id)
 
 
 async def by_refund(waiting: Waiting) -> None:
@@ -134,13 +136,13 @@ async def by_refund(waiting: Waiting) -> None:
 async def by_cancellation(waiting: Waiting) -> None:
     (booking,) = await waiting.ledger.bookings_of(EVENT, "s0")
     ended = await cancel_booking(waiting.ledger, booking.id, booking.fence, waiting.clock())
-    await waiting.shop.holds.freed(EVENT, ended.seats, ended.id)
+    await waiting.shop.holds.held.freed(EVENT, ended.seats, ended.id)
 
 
 async def by_release(waiting: Waiting) -> None:
     await refund_seat(waiting, "s0")
     hold = await waiting.shop.hold("quick", 0)
-    await waiting.shop.holds.release(hold.booking_id, hold.fence)
+    await waiting.shop.holds.held.release(hold.booking_id, hold.fence)
 
 
 async def by_decline(waiting: Waiting) -> None:
@@ -148,7 +150,7 @@ async def by_decline(waiting: Waiting) -> None:
     hold = await waiting.shop.hold("quick", 0)
     await waiting.ledger.begin_payment(hold.booking_id, hold.fence, waiting.clock())
     ended = await decline_booking(waiting.ledger, hold.booking_id, hold.fence, waiting.clock())
-    await waiting.shop.holds.freed(EVENT, ended.seats, ended.id)
+    await waiting.shop.holds.held.freed(EVENT, ended.seats, ended.id)
 
 
 async def by_expiry(waiting: Waiting) -> None:

@@ -103,7 +103,7 @@ def test_b11_from_the_waitlist_by_the_offers_mail_to_a_ticket(fan: Page, site: S
     fan.get_by_role("button", name="Join the waitlist").click()
     expect(fan.get_by_role("heading", name="Your place on the waitlist")).to_be_visible()
     before = mails_of(site)
-    site.call(lambda platform: platform.box_office.holds.release(*seats))
+    site.call(lambda platform: platform.box_office.holds.held.release(*seats))
     assert mail_with(site, r"Seats have become free: .+", before)
     fan.reload()
     expect(fan.get_by_role("heading", name="Seats for you")).to_be_visible()

@@ -30,13 +30,13 @@ async def die(url: str, redis: str, journal: Path, now_us: int, point: str, seat
     hold = await shop.hold(f"fan{seat}", seat, seat + 1)
     inner = SimulatedProvider(clock, journal=PaymentJournal(journal))
     if "refunded" in scenario:
-        before = Checkout(shop.ledger, inner, clock, seats=shop.holds, issuer=ISSUER)
+        before = Checkout(shop.ledger, inner, clock, seats=shop.holds.held, issuer=ISSUER)
         await before.pay(hold.booking_id, hold.fence, CARD)
     os.write(pipe, hold.booking_id.encode())
     fuse = Fuse(int(number), when, kill=True)
     ledger, provider = FusedLedger(shop.ledger, fuse), FusedProvider(inner, fuse)
-    checkout = Checkout(ledger, provider, clock, seats=shop.holds, issuer=ISSUER)  # type: ignore[arg-type]
-    refunds = Refunds(ledger, provider, clock, seats=shop.holds)  # type: ignore[arg-type]
+    checkout = Checkout(ledger, provider, clock, seats=shop.holds.held, issuer=ISSUER)  # type: ignore[arg-type]
+    refunds = Refunds(ledger, provider, clock, seats=shop.holds.held)  # type: ignore[arg-type]
     await play(scenario, checkout, refunds, hold.booking_id, hold.fence, lambda: clock.advance(600))
 
 

@@ -91,13 +91,13 @@ class Selling:
         if chance < 0.10:
             await self._buy(shop, hold)
         elif chance < 0.85:
-            await shop.holds.release(hold.booking_id, hold.fence)
+            await shop.holds.held.release(hold.booking_id, hold.fence)
 
     async def _buy(self, shop: Shop, hold: Hold) -> None:
         await shop.ledger.begin_payment(hold.booking_id, hold.fence, shop.clock())
         booking = await shop.ledger.confirm(hold.booking_id, hold.fence, shop.clock())
         self.bought.append((booking.id, booking.seats))  # acknowledged: from here on it must never be lost
-        await shop.holds.sold(booking)
+        await shop.holds.held.sold(booking)
 
 
 async def assert_nothing_was_sold_twice_or_lost(selling: Selling) -> None:

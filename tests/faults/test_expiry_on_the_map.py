@@ -44,7 +44,7 @@ async def test_an_expired_seat_is_on_the_map_within_a_second_with_the_clock_an_h
         )
         shop.holds.held._on_change = lambda _, seats: feed.notify(seats)
         await feed.start()
-        sweeper = asyncio.create_task(Sweeper(shop.ledger, clock, on_expired=shop.holds.expired).run())
+        sweeper = asyncio.create_task(Sweeper(shop.ledger, clock, on_expired=shop.holds.held.expired).run())
         try:
             hold = await shop.hold("ann", 3, 4)
             await eventually(lambda: feed.state(3) == 1)

@@ -60,7 +60,7 @@ def test_a_fan_finds_an_event_buys_the_last_seat_and_a_returned_one_is_on_sale_a
         booking = await platform.ledger.booking(booking_id)
         assert booking is not None
         await refund_booking(platform.ledger, booking.id, booking.fence, platform.clock())
-        await platform.box_office.holds.freed(event.id, booking.seats, booking.id)
+        await platform.box_office.holds.held.freed(event.id, booking.seats, booking.id)
 
     stack.call(refund)
     _wait_for(stack, event.id, EventStatus.ON_SALE)

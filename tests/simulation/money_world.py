@@ -125,7 +125,9 @@ class MoneyWorld:
         hold = await self.office.waiting.shop.hold(f"fan{self.fans}", *seats)
         self.bookings.append(hold.booking_id)
         ledger, provider = self._process()
-        checkout = Checkout(ledger, provider, self.office.clock, seats=self.office.waiting.shop.holds, issuer=ISSUER)
+        checkout = Checkout(
+            ledger, provider, self.office.clock, seats=self.office.waiting.shop.holds.held, issuer=ISSUER
+        )
         await checkout.pay(hold.booking_id, hold.fence, self.random.choice(CARD_NAMES))
 
     async def _sold(self) -> Booking | None:
@@ -138,7 +140,7 @@ class MoneyWorld:
         if booking is None:
             return
         ledger, provider = self._process()
-        refunds = Refunds(ledger, provider, self.office.clock, seats=self.office.waiting.shop.holds)
+        refunds = Refunds(ledger, provider, self.office.clock, seats=self.office.waiting.shop.holds.held)
         some = self.random.sample(booking.seats, self.random.randint(1, len(booking.seats)))
         if self.random.random() < 0.5:
             await refunds.refund(booking.id, booking.fence, some)
@@ -156,7 +158,7 @@ class MoneyWorld:
             return
         shop = self.office.waiting.shop
         ledger, _ = self._process()
-        resale = TicketReturns(shop.sales, ledger, shop.holds, ReturnRefunds(ledger), self.office.clock)
+        resale = TicketReturns(shop.sales, ledger, shop.holds.held, ReturnRefunds(ledger), self.office.clock)
         await resale.give_back(booking.id, booking.fan, booking.fence, some)
         await resale.sweep()
 

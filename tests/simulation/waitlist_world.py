@@ -171,16 +171,16 @@ class World:
             now_us = self.clock()
             await self.real.begin_payment(booking.id, booking.fence, now_us)
             if self.dice.random() < 0.8:
-                await self.waiting.shop.holds.sold(await self.real.confirm(booking.id, booking.fence, now_us))
+                await self.waiting.shop.holds.held.sold(await self.real.confirm(booking.id, booking.fence, now_us))
             else:
                 ended = await decline_booking(self.real, booking.id, booking.fence, now_us)
-                await self.waiting.shop.holds.freed(EVENT, ended.seats, ended.id)
+                await self.waiting.shop.holds.held.freed(EVENT, ended.seats, ended.id)
 
     async def a_refund(self) -> None:
         booking = await self._some(BookingState.CONFIRMED)
         if booking is not None:
             ended = await refund_booking(self.real, booking.id, booking.fence, self.clock())
-            await self.waiting.shop.holds.freed(EVENT, ended.seats, ended.id)
+            await self.waiting.shop.holds.held.freed(EVENT, ended.seats, ended.id)
 
     async def a_return(self) -> None:
         booking = await self._some(BookingState.CONFIRMED)

@@ -262,7 +262,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             ledger=ledger,
             claims=claims,
             issuer=issuer,
-            seats=box_office.holds,
+            seats=box_office.holds.held,
             refunds=box_office.refunds,
             transfers=box_office.transfers,
             messaging=messaging,
@@ -305,7 +305,13 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         if settings.server.jobs_inside:
             purge = every("purge answers", functools.partial(_purge_answers, stores.requests, now), 60.0)
             jobs += _make_jobs(
-                adapters, issuer, messaging, box_office.holds, box_office.offering, box_office.resale, beside=[purge]
+                adapters,
+                issuer,
+                messaging,
+                box_office.holds.held,
+                box_office.offering,
+                box_office.resale,
+                beside=[purge],
             )
             jobs += [*people.jobs(), *presale.signups.jobs(), presale.presales.job(ledger.due_work)]
         callers = Callers(people.sessions, room, endpoints.entry, secret_keys, now, settings.public_url)
@@ -424,7 +430,7 @@ def _make_jobs(
     adapters: _Adapters,
     issuer: Issuer,
     messaging: MessagingServices,
-    seats: HoldService | FollowedSeats,
+    seats: HeldSeats | FollowedSeats,
     offering: OfferWorker,
     resale: TicketReturns,
     *,
@@ -523,8 +529,8 @@ def _make_box_office(
         on_doubt=recovery.doubt,
         attempts=PlainAttempts if settings.server.plain_holds else AttemptRunner,
     )
-    checkout = Checkout(ledger, provider, clock, seats=holds, issuer=issuer)
-    refunds = Refunds(ledger, provider, clock, seats=holds)
+    checkout = Checkout(ledger, provider, clock, seats=holds.held, issuer=issuer)
+    refunds = Refunds(ledger, provider, clock, seats=holds.held)
     renderer = TicketRenderer(ledger, keys, adapters.work)
     return BoxOfficeServices(
         openings=Openings(ledger.catalogue, sales, claims, recovery, clock, feeds, _open_frame_logs(settings, clock)),
@@ -537,9 +543,9 @@ def _make_box_office(
         checkout=checkout,
         purchases=Purchases(sales, holds, checkout, clock),
         refunds=refunds,
-        waitlist=WaitlistService(sales, ledger, claims, holds, clock, ids=ids),
-        offering=OfferWorker(sales, ledger, claims, holds, clock, on_change=show_changes),
-        resale=TicketReturns(sales, ledger, holds, ReturnRefunds(ledger), clock),
+        waitlist=WaitlistService(sales, ledger, claims, holds.held, clock, ids=ids),
+        offering=OfferWorker(sales, ledger, claims, holds.held, clock, on_change=show_changes),
+        resale=TicketReturns(sales, ledger, holds.held, ReturnRefunds(ledger), clock),
         transfers=TicketTransfers(ledger, issuer, clock, ids),
         renderer=renderer,
         gates=GateService(ledger, keys, renderer),

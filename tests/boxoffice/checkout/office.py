@@ -28,12 +28,12 @@ class Office(Market):
     def __init__(self, waiting: Waiting, clock: ManualClock) -> None:
         super().__init__(waiting, clock)
         shop = waiting.shop
-        self.checkout = Checkout(shop.ledger, self.till.guarded, clock, seats=shop.holds, issuer=ISSUER)
+        self.checkout = Checkout(shop.ledger, self.till.guarded, clock, seats=shop.holds.held, issuer=ISSUER)
         self.till.checkout = self.checkout
-        self.refunds = Refunds(shop.ledger, self.till.guarded, clock, seats=shop.holds)
+        self.refunds = Refunds(shop.ledger, self.till.guarded, clock, seats=shop.holds.held)
         self.till.refunds = self.refunds
         self.cancelling = EventCancellations(shop.ledger.organiser, self.refunds, clock)
-        self.reseating = Reseater(shop.ledger.organiser, shop.claims, ISSUER, shop.holds, clock)
+        self.reseating = Reseater(shop.ledger.organiser, shop.claims, ISSUER, shop.holds.held, clock)
 
     def note(self, refund: Refund) -> Change:
         return Change(ADA, "retry_refund", EVENT, self.clock(), {"booking": refund.booking_id, "refund": refund.id})

@@ -25,7 +25,7 @@ async def test_a_hold_of_an_event_that_is_closed_here_delays_nobody_elses(tmp_pa
         await shop.hold("ada", 3)
         shop.clock.advance(3600)  # type: ignore[attr-defined]
         shop.sale.seats.mark_taken([3], "ada", 0, shop.clock())
-        sweeper = Sweeper(shop.ledger, shop.clock, on_expired=shop.holds.expired, every_s=0.01)
+        sweeper = Sweeper(shop.ledger, shop.clock, on_expired=shop.holds.held.expired, every_s=0.01)
         running = asyncio.create_task(sweeper.run())
         await eventually(lambda: sweeper.ended == 4 or running.done())
         assert not running.done()
@@ -41,7 +41,7 @@ async def test_an_event_that_was_closed_after_the_sale_of_its_holds_is_released_
     async with open_shop(sqlite_url(tmp_path)) as shop:
         hold = await shop.hold("ada", 3)
         shop.sales.close(EVENT)
-        assert (await shop.holds.release(hold.booking_id, hold.fence)).state == "cancelled"
+        assert (await shop.holds.held.release(hold.booking_id, hold.fence)).state == "cancelled"
 
 
 async def test_a_claim_that_cannot_be_released_keeps_no_other_from_it(
@@ -60,7 +60,7 @@ async def test_a_claim_that_cannot_be_released_keeps_no_other_from_it(
 
         monkeypatch.setattr(shop.claims, "release", away)
         shop.clock.advance(3600)  # type: ignore[attr-defined]
-        sweeper = Sweeper(shop.ledger, shop.clock, on_expired=shop.holds.expired)
+        sweeper = Sweeper(shop.ledger, shop.clock, on_expired=shop.holds.held.expired)
         with pytest.raises(Unavailable):
             await sweeper.sweep()
         assert {1, 2} <= set(shop.changed)

@@ -231,7 +231,7 @@ async def test_released_and_expired_seats_are_on_sale_at_once(shop: Shop) -> Non
     clock = shop.clock
     assert isinstance(clock, ManualClock)
     hold = await shop.hold("ann", 3)
-    await shop.holds.release(hold.booking_id, hold.fence)
+    await shop.holds.held.release(hold.booking_id, hold.fence)
     again = await shop.hold("bob", 3)
     clock.advance(us=HOLD_US - 1)
     with pytest.raises(SeatsTaken):
@@ -250,7 +250,7 @@ async def test_a_sold_seat_stays_taken_and_a_refunded_one_returns(shop: Shop) ->
     with pytest.raises(SeatsTaken):
         await shop.hold("bob", 3)
     refunded = await refund_booking(shop.ledger, hold.booking_id, hold.fence, clock())
-    await shop.holds.freed(EVENT, refunded.seats, refunded.id)
+    await shop.holds.held.freed(EVENT, refunded.seats, refunded.id)
     assert (await shop.hold("bob", 3)).fence > hold.fence
 
 
@@ -258,7 +258,7 @@ async def test_an_extended_hold_keeps_its_seats(shop: Shop) -> None:
     clock = shop.clock
     assert isinstance(clock, ManualClock)
     hold = await shop.hold("ann", 3)
-    await shop.holds.extend(hold.booking_id, hold.fence, NOW + 2 * HOLD_US)
+    await shop.holds.held.extend(hold.booking_id, hold.fence, NOW + 2 * HOLD_US)
     clock.advance(us=2 * HOLD_US - 1)
     with pytest.raises(SeatsTaken):
         await shop.hold("bob", 3)

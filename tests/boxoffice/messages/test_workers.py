@@ -164,7 +164,7 @@ async def test_frontrow_work_finishes_a_payment_and_offers_a_freed_seat(tmp_path
         await checkout.records.save(checkout.records.reschedule(payment, now_us))  # its server died: due at once
         fact = PriorityGranted("bkg_x", EVENT, "fan_3", 1, (2,), now_us, until_us=now_us + 1)
         await put_facts(ledger, [fact])
-        waiting = WaitlistService(shop.sales, ledger, shop.claims, shop.holds, shop.clock)
+        waiting = WaitlistService(shop.sales, ledger, shop.claims, shop.holds.held, shop.clock)
         await ledger.waitlist.shift_event(EVENT, EventStatus.ON_SALE, EventStatus.SOLD_OUT, now_us)
         await waiting.join(EVENT, "ada", 1)
         await Refunds(ledger, provider, shop.clock).override(sold.booking_id)

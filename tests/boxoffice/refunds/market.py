@@ -29,9 +29,9 @@ class Market:
         self.till = Till(waiting.ledger, clock)
         shop = waiting.shop
         issuer = Issuer(TicketKeys(bytes(32)))
-        self.checkout = Checkout(shop.ledger, self.till.guarded, clock, seats=shop.holds, issuer=issuer)
+        self.checkout = Checkout(shop.ledger, self.till.guarded, clock, seats=shop.holds.held, issuer=issuer)
         self.money = ReturnRefunds(shop.ledger)
-        self.resale = TicketReturns(shop.sales, shop.ledger, shop.holds, self.money, clock)
+        self.resale = TicketReturns(shop.sales, shop.ledger, shop.holds.held, self.money, clock)
 
     async def sell(self, fan: str, *seats: int) -> tuple[str, int]:
         hold = await self.waiting.shop.hold(fan, *seats)

@@ -59,7 +59,7 @@ async def test_a_freed_seat_is_offered_through_outbox_relay_and_bus(waiting: Wai
     """B14, B15: the jobs as a server runs them; the sweeps' hour never comes, so it was the fact that did it."""
     ledger, clock = waiting.ledger, waiting.clock
     bus = MemoryBus((WAITLIST_GROUP,))
-    parts = (waiting.shop.sales, ledger, waiting.shop.claims, waiting.shop.holds, clock)
+    parts = (waiting.shop.sales, ledger, waiting.shop.claims, waiting.shop.holds.held, clock)
     offering = OfferWorker(*parts, every_s=3600)
     relay = OutboxRelay(ledger, bus, clock)
     await waiting.list.join(EVENT, "ada", 1)

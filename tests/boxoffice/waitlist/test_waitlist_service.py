@@ -110,7 +110,7 @@ async def test_a_claimed_offer_is_an_ordinary_hold_ready_for_checkout(waiting: W
     await waiting.ledger.begin_payment(offer.booking_id, offer.fence, waiting.clock())
     booking = await waiting.ledger.confirm(offer.booking_id, offer.fence, waiting.clock())
     assert (booking.state, booking.seats, booking.amount_minor) == (BookingState.CONFIRMED, (1, 2), 10_000)
-    await waiting.shop.holds.sold(booking)
+    await waiting.shop.holds.held.sold(booking)
     again = await waiting.list.claim(offer.id, "ada")
     assert again.booking_state is BookingState.CONFIRMED
     kinds = [type(fact) for fact in await waiting.facts()]

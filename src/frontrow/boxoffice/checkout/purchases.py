@@ -105,7 +105,7 @@ class Purchases:
         end_us = min(self._clock() + hold_us, booking.created_at_us + MAX_HOLD_FACTOR * hold_us)
         if booking.live(self._clock()) and end_us <= booking.hold_expires_at_us:
             raise HoldNotExtendable("this hold cannot be extended any further", booking=booking.id)
-        return await self._holds.extend(booking.id, booking.fence, end_us)
+        return await self._holds.held.extend(booking.id, booking.fence, end_us)
 
     async def release(self, booking: Booking, visit: ShopPass | None, fence: int | None = None) -> Booking:
         """Put the seats back on sale and void what was opened at the provider. The visit goes on."""

@@ -9,7 +9,7 @@ With an Idempotency-Key the booking id is derived from the key, so a repeated re
 booking.
 
 `HoldService` uses three collaborators: `LocalRefusals` (the seat cache), `AttemptRunner` (claim store to ledger; its
-specification is `PlainAttempts`) and `HeldSeats` (extend, release, sold, freed).
+specification is `PlainAttempts`) and `held` (`HeldSeats`), which extends, releases, sells and frees held seats.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from frontrow.boxoffice.holds.local_refusal import LocalRefusals
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.holds.model.claims import BestClaim, ClaimedSeats, ClaimRefused, SeatClaim, check_name
 from frontrow.boxoffice.holds.model.hold_values import Hold, HoldResult, HoldStats, NoSuchSeats, ShopPass
-from frontrow.boxoffice.holds.model.holds import ExpiredHold, SeatsTaken
+from frontrow.boxoffice.holds.model.holds import SeatsTaken
 from frontrow.boxoffice.holds.model.requested_seats import LonelySeat, Wish, check_count
 from frontrow.boxoffice.holds.plain_attempt import PlainAttempts
 from frontrow.boxoffice.holds.ports.ledger import Ledger
@@ -40,7 +40,7 @@ MAX_KEY_CHARS = 200
 
 
 class HoldService:
-    """Places holds on this server and passes on what happens to held seats."""
+    """Places and changes holds on this server. `held` is responsible for what happens to them later."""
 
     def __init__(
         self,
@@ -194,26 +194,6 @@ class HoldService:
             return []
         sale.seats.mark_claimed(answer.taken, now_us)
         return [seat.seat for seat in answer.taken]
-
-    async def extend(self, booking_id: str, fence: int, expires_at_us: int) -> Booking:
-        """Move the end of a live hold to a later time."""
-        return await self.held.extend(booking_id, fence, expires_at_us)
-
-    async def release(self, booking_id: str, fence: int) -> Booking:
-        """Give the seats of a hold back."""
-        return await self.held.release(booking_id, fence)
-
-    async def sold(self, booking: Booking) -> None:
-        """The ledger confirmed this booking."""
-        await self.held.sold(booking)
-
-    async def freed(self, event_id: str, seats: Sequence[int], booking_id: str) -> None:
-        """The ledger ended this booking."""
-        await self.held.freed(event_id, seats, booking_id)
-
-    async def expired(self, holds: Sequence[ExpiredHold]) -> None:
-        """The sweeper ended these holds."""
-        await self.held.expired(holds)
 
     async def aclose(self) -> None:
         """Wait for attempts, audits and releases that are under way."""

@@ -45,7 +45,7 @@ async def buy_offer(waiting: Waiting, fan: str) -> Booking:
     claimed = await waiting.list.claim(offer.id, fan)
     await waiting.ledger.begin_payment(claimed.booking_id, claimed.fence, waiting.clock())
     booking = await waiting.ledger.confirm(claimed.booking_id, claimed.fence, waiting.clock())
-    await waiting.shop.holds.sold(booking)
+    await waiting.shop.holds.held.sold(booking)
     return booking
 
 
@@ -128,7 +128,7 @@ async def test_the_seat_is_not_free_before_the_old_ticket_is_dead(waiting: Waiti
     with pytest.raises(SeatsTaken):
         await waiting.shop.hold("eve", 0)
     after_restart = TicketReturns(
-        waiting.shop.sales, waiting.ledger, waiting.shop.holds, waiting.hooks, waiting.clock, tickets=waiting.hooks
+        waiting.shop.sales, waiting.ledger, waiting.shop.holds.held, waiting.hooks, waiting.clock, tickets=waiting.hooks
     )
     await after_restart.sweep()
     assert waiting.hooks.dead == {(old.id, 0)}
@@ -152,7 +152,7 @@ async def test_the_running_worker_pays_and_survives_a_silent_hook(sqlite_ledger_
         worker = TicketReturns(
             waiting.shop.sales,
             waiting.ledger,
-            waiting.shop.holds,
+            waiting.shop.holds.held,
             waiting.hooks,
             waiting.clock,
             tickets=waiting.hooks,
@@ -174,7 +174,7 @@ async def test_an_unsold_return_is_not_paid_and_a_mere_hold_is_no_sale(waiting: 
     hold = await waiting.shop.hold("eve", 0)
     await waiting.resale.sweep()
     assert await states(waiting, old) == {0: ReturnState.LISTED}
-    await waiting.shop.holds.release(hold.booking_id, hold.fence)
+    await waiting.shop.holds.held.release(hold.booking_id, hold.fence)
     await waiting.resale.sweep()
     assert waiting.hooks.paid == {}
 
@@ -203,7 +203,7 @@ async def test_a_booking_refunded_meanwhile_is_not_listed(waiting: Waiting) -> N
     await refund_booking(waiting.ledger, old.id, old.fence, waiting.clock())
     await waiting.resale.sweep()
     assert await states(waiting, old) == {0: ReturnState.VOID}
-    await waiting.shop.holds.freed(EVENT, old.seats, old.id)
+    await waiting.shop.holds.held.freed(EVENT, old.seats, old.id)
     await waiting.bought("eve", 0)
     await waiting.resale.sweep()
     assert waiting.hooks.paid == {}
