@@ -17,7 +17,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from bench.show_times import evening_us
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.boxoffice.holds.model.requested_seats import Wish
 from frontrow.boxoffice.seats.formats.plan_generator import generate
 from frontrow.core.clock import US_PER_S

@@ -31,10 +31,10 @@ from frontrow.boxoffice.gate.gate_check import Gate
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
+from frontrow.boxoffice.tickets.model.tickets import Sheet
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer, read_code
 from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf
-from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.clock import WallClock
 from tests.support.servers import Valkey
 

@@ -19,8 +19,7 @@ from bench.screens_door import shoot_door
 from bench.show_times import evening_us
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.events.model.events import EventStatus
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
-from frontrow.boxoffice.holds.model.holds import SeatsTaken
+from frontrow.boxoffice.holds.model.holds import SeatsTaken, ShopPass
 from frontrow.boxoffice.seats.formats.plan_generator import generate
 from frontrow.core.clock import US_PER_S
 from tests.browser.served import Site, put_hall

@@ -17,7 +17,7 @@ from bench.seats_load import Office
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
-from frontrow.boxoffice.holds.model.hold_values import Hold, ShopPass
+from frontrow.boxoffice.holds.model.holds import Hold, ShopPass
 from frontrow.boxoffice.seats.formats.plan_generator import generate
 from frontrow.core.errors import Refused, Unavailable
 from frontrow.rehearsal.history import History, HistoryVerdict, Operation, OperationOutcome

@@ -22,8 +22,7 @@ from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.holds.model.claims import ClaimKind, TakenSeat
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
-from frontrow.boxoffice.holds.model.holds import SeatsTaken
+from frontrow.boxoffice.holds.model.holds import SeatsTaken, ShopPass
 from frontrow.boxoffice.holds.plain_attempt import PlainAttempts
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.seats.map.frame_log import MemoryFrameLog

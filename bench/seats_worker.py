@@ -18,7 +18,7 @@ from bench.seats_load import TURN, Ask, Crowd, Office, percentiles, tidy
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.seat_map.redis_frame_log import RedisFrameLogs
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.boxoffice.seats.formats.plan_generator import generate
 
 

@@ -136,7 +136,7 @@ OWN_TASKS = {
     "boxoffice/adapters/claims/redis.py": "the result goes to the caller's slot",
     "boxoffice/holds/hold_service.py": "the caller's future",
     "boxoffice/holds/plain_attempt.py": "the caller's future",
-    "boxoffice/tickets/ticket_drawings.py": "awaited by who wants the file",
+    "boxoffice/tickets/ticket_renderer.py": "awaited by who wants the file",
     "cli/work.py": "awaited",
     "core/background_tasks.py": "the one way",
     "shared/jobs.py": "awaited; each runs `keep_running`",

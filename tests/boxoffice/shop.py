@@ -17,7 +17,7 @@ from frontrow.boxoffice.holds.attempt import AttemptRunner
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.hold_service import HoldService
-from frontrow.boxoffice.holds.model.hold_values import Hold, ShopPass
+from frontrow.boxoffice.holds.model.holds import Hold, ShopPass
 from frontrow.boxoffice.holds.plain_attempt import PlainAttempts
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, Section, area

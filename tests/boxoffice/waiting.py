@@ -7,7 +7,7 @@ from typing import Any
 from frontrow.boxoffice.events.model.events import EventStatus
 from frontrow.boxoffice.facts.model import Fact
 from frontrow.boxoffice.holds.expiry import Sweeper
-from frontrow.boxoffice.holds.model.hold_values import Hold
+from frontrow.boxoffice.holds.model.holds import Hold
 from frontrow.boxoffice.refunds.model.ticket_returns import Return
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, Section, area

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.boxoffice.pricing.model.sale_options import TicketType
 from frontrow.boxoffice.seats.formats.plan_generator import generate
 from frontrow.boxoffice.tickets.model.tickets import Ticket

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.holds.model.holds import ShopPass
 from tests.browser.served import PATIENT_ROOM, Site, put_hall
 from tests.browser.steps import EVENT_ID, differing_seats, enter, until
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.events.model.event_changes import Editor
 from frontrow.boxoffice.holds.model.bookings import Booking
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.boxoffice.messages.model.buyer_messages import Audience, AudienceKind
 from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.payments.model.payments import PaymentState

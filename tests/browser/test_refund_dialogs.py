@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.events.model.events import Fee, RefundPolicy
 from frontrow.boxoffice.holds.model.bookings import Booking
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, TicketType

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, CDPSession, Page, expect
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.holds.model.holds import ShopPass
 from tests.browser.served import Site
 from tests.browser.steps import EVENT_ID, choose, enter, landed, until
 

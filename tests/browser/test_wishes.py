@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.adapters.payments.simulated import Fault
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.holds.model.holds import ShopPass
 from tests.browser.mails import mail_with, mails_of, sign_in
 from tests.browser.served import WAIT_S, Site, put_hall
 from tests.browser.steps import EVENT_ID, be_let_in, enter, fill_card_form, pay, until

@@ -16,8 +16,7 @@ from frontrow.boxoffice.holds.claim_recovery import WRITE_GRACE_US, Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.holds.model.claims import ClaimedSeats, ClaimRefused, SeatClaim
-from frontrow.boxoffice.holds.model.hold_values import Hold, HoldResult, ShopPass
-from frontrow.boxoffice.holds.model.holds import NewHold, PlacedHold, SeatsTaken
+from frontrow.boxoffice.holds.model.holds import Hold, HoldResult, NewHold, PlacedHold, SeatsTaken, ShopPass
 from frontrow.boxoffice.holds.plain_attempt import PlainAttempts
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.core.clock import US_PER_S

@@ -12,8 +12,7 @@ import pytest
 
 from frontrow.boxoffice.holds.model.bookings import HoldEnded
 from frontrow.boxoffice.holds.model.claims import ClaimsLost
-from frontrow.boxoffice.holds.model.hold_values import Hold
-from frontrow.boxoffice.holds.model.holds import CapExceeded, IdempotencyMismatch, SeatsTaken
+from frontrow.boxoffice.holds.model.holds import CapExceeded, Hold, IdempotencyMismatch, SeatsTaken
 from frontrow.boxoffice.holds.model.requested_seats import Wish
 from frontrow.core.errors import Overloaded, Unavailable
 from tests.boxoffice.shop import EVENT, NOW

@@ -15,7 +15,7 @@ from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.holds.attempt import AttemptRunner
 from frontrow.boxoffice.holds.model.claims import SeatClaim
-from frontrow.boxoffice.holds.model.hold_values import HoldResult
+from frontrow.boxoffice.holds.model.holds import HoldResult
 from frontrow.boxoffice.holds.plain_attempt import PlainAttempts
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.core.errors import FrontrowError, Unavailable

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 
 from frontrow.boxoffice.holds.model.bookings import HoldEnded
-from frontrow.boxoffice.holds.model.hold_values import Hold
-from frontrow.boxoffice.holds.model.holds import SeatsTaken
+from frontrow.boxoffice.holds.model.holds import Hold, SeatsTaken
 from frontrow.core.errors import FrontrowError, Overloaded, Unavailable
 from tests.boxoffice.shop import EVENT, Shop
 from tests.support.eventually import eventually

@@ -11,8 +11,7 @@ from typing import Any
 
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.holds.model.hold_values import Hold
-from frontrow.boxoffice.holds.model.holds import SeatsTaken
+from frontrow.boxoffice.holds.model.holds import Hold, SeatsTaken
 from frontrow.core.clock import SystemClock
 from tests.boxoffice.shop import Shop, shop_event, shop_plan
 

@@ -13,7 +13,7 @@ from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
 from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.holds.model.hold_values import Hold
+from frontrow.boxoffice.holds.model.holds import Hold
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.core.errors import FrontrowError
 from frontrow.testing.clock import ManualClock

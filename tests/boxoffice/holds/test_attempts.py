@@ -9,8 +9,7 @@ import pytest
 from frontrow.boxoffice.holds.attempt import MAX_FOLLOWERS
 from frontrow.boxoffice.holds.local_refusal import AUDIT_EVERY, AUDITS_PER_S
 from frontrow.boxoffice.holds.model.claims import ClaimKind, ClaimRefused, ClaimsLost, SeatClaim, TakenSeat
-from frontrow.boxoffice.holds.model.hold_values import Hold, ShopPass
-from frontrow.boxoffice.holds.model.holds import CapExceeded, SeatsTaken
+from frontrow.boxoffice.holds.model.holds import CapExceeded, Hold, SeatsTaken, ShopPass
 from frontrow.boxoffice.seats.model.venues import UnknownSeats
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import NotFound

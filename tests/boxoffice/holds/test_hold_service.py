@@ -10,8 +10,14 @@ import pytest
 
 from frontrow.boxoffice.events.model.events import NotOnSale
 from frontrow.boxoffice.holds.model.claims import ClaimRefused
-from frontrow.boxoffice.holds.model.hold_values import Hold, NoSuchSeats, ShopPass
-from frontrow.boxoffice.holds.model.holds import CapExceeded, IdempotencyMismatch, SeatsTaken
+from frontrow.boxoffice.holds.model.holds import (
+    CapExceeded,
+    Hold,
+    IdempotencyMismatch,
+    NoSuchSeats,
+    SeatsTaken,
+    ShopPass,
+)
 from frontrow.boxoffice.holds.model.requested_seats import (
     CapReached,
     DuplicateSeats,

@@ -9,7 +9,7 @@ import httpx
 
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.holds.model.bookings import Booking
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.core.clock import US_PER_S

@@ -14,7 +14,7 @@ from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.ledger_url import sqlite_path
 from frontrow.boxoffice.facts.model import BookingConfirmed
 from frontrow.boxoffice.gate.gate_check import GateVerdict
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.boxoffice.messages.safe_http import SafeHttpClient
 from frontrow.boxoffice.people.model.people import Fan
 from frontrow.boxoffice.people.model.roles import Role

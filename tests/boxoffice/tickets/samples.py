@@ -5,10 +5,9 @@ from typing import Any
 from frontrow.boxoffice.gate.gate_bundle import make_bundle
 from frontrow.boxoffice.gate.gate_check import Gate, ScanLog
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
-from frontrow.boxoffice.tickets.model.tickets import NewTicket
+from frontrow.boxoffice.tickets.model.tickets import NewTicket, Sheet
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
-from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 
 NOW = 1_700_000_000_000_000
 EVENT = "evt_tickets"

@@ -27,7 +27,7 @@ from frontrow.boxoffice.organiser.model.brands import Brand, Logo, ticket_look
 from frontrow.boxoffice.texts.locale_formats import LANGUAGES
 from frontrow.boxoffice.tickets.apple_passes import PassIssuer, make_apple_passes, pass_document
 from frontrow.boxoffice.tickets.google_passes import MAX_TOKEN_CHARS, SAVE_URL, PassAccount, make_google_link
-from frontrow.boxoffice.tickets.ticket_sheets import Sheet
+from frontrow.boxoffice.tickets.model.tickets import Sheet
 from frontrow.boxoffice.tickets.wallet_art import pass_pictures
 from frontrow.boxoffice.tickets.wallet_keys import (
     AppleKeysGiven,

@@ -20,8 +20,9 @@ from frontrow.boxoffice.facts.fact_consumers import FactConsumer
 from frontrow.boxoffice.holds.expiry import Sweeper
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentState
 from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
+from frontrow.boxoffice.payments.payment_log import PAYMENT_JOB
 from frontrow.boxoffice.payments.provider_calls import ProviderCalls
-from frontrow.boxoffice.payments.retry_pauses import LONGEST_REST_S, PAYMENT_JOB, RestingPayments, rest_s
+from frontrow.boxoffice.payments.resting_payments import LONGEST_REST_S, RestingPayments, rest_s
 from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.boxoffice.refunds.payouts import RefundPayouts
 from frontrow.core.clock import US_PER_S

@@ -1,7 +1,7 @@
 """A purchase by the services themselves, ten days before the show."""
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.core.clock import US_PER_S
 from tests.web.api.support import EVENT_ID
 

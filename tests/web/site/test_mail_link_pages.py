@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.boxoffice.messages.mail_links import LinkPurpose
 from frontrow.core.clock import US_PER_S
 from tests.support.browser_headers import BROWSER, FORM

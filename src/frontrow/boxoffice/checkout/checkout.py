@@ -30,11 +30,11 @@ from frontrow.boxoffice.payments.model.provider_intents import Intent, NoticeKin
 from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
 from frontrow.boxoffice.payments.outage_watch import OutageWatch
 from frontrow.boxoffice.payments.payment_driver import AFTER_SALE, PaymentDriver
-from frontrow.boxoffice.payments.payment_log import log_sale, log_step
+from frontrow.boxoffice.payments.payment_log import PAYMENT_JOB, about_payment, log_sale, log_step
 from frontrow.boxoffice.payments.payment_records import PaymentRecords
 from frontrow.boxoffice.payments.ports import PaymentProvider
 from frontrow.boxoffice.payments.provider_calls import ProviderCalls
-from frontrow.boxoffice.payments.retry_pauses import PAYMENT_JOB, RestingPayments, about_payment
+from frontrow.boxoffice.payments.resting_payments import RestingPayments
 from frontrow.boxoffice.pricing.model.booking_choices import (
     BookingChoice,
     Reprice,

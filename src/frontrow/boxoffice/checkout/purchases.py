@@ -12,22 +12,14 @@ from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutResult
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, BookingState, HoldEnded, StaleFence
-from frontrow.boxoffice.holds.model.hold_values import Hold, ShopPass
-from frontrow.boxoffice.holds.model.holds import IdempotencyMismatch
+from frontrow.boxoffice.holds.model.holds import Hold, IdempotencyMismatch, ShopPass, extended_end_us
 from frontrow.boxoffice.holds.model.requested_seats import Wish
 from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.errors import NotFound, Overloaded, Refused, Unauthorised
+from frontrow.core.errors import NotFound, Overloaded, Unauthorised
 
-MAX_HOLD_FACTOR: Final = 2  # extensions included, a hold lasts at most this many times the event's hold time
 MAX_CHANGES: Final = 4  # tries when other tabs of the same fan are faster
 KEPT_AFTER_S: Final = 5  # a visit outlasts the hold that keeps it, so that the hold's end is noticed first
-
-
-class HoldNotExtendable(Refused):
-    """The hold has reached its longest duration."""
-
-    code = "hold_cannot_be_extended"
 
 
 def kept_until_s(hold_expires_at_us: int) -> int:
@@ -101,10 +93,7 @@ class Purchases:
     async def extend(self, booking: Booking, visit: ShopPass | None, fence: int | None = None) -> Booking:
         """Extend the hold, within the event's bound."""
         self.need_visit(booking, visit, fence)
-        hold_us = self._sales.get(booking.event_id).hold_us
-        end_us = min(self._clock() + hold_us, booking.created_at_us + MAX_HOLD_FACTOR * hold_us)
-        if booking.live(self._clock()) and end_us <= booking.hold_expires_at_us:
-            raise HoldNotExtendable("this hold cannot be extended any further", booking=booking.id)
+        end_us = extended_end_us(booking, self._sales.get(booking.event_id).hold_us, self._clock())
         return await self._holds.held.extend(booking.id, booking.fence, end_us)
 
     async def release(self, booking: Booking, visit: ShopPass | None, fence: int | None = None) -> Booking:

@@ -21,11 +21,9 @@ from typing import Any, Final
 
 from frontrow.boxoffice.holds.background_tasks import BackgroundTasks
 from frontrow.boxoffice.holds.events_on_sale import Sale
-from frontrow.boxoffice.holds.held_seats import HeldSeats
+from frontrow.boxoffice.holds.held_seats import HeldSeats, new_hold
 from frontrow.boxoffice.holds.model.claims import ClaimedSeats, ClaimRefused, SeatClaim
-from frontrow.boxoffice.holds.model.hold_values import Hold, HoldResult, HoldStats, ShopPass
-from frontrow.boxoffice.holds.model.holds import PlacedHold, SeatsTaken
-from frontrow.boxoffice.holds.plain_attempt import new_hold
+from frontrow.boxoffice.holds.model.holds import Hold, HoldResult, HoldStats, PlacedHold, SeatsTaken, ShopPass
 from frontrow.boxoffice.holds.ports.ledger import Ledger
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.pricing.model.prices import Quote

@@ -10,8 +10,15 @@ from collections.abc import Callable, Sequence
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
 from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, Origin
 from frontrow.boxoffice.holds.model.claims import SeatClaim, sold_seat
-from frontrow.boxoffice.holds.model.hold_values import Hold
-from frontrow.boxoffice.holds.model.holds import ExpiredHold, IdempotencyMismatch, NewHold, PlacedHold, SeatsTaken
+from frontrow.boxoffice.holds.model.holds import (
+    ExpiredHold,
+    Hold,
+    IdempotencyMismatch,
+    NewHold,
+    PlacedHold,
+    SeatsTaken,
+    ShopPass,
+)
 from frontrow.boxoffice.holds.ports.ledger import Ledger
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.pricing.model.prices import Quote, decode_lines, encode_lines
@@ -188,3 +195,34 @@ class HeldSeats:
         """Have claim recovery check the claim store of this event."""
         if self._on_doubt is not None:
             self._on_doubt(event_id)
+
+
+def new_hold(
+    sale: Sale,
+    shop_pass: ShopPass,
+    booking_id: str,
+    seats: tuple[int, ...],
+    quote: Quote,
+    now_us: int,
+    key: str | None,
+    request: str,
+) -> NewHold:
+    """What the ledger is asked to write for claimed seats."""
+    event = sale.event
+    return NewHold(
+        booking_id,
+        event.id,
+        shop_pass.fan,
+        seats,
+        now_us,
+        now_us + sale.hold_us,
+        quote.total_minor,
+        event.currency,
+        quote.seat_totals_minor,
+        event.max_per_person,
+        shop_pass.id,
+        key,
+        request,
+        encode_lines(quote.lines),
+        shop_pass.ends_with_sale,
+    )

@@ -24,8 +24,7 @@ from frontrow.boxoffice.holds.held_seats import HeldSeats, SeatChangeListener
 from frontrow.boxoffice.holds.local_refusal import LocalRefusals
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.holds.model.claims import BestClaim, ClaimedSeats, ClaimRefused, SeatClaim, check_name
-from frontrow.boxoffice.holds.model.hold_values import Hold, HoldResult, HoldStats, NoSuchSeats, ShopPass
-from frontrow.boxoffice.holds.model.holds import SeatsTaken
+from frontrow.boxoffice.holds.model.holds import Hold, HoldResult, HoldStats, NoSuchSeats, SeatsTaken, ShopPass
 from frontrow.boxoffice.holds.model.requested_seats import LonelySeat, Wish, check_count
 from frontrow.boxoffice.holds.plain_attempt import PlainAttempts
 from frontrow.boxoffice.holds.ports.ledger import Ledger

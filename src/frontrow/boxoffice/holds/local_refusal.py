@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 from frontrow.boxoffice.holds.background_tasks import BackgroundTasks
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
-from frontrow.boxoffice.holds.model.hold_values import HoldStats, ShopPass
-from frontrow.boxoffice.holds.model.holds import SeatsTaken
+from frontrow.boxoffice.holds.model.holds import HoldStats, SeatsTaken, ShopPass
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.core.clock import US_PER_S, Clock
 

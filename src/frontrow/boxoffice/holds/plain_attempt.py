@@ -24,13 +24,11 @@ from typing import Any
 
 from frontrow.boxoffice.holds.background_tasks import BackgroundTasks
 from frontrow.boxoffice.holds.events_on_sale import Sale
-from frontrow.boxoffice.holds.held_seats import HeldSeats
+from frontrow.boxoffice.holds.held_seats import HeldSeats, new_hold
 from frontrow.boxoffice.holds.model.claims import ClaimRefused, SeatClaim
-from frontrow.boxoffice.holds.model.hold_values import HoldResult, HoldStats, ShopPass
-from frontrow.boxoffice.holds.model.holds import NewHold, SeatsTaken
+from frontrow.boxoffice.holds.model.holds import HoldResult, HoldStats, SeatsTaken, ShopPass
 from frontrow.boxoffice.holds.ports.ledger import Ledger
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
-from frontrow.boxoffice.pricing.model.prices import Quote, encode_lines
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.shared.coalescer import move_result
 
@@ -141,37 +139,6 @@ class PlainAttempts:
         if isinstance(error, SeatsTaken):
             return asked.sale.new_refusal(error.seats)
         raise error
-
-
-def new_hold(
-    sale: Sale,
-    shop_pass: ShopPass,
-    booking_id: str,
-    seats: tuple[int, ...],
-    quote: Quote,
-    now_us: int,
-    key: str | None,
-    request: str,
-) -> NewHold:
-    """What the ledger is asked to write for claimed seats."""
-    event = sale.event
-    return NewHold(
-        booking_id,
-        event.id,
-        shop_pass.fan,
-        seats,
-        now_us,
-        now_us + sale.hold_us,
-        quote.total_minor,
-        event.currency,
-        quote.seat_totals_minor,
-        event.max_per_person,
-        shop_pass.id,
-        key,
-        request,
-        encode_lines(quote.lines),
-        shop_pass.ends_with_sale,
-    )
 
 
 def _answer(caller: "asyncio.Future[HoldResult]", ended: "asyncio.Task[HoldResult]") -> None:

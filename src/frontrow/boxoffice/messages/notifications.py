@@ -52,9 +52,9 @@ from frontrow.boxoffice.texts.message_texts import render
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
 from frontrow.boxoffice.tickets.model.ticket_transfers import TransferState
+from frontrow.boxoffice.tickets.model.tickets import Sheet
 from frontrow.boxoffice.tickets.model.wallets import Wallet, usable_wallets
 from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
-from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import NotFound, Overloaded, Unavailable
 from frontrow.core.failures import note_failure

@@ -21,6 +21,7 @@ from frontrow.shared.log_lines import (
     PAYMENT_VOIDED,
 )
 
+PAYMENT_JOB: Final = "payment"  # the job of every payment that a worker continues
 OVER: Final = frozenset({BookingState.CANCELLED, BookingState.EXPIRED})
 
 
@@ -91,3 +92,8 @@ def _ids(booking: Booking, payment: Payment) -> dict[str, object]:
 
 def _money(payment: Payment) -> dict[str, object]:
     return {"amount_minor": payment.amount_minor, "currency": payment.currency}
+
+
+def about_payment(payment: Payment) -> dict[str, object]:
+    """What a log line says of a payment."""
+    return {"payment_id": payment.id, "booking_id": payment.booking_id, "payment_state": payment.state.value}

@@ -23,7 +23,7 @@ from frontrow.boxoffice.payments.model.provider_intents import (
 )
 from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
 from frontrow.boxoffice.payments.ports import PaymentLedger, PaymentProvider
-from frontrow.boxoffice.payments.retry_pauses import RestingPayments
+from frontrow.boxoffice.payments.resting_payments import RestingPayments
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError

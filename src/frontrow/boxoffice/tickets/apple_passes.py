@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 from frontrow.boxoffice.organiser.model.brands import OUR_LOOK, TicketLook
 from frontrow.boxoffice.seats.model.seat_labels import AREA_ROW
 from frontrow.boxoffice.texts.message_texts import languages, words_of
-from frontrow.boxoffice.tickets.ticket_sheets import Sheet
+from frontrow.boxoffice.tickets.model.tickets import Sheet
 from frontrow.boxoffice.tickets.wallet_art import BRAND, WHITE, Colour, pass_pictures
 from frontrow.boxoffice.tickets.wallet_keys import AppleSigner
 from frontrow.shared.colours import parts_of

@@ -7,7 +7,7 @@ booking of the person who sent it.
 from collections.abc import Sequence
 from datetime import UTC
 
-from frontrow.boxoffice.tickets.ticket_sheets import Sheet
+from frontrow.boxoffice.tickets.model.tickets import Sheet
 from frontrow.shared.local_time import local_time
 
 

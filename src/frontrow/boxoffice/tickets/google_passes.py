@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from frontrow.boxoffice.seats.model.seat_labels import AREA_ROW
-from frontrow.boxoffice.tickets.ticket_sheets import Sheet
+from frontrow.boxoffice.tickets.model.tickets import Sheet
 from frontrow.boxoffice.tickets.wallet_keys import GoogleSigner
 from frontrow.core.clock import US_PER_S
 from frontrow.shared.money import DIGITS

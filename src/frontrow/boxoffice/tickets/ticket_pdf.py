@@ -12,8 +12,8 @@ from frontrow.boxoffice.organiser.model.brands import OUR_LOOK, TicketLook
 from frontrow.boxoffice.texts.locale_formats import Moment, formats_of, language_of
 from frontrow.boxoffice.texts.message_texts import MessageWriter, words_of
 from frontrow.boxoffice.tickets import qr_code as qr
+from frontrow.boxoffice.tickets.model.tickets import Sheet
 from frontrow.boxoffice.tickets.print_fonts import CORE_FAMILY, PrintFonts, printable
-from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.shared.colours import parts_of
 from frontrow.shared.local_time import local_time
 

@@ -1,11 +1,12 @@
 """Renders the tickets of a booking as QR, PDF and calendar entry, when somebody asks for them.
 
 What a ticket's code says was stored by the transaction that confirmed the booking. Signing it gives the same code each
-time, so every rendering shows the same ticket.
+time, so every rendering shows the same ticket. PDFs are drawn beside the event loop and cached.
 """
 
 import asyncio
-from typing import Final
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -21,7 +22,7 @@ from frontrow.boxoffice.texts.locale_formats import language_of
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
 from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer
-from frontrow.boxoffice.tickets.model.tickets import Ticket, TicketNotFound, TicketState
+from frontrow.boxoffice.tickets.model.tickets import Sheet, Ticket, TicketNotFound, TicketState
 from frontrow.boxoffice.tickets.ports.ledger import TicketLedger
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import (
@@ -29,8 +30,6 @@ from frontrow.boxoffice.tickets.ticket_codes import (
     shown_code,
     signed_code,
 )
-from frontrow.boxoffice.tickets.ticket_drawings import TicketDrawings, draw_tickets
-from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.shared.heavy_work import HeavyWork, Urgency
 from frontrow.shared.money import Money
 
@@ -203,3 +202,45 @@ def _sheet(
         named=labels.parts(seat),
         transfer_id=ticket.transfer_id,
     )
+
+
+MAX_CACHED_BYTES: Final = 16 * 1024 * 1024  # of files; one ticket's PDF has about 3 kB
+DRAWN_WITHIN_S: Final = 20.0
+
+
+class TicketDrawings:
+    """Makes files by `HeavyWork`, keeps the latest, and lets callers who want the same file wait for one drawing."""
+
+    def __init__(self, work: HeavyWork) -> None:
+        self._work = work
+        self._cached: dict[Hashable, bytes] = {}  # the least recently used first
+        self._cached_bytes = 0
+        self._drawing: dict[Hashable, asyncio.Task[bytes]] = {}
+
+    async def draw(self, key: Hashable, urgency: Urgency, function: Callable[..., bytes], *arguments: Any) -> bytes:
+        """The file that `function` makes of its arguments. `key` names everything that decides its content."""
+        found = self._cached.pop(key, None)
+        if found is not None:
+            self._cached[key] = found
+            return found
+        drawing = self._drawing.get(key)
+        if drawing is None:
+            work = self._work.run(urgency, DRAWN_WITHIN_S, function, *arguments)
+            drawing = self._drawing[key] = asyncio.create_task(work, name="tickets")
+            drawing.add_done_callback(lambda task: self._end(key, task))
+        return await asyncio.shield(drawing)
+
+    def _end(self, key: Hashable, task: "asyncio.Task[bytes]") -> None:
+        self._drawing.pop(key, None)
+        if task.cancelled() or task.exception() is not None:
+            return
+        self._cached[key] = drawn = task.result()
+        self._cached_bytes += len(drawn)
+        while self._cached_bytes > MAX_CACHED_BYTES:
+            self._cached_bytes -= len(self._cached.pop(next(iter(self._cached))))
+
+
+def draw_tickets(sheets: Sequence[Sheet], language: str, look: TicketLook) -> bytes:
+    from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf  # slow to import: not at startup
+
+    return tickets_pdf(sheets, locale=language, look=look)

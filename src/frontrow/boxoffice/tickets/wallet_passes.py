@@ -11,11 +11,10 @@ import msgspec
 
 from frontrow.boxoffice.organiser.model.brands import TicketLook
 from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer
-from frontrow.boxoffice.tickets.model.tickets import TicketNotFound
+from frontrow.boxoffice.tickets.model.tickets import Sheet, TicketNotFound
 from frontrow.boxoffice.tickets.model.wallets import NoWalletPass, Wallet, WalletKeys, usable_wallets
 from frontrow.boxoffice.tickets.ports.ledger import SellerNames, TicketLedger
 from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
-from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.boxoffice.tickets.wallet_keys import AppleSigner, GoogleSigner
 from frontrow.core.clock import Clock
 from frontrow.shared.heavy_work import Urgency

@@ -18,9 +18,8 @@ from frontrow.waitingroom.service.direct_entry import DirectEntry
 from frontrow.waitingroom.service.joins import Joins
 from frontrow.waitingroom.service.leader import Leader
 from frontrow.waitingroom.service.loops import RoomLoops
-from frontrow.waitingroom.service.place_statuses import PlaceStatuses
 from frontrow.waitingroom.service.recovery import RoomRecovery
-from frontrow.waitingroom.service.room_cache import RoomCache
+from frontrow.waitingroom.service.room_cache import PlaceStatuses, RoomCache
 from frontrow.waitingroom.service.roster import Roster
 from frontrow.waitingroom.service.store_clock import StoreClock
 from frontrow.waitingroom.service.visits import Visits

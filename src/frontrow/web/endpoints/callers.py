@@ -1,10 +1,18 @@
-"""Who sends a request: everything that it proves, read the same way on the fast path and behind the framework."""
+"""Who sends a request, and which bookings are theirs: read the same way on the fast path and behind the framework.
+
+Another person's booking answers 404.
+"""
 
 from collections.abc import Collection
 
 import msgspec
 
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.checkout.purchases import Purchases
+from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound
+from frontrow.boxoffice.holds.model.holds import ShopPass
+from frontrow.boxoffice.messages.mail_links import LinkPurpose
+from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.people.sessions import KEY_PREFIX, SESSION_PREFIX, Sessions
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError, Unauthorised
@@ -98,5 +106,40 @@ class Callers:
         visit = caller.shop_pass
         if visit is None or visit.event_id != event_id:
             raise Unauthorised("a pass for this event is needed; join its waiting room", event=event_id)
+        self._room.visits.hear(visit.id)
+        return visit
+
+
+class OwnBookings:
+    """Loads bookings for the people they belong to."""
+
+    def __init__(self, ledger: SqlLedger, people: People, purchases: Purchases, room: WaitingRoom) -> None:
+        self._ledger, self._people, self._purchases, self._room = ledger, people, purchases, room
+
+    async def find(self, caller: Caller, booking_id: str) -> Booking:
+        """The booking, if it is the caller's."""
+        booking = await self._ledger.booking(booking_id)
+        if booking is None or not await self.may_change(caller, booking):
+            raise BookingNotFound(booking_id)
+        return booking
+
+    async def find_seen(self, caller: Caller, booking_id: str) -> Booking:
+        """The booking, if the caller may look at it: as its owner, or by a link from a message about it."""
+        purposes = (LinkPurpose.BOOKING.value, LinkPurpose.PRIORITY.value)
+        if any((purpose, booking_id) in caller.links for purpose in purposes):
+            booking = await self._ledger.booking(booking_id)
+            if booking is not None:
+                return booking
+        return await self.find(caller, booking_id)
+
+    async def may_change(self, caller: Caller, booking: Booking) -> bool:
+        """Whether the caller may change the booking, not only look at it."""
+        if caller.owns(booking):
+            return True
+        return caller.kind == "fan" and await self._people.fans.owns_booking(caller.id, booking)
+
+    def need_visit(self, caller: Caller, booking: Booking, fence: int | None = None) -> ShopPass:
+        """The caller's visit for acting on this booking, or 401 (`Purchases.need_visit`). Counts as a sign of life."""
+        visit = self._purchases.need_visit(booking, caller.shop_pass or caller.past_pass, fence)
         self._room.visits.hear(visit.id)
         return visit

@@ -22,7 +22,6 @@ from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.web.http.bodies.json_values import MoneyView, Time, time_text
-from frontrow.web.http.client_address import ip_of
 from frontrow.web.http.messages import (
     JSON,
     SHARED_CACHE,
@@ -30,6 +29,7 @@ from frontrow.web.http.messages import (
     EndpointResponse,
     Result,
     encode_json,
+    ip_of,
     problem_answer,
 )
 

@@ -12,8 +12,7 @@ import msgspec
 
 from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.holds.hold_service import HoldService
-from frontrow.boxoffice.holds.model.hold_values import Hold, HoldResult, ShopPass
-from frontrow.boxoffice.holds.model.holds import SeatsTaken, VisitEnded
+from frontrow.boxoffice.holds.model.holds import Hold, HoldResult, SeatsTaken, ShopPass, VisitEnded
 from frontrow.core.background_tasks import start_task
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
@@ -21,7 +20,6 @@ from frontrow.web.endpoints.passes import Passes
 from frontrow.web.http.bodies.holds import HoldBody, HoldView
 from frontrow.web.http.bodies.json_values import MoneyView, time_text
 from frontrow.web.http.bodies.price_lines import line_views
-from frontrow.web.http.client_address import ip_of
 from frontrow.web.http.messages import (
     EndpointRequest,
     EndpointResponse,
@@ -29,6 +27,7 @@ from frontrow.web.http.messages import (
     Result,
     header_line,
     idempotency_key,
+    ip_of,
     json_answer,
     problem_answer,
 )

@@ -4,7 +4,7 @@ import contextlib
 import zlib
 
 from frontrow.boxoffice.checkout.purchases import Purchases
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import Forbidden, FrontrowError, Unauthorised
 from frontrow.shared.cookies import names_to_read, read_cookie

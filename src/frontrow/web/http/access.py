@@ -16,7 +16,7 @@ from litestar.connection import ASGIConnection
 
 from frontrow.boxoffice.events.model.event_changes import Editor
 from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.boxoffice.people.model.people import (
     NotAllowed,
     SecondFactorNeeded,

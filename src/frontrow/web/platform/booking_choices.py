@@ -1,7 +1,7 @@
 """The choice of ticket types, add-ons and a code for held seats, with its limit on guessed codes."""
 
 from frontrow.boxoffice.holds.model.bookings import Booking
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice, choice_of
 from frontrow.boxoffice.pricing.model.prices import decode_lines
 from frontrow.web.platform.platform import Platform

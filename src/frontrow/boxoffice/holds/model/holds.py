@@ -1,19 +1,22 @@
 """A hold: a temporary, exclusive claim of one fan on seats of one event, with a fence from the ledger (B3, B4).
 
-`NewHold` is the request of the hold service to the ledger; `PlacedHold` is the ledger's confirmation. Seats are indexes
-in the event's plan. A hold is live while `now_us < expires_at_us`.
+`NewHold` is the request of the hold service to the ledger, `PlacedHold` the ledger's confirmation, `Hold` what the
+fan sees. Seats are indexes in the event's plan. A hold is live while `now_us < expires_at_us`; `extended_end_us` is the
+rule for more time.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.holds.model.requested_seats import CapReached
+from frontrow.boxoffice.pricing.model.prices import PriceLine
 from frontrow.core.errors import InvalidInput, Refused
 
 MAX_MINOR = 2**53 - 1  # the largest integer that all JSON readers keep exact
+MAX_HOLD_FACTOR = 2  # extensions included, a hold lasts at most this many times the event's hold time
 MAX_SEATS_PER_HOLD = 1_000  # a bound for the ledger's arrays; the cap of an event is far lower
 
 
@@ -160,3 +163,69 @@ class IdempotencyMismatch(InvalidInput):
             f"idempotency key {key[:80]!r} was used for another request; use a new one", param="Idempotency-Key"
         )
         self.key = key
+
+
+class ShopPass(msgspec.Struct, frozen=True, gc=False):
+    """A pass that the caller has verified: its event, its fan, its end and its id.
+
+    `ends_with_sale`: it is the pass of a visit to the shop, which ends when it has bought tickets. A pass for an offer
+    or a priority pass is not.
+    """
+
+    event_id: str
+    fan: str
+    expires_at_us: int
+    id: str = ""
+    ends_with_sale: bool = False
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """A hold as the fan sees it. Every later operation on it needs its `fence`."""
+
+    booking_id: str
+    event_id: str
+    fan: str
+    seats: tuple[str, ...]
+    indexes: tuple[int, ...]
+    fence: int
+    expires_at_us: int
+    amount_minor: int
+    currency: str
+    repeated: bool = False
+    lines: tuple[PriceLine, ...] = ()
+
+
+HoldResult: TypeAlias = Hold | SeatsTaken  # how an attempt ends: a refusal is a value, other errors are raised
+
+
+class HoldNotExtendable(Refused):
+    """The hold has reached its longest duration."""
+
+    code = "hold_cannot_be_extended"
+
+
+def extended_end_us(booking: Booking, hold_us: int, now_us: int) -> int:
+    """When this hold ends if its fan asks for more time now, or `HoldNotExtendable`."""
+    end_us = min(now_us + hold_us, booking.created_at_us + MAX_HOLD_FACTOR * hold_us)
+    if booking.live(now_us) and end_us <= booking.hold_expires_at_us:
+        raise HoldNotExtendable("this hold cannot be extended any further", booking=booking.id)
+    return end_us
+
+
+class HoldStats(msgspec.Struct):
+    """How attempts ended since startup. Of `audited` local refusals, `audited_free` were for seats that were free."""
+
+    won: int = 0
+    seats_won: int = 0
+    refused_locally: int = 0
+    refused_by_claims: int = 0
+    refused_by_ledger: int = 0
+    unavailable: int = 0
+    audited: int = 0
+    audited_free: int = 0
+
+
+class NoSuchSeats(Refused):
+    """No free seats match the wish."""
+
+    code = "no_such_seats"

@@ -11,9 +11,8 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.checkout.checkout import CheckoutResult, CheckoutState
-from frontrow.boxoffice.checkout.purchases import MAX_HOLD_FACTOR
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, HoldEnded, MoveRefused, StaleFence
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
+from frontrow.boxoffice.holds.model.holds import MAX_HOLD_FACTOR, ShopPass
 from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.payments.model.provider_intents import MISTYPED
 from frontrow.boxoffice.people.model.email_addresses import is_email

@@ -9,8 +9,7 @@ from litestar.params import FromPath
 
 from frontrow.boxoffice.holds.events_on_sale import Sale
 from frontrow.boxoffice.holds.model.bookings import Booking
-from frontrow.boxoffice.holds.model.hold_values import ShopPass
-from frontrow.boxoffice.holds.model.holds import SeatsTaken, VisitEnded
+from frontrow.boxoffice.holds.model.holds import SeatsTaken, ShopPass, VisitEnded
 from frontrow.boxoffice.holds.model.requested_seats import Wish
 from frontrow.boxoffice.pricing.model.prices import TierPrice
 from frontrow.boxoffice.seats.model.map_format import SeatState

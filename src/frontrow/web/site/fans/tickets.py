@@ -18,9 +18,8 @@ from frontrow.boxoffice.refunds.refunds import QuotedRefund
 from frontrow.boxoffice.texts.locale_formats import Moment
 from frontrow.boxoffice.texts.message_texts import MessageWriter
 from frontrow.boxoffice.tickets.model.ticket_transfers import Transfer, TransferState
-from frontrow.boxoffice.tickets.model.tickets import TicketNotFound, TicketScanned
+from frontrow.boxoffice.tickets.model.tickets import Sheet, TicketNotFound, TicketScanned
 from frontrow.boxoffice.tickets.model.wallets import Wallet
-from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.boxoffice.tickets.wallet_passes import MAX_BUNDLED
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Unavailable

@@ -18,7 +18,7 @@ from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.events.catalogue import SqlCatalogue
 from frontrow.boxoffice.adapters.ledger.events.event_index import index_events, index_venue
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import MakeMove, Program, booking_of, make_moves
-from frontrow.boxoffice.adapters.ledger.messages.contacts import change_email
+from frontrow.boxoffice.adapters.ledger.messages.message_book import change_email
 from frontrow.boxoffice.adapters.ledger.organiser.reseating import reseat
 from frontrow.boxoffice.adapters.ledger.payments.payment_transactions import (
     RequestRefund,

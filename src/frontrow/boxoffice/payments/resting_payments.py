@@ -13,14 +13,8 @@ from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
 from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.core.clock import US_PER_S
 
-PAYMENT_JOB: Final = "payment"  # the job of every payment that a worker continues
 LONGEST_REST_S: Final = 3600
 MAX_REMEMBERED: Final = 10_000
-
-
-def about_payment(payment: Payment) -> dict[str, object]:
-    """What a log line says of a payment."""
-    return {"payment_id": payment.id, "booking_id": payment.booking_id, "payment_state": payment.state.value}
 
 
 def rest_s(tries: int) -> int:
