@@ -14,8 +14,7 @@ from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.core.clock import Clock
 from frontrow.core.errors import NotFound, Refused
 from frontrow.web.http.bodies.bookings import BookingView, RefundLineView, RefundView, checkout_view
-from frontrow.web.http.bodies.json_values import MoneyView, time_text
-from frontrow.web.http.bodies.price_lines import line_views
+from frontrow.web.http.bodies.json_values import MoneyView, line_views, time_text
 
 
 class BookingViews:

@@ -27,7 +27,7 @@ from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.shared.guest_identity import is_reserved
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.web.endpoints.booking_views import BookingViews
-from frontrow.web.endpoints.callers import Callers, OwnBookings
+from frontrow.web.endpoints.callers import Callers, OwnBookings, ip_of
 from frontrow.web.http.access import Caller
 from frontrow.web.http.bodies.bookings import BookingView, declined
 from frontrow.web.http.bodies.holds import BestWish, SeatName
@@ -39,7 +39,6 @@ from frontrow.web.http.messages import (
     Result,
     encode_json,
     idempotency_key,
-    ip_of,
     json_answer,
     problem_answer,
 )

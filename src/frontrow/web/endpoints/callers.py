@@ -23,6 +23,7 @@ from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.http.access import BOOKING_PREFIX, Caller, Presented, booking_of_token, caller_in, presented
 from frontrow.web.http.csrf import JSON_ONLY, HeaderLines, check_media_type, check_same_site, check_token
+from frontrow.web.http.messages import EndpointRequest
 
 
 class Callers:
@@ -143,3 +144,10 @@ class OwnBookings:
         visit = self._purchases.need_visit(booking, caller.shop_pass or caller.past_pass, fence)
         self._room.visits.hear(visit.id)
         return visit
+
+
+def ip_of(limiter: EntranceLimits, request: EndpointRequest) -> str:
+    """The key of the caller's address. `X-Forwarded-For` is read only from trusted proxies."""
+    if limiter.trusts_nobody:
+        return limiter.ip_of(request.peer)
+    return limiter.ip_of(request.peer, [value.decode("latin-1") for value in request.all(b"x-forwarded-for")])

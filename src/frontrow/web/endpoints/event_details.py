@@ -21,6 +21,7 @@ from frontrow.boxoffice.seats.map.map_feed import MapFeed
 from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
+from frontrow.web.endpoints.callers import ip_of
 from frontrow.web.http.bodies.json_values import MoneyView, Time, time_text
 from frontrow.web.http.messages import (
     JSON,
@@ -29,7 +30,6 @@ from frontrow.web.http.messages import (
     EndpointResponse,
     Result,
     encode_json,
-    ip_of,
     problem_answer,
 )
 

@@ -7,7 +7,8 @@ from contextlib import aclosing
 from frontrow.boxoffice.seats.map.map_feed import MapFeed
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
-from frontrow.web.http.messages import NO_STORE, EndpointRequest, EndpointResponse, header_line, ip_of, problem_answer
+from frontrow.web.endpoints.callers import ip_of
+from frontrow.web.http.messages import NO_STORE, EndpointRequest, EndpointResponse, header_line, problem_answer
 from frontrow.web.http.takeover import Takeover
 from frontrow.web.streams.seat_map import SeatStreams
 

@@ -3,10 +3,11 @@
 import functools
 
 from frontrow.core.errors import FrontrowError
+from frontrow.web.endpoints.callers import ip_of
 from frontrow.web.endpoints.event_list import PLAIN
 from frontrow.web.endpoints.routes import OF_BOOKINGS
 from frontrow.web.fastpath.route_table import HotTable, RouteTable
-from frontrow.web.http.messages import EndpointRequest, EndpointResponse, RequestHeaders, Result, ip_of, problem_answer
+from frontrow.web.http.messages import EndpointRequest, EndpointResponse, RequestHeaders, Result, problem_answer
 from frontrow.web.platform.platform import Platform
 
 PROOFS = frozenset({b"authorization", b"cookie", b"frontrow-pass", b"frontrow-booking"})

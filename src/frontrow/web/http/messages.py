@@ -11,7 +11,6 @@ from typing import Any, Protocol
 import msgspec
 
 from frontrow.core.errors import FrontrowError, InvalidInput, Unavailable
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 
 MAX_BODY_BYTES = 16 * 1024
 MAX_KEY_CHARS = 128  # of an Idempotency-Key
@@ -206,10 +205,3 @@ def check_key(key: str, param: str = "Idempotency-Key") -> str:
     if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
         raise InvalidInput(f"Idempotency-Key has 1 to {MAX_KEY_CHARS} printable characters", param=param)
     return key
-
-
-def ip_of(limiter: EntranceLimits, request: EndpointRequest) -> str:
-    """The key of the caller's address. `X-Forwarded-For` is read only from trusted proxies."""
-    if limiter.trusts_nobody:
-        return limiter.ip_of(request.peer)
-    return limiter.ip_of(request.peer, [value.decode("latin-1") for value in request.all(b"x-forwarded-for")])

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from frontrow.core.errors import InvalidInput
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.web.endpoints.room.join_bodies import JoinBody
+from frontrow.web.endpoints.room.visitors import JoinBody
 from frontrow.web.http.messages import EndpointRequest
 
 SESSION_MARKS = (b"__Host-frontrow-session=", b"Bearer frs_")

@@ -22,7 +22,7 @@ from litestar.openapi.spec import (
 from litestar.openapi.spec.enums import OpenAPIType
 
 from frontrow.waitingroom.model.results import PlaceStatus
-from frontrow.web.endpoints.room.join_bodies import ClaimBody
+from frontrow.web.endpoints.room.visitors import ClaimBody
 
 PLACE = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCIsImtpZCI6Ii4uLiJ9.eyJzdWIiOiI3IiwiZXZ0IjoiYXVyb3JhIn0.c2ln"
 WAIT = {"low_s": 45, "high_s": 75, "reason": ""}

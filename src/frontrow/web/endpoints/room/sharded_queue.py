@@ -18,10 +18,10 @@ from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
 from frontrow.core.failures import note_failure
 from frontrow.waitingroom.credentials.places import unb64
 from frontrow.waitingroom.service.sharding import ShardedRoom, slices
-from frontrow.web.endpoints.room.join_bodies import idempotency_key, read_join_body
 from frontrow.web.endpoints.room.organiser import patch_room, room_body
 from frontrow.web.endpoints.room.room_endpoints import RoomEndpoints
 from frontrow.web.endpoints.room.routes import RoomRoute, ShardBy
+from frontrow.web.endpoints.room.visitors import idempotency_key, read_join_body
 from frontrow.web.http.messages import Endpoint, EndpointRequest, EndpointResponse, Result, json_answer, problem_answer
 from frontrow.web.http.request_bodies import check_size
 from frontrow.web.http.room_credentials import keeps_place, pass_of

@@ -5,25 +5,20 @@ first without a task. The place comes as a bearer token or, from the page, in a 
 """
 
 import logging
-from collections.abc import Awaitable
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeVar
+from urllib.parse import parse_qs
 
+import msgspec
 from msgspec.structs import replace
 
-from frontrow.core.errors import Forbidden, FrontrowError, Unauthorised
+from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unauthorised
 from frontrow.waitingroom.model.config import Phase
 from frontrow.waitingroom.model.results import ClaimedPass, Joined
 from frontrow.waitingroom.model.window import PlaceState
 from frontrow.waitingroom.ports import VisitReply
 from frontrow.web.endpoints.room.context import RoomContext
-from frontrow.web.endpoints.room.join_bodies import (
-    NO_JOIN,
-    ClaimBody,
-    JoinBody,
-    idempotency_key,
-    read_claim_body,
-    read_join_body,
-)
+from frontrow.web.http import messages
 from frontrow.web.http.messages import (
     JSON_HEAD,
     NO_STORE,
@@ -35,10 +30,68 @@ from frontrow.web.http.messages import (
     header_line,
     json_answer,
 )
-from frontrow.web.http.request_bodies import is_form
+from frontrow.web.http.request_bodies import check_size, decode_body, is_form
 from frontrow.web.http.room_credentials import pass_of, place_of
 
 log = logging.getLogger("frontrow.web.room")
+Body = TypeVar("Body")
+
+
+class JoinBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What may be sent with a join; all of it optional."""
+
+    proof: str | None = None
+    code: str | None = None
+    person: str = ""
+    cnf: str | None = None
+    page: bool = False  # sent by our page: the place goes into a cookie
+    wish: str = ""  # the page of the shop to go to afterwards
+
+
+class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
+    proof: str | None = None
+    page: bool = False
+    wish: str = ""
+
+
+_decode_join = msgspec.json.Decoder(JoinBody).decode
+_decode_claim = msgspec.json.Decoder(ClaimBody).decode
+_WIDGET_FIELDS = ("altcha", "cf-turnstile-response", "h-captcha-response")  # what the providers' widgets send
+NO_JOIN, NO_CLAIM = JoinBody(), ClaimBody()
+
+
+def read_join_body(request: EndpointRequest) -> JoinBody:
+    return _read_body(request, _decode_join, JoinBody) if request.body else NO_JOIN
+
+
+def read_claim_body(request: EndpointRequest) -> ClaimBody:
+    return _read_body(request, _decode_claim, ClaimBody) if request.body else NO_CLAIM
+
+
+def _read_body(request: EndpointRequest, decode: Callable[[bytes], Body], kind: type[Body]) -> Body:
+    check_size(request)
+    return _read_form(request, kind) if is_form(request) else decode_body(decode, request.body)
+
+
+def _read_form(request: EndpointRequest, kind: type[Body]) -> Body:
+    """The fields of a browser's form as the body an endpoint expects. A form of another site is refused."""
+    site = request.header(b"sec-fetch-site")
+    if site is not None and site not in (b"same-origin", b"none"):
+        raise Forbidden("this form came from another site")
+    fields = parse_qs(request.body.decode("utf-8", "replace"), max_num_fields=20)
+    values: dict[str, Any] = {name: given[0] for name, given in fields.items() if given[0]}
+    for name in _WIDGET_FIELDS:
+        if values.pop(name, None):
+            values["proof"] = fields[name][0]
+    try:
+        return msgspec.convert(values, kind, strict=False)
+    except msgspec.MsgspecError as error:
+        raise InvalidInput(f"the form is not what is expected here: {error}", param="body") from None
+
+
+def idempotency_key(request: EndpointRequest) -> str | None:
+    return messages.idempotency_key(request, param="idempotency-key")
+
 
 TAG_CHARS = 22  # the end of a checked signature identifies its place as well as the whole text does
 

@@ -5,8 +5,7 @@ from typing import Annotated
 import msgspec
 
 from frontrow.boxoffice.holds.model.requested_seats import MAX_SEATS_PER_REQUEST, Wish
-from frontrow.web.http.bodies.json_values import MoneyView, Time
-from frontrow.web.http.bodies.price_lines import PriceLineView
+from frontrow.web.http.bodies.json_values import MoneyView, PriceLineView, Time
 
 SeatName = Annotated[str, msgspec.Meta(min_length=1, max_length=60, examples=["S-A-14"])]
 SectionName = Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
