@@ -100,7 +100,7 @@ def test_b10_every_verdict_of_a_typed_code_is_said_in_words_colour_and_for_liste
     tickets = buy(site, 3)
     refund(site, tickets[2])
     open_gate(door, site)
-    before = door.evaluate(INSIDE)
+    before = inside(site)  # the page may not have been told yet
     panel = door.get_by_role("alert").locator("visible=true")
     scan(door, tickets[0].code.lower(), "ok")
     expect(panel).to_contain_text("Welcome")
