@@ -97,12 +97,11 @@ from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.api.api_rules import ApiRules
 from frontrow.web.endpoints.booking_views import BookingViews
 from frontrow.web.endpoints.bookings import BookingEndpoints
-from frontrow.web.endpoints.callers import Callers, OwnBookings
+from frontrow.web.endpoints.callers import Callers, OwnBookings, Passes
 from frontrow.web.endpoints.event_details import EventViews
 from frontrow.web.endpoints.event_list import EventLists
 from frontrow.web.endpoints.groups import Endpoints
 from frontrow.web.endpoints.holds import HoldEndpoints
-from frontrow.web.endpoints.passes import Passes
 from frontrow.web.endpoints.room.join_identity import SessionIdentity
 from frontrow.web.endpoints.room.page import PageSettings, RoomPages
 from frontrow.web.endpoints.room.room_endpoints import RoomEndpoints

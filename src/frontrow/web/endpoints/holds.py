@@ -16,8 +16,7 @@ from frontrow.boxoffice.holds.model.holds import Hold, HoldResult, SeatsTaken, S
 from frontrow.core.background_tasks import start_task
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
-from frontrow.web.endpoints.callers import ip_of
-from frontrow.web.endpoints.passes import Passes
+from frontrow.web.endpoints.callers import Passes, ip_of
 from frontrow.web.http.bodies.holds import HoldBody, HoldView
 from frontrow.web.http.bodies.json_values import MoneyView, line_views, time_text
 from frontrow.web.http.messages import (

@@ -6,8 +6,8 @@ from http.cookies import CookieError, SimpleCookie
 from frontrow.boxoffice.people.model.people import SubjectKind
 from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.people.sessions import SESSION_PREFIX
-from frontrow.web.endpoints.passes import check_same_site
 from frontrow.web.http.cookies import SESSION_COOKIE
+from frontrow.web.http.csrf import check_own_page
 from frontrow.web.http.messages import EndpointRequest
 
 MAX_COOKIE_BYTES = 16_384
@@ -39,5 +39,5 @@ def _cookie(request: EndpointRequest) -> str:
         jar: SimpleCookie = SimpleCookie(raw[:MAX_COOKIE_BYTES].decode("latin-1"))
     except CookieError:
         return ""
-    check_same_site(request)
+    check_own_page(request)
     return jar[SESSION_COOKIE].value if SESSION_COOKIE in jar else ""

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from frontrow.boxoffice.people.model.people import csrf_of
 from frontrow.core.errors import Forbidden, InvalidInput
+from frontrow.web.http.messages import EndpointRequest
 
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 JSON_ONLY: Final = ("application/json",)
@@ -63,6 +64,18 @@ def check_same_site(method: str, headers: HeaderLines, public_url: str) -> None:
     for origin in headers.getall("origin", []):
         if not _own_origin(origin, headers.getall("host", [""])[0], public_url):
             raise CrossSite("this request was made by another site's page")
+
+
+def check_own_page(request: EndpointRequest) -> None:
+    """`check_same_site` for a cookie that counts only for our own pages, whatever the method; for the fast path."""
+    site = request.header(b"sec-fetch-site")
+    if site is not None:
+        if site not in (b"same-origin", b"none"):
+            raise CrossSite("this request was made by another site's page")
+        return
+    origin = request.header(b"origin")
+    if origin is not None and origin.partition(b"://")[2] != request.header(b"host"):
+        raise CrossSite("this request was made by another site's page")
 
 
 def _own_origin(origin: str, host: str, public_url: str) -> bool:

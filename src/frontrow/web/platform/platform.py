@@ -48,9 +48,8 @@ from frontrow.shared.jobs import Job
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.booking_views import BookingViews
-from frontrow.web.endpoints.callers import Callers, OwnBookings
+from frontrow.web.endpoints.callers import Callers, OwnBookings, Passes
 from frontrow.web.endpoints.groups import Endpoints
-from frontrow.web.endpoints.passes import Passes
 from frontrow.web.observability.telemetry import Telemetry
 from frontrow.web.platform.event_openings import Openings
 from frontrow.web.platform.organiser_services import OrganiserServices
