@@ -17,6 +17,7 @@ from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.core.clock import US_PER_S
 from tests.browser.served import Site, put_hall
 from tests.browser.steps import until
+from tests.support.cable import Cable
 from tests.support.signed_tickets import signed_tickets
 
 SHOW = "evt_show"
@@ -68,10 +69,10 @@ def refund(site: Site, ticket: Ticket) -> None:
     site.call(lambda platform: platform.box_office.refunds.override(ticket.booking_id, [ticket.seat_index]))
 
 
-def open_gate(page: Page, site: Site, name: str = "North", event_id: str = SHOW) -> None:
-    """The scanner's page, named and ready, with everything it needs offline."""
+def open_gate(page: Page, site: Site, name: str = "North", event_id: str = SHOW, *, cable: Cable | None = None) -> None:
+    """The scanner's page, named and ready, with everything it needs offline; through a cable, if one is given."""
     patient(page)
-    page.goto(f"{site.url}/door/{event_id}")
+    page.goto(f"{cable.url if cable else site.url}/door/{event_id}")
     page.get_by_label("Gate name").fill(name)
     page.get_by_role("button", name="Start scanning").click()
     expect(page.locator("#state")).to_have_text("Online")
@@ -122,6 +123,15 @@ def kept_offline(page: Page) -> None:
     until(page, "async () => Boolean(await caches.match(location.pathname))")
 
 
-def goes_offline(page: Page) -> None:
+def goes_offline(page: Page, cable: Cable | None = None) -> None:
+    """Cut the page's network. A page that is reloaded meanwhile needs a cable: see there."""
+    if cable is not None:
+        cable.cut()
     page.context.set_offline(True)
     expect(page.locator("#state")).to_contain_text("Offline since")
+
+
+def comes_online(page: Page, cable: Cable) -> None:
+    cable.mend()
+    page.context.set_offline(False)
+    expect(page.locator("#state")).to_have_text("Online")

@@ -15,6 +15,7 @@ from tests.browser.gates import (
     SHOW,
     TOMORROW,
     buy,
+    comes_online,
     film,
     forged,
     goes_offline,
@@ -30,6 +31,7 @@ from tests.browser.looks import COLOURS, axe, bring_axe
 from tests.browser.served import Site
 from tests.browser.staff import staff
 from tests.browser.steps import until
+from tests.support.cable import Cable
 from tests.support.chromium import launch
 
 INSIDE = "() => Number(document.querySelector('#inside').textContent)"
@@ -53,15 +55,13 @@ def test_b10_the_camera_reads_a_ticket_once_and_lets_it_in(browser: Browser, sit
     (ticket,) = buy(site)
     film(tmp_path / "ticket.y4m", ticket.code)
     before = inside(site)
-    watching = launch(
-        browser.browser_type, args=[*CAMERA, f"--use-file-for-fake-video-capture={tmp_path / 'ticket.y4m'}"]
-    )
-    try:
+    seen_file = f"--use-file-for-fake-video-capture={tmp_path / 'ticket.y4m'}"
+    with Cable(site.port) as cable, launch(browser.browser_type, args=[*CAMERA, seen_file]) as watching:
         context = watching.new_context(viewport={"width": 390, "height": 844}, permissions=["camera"])
         page = context.new_page()
         told = listened(page)
         staff(page, site, role="door")
-        open_gate(page, site)
+        open_gate(page, site, cable=cable)
         expect(page.locator("#verdict")).to_have_attribute("data-verdict", "ok")
         expect(page.locator("#verdict-heading")).to_have_text("Welcome")
         seen = page.evaluate("window.frontrow.door.scanner.frames")
@@ -73,26 +73,23 @@ def test_b10_the_camera_reads_a_ticket_once_and_lets_it_in(browser: Browser, sit
         assert inside(site) == before + 1
         assert not told
         kept_offline(page)
-        context.set_offline(True)
+        goes_offline(page, cable)
         page.reload()  # page, worker and WebAssembly come from this device
         expect(page.locator("#verdict")).to_have_attribute("data-verdict", "duplicate")
         expect(page.locator("#state")).to_contain_text("Offline since")
-        context.set_offline(False)
-        expect(page.locator("#state")).to_have_text("Online")
+        comes_online(page, cable)
         page.on("dialog", lambda dialog: dialog.accept())
         page.get_by_role("button", name="Undo").click()
         expect(page.locator("#recent")).to_contain_text("Undone")
-        context.set_offline(True)
+        goes_offline(page, cable)
         page.reload()  # the same code again, now admitted by the gate alone
         expect(page.locator("#verdict")).to_have_attribute("data-verdict", "ok")
         expect(page.locator("#verdict-detail")).to_have_text("Checked offline.")
         assert inside(site) == before
-        context.set_offline(False)
+        comes_online(page, cable)
         expect(page.locator("#waiting")).to_be_hidden()
         until(page, "async () => !(await window.frontrow.door.sync._store.countWaiting('evt_show'))")
         assert inside(site) == before + 1
-    finally:
-        watching.close()
 
 
 def test_b10_every_verdict_of_a_typed_code_is_said_in_words_colour_and_for_listeners(door: Page, site: Site) -> None:

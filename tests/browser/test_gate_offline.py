@@ -16,6 +16,7 @@ from tests.browser.gates import (
     TOMORROW,
     TWO_ROUNDS,
     buy,
+    comes_online,
     forged,
     goes_offline,
     inside,
@@ -29,12 +30,19 @@ from tests.browser.gates import (
 from tests.browser.served import Site
 from tests.browser.staff import staff
 from tests.browser.steps import until
+from tests.support.cable import Cable
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with Site(tmp_path_factory.mktemp("door"), put_shows) as running:
         yield running
+
+
+@pytest.fixture
+def cable(site: Site) -> Iterator[Cable]:
+    with Cable(site.port) as cable:
+        yield cable
 
 
 def test_b10_what_another_gate_took_back_may_come_in_here_without_a_network(door: Page, site: Site) -> None:
@@ -117,15 +125,14 @@ def _let_people_return(site: Site, *, may: bool) -> None:
     site.call(change)
 
 
-def test_b10_without_a_network_the_gate_decides_alone_and_hands_in_later(door: Page, site: Site) -> None:
-    context = door.context
+def test_b10_without_a_network_the_gate_decides_alone_and_hands_in_later(door: Page, site: Site, cable: Cable) -> None:
     tickets = buy(site, 4)
     refund(site, tickets[3])
-    open_gate(door, site)
+    open_gate(door, site, cable=cable)
     kept_offline(door)
     before = inside(site)
     scan(door, tickets[0].code, "ok")
-    goes_offline(door)
+    goes_offline(door, cable)
     scan(door, tickets[1].code, "ok")
     expect(door.locator("#waiting")).to_have_text("Waiting to be sent: 1")
     for code, verdict in (
@@ -144,8 +151,7 @@ def test_b10_without_a_network_the_gate_decides_alone_and_hands_in_later(door: P
     scan(door, tickets[2].code, "ok")
     expect(door.locator("#waiting")).to_have_text("Waiting to be sent: 2")
     assert inside(site) == before + 1
-    context.set_offline(False)
-    expect(door.locator("#state")).to_have_text("Online")
+    comes_online(door, cable)
     expect(door.locator("#waiting")).to_be_hidden()
     assert inside(site) == before + 3
     expect(door.locator("#conflicts li")).to_have_count(0)

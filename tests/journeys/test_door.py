@@ -15,6 +15,7 @@ from tests.browser.gates import (
     CAMERA,
     TWO_ROUNDS,
     WAIT_MS,
+    comes_online,
     film,
     goes_offline,
     inside,
@@ -28,6 +29,7 @@ from tests.browser.steps import until
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
 from tests.journeys.steps import buy, read_codes, scan_picture
+from tests.support.cable import Cable
 from tests.support.chromium import launch
 
 NEXT = re.compile("Go on|Continue")
@@ -57,8 +59,15 @@ def phone(browser: Browser, tmp_path: Path) -> Iterator[Any]:
         one.close()
 
 
+@pytest.fixture
+def cable(stack: Stack) -> Iterator[Cable]:
+    """Between the north gate and the shop."""
+    with Cable(stack.site.port) as cable:
+        yield cable
+
+
 def test_the_door_from_the_invitation_to_the_last_guest(
-    stack: Stack, visitor: Visitor, phone: Any, tmp_path: Path
+    stack: Stack, visitor: Visitor, phone: Any, cable: Cable, tmp_path: Path
 ) -> None:
     event = stack.put_on_sale("Midnight Sun", seats=6)
     stack.put_on_sale("Early Matinee", seats=2)
@@ -72,7 +81,7 @@ def test_the_door_from_the_invitation_to_the_last_guest(
     stack.let_pass(60)  # an authenticator's code is good once
     north = phone(first)
     patient(north)
-    north.goto(f"{stack.url}/door")
+    north.goto(f"{cable.url}/door")
     _signs_in(north, stack, app)
     north.get_by_role("link", name="Midnight Sun").click()
     north.get_by_label("Gate name").fill("North")
@@ -89,7 +98,7 @@ def test_the_door_from_the_invitation_to_the_last_guest(
     assert inside(stack.site, event.id) == 1
 
     # No network: the gate decides alone, also after a reload; another gate lets the same ticket in meanwhile.
-    goes_offline(north)
+    goes_offline(north, cable)
     scan(north, second, "ok")
     scan(north, first, "duplicate")
     scan(north, elsewhere, "wrong_event")
@@ -108,8 +117,7 @@ def test_the_door_from_the_invitation_to_the_last_guest(
     assert inside(stack.site, event.id) == 2
 
     # The network is back: everything is handed in, and both gates are told who came in twice.
-    north.context.set_offline(False)
-    expect(north.locator("#state")).to_have_text("Online")
+    comes_online(north, cable)
     expect(north.locator("#waiting")).to_be_hidden()
     assert inside(stack.site, event.id) == 3
     for gate in (north, south):

@@ -46,3 +46,12 @@ class ListeningThreads:
             while True:
                 client, _ = self._listener.accept()
                 self.start(self._serve, self.keep(client))
+
+
+def pump(source: socket.socket, sink: socket.socket) -> None:
+    """Pass on what comes from one end to the other, until either hangs up."""
+    with contextlib.suppress(OSError):
+        while got := source.recv(65536):
+            sink.sendall(got)
+    with contextlib.suppress(OSError):
+        sink.shutdown(socket.SHUT_RDWR)

@@ -13,7 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.support.listening import ListeningThreads
+from tests.support.listening import ListeningThreads, pump
 
 TLS_HANDSHAKE = 0x16  # the first byte of a TLS connection; no Redis command starts with it
 
@@ -46,16 +46,8 @@ class TlsProxy:
                 client = self._listening.keep(self._context.wrap_socket(client, server_side=True))
                 self.tls_connections += 1
             server = self._listening.keep(socket.create_connection(("127.0.0.1", self.target)))
-            self._listening.start(_pump, server, client)
-            _pump(client, server)
-
-
-def _pump(source: socket.socket, sink: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while got := source.recv(65536):
-            sink.sendall(got)
-    with contextlib.suppress(OSError):
-        sink.shutdown(socket.SHUT_RDWR)
+            self._listening.start(pump, server, client)
+            pump(client, server)
 
 
 def _write_certificate(path: Path) -> None:
