@@ -16,6 +16,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.steps import choose, get_tickets, pay, until
+from tests.support.eventually import eventually_sync
 from tests.web.api.support import room_keys
 
 PASSWORD = "a sentence nobody guesses either"
@@ -78,13 +79,37 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
         yield ways
 
 
-def test_a_fan_of_the_example_event_buys_without_a_wait(fan: Page, served: dict[str, str]) -> None:
+def buys_a_ticket(fan: Page, served: dict[str, str]) -> None:
     fan.goto(served["a fan's page"])
     get_tickets(fan)
     until(fan, "window.frontrow")
     choose(fan)
     fan.locator("#go").click()
     pay(fan)
+    fan.wait_for_url("**/bookings/**")
+
+
+def test_a_fan_of_the_example_event_buys_without_a_wait(fan: Page, served: dict[str, str]) -> None:
+    buys_a_ticket(fan, served)
+
+
+def test_the_demo_says_what_to_look_at_and_shows_its_mails(fan: Page, served: dict[str, str]) -> None:
+    buys_a_ticket(fan, served)
+    fan.goto(served["what to look at"])
+    for name in ("Aurora: the one night", "Solstice: everybody wants in", "My tickets", "API"):
+        expect(fan.get_by_role("main").get_by_role("link", name=name)).to_be_visible()
+    mail = fan.get_by_role("link", name=re.compile("Your tickets for Aurora")).first
+    fan.get_by_role("link", name="Read the mail").click()
+    eventually_sync(lambda: mail.is_visible() or (fan.reload() and False), 60)
+    mail.click()
+    expect(fan.locator("iframe.mail")).to_be_visible()
+    shown = fan.request.get(eventually_sync(lambda: (fan.frames[1:] and fan.frames[1].url) or ""))
+    assert "Aurora: the one night" in shown.text()
+    assert "; sandbox allow-popups" in shown.headers["content-security-policy"]
+    with fan.expect_download() as download:
+        fan.get_by_role("link", name=re.compile(r"\.pdf$")).click()
+    assert Path(download.value.path()).read_bytes().startswith(b"%PDF")
+    fan.locator("ul[aria-label=Links] a").first.click()
     fan.wait_for_url("**/bookings/**")
 
 

@@ -51,6 +51,9 @@ ROWS = {
     "page_sign_out": "public",
     "page_language": "public",
     "page_docs": "public",
+    **dict.fromkeys(
+        ("page_demo", "page_demo_mails", "page_demo_mail", "page_demo_mail_html", "page_demo_mail_file"), "public"
+    ),
     "page_maintenance": "public",
     "page_style_guide": "public",
     "static_file": "public",

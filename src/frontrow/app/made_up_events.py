@@ -70,7 +70,9 @@ def ways_in(deployment: Deployment, event_id: str, invitation: str, *, busy: boo
     else:
         lines.append(f"  its organiser        {url}/organiser/sign-in")
     lines.append(f"  the API's document   {url}/docs")
-    mails = "sent, as mail.url says" if "://" in deployment.mail_url else str(Path(deployment.mail_url).resolve())
+    lines.append(f"  what to look at      {url}/demo")
+    folder = f"{url}/demo/mails (files in {Path(deployment.mail_url).resolve()})"
+    mails = "sent, as mail.url says" if "://" in deployment.mail_url else folder
     return [*lines, f"  mails                {mails}"]
 
 
