@@ -31,7 +31,7 @@ from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import note_failure
 
-KIND: Final = "buyer_message"  # of its deliveries, and of its texts (messaging/texts/*.json)
+KIND: Final = "buyer_message"  # of its deliveries, and of its texts (boxoffice/texts/languages/*.json)
 LANES: Final = 8  # per message: one organiser's mails do not wait for another's
 PER_LANE: Final = 10  # leased at once: they wait for the end of the lease if their worker is killed
 GIVE_UP_AFTER_S: Final = 24 * 3600

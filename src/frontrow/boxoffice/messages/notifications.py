@@ -64,7 +64,7 @@ KIND: Final = "notification"
 STAFF_LOCALE: Final = "en"  # members of a team have no language in the ledger
 GIVE_UP_AFTER_S: Final = 24 * 3600
 LANES: Final = 8  # per channel; a person's messages are always in the same lane
-# fact -> kind of message (messaging/texts/*.json)
+# fact -> kind of message (boxoffice/texts/languages/*.json)
 KIND_OF_FACT: Final = {
     "BookingConfirmed": "confirmed",
     "BookingCancelled": "cancelled",

@@ -29,7 +29,7 @@ from frontrow.shared.money import Money
 from frontrow.shared.vault import Vault
 
 KIND: Final = "report"
-REPORT_MAIL_KINDS: Final = ("sales_report",)  # kinds of messaging/texts/*.json
+REPORT_MAIL_KINDS: Final = ("sales_report",)  # kinds of boxoffice/texts/languages/*.json
 EVERY_S: Final = 30.0
 BATCH: Final = 100
 LANES: Final = 4
