@@ -1,7 +1,7 @@
 """`make bench-limits`: Frontrow's limiter beside limits, throttled-py, pyrate-limiter, aiolimiter, slowapi and floors.
 
 Prints every figure with its target and writes bench/out/limits.json and limits.png. `python -m bench.limits --docs` (or
-later `python -m bench.limits_docs`) takes the figures over into docs/limits.md. `--quick` measures less.
+later `python -m bench.limits_docs`) takes the figures over into docs/limits-performance.md. `--quick` measures less.
 """
 
 import sys
@@ -182,7 +182,7 @@ def main() -> int:
     console.print(f"Written: {OUT.name}/limits.json and {OUT.name}/limits.png")
     if "--docs" in sys.argv[1:]:
         limits_docs.main()
-        console.print("Taken over into docs/limits.md")
+        console.print("Taken over into docs/limits-performance.md")
     return 0 if met else 1
 
 

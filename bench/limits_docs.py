@@ -1,4 +1,4 @@
-"""Takes the figures of the last `make bench-limits` over into docs/limits.md: `python -m bench.limits_docs`.
+"""`python -m bench.limits_docs` writes the figures of the last `make bench-limits` into docs/limits-performance.md.
 
 The table stands between `<!-- figures: limits -->` and `<!-- end of figures -->`. Each row says who is ahead: a ratio
 above 1.15 is ours, below 0.87 the peer's, and what lies between is even. The picture becomes docs/img/limits-bench.png.
@@ -108,7 +108,7 @@ def sentences(memory: dict[str, Any], redis: dict[str, Any]) -> str:
   (SIGSTOP) the slowest of 200 answers came after {stalled_ms:.0f} ms; the deadline is 25."""
 
 
-def main(page: Path = DOCS / "limits.md") -> None:
+def main(page: Path = DOCS / "limits-performance.md") -> None:
     results = json.loads((OUT / "limits.json").read_text())
     put(page, "limits", table(results) + "\n\n" + sentences(results["memory"], results["redis"]))
     shutil.copy(OUT / "limits.png", PICTURE)
