@@ -361,8 +361,8 @@ async def test_a_card_that_the_simulated_bank_does_not_know_is_refused_and_the_s
 
 
 def test_the_documentation_has_every_simulated_card() -> None:
-    """The table of docs/payments.md: names, the demo's numbers, and nothing else."""
-    page = (Path(__file__).parents[3] / "docs" / "payments.md").read_text("utf-8")
+    """The table of docs/payment-providers.md: names, the demo's numbers, and nothing else."""
+    page = (Path(__file__).parents[3] / "docs" / "payment-providers.md").read_text("utf-8")
     rows = re.findall(r"^\| `(pm_card_\w+)` \| ([\d ]*?) ?\| (.+) \|$", page, re.MULTILINE)
     names = {name for name, _, _ in rows}
     assert names == ACCEPTED | CARDS.keys() | NEEDS_ACTION

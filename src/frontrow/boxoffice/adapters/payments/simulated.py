@@ -37,7 +37,7 @@ from frontrow.shared.webhook_signature import check_signature, sign
 LAPSES: Final = "pm_card_lapses"  # authorised, but the capture is refused for good
 REFUND_FAILS: Final = "pm_card_refund_fails"  # the first refund of each payment fails, later ones succeed
 REFUND_PENDS: Final = "pm_card_refund_pends"  # refunds wait until `finish_refund`
-# docs/payments.md has the table of all cards
+# docs/payment-providers.md has the table of all cards
 ACCEPTED: Final = frozenset({"pm_card_visa", LAPSES, REFUND_FAILS, REFUND_PENDS})
 CARDS: Final = {  # cards that are declined -> what the bank says
     "pm_card_declined": "card_declined",
