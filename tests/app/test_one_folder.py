@@ -47,7 +47,7 @@ NEEDS_LEDGER = [
     ("ledger", "status"),
     ("ledger", "verify"),
     ("ledger", "backup", "copy.backup"),
-    ("ledger", "aside", "list"),
+    ("ledger", "dead-letters", "list"),
     ("ledger", "reconcile"),
     ("event", "webhooks", "list", EVENT_ID),
     ("door", "bundle", EVENT_ID),
@@ -114,7 +114,7 @@ def test_every_command_works_on_the_ledger_of_the_server(here: Path) -> None:
         assert frontrow("door", "sync", "gate.jsonl")[1].startswith("handed in to the ledger")
         assert "schema" in frontrow("ledger", "status")[1]
         assert frontrow("ledger", "verify")[1].startswith("whole")
-        assert frontrow("ledger", "aside", "list") == (0, "0 put aside\n")
+        assert frontrow("ledger", "dead-letters", "list") == (0, "dead letters: 0\n")
         assert frontrow("ledger", "backup", "copy.backup")[0] == 0
         code, said = frontrow("ledger", "reconcile")
         assert (code, "difference 0" in said) == (0, True), said

@@ -1,4 +1,4 @@
-"""`frontrow ledger aside list | retry`: facts and deliveries that were put aside, and another try for them."""
+"""`frontrow ledger dead-letters list | retry`: facts and deliveries that failed for good, and another try for them."""
 
 import asyncio
 import time
@@ -9,14 +9,14 @@ import msgspec
 import typer
 
 from frontrow.app.ledger_tools import opened_ledger
-from frontrow.boxoffice.messages.model.messages import Aside
+from frontrow.boxoffice.messages.model.messages import DeadLetter
 from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_ledger
 from frontrow.core.errors import FrontrowError
 
 Answer = TypeVar("Answer")
 PAGE: Final = 500
 MAX_PAGES: Final = 200
-app = typer.Typer(help="What was put aside: facts no consumer could handle, deliveries given up.", no_args_is_help=True)
+app = typer.Typer(help="Dead letters: facts no consumer could handle, deliveries given up.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -32,13 +32,13 @@ def list_command(
         text = msgspec.json.encode({"reason": one.reason} | msgspec.structs.asdict(one)).decode()
         typer.echo(text if as_json else f"{one.number}\t{one.kind}\t{one.lane}\t{one.dedupe}\t{one.reason}")
     if not as_json:
-        typer.echo(f"{len(found)} put aside")
+        typer.echo(f"dead letters: {len(found)}")
 
 
 @app.command()
 def retry(
     numbers: Annotated[list[int] | None, typer.Argument(help="Numbers from the list.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Everything that is put aside.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All dead letters.")] = False,
     config: ConfigOption = None,
     folder: FolderOption = None,
     ledger: LedgerOption = None,
@@ -65,11 +65,11 @@ def _run(
         raise typer.Exit(2) from None
 
 
-async def _list(url: str) -> list[Aside]:
+async def _list(url: str) -> list[DeadLetter]:
     async with opened_ledger(url) as ledger:
-        found: list[Aside] = []
+        found: list[DeadLetter] = []
         for _ in range(MAX_PAGES):
-            page = await ledger.dead_letters.asides(found[-1].number if found else 0, PAGE)
+            page = await ledger.dead_letters.page(found[-1].number if found else 0, PAGE)
             found += page
             if len(page) < PAGE:
                 break
@@ -82,7 +82,7 @@ async def _retry(url: str, numbers: Sequence[int]) -> tuple[int, list[str]]:
     async with opened_ledger(url) as ledger:
         for number in numbers:
             try:
-                await ledger.dead_letters.retry_aside(number, time.time_ns() // 1000)
+                await ledger.dead_letters.retry(number, time.time_ns() // 1000)
             except FrontrowError as error:
                 wrong.append(error.message)
     return len(numbers) - len(wrong), wrong

@@ -1,5 +1,5 @@
-"""`frontrow ledger migrate | verify | status | reconcile | aside | backup | restore | archive | partition`: schema,
-proof, money, copies, size."""
+"""`frontrow ledger migrate | verify | status | reconcile | dead-letters | backup | restore | archive | partition`:
+schema, proof, money, copies, size."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ import typer
 from frontrow.app.ledger_tools import list_proofs, migrate_ledger, read_ledger_status, verify_ledger
 from frontrow.cli.archives import archive
 from frontrow.cli.backups import backup, restore
-from frontrow.cli.dead_letters import app as aside_app
+from frontrow.cli.dead_letters import app as dead_letters_app
 from frontrow.cli.deployment_options import ConfigOption, FolderOption, LedgerOption, find_direct_ledger, find_ledger
 from frontrow.cli.partitions import partition
 from frontrow.cli.reconcile import reconcile
@@ -18,7 +18,7 @@ from frontrow.core.errors import FrontrowError, InvalidInput
 
 app = typer.Typer(help="The ledger: schema, proof, figures, money.", no_args_is_help=True)
 app.command()(reconcile)
-app.add_typer(aside_app, name="aside")
+app.add_typer(dead_letters_app, name="dead-letters")
 app.command()(backup)
 app.command()(restore)
 app.command()(archive)

@@ -173,7 +173,7 @@ DELIVERY_GIVEN_UP = LogLine(
     "delivery_given_up",
     "messages",
     "delivery kind about attempts",
-    "A mail, message or webhook will not be tried again. `frontrow ledger aside list` says why.",
+    "A mail, message or webhook will not be tried again. `frontrow ledger dead-letters list` says why.",
     level=logging.ERROR,
 )
 DEAD_LETTER = LogLine(

@@ -168,7 +168,7 @@ async def test_a_bus_that_is_down_leaves_the_facts_in_the_outbox(ledger: SqlLedg
 
 
 @pytest.mark.parametrize("in_turn", [False, True])
-async def test_a_fact_that_cannot_be_handled_is_put_aside_and_the_rest_goes_on(
+async def test_a_fact_that_cannot_be_handled_becomes_a_dead_letter_and_the_rest_goes_on(
     ledger: SqlLedger, in_turn: bool
 ) -> None:
     bus, clock = MemoryBus(["c"]), ManualClock(NOW)
@@ -186,7 +186,7 @@ async def test_a_fact_that_cannot_be_handled_is_put_aside_and_the_rest_goes_on(
 
     consumer = FactConsumer("c", bus, ledger.messages, clock, plan, in_turn=in_turn, wait_s=0.0)
     await consumer.work(await bus.reader("c"))
-    assert (seen, consumer.poisoned, consumer.handled) == ([2], 2, 3)
+    assert (seen, consumer.dead_letters, consumer.handled) == ([2], 2, 3)
     assert await ledger.messages.delivery_counts("poison") == {"waiting": 2}
 
 

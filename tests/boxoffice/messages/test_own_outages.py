@@ -226,4 +226,4 @@ async def test_a_fact_without_an_effect_costs_no_row(ledger: SqlLedger) -> None:
 def test_the_kind_of_a_fact_is_known_without_decoding_it() -> None:
     assert kind_of(encode_fact(confirmed(1)).encode()) == "BookingConfirmed"
     for other in (b"", b"{}", b'{"fact":"FromTheFuture"}', b'{"fact":"', b'{"fact":"B\xff"}', b'{"booking_id":"x"}'):
-        assert kind_of(other) == "", "decoded, and put aside if it is none"
+        assert kind_of(other) == "", "decoded, and a dead letter if it is none"

@@ -89,7 +89,7 @@ async def test_o3_a_dead_letter_is_logged_and_counted(tmp_path: Path) -> None:
             await consumer._handle([carried])
         (line,) = [one for one in lines() if one.get("action") == "dead_letter"]
         assert (line["consumer"], line["fact"], line["error"]) == ("notify", 7, "KeyError")
-        assert consumer.poisoned == 1
+        assert consumer.dead_letters == 1
         assert TRIES > 1
 
 

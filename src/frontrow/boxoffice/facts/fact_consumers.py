@@ -2,7 +2,7 @@
 
 The rows are written in the same transaction as the note that the fact was handled (`Inbox.once`). So a fact that
 comes twice, or a consumer that is killed at any point, neither doubles nor loses an effect. A fact that cannot be
-handled is tried a bounded number of times and then becomes a dead letter (`poison` in the ledger's deliveries), so that
+handled is tried a bounded number of times and then becomes a dead letter (a row of the ledger's deliveries), so that
 one broken fact never stops the others. A bus that lost its memory loses no fact: the outbox still has them, and the
 consumer handles those it has not recorded. A fact without an effect leaves no note, so it may be planned again.
 """
@@ -15,7 +15,7 @@ import msgspec
 
 from frontrow.boxoffice.facts.model import FACT_KINDS, BusFact, Fact, kind_of, on_the_bus
 from frontrow.boxoffice.facts.ports import Bus, BusReader, Inbox, PlannedWrite
-from frontrow.boxoffice.messages.model.messages import MAX_ERROR_CHARS, POISON, NewDelivery, PoisonedFact
+from frontrow.boxoffice.messages.model.messages import MAX_ERROR_CHARS, UNHANDLED_FACT, NewDelivery, UnhandledFact
 from frontrow.core.clock import Clock
 from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import note_failure, note_success
@@ -58,7 +58,7 @@ class FactConsumer:
         self._reader: BusReader | None = None
         self.handled = 0
         self.repeated = 0
-        self.poisoned = 0
+        self.dead_letters = 0
 
     async def work(self, reader: BusReader) -> int:
         """Handle one batch. Returns the number of facts read."""
@@ -120,7 +120,7 @@ class FactConsumer:
                 raise
             except Exception as error:
                 if attempt == TRIES:
-                    self.poisoned += 1
+                    self.dead_letters += 1
                     note_failure(error, fact=carried.number)
                     DEAD_LETTER(consumer=self.name, fact=carried.number, error=type(error).__name__)
                     writes = self._dead_letter(carried, error)
@@ -128,9 +128,10 @@ class FactConsumer:
 
     def _dead_letter(self, carried: BusFact, error: Exception) -> Sequence[PlannedWrite]:
         reason = f"{type(error).__name__}: {error}"[:MAX_ERROR_CHARS]
-        poisoned = PoisonedFact(carried.number, carried.body.decode(errors="replace")[:MAX_FACT_CHARS], reason)
-        body = msgspec.json.encode(poisoned).decode()
-        dead_letter = NewDelivery(POISON, self.name, f"{POISON}:{self.name}:{carried.number}", body)
+        unhandled = UnhandledFact(carried.number, carried.body.decode(errors="replace")[:MAX_FACT_CHARS], reason)
+        body = msgspec.json.encode(unhandled).decode()
+        dedupe = f"{UNHANDLED_FACT}:{self.name}:{carried.number}"
+        dead_letter = NewDelivery(UNHANDLED_FACT, self.name, dedupe, body)
         return self._inbox.make_delivery_writes([dead_letter], self._clock())
 
     def stop(self) -> None:

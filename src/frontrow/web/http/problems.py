@@ -52,7 +52,7 @@ PROBLEMS: Final[dict[str, Advice]] = {
     "place_foreign": Advice(403, "Use a place of this event's room."),
     "second_factor_needed": Advice(403, "Send the code, or set up the second factor first."),
     "storm_refused": Advice(403, "Make a token with `frontrow storm-token` where the server's secret key is."),
-    "aside_not_found": Advice(404, "Check the number in the list of dead letters."),
+    "dead_letter_not_found": Advice(404, "Check the number in the list of dead letters."),
     "buyer_message_not_found": Advice(404, "Check the id of the message, and the event."),
     "booking_not_found": Advice(404, "Check the id, and send the booking token."),
     "delivery_not_found": Advice(404, "Check the number in the list of deliveries."),

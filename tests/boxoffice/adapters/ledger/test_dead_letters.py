@@ -1,4 +1,4 @@
-"""B15: what was put aside is listed and tried again, by whoever failed and by nobody else (SQLite and PostgreSQL)."""
+"""B15: dead letters are listed and tried again, by the consumer that failed and no other (SQLite and PostgreSQL)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -59,40 +59,40 @@ class Shop:
 
 
 @pytest.mark.parametrize("purged", [False, True], ids=["in the outbox", "purged"])
-async def test_a_fact_put_aside_is_handled_once_it_can_be_and_only_where_it_failed(
+async def test_a_dead_letter_is_handled_once_it_can_be_and_only_where_it_failed(
     ledger: SqlLedger, purged: bool
 ) -> None:
     clock = ManualClock(NOW)
     shop = Shop(ledger, MemoryBus(["weak", "strong"]), clock)
     await put_facts(ledger, [confirmed(1), confirmed(2)])
     await shop.turn()
-    (aside,) = await ledger.dead_letters.asides()
-    assert (aside.kind, aside.lane, aside.reason) == ("poison", "weak", "KeyError: 'no template'")
+    (letter,) = await ledger.dead_letters.page()
+    assert (letter.kind, letter.lane, letter.reason) == ("poison", "weak", "KeyError: 'no template'")
     if purged:
         await ledger.purge_facts(NOW + 1, 100)
-    await ledger.dead_letters.retry_aside(aside.number, clock())
-    assert await ledger.dead_letters.asides() == []
+    await ledger.dead_letters.retry(letter.number, clock())
+    assert await ledger.dead_letters.page() == []
     await shop.turn()
-    (again,) = await ledger.dead_letters.asides()
-    assert again.number != aside.number, "still broken: put aside again"
+    (again,) = await ledger.dead_letters.page()
+    assert again.number != letter.number, "still broken: a dead letter again"
     shop.bad.clear()
-    tries = await outcomes([ledger.dead_letters.retry_aside(again.number, clock()) for _ in range(CALLERS)])
+    tries = await outcomes([ledger.dead_letters.retry(again.number, clock()) for _ in range(CALLERS)])
     assert (len(tries[0]), {type(error) for error in tries[1]}) == (1, {DeadLetterNotFound})
     await shop.turn()
     assert shop.seen == ["bkg_2", "bkg_1"]
     assert (shop.strong.handled, shop.strong.repeated) == (2, 2), "the other one knows it"
-    assert await ledger.dead_letters.asides() == []
+    assert await ledger.dead_letters.page() == []
 
 
-async def test_what_is_no_fact_stays_aside(ledger: SqlLedger) -> None:
+async def test_what_is_no_fact_stays_a_dead_letter(ledger: SqlLedger) -> None:
     """Published again it would stop the relay, which has to read it."""
     shop = Shop(ledger, MemoryBus(["weak", "strong"]), ManualClock(NOW))
     await shop.bus.publish([BusFact(99, "k", b'{"fact":"FromTheFuture"}')])
     await shop.weak.work(await shop.bus.reader("weak"))
-    (aside,) = await ledger.dead_letters.asides()
+    (letter,) = await ledger.dead_letters.page()
     with pytest.raises(InvalidInput):
-        await ledger.dead_letters.retry_aside(aside.number, NOW)
-    assert await ledger.dead_letters.asides() == [aside]
+        await ledger.dead_letters.retry(letter.number, NOW)
+    assert await ledger.dead_letters.page() == [letter]
 
 
 async def test_a_delivery_given_up_is_sent_when_tried_again(ledger: SqlLedger) -> None:
@@ -107,15 +107,15 @@ async def test_a_delivery_given_up_is_sent_when_tried_again(ledger: SqlLedger) -
         "c", "1", ledger.messages.make_delivery_writes([NewDelivery("webhook", "org", "d1", "{}")], NOW), NOW
     )
     await worker.drain()
-    (aside,) = await ledger.dead_letters.asides()
-    assert (aside.dedupe, aside.reason, aside.attempts) == ("d1", "410", 1)
+    (letter,) = await ledger.dead_letters.page()
+    assert (letter.dedupe, letter.reason, letter.attempts) == ("d1", "410", 1)
     clock.advance(3600)
-    await ledger.dead_letters.retry_aside(aside.number, clock())
+    await ledger.dead_letters.retry(letter.number, clock())
     works = True
     await worker.drain()
-    assert (sent, await ledger.dead_letters.asides()) == (["d1"], [])
+    assert (sent, await ledger.dead_letters.page()) == (["d1"], [])
     with pytest.raises(DeadLetterNotFound):
-        await ledger.dead_letters.retry_aside(aside.number, clock())
+        await ledger.dead_letters.retry(letter.number, clock())
 
 
 async def test_the_command_lists_and_retries(tmp_path: Path) -> None:
@@ -127,16 +127,16 @@ async def test_the_command_lists_and_retries(tmp_path: Path) -> None:
     run = CliRunner().invoke
 
     async def said(*words: str) -> tuple[int, str]:
-        done = await asyncio.to_thread(run, app, ["aside", *words, "--ledger", url])
+        done = await asyncio.to_thread(run, app, ["dead-letters", *words, "--ledger", url])
         return done.exit_code, done.output
 
     code, listed = await said("list")
     assert code == 0
     assert "poison\tweak\tpoison:weak:1\tKeyError: 'no template'" in listed
-    assert listed.endswith("1 put aside\n")
+    assert listed.endswith("dead letters: 1\n")
     assert '"reason":"KeyError' in (await said("list", "--json"))[1]
     assert (await said("retry"))[0] == 2
     assert (await said("retry", "77"))[0] == 1
     assert await said("retry", "--all") == (0, "1 will be tried again\n")
-    assert (await said("list"))[1] == "0 put aside\n"
+    assert (await said("list"))[1] == "dead letters: 0\n"
     await ledger.aclose()

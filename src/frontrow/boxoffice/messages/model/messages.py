@@ -11,7 +11,7 @@ import msgspec
 
 DEFAULT_CHANNELS: Final = ("email", "in_app")
 MAX_ERROR_CHARS: Final = 300
-POISON: Final = "poison"  # the kind of deliveries that keep facts no consumer could handle
+UNHANDLED_FACT: Final = "poison"  # stored: the kind of deliveries that keep facts no consumer could handle
 
 
 class Contact(msgspec.Struct, frozen=True):
@@ -116,16 +116,16 @@ class Delivery(msgspec.Struct, frozen=True):
     created_at_us: int
 
 
-class PoisonedFact(msgspec.Struct, frozen=True):
-    """A fact that a consumer could not handle, as its delivery of kind `poison` keeps it."""
+class UnhandledFact(msgspec.Struct, frozen=True):
+    """A fact that a consumer could not handle, as its dead letter keeps it."""
 
     number: int
     fact: str
     error: str
 
 
-class Aside(msgspec.Struct, frozen=True):
-    """Something nobody works on any more; `lane` of a poisoned fact is the consumer that could not handle it."""
+class DeadLetter(msgspec.Struct, frozen=True):
+    """A delivery or fact that failed for good; `lane` of an unhandled fact is the consumer that failed."""
 
     number: int
     kind: str
@@ -138,11 +138,11 @@ class Aside(msgspec.Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Why it was put aside."""
-        if self.kind != POISON:
+        """Why it failed."""
+        if self.kind != UNHANDLED_FACT:
             return self.last_error
         try:
-            return msgspec.json.decode(self.body, type=PoisonedFact).error
+            return msgspec.json.decode(self.body, type=UnhandledFact).error
         except msgspec.DecodeError:
             return self.body[:MAX_ERROR_CHARS]
 

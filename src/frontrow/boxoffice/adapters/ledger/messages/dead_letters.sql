@@ -1,9 +1,9 @@
--- name: asides_page() :after int :limit int
+-- name: dead_letters_page() :after int :limit int
 -- Dead letters: facts that a consumer could not handle, and deliveries that were given up.
 SELECT number, kind, lane, dedupe, body, attempts, last_error, changed_at_us FROM deliveries
 WHERE number > :after AND (kind = 'poison' OR delivery_state = 'given_up') ORDER BY number LIMIT :limit
 
--- name: aside_by_number() :number int
+-- name: dead_letter_by_number() :number int
 SELECT number, kind, lane, dedupe, body, attempts, last_error, changed_at_us FROM deliveries
 WHERE number = :number AND (kind = 'poison' OR delivery_state = 'given_up') :for_update
 
