@@ -59,7 +59,7 @@ def ticket_figures() -> dict[str, float]:
     return {
         "sign": cpu_us(lambda count: issuer.issue(booking), batch=100, rounds=8),
         "read": cpu_us(times(lambda n: read_code(codes[n])), batch=500),
-        "verify at the door": cpu_us(times(lambda n: gate.verify(codes[n], NOW_US)), batch=300),
+        "verify at the gate": cpu_us(times(lambda n: gate.verify(codes[n], NOW_US)), batch=300),
         "refuse a damaged code": cpu_us(times(lambda n: gate.verify(damaged[n], NOW_US)), batch=500),
         "QR as SVG": cpu_us(times(lambda n: qr.svg(codes[n])), batch=50),
         "QR as PNG": cpu_us(times(lambda n: qr.png(codes[n])), batch=50),

@@ -15,7 +15,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from bench.screens_door import shoot_door
+from bench.screens_gate import shoot_gate
 from bench.show_times import evening_us
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.events.model.events import EventStatus
@@ -172,7 +172,7 @@ def main() -> None:
         browser = launch(tools.chromium)
         shoot_all(browser, site, folder)
         looks = LOOKS if "--all" in sys.argv else KEPT
-        shoot_door(browser, site, looks, SIZES, lambda page, ending: Shoot(page, folder, ending))
+        shoot_gate(browser, site, looks, SIZES, lambda page, ending: Shoot(page, folder, ending))
         browser.close()
     print(f"{len(list(OUT.glob('*.png')))} pictures in {OUT}, {len(SHOWN) * len(KEPT)} of them in {folder}")
 

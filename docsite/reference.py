@@ -40,7 +40,7 @@ PYTHON: Final = {
 AUDIENCES: Final = {  # page -> title, the beginnings of its groups' names
     "fans": ("The API for fans", ()),
     "organisers": ("The API for organisers", ("Organiser", "Staff")),
-    "door": ("The API for the door", ("Door",)),
+    "gate": ("The API for the gate", ("Gate",)),
     "server": ("The API of the server itself", ("Server",)),
 }
 MADE: Final = "Written from the code when this site was built.\n"

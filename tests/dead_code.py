@@ -98,7 +98,7 @@ ALLOWED = {
     "LaneState.window": "the specification of what service/room_cache.py computes in place",
     "Window.state_of": "as LaneState.window",
     "Window.ahead_of": "as LaneState.window",
-    "Gate.sync": "the specification of the offline gate in door/gate.js; a test compares the two",
+    "Gate.sync": "the specification of the offline gate in gate/gate-check.js; a test compares the two",
 }
 
 

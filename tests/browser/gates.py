@@ -26,7 +26,7 @@ OTHER = "evt_other"  # people may leave and come back; adults and children
 DAY_US = 86_400 * US_PER_S
 WIDE, HIGH = 480, 360  # of the camera's picture
 CAMERA = ["--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"]
-TWO_ROUNDS = "async () => { for (const _ of [1, 2]) await window.frontrow.door.sync.now(); }"  # one may be under way
+TWO_ROUNDS = "async () => { for (const _ of [1, 2]) await window.frontrow.gate.sync.now(); }"  # one may be under way
 
 WAIT_MS = 60_000  # a busy machine may take its time, and its server too: the gate's own deadlines are stretched
 PATIENT = "{ const real = AbortSignal.timeout.bind(AbortSignal); AbortSignal.timeout = (ms) => real(ms * 20); }"
@@ -76,7 +76,7 @@ def open_gate(page: Page, site: Site, name: str = "North", event_id: str = SHOW,
     page.get_by_label("Gate name").fill(name)
     page.get_by_role("button", name="Start scanning").click()
     expect(page.locator("#state")).to_have_text("Online")
-    until(page, "window.frontrow?.door.sync.gate && window.frontrow.door.sync.counts")
+    until(page, "window.frontrow?.gate.sync.gate && window.frontrow.gate.sync.counts")
 
 
 def patient(page: Page) -> None:
@@ -86,10 +86,10 @@ def patient(page: Page) -> None:
 
 def scan(page: Page, code: str, verdict: str) -> None:
     """Type a code and wait for what the gate says about it."""
-    before = page.evaluate("window.frontrow.door.measured.scans")
+    before = page.evaluate("window.frontrow.gate.measured.scans")
     page.locator("#code").fill(code)
     page.locator("#code").press("Enter")
-    until(page, "(before) => window.frontrow.door.measured.scans > before", before)
+    until(page, "(before) => window.frontrow.gate.measured.scans > before", before)
     expect(page.locator("#verdict")).to_have_attribute("data-verdict", verdict)
 
 

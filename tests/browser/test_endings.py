@@ -170,7 +170,7 @@ def test_a_type_an_extra_and_a_code_change_the_price_and_the_ticket_and_lose_not
     fan: Page, site: Site
 ) -> None:
     options = {
-        "ticket_types": (TicketType("adult", "Adult"), TicketType("child", "Child", 5_000, note="Proof at the door")),
+        "ticket_types": (TicketType("adult", "Adult"), TicketType("child", "Child", 5_000, note="Proof at the gate")),
         "add_ons": (AddOn("parking", "Parking", 800, 10, 2),),
         "discounts": (Discount("TEN", 1_000),),
     }

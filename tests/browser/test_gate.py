@@ -64,11 +64,11 @@ def test_b10_the_camera_reads_a_ticket_once_and_lets_it_in(browser: Browser, sit
         open_gate(page, site, cable=cable)
         expect(page.locator("#verdict")).to_have_attribute("data-verdict", "ok")
         expect(page.locator("#verdict-heading")).to_have_text("Welcome")
-        seen = page.evaluate("window.frontrow.door.scanner.frames")
-        until(page, "(seen) => window.frontrow.door.scanner.frames > seen + 5", seen)
-        page.evaluate("window.frontrow.door.scanner._seen_ms -= 60_000")  # a slow phone: long between two frames
-        until(page, "(seen) => window.frontrow.door.scanner.frames > seen + 7", seen)
-        assert page.evaluate("window.frontrow.door.measured.scans") == 1, "a code that stays in view is told once"
+        seen = page.evaluate("window.frontrow.gate.scanner.frames")
+        until(page, "(seen) => window.frontrow.gate.scanner.frames > seen + 5", seen)
+        page.evaluate("window.frontrow.gate.scanner._seen_ms -= 60_000")  # a slow phone: long between two frames
+        until(page, "(seen) => window.frontrow.gate.scanner.frames > seen + 7", seen)
+        assert page.evaluate("window.frontrow.gate.measured.scans") == 1, "a code that stays in view is told once"
         expect(page.locator("#no-camera")).to_be_hidden()
         assert inside(site) == before + 1
         assert not told
@@ -88,7 +88,7 @@ def test_b10_the_camera_reads_a_ticket_once_and_lets_it_in(browser: Browser, sit
         assert inside(site) == before
         comes_online(page, cable)
         expect(page.locator("#waiting")).to_be_hidden()
-        until(page, "async () => !(await window.frontrow.door.sync._store.countWaiting('evt_show'))")
+        until(page, "async () => !(await window.frontrow.gate.sync._store.countWaiting('evt_show'))")
         assert inside(site) == before + 1
 
 

@@ -64,7 +64,7 @@ def test_b10_what_another_gate_took_back_may_come_in_here_without_a_network(door
     door.context.set_offline(False)
     expect(door.locator("#state")).to_have_text("Online")
     site.call(take_back)
-    door.evaluate("window.frontrow.door.sync._whole_ms = 0")
+    door.evaluate("window.frontrow.gate.sync._whole_ms = 0")
     door.evaluate(TWO_ROUNDS)
     goes_offline(door)
     scan(door, ticket.code, "ok")
@@ -146,7 +146,7 @@ def test_b10_without_a_network_the_gate_decides_alone_and_hands_in_later(door: P
         scan(door, code, verdict)
     door.reload()  # the service worker answers
     expect(door.locator("#state")).to_contain_text("Offline since")
-    until(door, "window.frontrow?.door.sync.gate")
+    until(door, "window.frontrow?.gate.sync.gate")
     scan(door, tickets[1].code, "duplicate")  # remembered
     scan(door, tickets[2].code, "ok")
     expect(door.locator("#waiting")).to_have_text("Waiting to be sent: 2")
@@ -186,7 +186,7 @@ def test_b10_two_gates_offline_with_one_ticket_both_see_it_afterwards(profile: A
     _, page = gates[0]
     page.get_by_role("button", name="Done").click()
     expect(page.locator("#conflicts li")).to_have_count(0)
-    page.evaluate("window.frontrow.door.sync._whole_ms = 0")  # the next round reads everything again
+    page.evaluate("window.frontrow.gate.sync._whole_ms = 0")  # the next round reads everything again
     page.evaluate(TWO_ROUNDS)
     expect(page.locator("#conflicts li")).to_have_count(0)
 
@@ -203,7 +203,7 @@ def test_b10_a_lost_answer_lets_nobody_in_twice_and_turns_nobody_away(door: Page
     door.route("**/scan", lose)
     scan(door, ticket.code, "ok")
     door.unroute("**/scan")
-    door.evaluate("window.frontrow.door.sync.now()")
+    door.evaluate("window.frontrow.gate.sync.now()")
     expect(door.locator("#waiting")).to_be_hidden()
     assert inside(site) == before + 1
     expect(door.locator("#conflicts li")).to_have_count(0)
@@ -221,7 +221,7 @@ def test_b10_what_the_server_has_not_heard_of_is_not_asked_again(door: Page, sit
     scan(door, ticket.code, "duplicate")
     scan(door, ticket.id, "duplicate")
     door.unroute("**/sync")
-    door.evaluate("window.frontrow.door.sync.now()")
+    door.evaluate("window.frontrow.gate.sync.now()")
     expect(door.locator("#waiting")).to_be_hidden()
     scan(door, ticket.code, "duplicate")
 

@@ -115,7 +115,7 @@ def test_the_tutorial_from_the_first_command_to_the_last(url: str, tmp_path: Pat
         page.goto(f"{url}/door/{event}")
         reader.fill("North")
         reader.press()
-        until(page, "window.frontrow?.door.sync.gate && window.frontrow.door.sync.counts")
+        until(page, "window.frontrow?.gate.sync.gate && window.frontrow.gate.sync.counts")
         scan(page, code, "ok")
         scan(page, code, "duplicate")
         assert list(reader.labels) == [], "every label of the page was used"

@@ -100,7 +100,7 @@ async def reconcile_payments(
         return await Reconciler(ledger, provider, clock, checkout.driver).run(window_s)
 
 
-async def make_door_bundle(deployment: Deployment, event_id: str, ring: Path | None) -> "Bundle":
+async def make_gate_bundle(deployment: Deployment, event_id: str, ring: Path | None) -> "Bundle":
     """What a gate of this event takes along. `ring` is a file of ticket keys, instead of the server's."""
     from frontrow.app.ledger_tools import opened_ledger
     from frontrow.boxoffice.gate.gate_service import GateService

@@ -24,7 +24,7 @@ from frontrow.core.clock import WallClock
 from frontrow.core.errors import FrontrowError
 
 HANDED_IN: Final = 1_000  # scans a call
-app = typer.Typer(help="The door: check tickets offline, compare gates.", no_args_is_help=True)
+app = typer.Typer(help="The gate: check tickets offline, compare gates.", no_args_is_help=True)
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, one object per line.")]
 
 
@@ -41,10 +41,10 @@ def bundle(
     ] = None,
 ) -> None:
     """Write what a gate takes along: public keys, seats and the signed revocation list."""
-    from frontrow.app.command_services import make_door_bundle
+    from frontrow.app.command_services import make_gate_bundle
 
     try:
-        taken = asyncio.run(make_door_bundle(find_deployment(config, folder, ledger), event, keys))
+        taken = asyncio.run(make_gate_bundle(find_deployment(config, folder, ledger), event, keys))
     except FrontrowError as error:
         _fail(error.message)
     write_bundle(taken, out)

@@ -77,7 +77,9 @@ def build_table(kinds: list[VisitorKind], simulated_s: float) -> "Table":
     from rich.progress_bar import ProgressBar
     from rich.table import Table
 
-    table = Table(title=f"A crowd at the door, {simulated_s:4.1f} simulated seconds", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=f"A crowd at the entrance, {simulated_s:4.1f} simulated seconds", box=SIMPLE_HEAD, pad_edge=False
+    )
     for heading in ("who", "asked", "served", "share", "stopped by"):
         table.add_column(heading, justify="right" if heading in ("asked", "served") else "left", no_wrap=True)
     for kind in kinds:

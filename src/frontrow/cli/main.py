@@ -17,7 +17,7 @@ GROUPS = {
     "room": ("frontrow.cli.room", "The waiting room: serve, watch, steer, verify.", "room"),
     "event": ("frontrow.cli.event", "Events and their seating plans.", "boxoffice"),
     "ledger": ("frontrow.cli.ledger", "The ledger: schema, proof, figures, money.", "boxoffice"),
-    "door": ("frontrow.cli.door", "The door: check tickets offline, compare gates.", "tickets"),
+    "door": ("frontrow.cli.door", "The gate: check tickets offline, compare gates.", "tickets"),
     "organiser": (
         "frontrow.cli.organiser",
         "Organisers: make the first owner, list them, let somebody back in.",

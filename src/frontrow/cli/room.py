@@ -83,7 +83,7 @@ def open_room(
     beacon: Annotated[str, typer.Option(help="public randomness nobody could know before")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Open the doors; out of the pre-queue this draws the order."""
+    """Open the room; from the pre-queue this draws the order."""
     _show(_ask("PATCH", url, event, key, {"action": "open", "beacon": beacon}), as_json)
 
 

@@ -1,4 +1,4 @@
-"""The API v1 operations of organisers and door staff, as calls. The client needs a session or an API key.
+"""The API v1 operations of organisers and gate staff, as calls. The client needs a session or an API key.
 
 Request and response bodies of the organiser's routes are plain dicts, as the OpenAPI document describes them.
 """

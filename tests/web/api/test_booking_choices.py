@@ -12,7 +12,7 @@ from tests.support.browser_headers import BROWSER, FORM
 from tests.web.api.script import Buyer, a_buyer
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
 
-TYPES = (TicketType("adult", "Adult"), TicketType("child", "Child", 5_000, max_per_booking=2, note="Proof at the door"))
+TYPES = (TicketType("adult", "Adult"), TicketType("child", "Child", 5_000, max_per_booking=2, note="Proof at the gate"))
 OPTIONS = {
     "ticket_types": TYPES,
     "add_ons": (AddOn("parking", "Parking", 800, 3, 2),),
@@ -84,7 +84,7 @@ async def test_a_choice_is_in_the_price_the_booking_and_the_refund_to_the_cent(t
         undone = Change(Editor("stf_door", "org_default"), "undo_scan", EVENT_ID, platform.clock())
         assert await platform.ledger.organiser.undo_admission(scan["scan"], sheets[1].ticket_id, undone)
         page = await client.get(f"/events/{EVENT_ID}", headers=BROWSER)
-        assert "Child: €10 to €25 · Proof at the door" in page.text
+        assert "Child: €10 to €25 · Proof at the gate" in page.text
         pass_of = {"cookie": f"frontrow_pass={late.headers['Frontrow-Pass']}"}
         seats = await client.get(f"/events/{EVENT_ID}/seats", headers=BROWSER | pass_of)
         assert seats.text.count('Child <span class="num">€10 to €25</span>') == 2, "with a script and without"
@@ -148,7 +148,7 @@ async def test_an_organiser_sets_it_up_on_one_page_and_a_fan_chooses_at_checkout
             "tname1": "Child",
             "tpercent1": "50",
             "tprice1-0": "19.90",
-            "tnote1": "Proof at the door",
+            "tnote1": "Proof at the gate",
             "aname0": "Parking",
             "aprice0": "8",
             "astock0": "3",
@@ -168,7 +168,7 @@ async def test_an_organiser_sets_it_up_on_one_page_and_a_fan_chooses_at_checkout
         assert (await client.post(path, data=more | {"lcount0-2": "1"}, headers=FORM | cookie)).status_code == 303
         event = platform.box_office.openings.events[EVENT_ID]
         front = event.tiers[0].key
-        assert event.ticket_types[1] == TicketType("child", "Child", 5_000, ((front, 1990),), note="Proof at the door")
+        assert event.ticket_types[1] == TicketType("child", "Child", 5_000, ((front, 1990),), note="Proof at the gate")
         assert (event.discounts[0].code, event.discounts[0].most_uses) == ("EARLY10", 1)
         assert event.limits == (SharedLimit("cars", "Cars", 2, ("add_on:parking",)),)
         hub = await client.get(f"/organiser/events/{EVENT_ID}", headers=BROWSER | cookie)
@@ -185,7 +185,7 @@ async def test_an_organiser_sets_it_up_on_one_page_and_a_fan_chooses_at_checkout
         page = await client.get(f"/checkout/{booking}", headers=fan)
         assert page.status_code == 200, page.text
         assert "Who are the tickets for?" in page.text
-        assert "Proof at the door" in page.text
+        assert "Proof at the gate" in page.text
         assert "Discount code" in page.text
         form = FORM | cookie
         choice = {f"type{seat}": "child", "add-parking": "1", "code": "nope", "email": "ada@example.org", "name": "Ada"}

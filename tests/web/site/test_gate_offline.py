@@ -33,7 +33,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 def on_node(bundle: Bundle, **asks: Any) -> Any:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        ["node", "door.mjs"],
+        ["node", "gate.mjs"],
         input=msgspec.json.encode({"bundle": bundle} | asks).decode(),
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""The door's pages without a browser: what their policy allows beyond the others', and the files of the app."""
+"""The gate's pages without a browser: what their policy allows beyond the others', and the files of the app."""
 
 import json
 import re
@@ -20,7 +20,7 @@ BROWSER = {"accept": "text/html,application/xhtml+xml", "accept-language": "en"}
 
 @pytest.fixture
 async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """Somebody with the door's role, and a show called evt_door."""
+    """Somebody with the gate's role, and a show called evt_door."""
     async with a_platform(tmp_path) as platform, a_client(platform) as asking:
         person = await member(platform, Role.DOOR)
         await on_sale(platform, id="evt_door", name='Aurora </script><b onclick="x">')
@@ -47,7 +47,7 @@ async def test_only_the_doors_pages_may_run_webassembly_and_open_the_camera(clie
 async def test_a_shows_name_cannot_break_out_of_the_page(client: httpx.AsyncClient) -> None:
     answer = await client.get("/door/evt_door")
     assert "</script><b" not in answer.text
-    told = re.search(r'id="door">(.*?)</script>', answer.text)
+    told = re.search(r'id="gate-data">(.*?)</script>', answer.text)
     assert told is not None
     assert json.loads(told[1])["event"]["name"].startswith("Aurora </script>")
 
@@ -58,20 +58,28 @@ async def test_the_service_worker_is_allowed_the_door_and_lists_files_that_exist
     assert answer.headers["cache-control"] == "no-cache"
     assert answer.headers["content-type"].startswith("text/javascript")
     assert answer.headers["content-security-policy"].startswith("default-src 'none'")
-    told = json.loads(answer.text.partition("self.door = ")[2].partition(";\n")[0])
+    told = json.loads(answer.text.partition("self.gate = ")[2].partition(";\n")[0])
     assert told["version"] == site_assets().hash
     for path in told["files"]:
         assert (await client.get(path)).status_code == 200, path
     names = [path.rpartition("/")[2] for path in told["files"]]
-    for needed in ("door.js", "choose.js", "gate.js", "scan-worker.js", "zxing_reader.wasm", "share.js", "door.css"):
+    for needed in (
+        "gate-page.js",
+        "choose.js",
+        "gate-check.js",
+        "scan-worker.js",
+        "zxing_reader.wasm",
+        "share.js",
+        "gate.css",
+    ):
         assert needed in names
     assert "sw.js" not in names
 
 
 async def test_the_worker_that_reads_pictures_has_a_policy_of_its_own(client: httpx.AsyncClient) -> None:
-    answer = await client.get(site_assets().url("js/door/scan-worker.js"))
+    answer = await client.get(site_assets().url("js/gate/scan-worker.js"))
     assert answer.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
-    assert "content-security-policy" not in (await client.get(site_assets().url("js/door/door.js"))).headers
+    assert "content-security-policy" not in (await client.get(site_assets().url("js/gate/gate-page.js"))).headers
 
 
 async def test_the_manifest_names_icons_of_the_size_they_have(client: httpx.AsyncClient) -> None:

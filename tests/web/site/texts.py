@@ -21,7 +21,7 @@ CATALOGUES = {
     "static/js/organiser/": "organiser",
     "site/organiser/": "organiser",
     "templates/gate": "gate",
-    "static/js/door/": "gate",
+    "static/js/gate/": "gate",
     "site/gate/": "gate",
     "templates/room.": "room",
     "templates/overflow.": "room",

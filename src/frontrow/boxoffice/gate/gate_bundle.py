@@ -1,4 +1,4 @@
-"""The door bundle, one JSON file for the gates: public keys, seat names, ticket types and revocation list of an event.
+"""The gate bundle, one JSON file for the gates: public keys, seat names, ticket types and revocation list of an event.
 
 The revocation list is signed with the ticket key, so a gate can load a newer one from any source. It only grows. With
 rotating codes the bundle contains the event's secret. Its owner can renew screenshots but cannot sign tickets.
@@ -104,7 +104,7 @@ def read_bundle(path: Path) -> Bundle:
     except FileNotFoundError:
         raise InvalidInput(f"{path}: there is no such bundle; create one with `frontrow door bundle`") from None
     except (msgspec.DecodeError, ValueError) as error:
-        raise InvalidInput(f"{path} is not a door bundle: {error}", param="bundle") from None
+        raise InvalidInput(f"{path} is not a gate bundle: {error}", param="bundle") from None
     check_revocations(bundle.revocations, keys, bundle.event_id)
     return bundle
 

@@ -1,4 +1,4 @@
-"""The check at the door: verifies tickets offline, records every admission, and finds duplicates across gates.
+"""The check at the gate: verifies tickets offline, records every admission, and finds duplicates across gates.
 
 Cheap checks run first: format, key, event, revocation, signature, rotating code. Then the gate checks whether it has
 already admitted the ticket, or a newer one of the same seat. A ticket is accepted only after its signature is verified.

@@ -1,1 +1,1 @@
-"""Tickets: signed codes, QR, PDF and calendar entry, and the offline check at the door."""
+"""Tickets: signed codes, QR, PDF and calendar entry, and the offline check at the gate."""

@@ -1,4 +1,4 @@
-"""Codes that change every 30 seconds, so that a screenshot of a ticket opens no door, and which events use them."""
+"""Codes that change every 30 seconds, so that a screenshot of a ticket admits nobody, and which events use them."""
 
 import base64
 import hashlib

@@ -1,7 +1,7 @@
 """Transfers a ticket to somebody else by e-mail (ADR 0151).
 
 The recipient gets a link and accepts. Until then the sender's ticket is valid and the transfer can be withdrawn. The
-new ticket's id is random: neither the sender nor anybody who knows the booking can guess it at the door.
+new ticket's id is random: neither the sender nor anybody who knows the booking can guess it at the gate.
 """
 
 import secrets

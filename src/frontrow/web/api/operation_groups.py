@@ -91,7 +91,7 @@ GROUPS: Final = (
         "Signed notices to the organiser's own server.",
         ("/v1/organiser/webhooks",),
     ),
-    OperationGroup("Door", "Scan tickets, online and offline.", ("/v1/door",)),
+    OperationGroup("Gate", "Scan tickets, online and offline.", ("/v1/door",)),
     OperationGroup(
         "Server",
         "Health, metrics, keys, this document, the consent to a storm.",

@@ -122,7 +122,7 @@ PROBLEMS: Final[dict[str, Advice]] = {
     "stale_fence": Advice(409, "Load the booking; a newer hold exists."),
     "stay_too_long": Advice(409, "Join the waiting room again."),
     "ticket_revoked": Advice(409, "Ask the buyer for a valid ticket; this one was cancelled or returned."),
-    "ticket_scanned": Advice(409, "Undo the admission at the door first; somebody is inside with this ticket."),
+    "ticket_scanned": Advice(409, "Undo the admission at the gate first; somebody is inside with this ticket."),
     "ticket_transferred": Advice(409, "Return your other tickets; this one belongs to the person it was sent to."),
     "transfer_refused": Advice(409, "Ask the sender, or the organiser; `reason` says why."),
     "too_many_endpoints": Advice(409, "Remove a webhook of this event first."),

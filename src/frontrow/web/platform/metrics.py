@@ -67,7 +67,7 @@ def _http(platform: Platform) -> Iterator[Family]:
             samples.append(Sample(f"{name}_bucket", (*labels, ("le", bound)), float(count)))
         samples.append(Sample(f"{name}_sum", labels, row.total_ns / 1e9))
         samples.append(Sample(f"{name}_count", labels, float(row.buckets[-1])))
-    about = "Requests answered, by route, door and kind of status"
+    about = "Requests answered, by route, path (fast path or framework) and kind of status"
     yield _family("frontrow_http_requests_total", "counter", about, done, "route", "door", "status")
     yield Family(name, "histogram", "Time from the headers to the answer", "sum", samples)
     refused = {(): platform.server.limiter.refused}

@@ -1,10 +1,10 @@
 """Turns a caller's key into one store key per rule. No two different keys ever share a store key.
 
 A key and the parts of a mapping are texts, whole numbers (42 is the client "42") or objects whose class defines
-`__str__`, like a UUID or an IP address: the same for every door. A text is used as it is. A mapping's parts are packed
-as bytes with their lengths, which no text can equal and no separator inside a part can fake (`user=1, item=23` is not
-`user=12, item=3`). A key longer than 256 characters is replaced by its digest, so a megabyte sent as a name costs 34
-bytes.
+`__str__`, like a UUID or an IP address: the same for every integration. A text is used as it is. A mapping's parts are
+packed as bytes with their lengths, which no text can equal and no separator inside a part can fake (`user=1, item=23`
+is not `user=12, item=3`). A key longer than 256 characters is replaced by its digest, so a megabyte sent as a name
+costs 34 bytes.
 """
 
 from collections.abc import Mapping, Sequence

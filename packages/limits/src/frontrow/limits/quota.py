@@ -292,7 +292,8 @@ class Rule:
             raise InvalidQuota(f"rule {self.name}: lease must be a whole number of at least 1", param="lease")
         if self.lease > 1 and (self.quota.algorithm != "fixed_window" or self.tiers or self.shadow):
             message = (
-                f"rule {self.name}: a lease needs algorithm fixed_window, no tiers, no shadow (docs/limits-reference.md)"
+                f"rule {self.name}: a lease needs algorithm fixed_window, no tiers, no shadow "
+                "(see docs/limits-reference.md)"
             )
             raise InvalidQuota(message, param="lease")
 

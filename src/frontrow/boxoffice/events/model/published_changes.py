@@ -8,7 +8,7 @@ from frontrow.core.errors import Refused
 
 # what cannot be changed once an event is published -> why
 FIXED: Final = {
-    "rotating_codes": "tickets that people have already would behave differently at the door",
+    "rotating_codes": "tickets that people have already would behave differently at the gate",
     "one_place_per_person": "people in the line joined under the other rule",
     "lanes": "people wait in them and codes lead to them; a lane can be added and its share changed",
     "presale": "people may be waiting already, with or without a code; its times can be moved",

@@ -1,4 +1,4 @@
-"""What somebody at the desk or at the door types to find a booking, and what it can mean.
+"""What staff at the box office or at the gate type to find a booking, and what it can mean.
 
 A seat is looked up in the event's plan, a whole e-mail address and a name in an index. A part of an address and the end
 of a booking's number have no index: the ledger reads the newest bookings of the event, up to a bound.

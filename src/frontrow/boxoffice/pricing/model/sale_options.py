@@ -36,8 +36,8 @@ class TicketType:
     prices: tuple[tuple[str, int], ...] = ()
     min_per_booking: int = 0  # if there are any, at least so many
     max_per_booking: int = 0  # 0: no limit of its own
-    note: str = ""  # such as "proof at the door"
-    hidden: bool = False  # shown and sold only with a code that unlocks it, or at the desk
+    note: str = ""  # such as "proof at the gate"
+    hidden: bool = False  # shown and sold only with a code that unlocks it, or at the box office
 
     def __str__(self) -> str:
         """As the audit shows it."""

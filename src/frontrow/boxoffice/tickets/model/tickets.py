@@ -1,4 +1,4 @@
-"""Tickets: scanned at the door, one per seat. Pure values; boxoffice.tickets makes and reads the signed code.
+"""Tickets: scanned at the gate, one per seat. Pure values; boxoffice.tickets makes and reads the signed code.
 
 A ticket is issued as `valid` by the transaction that confirms its booking, and `revoked` by the one that returns the
 seat. It never becomes valid again: the next buyer of the seat gets another ticket. A `Sheet` is a ticket as its holder
@@ -106,7 +106,7 @@ class TicketScanned(Refused):
 
     def __init__(self, booking_id: str, seats: Sequence[int]) -> None:
         super().__init__(
-            "a ticket that was admitted cannot be returned; undo the admission at the door first",
+            "a ticket that was admitted cannot be returned; undo the admission at the gate first",
             booking=booking_id,
         )
         self.booking_id, self.seats = booking_id, tuple(seats)
@@ -183,7 +183,7 @@ class Sheet:
     issued_at_us: int
     rotating: bool = False
     name: str = ""  # of the buyer
-    scanned_at_us: int | None = None  # when it was admitted at the door
+    scanned_at_us: int | None = None  # when it was admitted at the gate
     type_name: str = ""  # of the ticket type, such as Child
     price: Money | None = None  # with its fees, as the buyer paid it
     named: tuple[str, str, str] | None = None  # section, row and number as the organiser calls them

@@ -40,8 +40,10 @@ class TicketTypeGiven(msgspec.Struct, forbid_unknown_fields=True):
     prices: Annotated[dict[TierKey, OptionMinor], msgspec.Meta(description="by tier, instead of the share")] = {}
     min_per_booking: Annotated[int, msgspec.Meta(ge=0, le=100)] = 0
     max_per_booking: Annotated[int, msgspec.Meta(ge=0, le=100, description="0: no limit of its own")] = 0
-    note: Annotated[str, msgspec.Meta(max_length=200, examples=["Proof at the door"])] = ""
-    hidden: Annotated[bool, msgspec.Meta(description="shown only with a code that unlocks it, and at the desk")] = False
+    note: Annotated[str, msgspec.Meta(max_length=200, examples=["Proof at the gate"])] = ""
+    hidden: Annotated[
+        bool, msgspec.Meta(description="shown only with a code that unlocks it, and at the box office")
+    ] = False
 
 
 class AddOnGiven(msgspec.Struct, forbid_unknown_fields=True):

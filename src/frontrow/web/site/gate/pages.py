@@ -29,16 +29,16 @@ BEFORE_US: Final = 48 * HOUR_US  # a show that began so long ago is still listed
 NEAR_US: Final = 20 * HOUR_US  # farther away, the page asks whether it is the right show
 MAX_LISTED: Final = 40
 ICONS: Final = {192: "img/icon-192.png", 512: "img/icon-512.png"}
-SCRIPT: Final = "js/door/door.js"
+SCRIPT: Final = "js/gate/gate-page.js"
 # what the pages need offline, besides their scripts
 OTHERS: Final = (
     "css/site.css",
     "css/organiser.css",
-    "css/door.css",
+    "css/gate.css",
     "img/icon.svg",
     "vendor/inter/inter.woff2",
     *ICONS.values(),
-    "js/door/scan-worker.js",
+    "js/gate/scan-worker.js",
     "vendor/zxing-wasm/reader/index.js",
     "vendor/zxing-wasm/share.js",
     "vendor/zxing-wasm/reader/zxing_reader.wasm",
@@ -48,7 +48,7 @@ OTHERS: Final = (
 @page("/door", "door", SCANS)
 async def choose(request: Asked, platform: FromPlatform, caller: FromCaller) -> Response[bytes]:
     """The shows of these days and those to come."""
-    script = "js/door/choose.js"
+    script = "js/gate/choose.js"
     return render(request, "gate.html", policy=GATE, script=script, rows=await _listed(platform, caller))
 
 
@@ -92,9 +92,9 @@ async def _listed(platform: Platform, caller: Caller) -> list[Shown]:
 async def service_worker() -> Response[bytes]:
     """The service worker, with the list of the pages' own files and their version."""
     assets = site_assets()
-    paths = dict.fromkeys((*assets.with_imports(SCRIPT), *assets.with_imports("js/door/choose.js"), *OTHERS))
+    paths = dict.fromkeys((*assets.with_imports(SCRIPT), *assets.with_imports("js/gate/choose.js"), *OTHERS))
     config = msgspec.json.encode({"version": assets.hash, "files": [assets.url(path) for path in paths]}).decode()
-    body = f"self.door = {config};\n".encode() + assets.files["js/door/sw.js"].body
+    body = f"self.gate = {config};\n".encode() + assets.files["js/gate/sw.js"].body
     headers = {
         "service-worker-allowed": "/door",
         "cache-control": "no-cache",
@@ -121,8 +121,8 @@ async def manifest(request: Asked, platform: FromPlatform) -> Response[bytes]:
         "display": "standalone",
         "lang": words.tag,
         "dir": words.direction,
-        "name": f"{brand} – {words('Door')}",
-        "short_name": words("Door"),
+        "name": f"{brand} – {words('Gate')}",
+        "short_name": words("Gate"),
         "background_color": "#0e1116",
         "theme_color": "#161b22",
         "icons": icons,

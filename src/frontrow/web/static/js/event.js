@@ -20,7 +20,7 @@ class FrCountdown extends HTMLElement {
     const days = Math.floor(left_s / 86400),
       clock = `${two(Math.floor(left_s / 3600) % 24)}:${two(Math.floor(left_s / 60) % 60)}:${two(left_s % 60)}`;
     this.textContent = days ? `${t("{n} d", { n: number(days) })} ${clock}` : clock;
-    // the doors open for everybody at once: spread the reloads
+    // the sale opens for everybody at once: spread the reloads
     if (!left_s) {
       clearInterval(this.#every);
       setTimeout(() => location.reload(), 500 + Math.random() * 3000);

@@ -1,5 +1,5 @@
 // @ts-check
-/** Tickets at the door: a rotating code is fetched anew before it grows old, and the screen stays on. */
+/** Tickets at the gate: a rotating code is fetched again before it expires, and the screen stays on. */
 const EVERY_MS = 10_000;
 for (const picture of /** @type {NodeListOf<HTMLImageElement>} */ (document.querySelectorAll("img[data-rotating]"))) {
   const src = picture.src;

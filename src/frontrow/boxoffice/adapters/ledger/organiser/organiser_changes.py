@@ -1,7 +1,7 @@
-"""What organisers and doors write to and read from the ledger.
+"""What organisers and gates write to and read from the ledger.
 
 Every change is written in one transaction with a note of who made it, and only over the version it was made from. The
-reads are pages of bookings, changes, waitlist entries, webhooks and the door's counts.
+reads are pages of bookings, changes, waitlist entries, webhooks and the gate's counts.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,7 +57,7 @@ _names = msgspec.json.Decoder(tuple[str, ...])
 
 
 class SqlOrganiserBook:
-    """What organisers and doors write and read."""
+    """What organisers and gates write and read."""
 
     def __init__(
         self, store: LedgerReader, line: CommitLine, reads: ReadsByKey, catalogue: SqlCatalogue, due: DueWork
@@ -379,7 +379,7 @@ class SqlOrganiserBook:
         row = (number, endpoint.organiser, f"webhook:{endpoint.id}:", change.at_us)
         return bool(await self.changed(change, Query("redeliver", [row])))
 
-    # the door
+    # the gate
 
     async def admit(self, scan: Scan, *, again: bool = False) -> list[Scan]:
         """Admit a ticket once, or (`again`) once more after each exit. Returns its earlier admissions; an empty list

@@ -30,7 +30,7 @@ REFUSALS = {
     ),
     "invalid_input": N_("This is not an email address."),
     "seats_taken": N_("Someone was faster: these seats are taken."),
-    "ticket_scanned": N_("This ticket has been admitted. Undo the admission at the door first."),
+    "ticket_scanned": N_("This ticket has been admitted. Undo the admission at the gate first."),
     "refund_refused": N_("This refund is in progress or already paid."),
     "move_refused": N_("This booking has changed. Please review it again."),
     # reasons of a refused transfer

@@ -156,7 +156,7 @@ ROLE_WORDS: Final = {
     Role.OWNER: N_("Owner"),
     Role.MANAGER: N_("Manager"),
     Role.BOX_OFFICE: N_("Box office"),
-    Role.DOOR: N_("Door"),
+    Role.DOOR: N_("Gate"),
     Role.READ_ONLY: N_("Read only"),
 }
 

@@ -1,12 +1,12 @@
 // @ts-check
-/** The door's page as an app: its service worker, and the browser's offer to install it. Also the one place that makes
+/** The gate's page as an app: its service worker, and the browser's offer to install it. Also the one place that makes
  * script addresses under Trusted Types: two of our own files, nothing else. */
 const WORKER = new URL("./scan-worker.js", import.meta.url).href,
   SERVICE = new URL("/door/sw.js", location.href).href;
 const types = /** @type {any} */ (window).trustedTypes;
 const policy = types?.createPolicy("frontrow-door", {
   createScriptURL: (/** @type {string} */ url) => {
-    if (url !== WORKER && url !== SERVICE) throw new TypeError("the door loads no such script");
+    if (url !== WORKER && url !== SERVICE) throw new TypeError("the gate loads no such script");
     return url;
   }
 });

@@ -1,5 +1,5 @@
 // @ts-check
-/** What people at the door see, hear and feel: a colour, big words, a sound of its own and a vibration per verdict. */
+/** What people at the gate see, hear and feel: a colour, big words, a sound of its own and a vibration per verdict. */
 import { $ } from "../dom.js";
 import { t } from "../words.js";
 

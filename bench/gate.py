@@ -1,4 +1,4 @@
-"""The door's page measured: `python -m bench.door`. Bytes of a first visit, from a camera's frame to the verdict.
+"""The gate's page measured: `python -m bench.gate`. Bytes of a first visit, from a camera's frame to the verdict.
 
 A camera made of one ticket's picture is read by zxing-wasm in its worker; the server answers on the loopback. Bytes are
 a gate (exit 1), times are reported.
@@ -21,12 +21,12 @@ from tests.browser.staff import staff
 from tests.browser.steps import until
 from tests.support.chromium import launch
 
-OUT = Path("bench/out/door.json")
+OUT = Path("bench/out/gate.json")
 SCANS = 30
 MAX_SCRIPT_BYTES = 40 * 1024  # our modules and zxing's, compressed
 MAX_ALL_BYTES = 520 * 1024
 ALONE = """async ([code, rounds]) => {
-  const { sync, link } = window.frontrow.door, times = [];
+  const { sync, link } = window.frontrow.gate, times = [];
   for (let n = 0; n < rounds; n++) {
     const began = performance.now();
     await sync.gate.verify(code, link.now_ms() * 1000);
@@ -51,10 +51,10 @@ def camera_scans(page: Page) -> tuple[list[float], float]:
     """Milliseconds from the frame that shows the code to the verdict; and of decoding alone."""
     found = []
     for number in range(SCANS):
-        until(page, "(number) => window.frontrow.door.measured.scans > number", number)
-        found.append(float(page.evaluate("window.frontrow.door.measured.last_ms")))
-        page.evaluate("() => { window.frontrow.door.scanner._last = ''; }")  # as if the next person came
-    told: float = page.evaluate("window.frontrow.door.scanner.decode_ms / window.frontrow.door.scanner.frames")
+        until(page, "(number) => window.frontrow.gate.measured.scans > number", number)
+        found.append(float(page.evaluate("window.frontrow.gate.measured.last_ms")))
+        page.evaluate("() => { window.frontrow.gate.scanner._last = ''; }")  # as if the next person came
+    told: float = page.evaluate("window.frontrow.gate.scanner.decode_ms / window.frontrow.gate.scanner.frames")
     return found, told
 
 
@@ -90,7 +90,7 @@ def main() -> None:
     OUT.write_text(json.dumps(found, indent=1))
     print(json.dumps(found, indent=1))
     if found["bytes"]["scripts"] > MAX_SCRIPT_BYTES or found["bytes"]["all"] > MAX_ALL_BYTES:
-        sys.exit("the door's page has outgrown its budget")
+        sys.exit("the gate's page exceeds its budget")
 
 
 if __name__ == "__main__":

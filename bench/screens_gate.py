@@ -1,4 +1,4 @@
-"""Pictures of the door for the documents: a phone's camera that sees a ticket, let in and shown a second time."""
+"""Pictures of the gate for the documents: a phone's camera that sees a ticket, let in and shown a second time."""
 
 import tempfile
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ async def put_tonight(platform: Platform) -> None:
     await platform.box_office.openings.refresh()
 
 
-def shoot_door(
+def shoot_gate(
     browser: Browser,
     site: Site,
     looks: Sequence[tuple[str, str]],
@@ -49,13 +49,13 @@ def shoot_door(
             staff(page, site, role="door")
             shoot = shooting(page, f"{size}-{scheme}")
             page.goto(f"{site.url}/door")
-            shoot("door-shows")
+            shoot("gate-shows")
             open_gate(page, site, event_id=TONIGHT)
             until(page, "() => document.querySelector('#verdict').dataset.verdict")
             page.wait_for_timeout(400)
-            shoot("door")
+            shoot("gate")
             scan(page, tickets[1].code, "ok")
             scan(page, tickets[0].code, "duplicate")
             page.wait_for_timeout(400)
-            shoot("door-used")
+            shoot("gate-used")
             watching.close()

@@ -3,7 +3,7 @@
 import { $, data, h, say } from "../dom.js";
 import { lang, number, t } from "../words.js";
 import { Checking } from "./checking.js";
-import { canVerify } from "./gate.js";
+import { canVerify } from "./gate-check.js";
 import { forgetPages, keepOffline, offerInstall, scanWorker } from "./install.js";
 import { Link } from "./link.js";
 import { openLookUp } from "./lookup.js";
@@ -17,7 +17,7 @@ const GATE_KEY = "frontrow-door-gate",
   SOUND_KEY = "frontrow-door-silent",
   MAX_QUEUED = 20;
 /** @type {{event: {id: string, name: string, zone: string, reentry: boolean}, siblings: import("./checking.js").Sibling[], names: Record<string, string>, csrf: string}} `names`: of sections and rows, by their ids */
-const page = data("door");
+const page = data("gate-data");
 const { event } = page,
   REFUSED_KEY = `frontrow-door-refused-${event.id}`;
 /** @param {string} [timeZone] @returns {Intl.DateTimeFormat} the hall's time; the device's if it does not know that place */
@@ -310,7 +310,7 @@ function begin() {
   $("#work").hidden = false;
   for (const shown of document.querySelectorAll(".gate-name")) shown.textContent = gate;
   const scanner = new Scanner($("#camera video"), scanWorker(), take);
-  Object.assign(/** @type {any} */ (window), { frontrow: { door: { measured, scanner, sync, link } } });
+  Object.assign(/** @type {any} */ (window), { frontrow: { gate: { measured, scanner, sync, link } } });
   scanner.addEventListener("failed", () => {
     $("#no-camera").hidden = false;
   });

@@ -1,8 +1,8 @@
 // The door's own modules on Node, for tests/web/site/test_gate_offline.py: JSON in on stdin, what they decide out.
-import { blake2b } from "../../src/frontrow/web/static/js/door/blake2b.js";
-import { hex } from "../../src/frontrow/web/static/js/door/codes.js";
-import { Gate, canVerify } from "../../src/frontrow/web/static/js/door/gate.js";
-import { after, cameTwice, decide, merge } from "../../src/frontrow/web/static/js/door/presence.js";
+import { blake2b } from "../../src/frontrow/web/static/js/gate/blake2b.js";
+import { hex } from "../../src/frontrow/web/static/js/gate/codes.js";
+import { Gate, canVerify } from "../../src/frontrow/web/static/js/gate/gate-check.js";
+import { after, cameTwice, decide, merge } from "../../src/frontrow/web/static/js/gate/presence.js";
 
 /** Gates that pass and tell each other, as the page does with its store. */
 function walk({ reentry, tickets, steps }) {

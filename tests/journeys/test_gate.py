@@ -92,7 +92,7 @@ def test_the_door_from_the_invitation_to_the_last_guest(
     manifest = north.evaluate("fetch(document.querySelector('link[rel=manifest]').href).then((one) => one.json())")
     assert (manifest["start_url"], manifest["display"]) == ("/door", "standalone")
     kept_offline(north)
-    until(north, "window.frontrow?.door.sync.gate && window.frontrow.door.sync.counts")
+    until(north, "window.frontrow?.gate.sync.gate && window.frontrow.gate.sync.counts")
     scan(north, elsewhere, "wrong_event")
     expect(north.locator("#verdict")).to_contain_text("Early Matinee")
     assert inside(stack.site, event.id) == 1
@@ -104,7 +104,7 @@ def test_the_door_from_the_invitation_to_the_last_guest(
     scan(north, elsewhere, "wrong_event")
     north.reload()
     expect(north.locator("#state")).to_contain_text("Offline since")
-    until(north, "window.frontrow?.door.sync.gate && window.frontrow.door.measured.scans")
+    until(north, "window.frontrow?.gate.sync.gate && window.frontrow.gate.measured.scans")
     expect(north.locator("#verdict")).to_have_attribute("data-verdict", "duplicate")  # the camera still sees the first
     scan(north, second, "duplicate")
     scan(north, third, "ok")

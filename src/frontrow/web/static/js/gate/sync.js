@@ -3,7 +3,7 @@
  *
  * One round every 10 s while people come, every 30 s when nobody does, none while the screen is off; without a line a
  * try after 3, 6, 12 … 60 s, and at once when the browser says the line is back. */
-import { Gate } from "./gate.js";
+import { Gate } from "./gate-check.js";
 
 const BUSY_MS = 10_000,
   CALM_MS = 30_000,
@@ -158,7 +158,7 @@ export class Sync extends EventTarget {
     return fine;
   }
 
-  /** Whether the rules of a bundle have changed, or its ticket types may have: more was sold. @param {import("./gate.js").Bundle} bundle */
+  /** Whether the rules of a bundle have changed, or its ticket types may have: more was sold. @param {import("./gate-check.js").Bundle} bundle */
   _isOld(bundle) {
     const types = Object.keys(bundle.types ?? { unknown: [] }).length; // a bundle of an older version does not say
     return (bundle.reentry ?? false) !== this.reentry || (types > 0 && Date.now() - this._bundle_ms > ANEW_MS);

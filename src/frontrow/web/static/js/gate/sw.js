@@ -1,11 +1,11 @@
 // @ts-check
-/** The door's service worker: its page and its own files work without a line. Nothing else is kept, and no API call.
+/** The gate's service worker: its page and its own files work offline. Nothing else is kept, and no API call.
  *
- * The server puts `self.door = { version, files }` in front. Files are named after their hash: kept, never asked for again.
+ * The server puts `self.gate = { version, files }` in front. Files are named after their hash: kept, never asked for again.
  * Pages come from the server if it answers in time, else as they were last seen. */
 const worker = /** @type {any} */ (self);
 /** @type {{version: string, files: string[]}} */
-const { version, files } = worker.door;
+const { version, files } = worker.gate;
 const OURS = "frontrow-door-",
   FILES = `${OURS}files-${version}`,
   PAGES = `${OURS}pages-${version}`;

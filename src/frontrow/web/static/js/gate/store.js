@@ -16,7 +16,7 @@ const MAX_RECENT = 30;
 /** @typedef {{gate: string, at: string}} Seen */
 /** @typedef {{event: string, ticket: string, seat: string, kind: "twice" | "revoked" | "unknown", scans: Seen[], settled?: boolean}} Conflict */
 /** @typedef {{event: string, at: string, kind: string, heading: string, seat: string, ticket: string, scan: string, number?: number}} Recent */
-/** @typedef {{id: string, name: string, bundle: import("./gate.js").Bundle, tag: string, at: string}} KeptEvent */
+/** @typedef {{id: string, name: string, bundle: import("./gate-check.js").Bundle, tag: string, at: string}} KeptEvent */
 
 /** @template T @param {IDBRequest<T>} request @returns {Promise<T>} */
 const got = (request) =>

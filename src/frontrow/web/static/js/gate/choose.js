@@ -1,5 +1,5 @@
 // @ts-check
-/** The list of events at the door: works without a line from its second visit on, and can be installed. */
+/** The list of events at the gate: works without a line from its second visit on, and can be installed. */
 import { $, h } from "../dom.js";
 import { number, t } from "../words.js";
 import { keepOffline, offerInstall } from "./install.js";
