@@ -156,14 +156,14 @@ class Checkout:
         return await self._result(*await self.driver.drive(booking, payment, fresh=fresh))
 
     async def claim_priority(self, booking: Booking) -> int:
-        """When the priority of this booking (B8) was first asked for: now, if it never was. `NoPriority` if it gives
+        """When the priority of this booking (B8) was first claimed: now, if it never was. `NoPriority` if it gives
         none."""
         now_us = self._clock()
         check_priority(booking, await self._ledger.payments.payments_of(booking.id), now_us)
         return await self._ledger.messages.first_seen("priority", booking.id, now_us)
 
     async def check(self, booking_id: str, fence: int) -> CheckoutResult:
-        """The present state. While the payment waits for the fan, the provider is asked too."""
+        """The present state. While the payment waits for the fan, it is also read from the provider."""
         booking = await self._load_own(booking_id, fence)
         payment = await self.records.latest_payment(booking_id)
         if payment is not None and payment.state in WAITS_FOR_FAN:
@@ -258,14 +258,14 @@ class Checkout:
     async def handle_webhook(self, body: bytes, signature: str) -> bool:
         """Verify a webhook and act on it once. Returns False when it was handled before or is not ours.
 
-        Its content is not trusted: the provider is asked. It is recorded after it was acted on, so after a crash in
-        between the provider's next delivery is handled.
+        Its content is not trusted: the payment is read from the provider. It is recorded after it was acted on, so
+        after a crash in between the provider's next delivery is handled.
         """
         notice = self._provider.notice(body, signature, self._clock())
         if notice is None or await self._ledger.messages.noticed(self._provider.name, notice.id):
             return False
         payment = await self._ledger.payments.payment_by_ref(self._provider.name, notice.ref)
-        # That a card was authorised is known once the booking is sold, and the worker captures.
+        # Once the booking is sold, a notice that its card was authorised says nothing new: the worker captures.
         is_known = payment is not None and payment.state in AFTER_SALE and notice.kind is NoticeKind.AUTHORISED
         if payment is not None and not is_known and (payment.state not in ENDED or payment.retry_at_us):
             await self.driver.drive(await self.records.load_booking(payment.booking_id), payment)
@@ -318,7 +318,7 @@ class Checkout:
             return CheckoutResult(CheckoutState.OPEN, booking)
         if payment.state in WAITS_FOR_FAN:
             intent = None
-            with contextlib.suppress(ProviderError):  # the page asks again
+            with contextlib.suppress(ProviderError):  # the page polls again
                 intent = await self._provider.read(payment.ref)
             return await self._waiting_result(booking, payment, intent)
         return CheckoutResult(CheckoutState.RETRYING, booking, payment)
@@ -339,7 +339,7 @@ class Checkout:
         return count
 
     async def _start_due(self) -> int:
-        """Begin to continue the payments that are due. One that the provider keeps waiting holds up no other."""
+        """Begin to continue the payments that are due. A payment that waits for the provider does not block others."""
         await self._outage.wake_payments()
         batch, count = max(1, min(WORK_BATCH, self._at_once // 4)), 0
         for _ in range(BATCHES_PER_TURN):
@@ -357,7 +357,7 @@ class Checkout:
         return count
 
     async def _drive_due(self, payment: Payment) -> None:
-        """Continue one payment. An error that nobody foresaw is noted, and the payment rests longer each time."""
+        """Continue one payment. An unexpected error is logged, and the payment is paused longer each time."""
         if self._resting.rests(payment.id, self._clock()):
             return
         try:
@@ -368,7 +368,7 @@ class Checkout:
                 await self.records.save(self.records.reschedule(payment))
             await self.driver.drive(await self.records.load_booking(payment.booking_id), latest)
             self._resting.forget(payment.id)
-        except FrontrowError as error:  # the ledger is away, or another worker has it: due again when the lease ends
+        except FrontrowError as error:  # the ledger is away, or another worker has it: due again when the claim ends
             self.failures += 1
             if not isinstance(error, PaymentChanged):
                 note_failure(error, **about_payment(payment))
@@ -378,7 +378,7 @@ class Checkout:
             await self._rest_longer(payment)
 
     async def _rest_longer(self, payment: Payment) -> None:
-        """Try this payment again later than the last time. This process remembers it, too: saving may be what fails."""
+        """Pause this payment for longer than the last time, also in memory, because saving may fail."""
         pause_s = self._resting.rest(payment, self._clock())
         latest = await self.records.reload_payment(payment)
         if latest.id == payment.id:

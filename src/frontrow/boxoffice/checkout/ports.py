@@ -34,7 +34,7 @@ class InvoiceBook(Protocol):
 
 
 class SellerReads(Protocol):
-    """Who sold, and at which tax rate, as everybody may read it (`ledger.organiser`)."""
+    """Read-only access to who sold, and at which tax rate (`ledger.organiser`)."""
 
     async def seller(self, organiser_id: str) -> Seller | None:
         """An organiser's seller details, if there are any."""

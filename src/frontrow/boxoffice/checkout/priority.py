@@ -1,4 +1,4 @@
-"""Priority for a fan whose booking was given up because the payment provider was away (B8): one pass, within a day."""
+"""Priority for a fan whose booking was lost to an outage of the payment provider (B8): one pass, within a day."""
 
 from collections.abc import Sequence
 from typing import Final

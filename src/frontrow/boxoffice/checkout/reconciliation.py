@@ -3,10 +3,10 @@
 It reads the provider's objects page by page and finds each one in the ledger, then reads the ledger's payments that the
 pages did not contain. Unfinished payments are driven on. An object that no payment uses is voided, or refunded if it
 was captured. A refund made by hand at the provider, or one that failed there later, is saved in the ledger. What it
-cannot decide it reports to a person.
+cannot decide is reported to a person.
 
-A full pass (`run`) asks about every payment. The passes of a running server (`keep`) ask about an old payment only when
-its age has doubled: at 16 days, 32, 64 and so on. Webhooks tell at once what happens to it in between.
+A full pass (`run`) reads every payment at the provider. The passes of a running server (`keep`) read an old payment
+only when its age has doubled: at 16 days, 32, 64 and so on. Webhooks report changes in between at once.
 """
 
 import asyncio
@@ -41,9 +41,9 @@ PAGE: Final = 100
 EVERY_S: Final = 300.0
 MAX_PAGES: Final = 100_000
 DAY_S: Final = 86_400
-WINDOW_S: Final = 8 * DAY_S  # authorisations live about 7 days
+WINDOW_S: Final = 8 * DAY_S  # authorisations are valid for about 7 days
 OLD_AGES_S: Final = tuple(2**n * WINDOW_S for n in range(1, 7))  # 16 days to 512: later nothing can be given back
-FIRST_LOOK_BACK_S: Final = DAY_S  # what a process that starts makes up for: nobody may have looked while it was away
+FIRST_LOOK_BACK_S: Final = DAY_S  # how far back a starting process reads, in case no reconciler ran
 MARGIN_US: Final = 3600 * US_PER_S
 YOUNG_US: Final = 2 * LEASE_S * US_PER_S  # younger objects may still be saved by the driver that created them
 MAX_PROBLEMS: Final = 1_000
@@ -83,7 +83,7 @@ class Reconciler:
         return await self._pass(self._clock() - window_s * US_PER_S, self._ledger.payments.all_payments())
 
     async def run_due(self) -> ReconciliationReport:
-        """One pass over what is young, not finished, or of an age at which it is asked about again."""
+        """One pass over what is young, not finished, or of an age at which it is read again."""
         now_us = self._clock()
         since_us = now_us - WINDOW_S * US_PER_S
         passed_us = self._passed_us or now_us - FIRST_LOOK_BACK_S * US_PER_S
@@ -114,7 +114,7 @@ class Reconciler:
 
     @contextlib.contextmanager
     def _note_bugs(self, report: ReconciliationReport, what: str, booking_id: str) -> Iterator[None]:
-        """One object that cannot be compared must not keep the others from it."""
+        """Log an unexpected error: an object that cannot be compared must not block the others."""
         try:
             yield
         except FrontrowError:  # the provider or the ledger is unavailable: the pass ends
@@ -136,7 +136,7 @@ class Reconciler:
             await asyncio.sleep(every_s)
 
     def _tell(self, before: ReconciliationReport | None, report: ReconciliationReport) -> None:
-        """Log new problems, and a difference that two passes saw: one alone may be a payment on its way."""
+        """Log new problems, and a difference that two passes saw: one alone may be a payment in progress."""
         known = before or ReconciliationReport()
         for problem in sorted(set(report.problems) - set(known.problems)):
             RECONCILIATION_PROBLEM(problem=problem)

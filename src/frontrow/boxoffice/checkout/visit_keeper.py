@@ -1,4 +1,4 @@
-"""Tells the waiting room which visits a live hold keeps and which have ended because the purchase is complete.
+"""Reports to the waiting room which visits a live hold keeps and which ended with a completed purchase.
 
 The ledger decides: every hold that was placed, extended, released, sold or ended, in any process, is found there. One
 server per event compares, about once a second. A visit with a live hold is kept until the hold ends. When the hold

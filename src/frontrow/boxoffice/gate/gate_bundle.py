@@ -1,7 +1,8 @@
 """The gate bundle, one JSON file for the gates: public keys, seat names, ticket types and revocation list of an event.
 
 The revocation list is signed with the ticket key, so a gate can load a newer one from any source. It only grows. With
-rotating codes the bundle contains the event's secret. Its owner can renew screenshots but cannot sign tickets.
+rotating codes the bundle contains the event's secret. Whoever has the bundle can refresh rotating codes but cannot
+forge a ticket.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +40,7 @@ class Bundle(msgspec.Struct, frozen=True):
     seats: tuple[str, ...] = ()  # seat names by index
     rotating_secret: str = ""
     types: dict[str, tuple[int, ...]] = {}  # the sold seats of each ticket type; empty for an event without types
-    reentry: bool = False  # whether who left may come back
+    reentry: bool = False  # whether people who left may come back
 
     def verifying(self) -> VerifyingKeys:
         return VerifyingKeys.of(*map(bytes.fromhex, self.keys))

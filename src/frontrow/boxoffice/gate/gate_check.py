@@ -69,7 +69,7 @@ class GateAnswer(msgspec.Struct, frozen=True):
     ticket_id: str = ""
     seat: str = ""
     first_scan: Scan | None = None  # by which it is inside, if it was already admitted
-    type_name: str = ""  # of the ticket, as far as the bundle knows it
+    type_name: str = ""  # of the ticket, if the bundle has it
 
     @property
     def accepted(self) -> bool:

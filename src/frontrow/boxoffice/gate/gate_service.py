@@ -30,7 +30,7 @@ class GateService:
         self._ledger, self._keys, self._renderer = ledger, keys, renderer
 
     def verify(self, event_id: str, code: str, now_us: int) -> tuple[GateVerdict, ReadTicket | None]:
-        """Whether the code is a genuine ticket of this event. Only the ledger knows whether it is still valid."""
+        """Whether the code is a genuine ticket of this event. Whether it is still valid is checked in the ledger."""
         try:
             ticket = read_code(code.strip())
         except Misread:

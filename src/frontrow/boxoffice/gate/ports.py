@@ -13,7 +13,7 @@ from frontrow.boxoffice.tickets.ports.tickets import TicketBook
 
 
 class ScanReads(Protocol):
-    """Admissions and exits, as everybody may read them (`ledger.organiser`)."""
+    """Read-only access to admissions and exits (`ledger.organiser`)."""
 
     async def known_tickets(self, event_id: str, ticket_ids: Sequence[str]) -> dict[str, str]:
         """The states of those of the tickets that the event has, by id."""

@@ -1,1 +1,1 @@
-"""Holding seats: place, extend, release, expire; the events on sale and what this server knows about their seats."""
+"""Holding seats: place, extend, release, expire; the events on sale and this server's cache of their seats."""

@@ -12,8 +12,8 @@ module is the specification. Read it first: it has the same steps, in order. Her
 | 5. release | `_Attempt._release_and_refuse`, then `_on_released` |
 
 Following has no step there, because it only saves calls. While the claim of a single seat is under way, attempts of
-other fans for that seat wait for its answer instead of asking the store (`add_follower`, `follow`): whatever the answer
-is, the seat is taken.
+other fans for that seat wait for its answer instead of calling the store (`add_follower`, `follow`): whatever the
+answer is, the seat is taken.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from frontrow.core.errors import FrontrowError, Unavailable
 
 NO_PRICE: Final = Quote((), (), 0, "")
 NO_SEAT: Final = -1
-MAX_FOLLOWERS: Final = 1_000  # of one claim; further attempts ask the claim store
+MAX_FOLLOWERS: Final = 1_000  # of one claim; further attempts call the claim store
 NO_FOLLOWERS: "Final[list[_Attempt]]" = []  # shared; never added to
 
 
@@ -87,7 +87,7 @@ class AttemptRunner:
         return attempt.result
 
     def end(self, attempt: "_Attempt") -> None:
-        """The attempt is no longer under way."""
+        """Remove an attempt that has ended."""
         self.under_way.discard(attempt)
         if not self.under_way:
             self._none_under_way.set()
@@ -156,7 +156,7 @@ class _Attempt:
         return False
 
     def set_result(self, answer: ClaimedSeats | ClaimRefused | PlacedHold) -> None:
-        """A store has answered."""
+        """Continue with a store's answer."""
         try:
             if isinstance(answer, PlacedHold):
                 self._on_placed(answer)
@@ -166,7 +166,7 @@ class _Attempt:
             self._finish(error)
 
     def set_exception(self, error: BaseException) -> None:
-        """A store has failed or refused."""
+        """Continue after a store failed or refused."""
         if self.seats:
             self._on_ledger_error(error)
         else:
@@ -195,7 +195,7 @@ class _Attempt:
             one.follow(owner, self.claims_seat)
 
     def follow(self, owner: str, seat: int) -> None:
-        """The claim before this one was answered: the seat belongs to `owner`."""
+        """Continue after the claim that this attempt followed: the seat belongs to `owner`."""
         if owner and owner != self.shop_pass.fan:
             self.runner.stats.refused_locally += 1
             self._finish(self.sale.refusal_for((seat,)))
@@ -239,7 +239,7 @@ class _Attempt:
 
     def _on_placed(self, placed: PlacedHold) -> None:
         runner = self.runner
-        if placed.seats != self.seats:  # a repeated request for the best seats: the first answer stands
+        if placed.seats != self.seats:  # a repeated request for the best seats: the first answer counts
             extra = [seat for seat in self.seats if seat not in placed.seats]
             runner.background.spawn(runner.claims.release(self.sale.event.id, extra, self.booking_id))
         runner.stats.won += 1
@@ -256,7 +256,7 @@ class _Attempt:
             self._finish(error)
 
     def _release_and_refuse(self, error: FrontrowError) -> None:
-        """The ledger refused: release the claim, then tell the fan why."""
+        """Release the claim after the ledger refused, then pass the refusal on."""
         runner = self.runner
         runner.stats.refused_by_ledger += 1
         refusal: Any = self.sale.new_refusal(error.seats) if isinstance(error, SeatsTaken) else error
@@ -264,7 +264,7 @@ class _Attempt:
         runner.background.spawn(release, lambda: self._on_released(refusal))
 
     def _on_released(self, refusal: Any) -> None:
-        self.sale.seats.mark_free(self.seats)  # the next attempt asks the claim store
+        self.sale.seats.mark_free(self.seats)  # the next attempt calls the claim store
         self._finish(refusal)
 
     def _finish(self, outcome: "HoldResult | BaseException | None") -> None:

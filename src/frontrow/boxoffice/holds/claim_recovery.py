@@ -155,7 +155,7 @@ class Recovery:
         try:
             asked = [*dict.fromkeys((*doubts, *checked))]
             lost = await self._claims.lost_among(asked) if asked else set()
-            if lost and len(asked) < len(events):  # whoever lost one event may have lost them all
+            if lost and len(asked) < len(events):  # a store that lost one event may have lost them all
                 lost = await self._claims.lost_among(events)
         except FrontrowError as error:  # the store is unavailable: the next turn tries again
             self.stats.failures += 1

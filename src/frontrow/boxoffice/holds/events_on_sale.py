@@ -1,7 +1,7 @@
 """The events on sale on this server, each with its plan, prices, layouts and seat cache.
 
 A `Sale` is built once per event and updated when the organiser changes the event. It holds everything needed to check
-and price a hold, so no store is asked.
+and price a hold, so no store is called.
 """
 
 from collections.abc import Iterator, Sequence
@@ -87,7 +87,7 @@ class Sale:
         return self.prices.quote([tier_at[seat] for seat in seats], seats)
 
     def section_masks(self, wish: Wish) -> list[tuple[int, bytes]]:
-        """The sections that can serve the wish, best first, with their masks. Cached: most fans ask for the same."""
+        """The sections that can serve the wish, best first, with their masks. Cached: most fans have the same wish."""
         masks = self._masks.get(wish)
         if masks is None:
             if len(self._masks) >= MAX_MASKS:
@@ -96,7 +96,7 @@ class Sale:
         return masks
 
     def refusal_for(self, seats: Sequence[int]) -> SeatsTaken:
-        """The refusal that names these seats. That of a single seat is built once and shared: do not raise it."""
+        """The refusal that names these seats. The refusal for a single seat is cached and shared, so never raise it."""
         if len(seats) != 1:
             return self.new_refusal(seats)
         refusal = self.refusals.get(seats[0])

@@ -4,9 +4,9 @@ Correctness never waits for the sweeper: every access checks `hold_expires_at_us
 expired hold can be taken at once. The sweeper only cleans up and publishes a HoldExpired fact per hold. Any number of
 sweepers may run.
 
-The ledger's time counts. `LedgerClock` asks for it a few times at startup and then follows this machine's monotonic
-clock with the measured offset. A server whose wall clock is an hour off, or is changed while it runs, therefore ends no
-hold early and keeps none too long.
+The ledger's time counts. `LedgerClock` reads it a few times at startup and then follows this machine's monotonic clock
+with the measured offset. A server whose wall clock is an hour off, or is changed while it runs, therefore ends no hold
+early and keeps none too long.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class LedgerClock:
 
     @classmethod
     async def measure(cls, ledger: Ledger, local: Clock) -> "LedgerClock":
-        """Ask the ledger for its time several times and use the fastest answer, which is the most accurate.
+        """Read the ledger's time several times and use the fastest answer, which is the most accurate.
 
         The ledger read its clock between our request and its answer. The offset assumes the moment of the answer, so
         this clock is never ahead of the ledger's. `local` must never jump (SystemClock).
@@ -67,7 +67,7 @@ OnExpired = Callable[[Sequence[ExpiredHold]], Awaitable[None]]
 
 
 async def ignore_expired(ended: Sequence[ExpiredHold]) -> None:
-    """The facts in the outbox are enough."""
+    """Do nothing: the facts in the outbox are enough."""
 
 
 class Sweeper:

@@ -110,7 +110,7 @@ class HeldSeats:
         try:
             changed = await self._ledger.change_hold(wish, booking.fence)
         except Unavailable:
-            raise  # it may be written: the claim stays, and claim recovery compares it with the ledger
+            raise  # it may be written: the claim stays until claim recovery compares it with the ledger
         except FrontrowError as error:
             await self._give_up(sale, booking.id, seats)
             raise sale.new_refusal(error.seats) if isinstance(error, SeatsTaken) else error from error
@@ -159,7 +159,7 @@ class HeldSeats:
         return booking
 
     async def sold(self, booking: Booking) -> None:
-        """The ledger confirmed this booking: its seats are taken for good."""
+        """Mark the seats of a booking that the ledger confirmed as sold."""
         now_us = self._clock()
         seats = [sold_seat(seat, booking.fan, booking.id, now_us) for seat in booking.seats]
         await self._claims.put(booking.event_id, seats, now_us)
@@ -180,14 +180,14 @@ class HeldSeats:
         self.notify_change(event_id, seats)
 
     async def expired(self, holds: Sequence[ExpiredHold]) -> None:
-        """The sweeper ended these holds. One whose claim cannot be released keeps no other from it."""
+        """Release the claims of holds that the sweeper ended. One that cannot be released does not block the others."""
         freed = (self.freed(hold.event_id, hold.seats, hold.booking_id) for hold in holds)
         for failure in await asyncio.gather(*freed, return_exceptions=True):
             if isinstance(failure, BaseException):
                 raise failure
 
     def notify_change(self, event_id: str, seats: Sequence[int]) -> None:
-        """Tell the map that these seats may have changed."""
+        """Notify the map that these seats may have changed."""
         if self._on_change is not None:
             self._on_change(event_id, seats)
 

@@ -1,9 +1,9 @@
 """Placing holds (B3, B4): check the pass, check the seats, refuse locally, claim, write to the ledger.
 
 The order matters. An attempt that cannot succeed costs only a lookup in this server's memory. The claim store lets one
-caller per seat through. The ledger decides: only its fence makes a hold. If it refuses, the claim is released. If
-its answer is lost, the claim stays until the fan asks again, the hold expires, or claim recovery finds that the ledger
-has no such booking.
+caller per seat through. The ledger decides: only its fence makes a hold. If it refuses, the claim is released. If its
+answer is lost, the claim stays until the fan tries again, the hold expires, or claim recovery finds that the ledger has
+no such booking.
 
 With an Idempotency-Key the booking id is derived from the key, so a repeated request finds its own claim and its own
 booking.
@@ -60,7 +60,7 @@ class HoldService:
         self.held = HeldSeats(sales, claims, ledger, clock, on_change, on_doubt)
         self._attempts = attempts(claims, ledger, self.held, self.stats, background)
         self._refusals = LocalRefusals(sales, claims, clock, self.stats, background)
-        self.refusal = self._refusals.find  # bound once: the fast lane calls it for every attempt
+        self.refusal = self._refusals.find  # bound once: the fast path calls it for every attempt
 
     def attempt(
         self,

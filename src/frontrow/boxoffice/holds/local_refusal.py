@@ -1,4 +1,4 @@
-"""Refuses attempts for taken seats from this server's memory (N2): no store is asked, and one seat costs one lookup.
+"""Refuses attempts for taken seats from this server's memory (N2): no store is called, and one seat costs one lookup.
 
 A refusal is a value. It is built once per seat and shared by everyone who receives it, so it is never raised. To
 measure how many refusals are wrong, one in `AUDIT_EVERY` is compared with the claim store, at most `AUDITS_PER_S` times

@@ -118,7 +118,7 @@ class PlainAttempts:
         hold = new_hold(sale, asked.shop_pass, asked.booking_id, seats, quote, now_us, asked.key, asked.request)
         try:
             placed = await self._ledger.place_hold(hold)
-        except Unavailable:  # it may be written: the claim stays
+        except Unavailable:  # the hold may be written: the claim stays
             self._stats.unavailable += 1
             raise
         except FrontrowError as error:
@@ -135,7 +135,7 @@ class PlainAttempts:
         self._stats.refused_by_ledger += 1
         release = self._held.release_refused(asked.sale, asked.booking_id, seats, error, asked.now_us)
         await asyncio.wait([self._background.spawn(release)])
-        asked.sale.seats.mark_free(seats)  # the next attempt asks the claim store
+        asked.sale.seats.mark_free(seats)  # the next attempt calls the claim store
         if isinstance(error, SeatsTaken):
             return asked.sale.new_refusal(error.seats)
         raise error

@@ -1,10 +1,10 @@
-"""This server's cache of an event's seats. It refuses attempts for taken seats without asking a store (N2).
+"""This server's cache of an event's seats. It refuses attempts for taken seats without calling a store (N2).
 
 The cache is updated by what passes through this server: claims won here, refusals (which name the owner and the end),
 releases, and frames of the map feed (the owners of seats in a frame are looked up together). An entry is trusted for
-`trust_us`. After that the next attempt asks the claim store again, unless the map still shows the seat as taken and was
-in step with its log within the last `FEED_TRUST_US`. So a refusal is never wrong for longer than one update, even if
-every notice is lost. The cache never answers that a seat is free: the claim store decides that. No I/O.
+`trust_us`. After that the next attempt calls the claim store again, unless the map still shows the seat as taken and
+was in step with its log within the last `FEED_TRUST_US`. So a refusal is never wrong for longer than one update, even
+if every notice is lost. The cache never answers that a seat is free: the claim store decides that. No I/O.
 """
 
 from array import array
@@ -60,7 +60,7 @@ class SeatCache:
         self._map, self._map_trusted_until_us = states, now_us + FEED_TRUST_US
 
     def mark_taken(self, seats: Sequence[int], fan: str, ends_at_us: int, now_us: int) -> None:
-        """These seats belong to a fan until `ends_at_us` (0: sold, without an end)."""
+        """Mark seats that belong to a fan until `ends_at_us` (0: sold, without an end)."""
         state = SeatState.HELD if ends_at_us else SeatState.SOLD
         end_us = ends_at_us or FOREVER_US
         until_us = min(end_us, now_us + self._trust_us)
@@ -81,7 +81,7 @@ class SeatCache:
                 self.mark_taken((seat.seat,), seat.fan, seat.expires_at_us, now_us)
 
     def mark_free(self, seats: Iterable[int]) -> None:
-        """These seats belong to nobody any more."""
+        """Mark these seats as free."""
         for seat in seats:
             if self.states[seat] != SeatState.BLOCKED:
                 self._set(seat, SeatState.FREE)
@@ -95,10 +95,10 @@ class SeatCache:
         self.mark_claimed(taken.values(), now_us)
 
     def apply_map_changes(self, states: Mapping[int, int]) -> list[int]:
-        """Free the seats that the map feed reports as free, and return those taken by fans this server does not know.
+        """Free the seats that the map feed reports as free, and return those taken by fans that are not in this cache.
 
-        The caller looks up their owners and passes them to `add_owners`. Otherwise the first attempt for each of
-        them has to ask the claim store.
+        The caller looks up their owners and passes them to `add_owners`. Otherwise the first attempt for each of them
+        has to call the claim store.
         """
         self.mark_free(seat for seat, state in states.items() if state == SeatState.FREE)
         new = [seat for seat, state in states.items() if state in _TAKEN_STATES and seat not in self._fans]
@@ -116,7 +116,7 @@ class SeatCache:
             self.mark_claimed([seat for seat in taken if seat.seat in self._owner_unknown], now_us)
 
     def withhold(self, seats: Iterable[int]) -> None:
-        """The organiser keeps these seats back."""
+        """Mark seats that the organiser withholds."""
         for seat in seats:
             self._set(seat, SeatState.BLOCKED)
 

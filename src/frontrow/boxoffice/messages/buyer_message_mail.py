@@ -1,8 +1,8 @@
 """A message to buyers as each reader gets it, and its sending (B15).
 
 The frame (greeting, event, date, link) is in the reader's language and looks like every mail. The organiser's text is
-as written. A delivery names the booking or the transfer, never the address: who has no valid ticket any more, or asked
-to be forgotten, gets nothing, even if they were in line.
+as written. A delivery names the booking or the transfer, never the address: a person who has no valid ticket any more,
+or whose data was erased, gets nothing, even if the delivery was queued before.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from frontrow.core.failures import note_failure
 
 KIND: Final = "buyer_message"  # of its deliveries, and of its texts (boxoffice/texts/languages/*.json)
 LANES: Final = 8  # per message: one organiser's mails do not wait for another's
-PER_LANE: Final = 10  # leased at once: they wait for the end of the lease if their worker is killed
+PER_LANE: Final = 10  # claimed at once: they wait for the end of the claim if their worker is killed
 GIVE_UP_AFTER_S: Final = 24 * 3600
 LINK_LIFE_US: Final = 30 * 86_400 * US_PER_S  # after the show
 KEY_CHARS: Final = 32
@@ -63,7 +63,7 @@ class _Letter(msgspec.Struct, frozen=True):
 
 
 def lanes_of(message_id: str) -> list[str]:
-    """The lanes of a message's mails."""
+    """The queues of a message's mails."""
     return [f"{message_id}/{number}" for number in range(LANES)]
 
 
@@ -89,7 +89,7 @@ class BuyerMessageMail:
         self._ledger, self._links, self._clock = ledger, links, clock
         self._channels = {channel.name: channel for channel in channels}
         self._message_of, self._seller_of, self._as_html, self._key = message_of, seller_of, as_html, key
-        self._writing = asyncio.Lock()  # one mail at a time: a sale's mails do not wait for one of each lane
+        self._writing = asyncio.Lock()  # one mail at a time: a sale's mails do not wait for one of each queue
 
     def deliveries_to(self, message_id: str, holder: TicketHolder) -> list[NewDelivery]:
         """One mail per address, and one message on the buyer's page. Making them again makes the same ones."""
@@ -108,7 +108,7 @@ class BuyerMessageMail:
         return NewDelivery(KIND, lane, f"{message_id}:{who}:{channel}", msgspec.json.encode(body).decode())
 
     async def send(self, deliveries: Sequence[Delivery], note: NoteDelivery) -> list[Outcome]:
-        """Write the messages of one lane, which are of one message, and send them as one batch."""
+        """Write the messages of one queue, which are of one message, and send them as one batch."""
         bodies = [msgspec.json.decode(one.body, type=_BuyerMailBody) for one in deliveries]
         channel = self._channels[bodies[0].channel]
         message = await self._message_of(bodies[0].message)
@@ -139,8 +139,8 @@ class BuyerMessageMail:
         return any(one.state is TicketState.VALID and one.transfer_id == holder.transfer_id for one in tickets)
 
     async def write_mail(self, message: BuyerMessage, event: Event, holder: TicketHolder) -> Message | None:
-        """The mail that this person gets, for others to look at: its link opens nothing by itself. None if nobody knows
-        who they are any more."""
+        """The mail that this person gets, for others to look at: its link opens nothing by itself. None if the person's
+        data was erased."""
         return await self._write(await self._letter(message, event), holder, "email", message.id, preview=True)
 
     async def _letter(self, message: BuyerMessage, event: Event) -> _Letter:

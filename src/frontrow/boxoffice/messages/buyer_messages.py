@@ -1,9 +1,10 @@
 """Messages to buyers (B13, B15): an organiser writes to the people who have tickets, sees who gets what, and sends it.
 
 Only for what concerns the tickets: a changed time, another entrance, safety. So there is nothing to unsubscribe from,
-and an event sends only a few per day. Sending writes one row. A job then puts the holders in line, a few hundred
-bookings per transaction, in the order of the bookings' fences: a worker that dies goes on where it was, nobody is in
-line twice and nobody is left out. It stays a bounded way ahead of the mails. See ADR 0159.
+and an event sends only a few per day. Sending writes one row. A job then queues deliveries to the holders, a few
+hundred bookings per transaction, in the order of the bookings' fences. After a crash the next worker continues there,
+so nobody is queued twice and nobody is left out. The job stays a bounded number of deliveries ahead of the mails. See
+ADR 0159.
 """
 
 from collections.abc import Awaitable, Callable
@@ -115,7 +116,7 @@ class BuyerMessages:
     def _change(self, editor: Editor, message: BuyerMessage) -> Change:
         audience = message.audience
         detail: dict[str, Any] = {audience.kind.value: audience.key} if audience.key else {}
-        if audience.kind is not AudienceKind.BOOKING:  # it may name the person, and the audit forgets nothing
+        if audience.kind is not AudienceKind.BOOKING:  # it may name the person, and the audit log is never erased
             detail["subject"] = message.subject
         detail |= {"recipients": message.recipients, "message_id": message.id}
         return Change(editor, "write_to_buyers", message.event_id, message.created_at_us, detail)
@@ -148,7 +149,7 @@ class BuyerMessages:
         return len(due)
 
     async def _advance(self, message: BuyerMessage) -> None:
-        """Put more people in line, unless enough are waiting; finish a message that everybody got."""
+        """Queue more deliveries, unless enough are waiting; finish a message that everybody got."""
         mails = await self._book.mails(lanes_of(message.id))
         if message.all_queued:
             if not mails.waiting:

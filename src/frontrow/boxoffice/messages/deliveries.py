@@ -1,9 +1,9 @@
-"""The delivery worker: leases due deliveries lane by lane, sends them and records the outcome. At least once.
+"""The delivery worker: claims due deliveries queue by queue, sends them and records the outcome. At least once.
 
-One worker at a time works on a lane, and lanes run in parallel, so a slow or broken receiver delays nobody else. If the
-worker is killed after sending and before recording, the delivery is sent again with the same id when its lease ends.
-Each mail is recorded before the next one of its lane is sent, so that is one mail per lane at most. A worker that is
-not killed sends nothing twice: while the ledger is away it keeps the outcomes and records them later.
+One worker at a time works on a queue, and queues run in parallel, so a slow or broken receiver delays nobody else. If
+the worker is killed after sending and before recording, the delivery is sent again with the same id when its work claim
+ends. Each mail is recorded before the next one of its queue is sent, so that is one mail per queue at most. A worker
+that is not killed sends nothing twice: while the ledger is away it keeps the outcomes and records them later.
 """
 
 import asyncio
@@ -27,9 +27,9 @@ PER_LANE: Final = 50
 LIMIT: Final = 500
 MAX_LANES: Final = 32  # in work at once, per worker
 LEASE_S: Final = 30.0  # how long the deliveries of a killed worker wait
-RENEWALS: Final = 4  # of a lease while the worker lives, so that an outage of the ledger does not end it
-WORK_S: Final = 120.0  # the longest work on a lane
-SETTLE_S: Final = 1.0  # after an outage of the ledger others record what they sent before anything is leased
+RENEWALS: Final = 4  # of a claim while the worker runs, so that an outage of the ledger does not end it
+WORK_S: Final = 120.0  # the longest work on a queue
+SETTLE_S: Final = 1.0  # after an outage of the ledger others record what they sent before anything is claimed
 EVERY_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 2.0
 SAVE_AGAIN_S: Final = 0.5
@@ -56,8 +56,8 @@ async def send_batch(
 
 
 class DeliveryWorker:
-    """Sends the deliveries of one kind. `send` gets the deliveries of one lane and returns one outcome per delivery. It
-    may record outcomes earlier, by the function that it gets."""
+    """Sends the deliveries of one kind. `send` gets the deliveries of one queue and returns one outcome per delivery.
+    It may record outcomes earlier, by the function that it gets."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class DeliveryWorker:
         self.failed = 0
 
     async def round(self) -> int:
-        """Start work on every lane with due deliveries that nobody works on. Returns the number of deliveries."""
+        """Start work on every queue with due deliveries that nobody works on. Returns the number of deliveries."""
         if len(self._lanes) >= MAX_LANES:
             return 0
         due = await self._lease()
@@ -103,12 +103,12 @@ class DeliveryWorker:
             self._was_away = True
             raise
         self._was_away = False
-        new = [one for one in due if one.number not in self._leased]  # a lease that ended during an outage
+        new = [one for one in due if one.number not in self._leased]  # a claim that ended during an outage
         self._leased.update(one.number for one in new)
         return new
 
     async def _renew(self) -> None:
-        """Keep what is in work from other workers. Ends with the work."""
+        """Renew the claims of what is in work. Ends with the work."""
         while self._leased:
             await asyncio.sleep(self._lease_us / US_PER_S / RENEWALS)
             with contextlib.suppress(Unavailable, Overloaded):
@@ -131,7 +131,7 @@ class DeliveryWorker:
                     outcomes = await self._send(deliveries, note)
             except (Unavailable, Overloaded) as error:
                 outcomes = [known.get(one.number) or not_tried(error) for one in deliveries]
-            except Exception as error:  # whatever it is, it must not affect other lanes
+            except Exception as error:  # whatever it is, it must not affect other queues
                 note_failure(error, delivery=deliveries[0].number, about=deliveries[0].dedupe)
                 failed = Outcome(False, final=False, reason=repr(error))
                 outcomes = [known.get(one.number) or failed for one in deliveries]
@@ -140,7 +140,7 @@ class DeliveryWorker:
             self.sent += sum(out.sent for out in outcomes)
             self.failed += sum(not out.sent for out in outcomes)
         except (Unavailable, Overloaded) as error:
-            self.failed += len(deliveries)  # not recorded, so they are sent again when the lease ends
+            self.failed += len(deliveries)  # not recorded, so they are sent again when the claim ends
             note_failure(error, delivery=deliveries[0].number)
         finally:
             self._lanes.pop(lane, None)
@@ -171,7 +171,7 @@ class DeliveryWorker:
             await asyncio.sleep(SAVE_AGAIN_S)
 
     async def wait_for_lanes(self) -> None:
-        """Wait for the lanes in work."""
+        """Wait for the queues in work."""
         if self._lanes:
             await asyncio.wait(list(self._lanes.values()))
         if self._renewing is not None:
@@ -190,7 +190,7 @@ class DeliveryWorker:
         return count
 
     def stop(self) -> None:
-        """Stop after the lanes in work."""
+        """Stop after the queues in work."""
         self._rounds.stop()
 
     async def run(self) -> None:

@@ -1,6 +1,6 @@
 """Links in messages (ADR 0115): a signed capability that opens one booking, offer or priority pass in any browser.
 
-The capability stands behind `#`, where no server, proxy or referrer sees it. It contains its purpose, its subject and
+The capability is placed after `#`, where no server, proxy or referrer sees it. It contains its purpose, its subject and
 its expiry, so a link that shows tickets cannot be used to claim an offer. It is made when the message is rendered. The
 ledger never stores one.
 """

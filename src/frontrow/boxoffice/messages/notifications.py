@@ -63,7 +63,7 @@ from frontrow.shared.money import Money
 KIND: Final = "notification"
 STAFF_LOCALE: Final = "en"  # members of a team have no language in the ledger
 GIVE_UP_AFTER_S: Final = 24 * 3600
-LANES: Final = 8  # per channel; a person's messages are always in the same lane
+LANES: Final = 8  # queues per channel; a person's messages are always in the same one
 # fact -> kind of message (boxoffice/texts/languages/*.json)
 KIND_OF_FACT: Final = {
     "BookingConfirmed": "confirmed",
@@ -88,7 +88,7 @@ EVENT_CANCELLED: Final = "event_cancelled"
 KIND_OF_END: Final = {"event_cancelled": EVENT_CANCELLED, "organiser": "cancelled"}
 # fact -> kind of message to the recipient of the transfer that the fact names
 KIND_FOR_RECIPIENT: Final = {"TransferSent": "transfer_sent", "TransferAccepted": "transfer_ticket"}
-# facts that revoke tickets; who got one of them by a transfer is told
+# facts that revoke tickets; recipients of transferred ones are notified
 REVOKING_FACTS: Final = frozenset({"BookingCancelled", "BookingRefunded", "BookingPartlyRefunded", "BookingReseated"})
 REVOKED_KIND: Final = "transfer_ended"
 # kinds whose link does not open the booking
@@ -261,12 +261,12 @@ class Notifier:
         return await self._ledger.messages.once("resend", message_id, writes, now_us)
 
     async def send(self, deliveries: Sequence[Delivery], note: NoteDelivery) -> list[Outcome]:
-        """Render the deliveries of one lane and send them over their channel as one batch."""
+        """Render the deliveries of one queue and send them over their channel as one batch."""
         bodies = [msgspec.json.decode(one.body, type=_NotificationBody) for one in deliveries]
         channel = self._channels.get(bodies[0].channel)
         if channel is None:
             return [Outcome(False, reason=f"there is no channel {bodies[0].channel}")] * len(deliveries)
-        drawing = asyncio.Lock()  # one PDF at a time per lane
+        drawing = asyncio.Lock()  # one PDF at a time per queue
         messages = await asyncio.gather(*(self._try_render(body, drawing) for body in bodies))  # reads are gathered
         return await send_batch(channel, deliveries, messages, note)
 
@@ -290,7 +290,7 @@ class Notifier:
         sender = contact.name or contact.email
         if body.transfer:
             if transfer is None or not transfer.email:
-                return None  # the recipient asked to be forgotten
+                return None  # the recipient's data was erased
             fact = msgspec.structs.replace(fact, seats=(transfer.seat_index,))
             contact = Contact(transfer.id, transfer.email, locale=transfer.locale, name=transfer.name)
         holder = transfer if body.transfer else None

@@ -1,6 +1,6 @@
 """Webhooks to organisers: every fact of their events, signed and timestamped, retried for three days with backoff.
 
-A consumer writes one delivery per endpoint (the lane is the organiser) and the delivery worker sends them. Receivers
+A consumer writes one delivery per endpoint (each organiser has a queue) and the delivery worker sends them. Receivers
 check `Frontrow-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">` with their secret, refuse old times, and
 ignore a `Frontrow-Delivery` that they have seen, because a delivery may come twice.
 """
@@ -44,7 +44,7 @@ class _WebhookBody(msgspec.Struct, frozen=True):
 
 def _is_after(fact: Fact, endpoint: Endpoint) -> bool:
     """Whether the endpoint was there when the fact happened: facts without an endpoint are not recorded, so a bus that
-    lost its memory brings them again."""
+    lost its data delivers them again."""
     return fact.at_us > made_at_us(endpoint.id) - CLOCKS_DIFFER_US
 
 

@@ -97,7 +97,7 @@ class NameResolver:
                 found = self._look_up(host, port)
             except UnicodeError as failed:  # a label longer than DNS allows
                 error = OSError(str(failed))
-            except Exception as failed:  # whoever waits hears of it
+            except Exception as failed:  # passed on to the waiting callers
                 error = failed
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(end, found, error)
@@ -191,7 +191,7 @@ def check_url(url: str) -> CheckedUrl:
 
 
 # https://www.iana.org/assignments/iana-ipv4-special-registry and …/iana-ipv6-special-registry. What Python's
-# `is_global` knows of them differs from version to version.
+# `is_global` covers of them differs from version to version.
 _SPECIAL_4: Final = tuple(
     map(
         ipaddress.IPv4Network,

@@ -55,13 +55,13 @@ class SealedMail(Generic[Body]):
         self._seal_purpose, self._lanes, self._give_up_after_s = seal_purpose, lanes, give_up_after_s
 
     def new_delivery(self, message_id: str, body: Body) -> NewDelivery:
-        """A delivery of this mail. Mails to one address always travel in the same lane."""
+        """A delivery of this mail. Mails to one address are always in the same queue."""
         sealed = self._vault.seal(msgspec.json.encode(body).decode(), f"{self._seal_purpose}:{message_id}")
         lane = f"email/{zlib.crc32(body.email.encode()) % self._lanes}"
         return NewDelivery(self._kind, lane, message_id, sealed)
 
     async def send(self, deliveries: Sequence[Delivery], note: NoteDelivery) -> list[Outcome]:
-        """Open, render and send the mails of one lane as one batch."""
+        """Open, render and send the mails of one queue as one batch."""
         return await send_batch(self._channel, deliveries, [self._render(one) for one in deliveries], note)
 
     def _render(self, delivery: Delivery) -> Message | Outcome:

@@ -1,4 +1,4 @@
-"""The secrets of organisers' webhooks, sealed in the ledger: who only has the ledger can sign nothing in our name.
+"""The secrets of organisers' webhooks, sealed in the ledger: somebody who only has the ledger cannot sign in our name.
 
 A command that has no secret key stores a secret as it is. Every server seals what it finds unsealed when it starts.
 """

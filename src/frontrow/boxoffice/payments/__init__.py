@@ -1,1 +1,1 @@
-"""Payments: from the intent to the captured money, and what the provider says about it."""
+"""Payments: from the intent to the captured money, and the provider's answers."""

@@ -1,9 +1,9 @@
 """Tries payments again at once when the provider is back (B8), instead of up to 135 s later.
 
-The breaker in front of the provider knows that it is away. While it is open, one waiting payment at a time is made due,
-whenever the breaker would let a probe through: its call is the probe. When the breaker has closed, all payments that
-wait for the provider are made due. The times of their next tries are in the ledger, so nothing is lost with a process:
-the next one continues at the usual pace, and has a breaker of its own.
+The circuit breaker in front of the provider detects an outage. While it is open, one waiting payment at a time is made
+due, whenever the breaker would let a probe through: its call is the probe. When the breaker has closed, all payments
+that wait for the provider are made due. The times of their next tries are in the ledger, so nothing is lost with a
+process: the next one continues at the usual pace, and has a breaker of its own.
 """
 
 from typing import Final
@@ -24,7 +24,7 @@ class OutageWatch:
 
     @property
     def is_on(self) -> bool:
-        """Whether the provider is away, or is back and the payments that waited do not know it yet."""
+        """Whether there is an outage, or one has ended and the payments that waited are not due yet."""
         return self._breaker is not None and (self._breaker.is_open or self._breaker.closings != self._closings)
 
     async def wake_payments(self) -> None:

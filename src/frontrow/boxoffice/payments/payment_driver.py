@@ -63,7 +63,7 @@ class PaymentDriver:
         self._rotating = RotatingCodes(ledger.catalogue)
 
     async def drive(self, booking: Booking, payment: Payment, *, fresh: bool = False) -> tuple[Booking, Payment]:
-        """Take steps until the payment rests, must wait, or has sold its booking: the worker takes the money.
+        """Take steps until the payment is idle, must wait, or has sold its booking (the worker then captures).
 
         `fresh`: the caller saved this state a moment ago.
         """
@@ -196,7 +196,7 @@ class PaymentDriver:
         return sold, moved
 
     async def _end_for_cancelled_event(self, booking: Booking, payment: Payment) -> tuple[Booking, Payment]:
-        """The event was cancelled during the payment: charge nothing and tell the fan why."""
+        """The event was cancelled during the payment: charge nothing and notify the fan."""
         reason = "event_cancelled"
         if payment.state is PaymentState.CAPTURED:  # due at once: it is refunded in full
             moved = self._records.reschedule(payment, self._clock())
@@ -214,9 +214,9 @@ class PaymentDriver:
         return self._issuer.prepare(booking, rotating=await self._rotating.uses_rotating_codes(booking.event_id))
 
     async def _give_up(self, booking: Booking, payment: Payment) -> Payment:
-        """End the payment of a hold that is over, with the reason and the one fact that tells the fan.
+        """End the payment of a hold that is over, with the reason and the one fact that notifies the fan.
 
-        Whoever lost the seats to an outage gets priority, also if the card was accepted when it was too late.
+        A fan who lost the seats to an outage gets priority, also if the card was accepted when it was too late.
         """
         now_us = self._clock()
         common = (booking.id, booking.event_id, booking.fan, booking.fence, booking.seats, now_us)
@@ -254,7 +254,7 @@ class PaymentDriver:
         return await self.drive(changed, moved, fresh=True)
 
     async def _fail(self, booking: Booking, payment: Payment, move: Move) -> tuple[Booking, Payment]:
-        """The payment failed for good: free the seats and tell the fan why."""
+        """The payment failed for good: free the seats and notify the fan."""
         reason = payment.reason if move is Move.DECLINE else "capture_failed"
         needs_void = payment.state is PaymentState.DECLINED and payment.ref
         moved = self._records.reschedule(payment, self._clock() + LEASE_S * US_PER_S if needs_void else 0)
@@ -299,7 +299,7 @@ class PaymentDriver:
         return new
 
     async def _refund_late(self, booking: Booking, payment: Payment) -> Payment:
-        """The payment was captured but the booking is over: refund it and tell the fan once."""
+        """The payment was captured but the booking is over: refund it and notify the fan once."""
         if not payment.retry_at_us:
             return payment
         now_us = self._clock()

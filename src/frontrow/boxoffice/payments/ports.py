@@ -77,7 +77,7 @@ class BehindBreaker(Protocol):
 
 
 class PaymentReads(Protocol):
-    """Payments and refunds, as everybody may read them (`ledger.payments`)."""
+    """Read-only access to payments and refunds (`ledger.payments`)."""
 
     async def payment(self, payment_id: str) -> Payment | None: ...
 
@@ -133,9 +133,9 @@ class PaymentBook(PaymentReads, Protocol):
         ...
 
     async def wake_payments(self, now_us: int, limit: int) -> int:
-        """Make payments due now that an outage put off to a later time, the longest unchanged first.
+        """Make payments due now that an outage postponed, the longest unchanged first.
 
-        Their retries begin anew. Payments that a driver has leased are left to it. Returns how many it were.
+        Their retries begin anew. Payments that a driver has leased are left to it. Returns how many there were.
         """
         ...
 

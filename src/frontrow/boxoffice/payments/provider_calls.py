@@ -26,7 +26,7 @@ from frontrow.core.errors import NotFound
 
 
 class ProviderCalls:
-    """Asks the provider and saves what it answered."""
+    """Calls the provider and saves its answers."""
 
     def __init__(self, ledger: PaymentLedger, provider: PaymentProvider, clock: Clock, records: PaymentRecords) -> None:
         self._ledger, self._provider, self._clock, self._records = ledger, provider, clock, records
@@ -100,7 +100,7 @@ class ProviderCalls:
         return await self._save(replace(self._records.advance(payment, PaymentState.VOIDED), retry_at_us=0))
 
     async def _find_object(self, booking: Booking, payment: Payment) -> Payment:
-        """Learn which object a call created whose answer is not known: the same key gives the same answer.
+        """Find the object that a call created whose answer was lost: the same key gives the same answer.
 
         If that call never arrived, it arrives now, and the next step voids what it made.
         """
@@ -150,7 +150,7 @@ class ProviderCalls:
         if payment.state in TAKES_CARDS:
             changes["reason"] = ""  # that of an earlier card
         if state is PaymentState.AUTHORISED:
-            changes["tries"] = payment.tries  # an outage that made it late is told as the reason
+            changes["tries"] = payment.tries  # an outage that made it late is given as the reason
         return await self._save(self._records.advance(payment, state, **changes))
 
     async def _card_failed(self, payment: Payment, reason: str, failure: str) -> Payment:
@@ -181,8 +181,8 @@ class ProviderCalls:
 
 
 def _new_intent(booking: Booking, payment: Payment) -> NewIntent:
-    """What the provider is told about a payment. Its card goes along only with the first call: a call that was answered
-    by an error may have reserved money, so the next ones take one step at a time."""
+    """The request that creates a payment at the provider. Its card goes along only with the first call: a call that was
+    answered by an error may have reserved money, so the next ones take one step at a time."""
     with_card = bool(payment.method) and payment.call == 1
     return NewIntent(
         booking.id,

@@ -30,7 +30,7 @@ TOUCH_EVERY_US: Final = 60 * US_PER_S  # the precision of "last seen"; one write
 MAX_AGENT_CHARS: Final = 200
 HOUR_US: Final = 3_600 * US_PER_S
 UNFINISHED_LIFE_US: Final = 10 * 60 * US_PER_S  # of a session that waits for its second factor
-# How long a session lives without a request, and at most.
+# How long a session is valid without a request, and at most.
 LIVES_US: Final = {
     SubjectKind.STAFF: (2 * HOUR_US, 12 * HOUR_US),
     SubjectKind.FAN: (14 * 24 * HOUR_US, 60 * 24 * HOUR_US),

@@ -1,8 +1,9 @@
 """Limits on sign-in attempts: per account and per network address, with several windows at once.
 
 The windows are the backoff. After five wrong passwords in a minute an account waits seconds, after twenty in an hour
-minutes, after sixty in a day hours. Accounts that do not exist are counted the same. A successful attempt is forgiven.
-Keys are digests, so the limiter's store never sees an address. `[people]` in the settings can change the numbers.
+minutes, after sixty in a day hours. Accounts that do not exist are counted the same. The count of a successful
+attempt is refunded. Keys are digests, so the limiter's store never sees an address. `[people]` in the settings can
+change the numbers.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """The job that refunds everyone after an event was cancelled, one page of bookings at a time.
 
-The bookings themselves say what is done, so any server can continue where another died. A lease keeps two servers from
-working on the same event at once; even that would do no harm. Bookings that could not be ended are tried again.
+The bookings themselves say what is done, so any server can continue where another died. A work claim keeps two servers
+from working on the same event at once; even that would do no harm. Bookings that could not be ended are tried again.
 
 The ledger takes neither holds nor confirmations for a cancelled event, but a transaction that began before may commit
 after the first round. So rounds go on until one that began at least `SURE_US` after the cancellation had no failures.

@@ -34,7 +34,7 @@ from frontrow.shared.log_lines import REFUND_FAILED, REFUND_MOOT, REFUND_PAID, R
 WORK_BATCH: Final = 500
 BATCHES_PER_TURN: Final = 100
 MAX_CONCURRENT: Final = 100
-KEY_LIFETIME_US: Final = 20 * 3600 * US_PER_S  # providers forget keys after a day: older refunds are read first
+KEY_LIFETIME_US: Final = 20 * 3600 * US_PER_S  # providers delete keys after a day: older refunds are read first
 CAPTURE_RETRY_S: Final = 5  # how soon to try again while the capture is not finished
 PENDING_CHECK_S: Final = 3600  # how often a pending refund is read, in case its webhook is lost
 
@@ -67,7 +67,7 @@ class RefundPayouts:
         await self._request(refund, payment)
 
     async def _pay_due(self, refund: Refund, gate: asyncio.Semaphore) -> None:
-        """Pay out one refund. An error that nobody foresaw is noted, and the refund rests longer each time."""
+        """Pay out one refund. An unexpected error is logged, and the refund is paused longer each time."""
         if self._resting.rests(refund.id, self._clock()):
             return
         async with gate:
@@ -76,7 +76,7 @@ class RefundPayouts:
                 self._resting.forget(refund.id)
             except PaymentChanged:  # another worker has it
                 self.failures += 1
-            except FrontrowError as error:  # the ledger is away: due again when the lease ends
+            except FrontrowError as error:  # the ledger is away: due again when the claim ends
                 self.failures += 1
                 note_failure(error, refund_id=refund.id, booking_id=refund.booking_id)
             except Exception as error:
@@ -85,7 +85,7 @@ class RefundPayouts:
                 await self._rest_longer(refund)
 
     async def _rest_longer(self, refund: Refund) -> None:
-        """As for a payment. If the bug is in saving, this process remembers it."""
+        """As for a payment. The pause is also kept in memory, because saving may fail."""
         now_us = self._clock()
         later_us = now_us + self._resting.rest(refund, now_us) * US_PER_S
         rested = replace(

@@ -297,7 +297,7 @@ class Refunds:
 
     async def _free(self, booking: Booking, seats: Sequence[int]) -> None:
         if self._seats is not None:
-            with contextlib.suppress(FrontrowError):  # recovery makes the claim store agree
+            with contextlib.suppress(FrontrowError):  # claim recovery repairs the claim store
                 await self._seats.freed(booking.event_id, seats, booking.id)
 
     async def cancel_booking(self, booking_id: str, reason: str = "organiser") -> str:
@@ -341,7 +341,7 @@ class Refunds:
             page_done = await self._ledger.waitlist.end_line(event_id, page, self._clock())
             if self._seats is not None:
                 for offer in page_done.withdrawn:
-                    with contextlib.suppress(FrontrowError):  # recovery makes the claim store agree
+                    with contextlib.suppress(FrontrowError):  # claim recovery repairs the claim store
                         await self._seats.freed(offer.event_id, offer.seats, offer.booking_id)
             if not page_done.entries:
                 return page_done.left
@@ -438,7 +438,7 @@ def _find_repeated(
 def _uses_left(
     event: Event, booking: Booking, choice: RefundChoice, refunds: Sequence[Refund]
 ) -> tuple[tuple[str, int], ...]:
-    """What the booking still uses of stocks and limits after this refund. Nothing to say if it ends."""
+    """What the booking still uses of stocks and limits after this refund. Empty if it ends."""
     kept = set(booking.seats) - set(choice.seats)
     if not kept or not (event.add_ons or event.limits):
         return ()

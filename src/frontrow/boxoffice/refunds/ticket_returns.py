@@ -1,9 +1,9 @@
 """Ticket returns: a holder returns tickets and is refunded when the seats are resold at face value.
 
 A return is final. The order of steps keeps a seat from having two valid tickets, and a holder from losing both ticket
-and money: the intent is saved, the gates are told, then one transaction revokes the ledger's ticket and frees the seat
-(for the waitlist, or for everyone). When a later booking of the seat is confirmed, the price is owed and paid once. If
-the process dies anywhere in between, the sweep continues from what was saved.
+and money: the intent is saved, the gates are notified, then one transaction revokes the ledger's ticket and frees the
+seat (for the waitlist, or for everyone). When a later booking of the seat is confirmed, the price is owed and paid
+once. If the process dies anywhere in between, the sweep continues from what was saved.
 """
 
 import asyncio

@@ -89,7 +89,7 @@ def pass_document(sheet: Sheet, issuer: PassIssuer) -> dict[str, Any]:
         "serialNumber": sheet.ticket_id,
         "organizationName": issuer.seller,
         "description": sheet.event_name,
-        **({} if look.logo else {"logoText": issuer.seller}),  # a logo says it
+        **({} if look.logo else {"logoText": issuer.seller}),  # a logo shows the name
         "backgroundColor": _rgb(parts_of(look.fill) if look.fill else BRAND),
         "foregroundColor": _rgb(parts_of(look.ink) if look.fill else WHITE),
         "labelColor": _rgb(parts_of(look.label) if look.fill else (222, 224, 255)),

@@ -41,7 +41,7 @@ def _mac(secret: bytes, step: int) -> str:
 
 
 class RotatingCodes:
-    """Reads the choice of an event once, then answers from memory: a published event cannot change it."""
+    """Reads the setting of an event once and caches it: a published event cannot change it."""
 
     def __init__(self, events: Catalogue) -> None:
         self._events = events

@@ -20,7 +20,7 @@ from frontrow.boxoffice.tickets.rotating_codes import MAC_CHARS, rotating_code, 
 from frontrow.boxoffice.tickets.signing_keys import KEY_ID_BYTES, TicketKeys
 
 PREFIX: Final = "FR1"
-UNSIGNED: Final = "FR0"  # only in the ledger: no gate lets it in
+UNSIGNED: Final = "FR0"  # only in the ledger: no gate admits it
 VERSION: Final = 0x10
 ROTATING: Final = 0x01
 BODY_BYTES: Final = 38
@@ -189,7 +189,7 @@ class Issuer:
         return tuple(tickets)
 
     def issue_again(self, booking: Booking, old: Ticket, short_id: bytes) -> NewTicket:
-        """Another ticket for the seat of `old`, newer than it, with an id that the caller draws by chance."""
+        """Another ticket for the seat of `old`, newer than it, with a random id from the caller."""
         was = stored_body(old.code)
         fence = (int.from_bytes(was[32:38]) + 1).to_bytes(6)
         head = was[:1] + self._keys.kid + event_hash(booking.event_id)

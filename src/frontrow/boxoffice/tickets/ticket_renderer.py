@@ -83,7 +83,7 @@ class TicketRenderer:
         seats, labels = await self._names(event)
         name = sold.buyer if transfer is None else transfer.name
         types = type_names(event, lines, [ticket.seat_index for ticket in tickets])
-        prices = ticket_prices(decode_lines(lines)) if transfer is None else {}  # what it cost is the buyer's affair
+        prices = ticket_prices(decode_lines(lines)) if transfer is None else {}  # only the buyer sees the price
         currency = sold.booking.currency
         return [
             _sheet(
@@ -103,7 +103,7 @@ class TicketRenderer:
         return await self._draw(await self._need_sheets(booking_id, transfer), locale, Urgency.SOMEBODY_WAITS)
 
     async def pdf_for_mail(self, sheets: list[Sheet], locale: str) -> bytes:
-        """The PDF of these tickets as a mail brings it. Whoever waits for a download goes first."""
+        """The PDF of these tickets as a mail brings it. Downloads have priority."""
         return await self._draw(sheets, locale, Urgency.MAIL)
 
     async def _draw(self, sheets: list[Sheet], locale: str, urgency: Urgency) -> bytes:

@@ -19,7 +19,7 @@ from frontrow.core.errors import FrontrowError
 
 
 class WaitlistReads(Protocol):
-    """The waitlist, as everybody may read it (`ledger.waitlist`)."""
+    """Read-only access to the waitlist (`ledger.waitlist`)."""
 
     async def waitlist_rules(self, event_id: str) -> WaitRules:
         """The event's rules. The default is first come, first served."""

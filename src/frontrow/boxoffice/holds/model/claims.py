@@ -36,7 +36,7 @@ class SeatClaim(msgspec.Struct, frozen=True, gc=False):
 
 
 class ClaimedSeats(msgspec.Struct, frozen=True, gc=False):
-    """The booking has the seats, as far as the claim store knows."""
+    """According to the claim store, the booking has the seats."""
 
     seats: tuple[int, ...]
 

@@ -1,1 +1,1 @@
-"""The ports of holds: the ledger, the claim store, and who hears about sold and freed seats."""
+"""The ports of holds: the ledger, the claim store, and the listener for sold and freed seats."""

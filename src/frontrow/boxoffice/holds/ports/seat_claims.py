@@ -1,4 +1,4 @@
-"""The port of the claim store, which knows who has which seat."""
+"""The port of the claim store, which stores who has which seat."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
@@ -10,7 +10,7 @@ from frontrow.shared.coalescer import ResultSlot
 
 
 class SeatClaims(Protocol):
-    """Who has which seat. It stands before the ledger and absorbs every attempt that cannot succeed (N2).
+    """Who has which seat. It is called before the ledger and absorbs every attempt that cannot succeed (N2).
 
     A claim is all-or-nothing, exclusive while `now_us < expires_at_us`, and safe to repeat for the same booking. The
     caller's time counts, never the store's: a jump of the store's clock frees no seat early and keeps none too long.

@@ -1,4 +1,4 @@
-"""Who is told when the ledger has sold or freed seats: it updates the claim store and the seat map."""
+"""The listener that is called when the ledger has sold or freed seats. It updates the claim store and the seat map."""
 
 from collections.abc import Sequence
 from typing import Protocol

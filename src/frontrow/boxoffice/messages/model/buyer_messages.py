@@ -61,7 +61,7 @@ class BuyerMessage(msgspec.Struct, frozen=True):
     state: BuyerMessageState
     created_at_us: int  # when it was written, then when it was sent
     recipients: int = 0
-    last_fence: int = 0  # up to this booking everybody is in line
+    last_fence: int = 0  # up to this booking all deliveries are queued
     all_queued: bool = False
     sent: int = 0
     failed: int = 0
@@ -74,7 +74,7 @@ class TicketHolder(msgspec.Struct, frozen=True):
     booking_id: str
     fan: str  # of the booking
     transfer_id: str
-    address: str  # canonical; empty: nobody knows one
+    address: str  # canonical; empty: there is none
 
     @property
     def is_buyer(self) -> bool:

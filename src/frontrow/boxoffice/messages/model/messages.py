@@ -1,7 +1,7 @@
 """What is sent: facts on the bus, messages to people, deliveries with their retries, webhook endpoints. Pure values.
 
-A delivery is one thing to one receiver over one way. It waits, is leased, and is sent, tried again later (each pause
-twice as long, up to a bound) or given up when its time is over.
+A delivery is one message to one receiver over one channel. It waits, is claimed by a worker, and is sent, tried again
+later (each pause twice as long, up to a bound) or given up when its time is over.
 """
 
 from enum import StrEnum
@@ -72,7 +72,7 @@ class InAppMessage(msgspec.Struct, frozen=True):
 class Outcome(msgspec.Struct, frozen=True):
     """What became of an attempt. `final` and not `sent`: trying again would not help.
 
-    `tried` is false when our own stores were away: nobody was asked, so it does not count as an attempt.
+    `tried` is false when our own stores were away: no receiver was called, so it does not count as an attempt.
     """
 
     sent: bool
@@ -96,7 +96,7 @@ class DeliveryState(StrEnum):
 
 
 class NewDelivery(msgspec.Struct, frozen=True):
-    """Something to be delivered: `lane` is who must not wait for others, `dedupe` makes putting it in line harmless."""
+    """Something to be delivered. Queues (`lane`) do not wait for each other; `dedupe` makes a repeat harmless."""
 
     kind: str
     lane: str
@@ -105,7 +105,7 @@ class NewDelivery(msgspec.Struct, frozen=True):
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """A leased delivery; `attempts` were made before."""
+    """A claimed delivery; `attempts` were made before."""
 
     number: int
     kind: str
@@ -160,7 +160,7 @@ class SentDelivery(msgspec.Struct, frozen=True):
 
 
 class DeliveryResult(msgspec.Struct, frozen=True):
-    """What became of a leased delivery."""
+    """What became of a claimed delivery."""
 
     number: int
     state: DeliveryState

@@ -46,8 +46,8 @@ class BuyerMessageBook(Protocol):
         limit: int,
         now_us: int,
     ) -> int | None:
-        """Put the holders of the next `limit` bookings in line, in one transaction. Returns how many deliveries it
-        made; None when everybody is in line."""
+        """Queue deliveries to the holders of the next `limit` bookings, in one transaction. Returns how many deliveries
+        it made; None when all are queued."""
         ...
 
     async def finish(self, message_id: str, mails: MailCounts, now_us: int) -> None: ...

@@ -13,7 +13,7 @@ from frontrow.shared.quiet_time import QuietTime
 
 
 class MessageReads(Protocol):
-    """Contacts, webhooks and messages, as everybody may read them (`ledger.messages`)."""
+    """Read-only access to contacts, webhooks and messages (`ledger.messages`)."""
 
     async def contact(self, fan: str) -> Contact | None: ...
 
@@ -39,18 +39,18 @@ class MessageBook(MessageReads, Inbox, Protocol):
     async def lease_deliveries(
         self, kind: str, now_us: int, lease_us: int, limit: int, per_lane: int
     ) -> list[Delivery]:
-        """Lease due deliveries: at most `per_lane` per lane, and none of a lane that another worker has leased.
+        """Claim due deliveries: at most `per_lane` per queue, and none of a queue that another worker has claimed.
 
-        So a slow or broken lane does not delay the others.
+        So a slow or broken queue does not delay the others.
         """
         ...
 
     async def renew_deliveries(self, numbers: Sequence[int], now_us: int, lease_us: int) -> None:
-        """Lease these deliveries for longer. Leases that have ended are not renewed."""
+        """Renew the claims of these deliveries. Claims that have ended are not renewed."""
         ...
 
     async def save_delivery_results(self, results: Sequence[DeliveryResult], now_us: int) -> None:
-        """Record what became of leased deliveries: sent, given up, or due again later."""
+        """Record what became of claimed deliveries: sent, given up, or due again later."""
         ...
 
     async def put_contact(self, contact: Contact, now_us: int) -> None:

@@ -1,11 +1,11 @@
 """The checkout saga as two pure functions (B6): what to do next, and what the provider's object means.
 
 CONFIRMED is the pivot. Before it every failure goes backward: void, free the seats. After it everything goes forward:
-capture; if the bank dropped the authorisation, authorise once more, else cancel and tell the fan. Any process that
+capture; if the bank dropped the authorisation, authorise once more, else cancel and notify the fan. Any process that
 finds a payment, the one that began it or another one after a crash, calls `next_step` and continues from there.
 
-How often the provider was away does not matter here: while the hold lasts, the step stays the same and is tried again
-(B8). Only the end of the hold ends the payment.
+The number of outages does not matter here: while the hold lasts, the same step is retried (B8). Only the end of the
+hold ends the payment.
 """
 
 from collections.abc import Callable
@@ -57,7 +57,7 @@ def next_step(booking: Booking, payment: Payment, now_us: int, *, kept_minor: in
 
 
 def next_check_us(booking: Booking, payment: Payment, now_us: int) -> int:
-    """When to check a payment that rests, in case no webhook arrives before: at the latest at the hold's end. 0: never.
+    """When to check an idle payment, in case no webhook arrives before: at the latest at the hold's end. 0: never.
 
     An open payment is checked after 15 s, then whenever its age has doubled, and at least every two minutes. A hold of
     ten minutes costs eight reads.
@@ -119,7 +119,7 @@ def _declined(paying: bool, sold: bool, booking: Booking, payment: Payment) -> P
 def _lapsed(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
     if not sold:
         return PaymentStep.REST
-    # A card that the fan gave to the provider's own form is not known here, so it cannot be tried again.
+    # This server does not see a card that the fan gave to the provider's own form, so it cannot retry it.
     return PaymentStep.REAUTHORISE if payment.method and payment.attempt < MAX_ATTEMPTS else PaymentStep.CANCEL
 
 

@@ -8,9 +8,9 @@ Idempotency keys are `booking:operation:attempt`. A call whose request or answer
 new key (`attempt.call`) is used only after the provider's definite answer to the old one (such as a stored 500) and a
 read of the object. A card after a declined one is a new call too.
 
-The fan may confirm an `open` payment in the browser without us, so the provider's object knows it first. One object
-takes several cards. A payment counts the cards that were declined (`declines`) and remembers the last failure it has
-seen (`failure`), so that a failure counts once however often it is reported.
+The fan may confirm an `open` payment in the browser without us, so the provider's object changes first. One object
+takes several cards. A payment counts the cards that were declined (`declines`) and stores the last failure it has read
+(`failure`), so that a failure counts once however often it is reported.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ PROVIDER_UNAVAILABLE: Final = "provider_unavailable"  # the reason of a payment 
 
 
 class PaymentState(StrEnum):
-    """Where one attempt to collect the money stands."""
+    """The state of one attempt to collect the money."""
 
     CREATING = "creating"
     OPEN = "open"

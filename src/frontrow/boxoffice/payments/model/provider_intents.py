@@ -91,7 +91,7 @@ class Intent(msgspec.Struct, frozen=True):
 class NewIntent(msgspec.Struct, frozen=True, gc=False):
     """What is to be paid. Amount, currency and seats come from the ledger.
 
-    With a `method` the provider should authorise it in the same call. One that does not is asked to authorise next.
+    With a `method` the provider should authorise it in the same call. If it does not, `authorise` is called next.
     """
 
     booking_id: str

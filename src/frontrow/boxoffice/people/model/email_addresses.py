@@ -21,7 +21,7 @@ _LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
 def canonical_email(text: str) -> str:
-    """The form in which an address is kept and compared; says nothing about whether it is one."""
+    """The form in which an address is kept and compared. Does not check that it is an address."""
     local, at, domain = unicodedata.normalize("NFC", text.strip()).rpartition("@")
     return local.translate(_LOWER) + at + unicodedata.normalize("NFC", domain.lower())
 

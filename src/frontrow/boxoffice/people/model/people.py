@@ -15,19 +15,19 @@ import msgspec
 from frontrow.boxoffice.people.model.roles import PERMISSIONS, ROLES, Role
 from frontrow.core.errors import Forbidden, InvalidInput, NotFound, Overloaded, Refused, Unauthorised
 
-DEFAULT_ORGANISER: Final = "org_default"  # whose events are that were there before organisers
+DEFAULT_ORGANISER: Final = "org_default"  # has the events that were created before organisers existed
 
 MAX_NAME_CHARS: Final = 200
 
 
 class SignInNeeded(Unauthorised):
-    """The request carries nothing that proves who asks, or something that is no longer good."""
+    """The request has no credentials, or credentials that are no longer valid."""
 
     code = "sign_in_needed"
 
 
 class WrongCredentials(Unauthorised):
-    """The same words whatever was wrong: nobody learns which accounts exist."""
+    """The message is the same whatever was wrong, so that it does not reveal which accounts exist."""
 
     code = "wrong_credentials"
 
@@ -36,7 +36,7 @@ class WrongCredentials(Unauthorised):
 
 
 class SecondFactorNeeded(Forbidden):
-    """The password was right; the session is good only for the second step (or for setting it up)."""
+    """The password was right; the session is valid only for the second step (or for setting it up)."""
 
     code = "second_factor_needed"
 
@@ -46,7 +46,7 @@ class NotAllowed(Forbidden):
 
 
 class LinkSpent(NotFound):
-    """A one-time link that was used, ran out, or was never given out; one sentence for all three."""
+    """A one-time link that was used, has expired or was never issued; one message for all three."""
 
     code = "link_spent"
 
@@ -175,12 +175,12 @@ class Fan(msgspec.Struct, frozen=True):
 
 
 def secret_hash(kind: str, secret: str) -> str:
-    """What is kept of a secret of 256 random bits; the kind keeps hashes of one sort from fitting another."""
+    """The stored hash of a secret of 256 random bits. It depends on the kind, so a key never matches a session."""
     return hashlib.sha256(f"frontrow {kind}:{secret}".encode()).hexdigest()
 
 
 def csrf_of(session_secret: str) -> str:
-    """The CSRF word of a session: follows from its secret, cannot be turned back into it, dies with it."""
+    """The CSRF token of a session: derived one-way from its secret, and valid as long as the session."""
     return secret_hash("csrf", session_secret)[:43]
 
 

@@ -103,7 +103,7 @@ def paid_for(booking: Booking, prices_minor: Mapping[int, int], gone: Mapping[st
 
 
 def _whole_lines(lines: Sequence[PriceLine]) -> list[PriceLine]:
-    """The lines of the booking as a whole. An old fee per booking is known by its quantity, if there are more seats."""
+    """The lines of the booking as a whole. Old fees per booking are recognised by quantity, if there are more seats."""
     new, count = any(line.terms is not None for line in lines), _seat_count(lines)
     found = []
     for line in lines:

@@ -7,7 +7,7 @@ from frontrow.boxoffice.refunds.model.ticket_returns import Return, ReturnState
 
 
 class ReturnReads(Protocol):
-    """Seats given back, as everybody may read them (`ledger.returns`)."""
+    """Read-only access to seats given back (`ledger.returns`)."""
 
     async def returns_of_event(self, event_id: str, after: str, limit: int) -> list[Return]:
         """Unsettled returns of an event, ordered by id, from after `after` on."""
@@ -26,11 +26,11 @@ class ReturnsBook(ReturnReads, Protocol):
     async def begin_return(
         self, booking_id: str, fan: str, fence: int, seats: Sequence[int], now_us: int
     ) -> list[Return]:
-        """The intent, for seats of this fan's confirmed booking; given already: as they stand."""
+        """Save the intent to return seats of this fan's confirmed booking. Repeating it changes nothing."""
         ...
 
     async def list_return(self, booking_id: str, seats: Sequence[int], now_us: int) -> list[Return]:
-        """Free seats being given, with a fact TicketReturned; those that this call freed."""
+        """Free seats that are being given back, with a fact TicketReturned. Returns those that this call freed."""
         ...
 
     async def mark_resales(self, now_us: int, limit: int) -> list[Return]:

@@ -147,8 +147,8 @@ def order_scans(scans: Iterable[Scan]) -> list[Scan]:
 
 
 def later_than(scans: Sequence[Scan], at_us: int) -> int:
-    """The time of a new scan: after all that are known of its ticket. Gates' clocks differ, and are corrected.
-    A browser's clock has milliseconds."""
+    """The time of a new scan: after all recorded scans of its ticket. Gates' clocks differ, and are corrected. A
+    browser's clock has milliseconds."""
     return max(at_us, max((scan.at_us + 1_000 for scan in scans), default=0))
 
 

@@ -34,6 +34,6 @@ class TicketLedger(Ledger, Protocol):
 
 
 class SellerNames(Protocol):
-    """Who sells, as receipts say it."""
+    """The seller's name, as on receipts."""
 
     async def seller_of(self, organiser_id: str) -> Seller: ...

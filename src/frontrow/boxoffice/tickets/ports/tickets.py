@@ -25,7 +25,7 @@ class TicketIssuer(Protocol):
 
 
 class TicketReads(Protocol):
-    """Tickets and scans, as everybody may read them (`ledger.tickets`)."""
+    """Read-only access to tickets and scans (`ledger.tickets`)."""
 
     async def ticket(self, ticket_id: str, event_id: str = "") -> Ticket | None:
         """The ticket, of any event or of this one. With the event it is found faster in a partitioned ledger."""

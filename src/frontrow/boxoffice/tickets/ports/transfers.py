@@ -6,7 +6,7 @@ from frontrow.boxoffice.tickets.model.ticket_transfers import HandOver, Transfer
 
 
 class TransferReads(Protocol):
-    """Transfers, as everybody may read them (`ledger.transfers`)."""
+    """Read-only access to transfers (`ledger.transfers`)."""
 
     async def transfer(self, transfer_id: str) -> Transfer | None: ...
 
