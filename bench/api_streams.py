@@ -86,7 +86,7 @@ def platform_streams(count: int) -> dict[str, Any]:
         with server("bench.room_servers", "bare-writer", "-") as (pid, port):
             time.sleep(1.5)  # let it finish starting before its memory is read
             found["bare-writer"] = uvloop.run(hold_open(pid, port, count))
-        kinds = (("room", _room, True), ("seats", _seats, True), ("room, no lane", _room, False))
+        kinds = (("room", _room, True), ("seats", _seats, True), ("room, no fast path", _room, False))
         for number, (kind, watch, hot) in itertools.product(range(ROUNDS), kinds):
             home = Path(folder) / f"{kind} {number}"
             home.mkdir()

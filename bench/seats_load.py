@@ -171,7 +171,7 @@ def tidy() -> None:
 class Crowd:
     """Attempts built beforehand and sent in turns of the event loop. The service's work is `refusal` and `attempt`.
 
-    As in the fast lane, `refusal` is asked first, once per attempt. The futures of the other attempts call back. No
+    As on the fast path, `refusal` is asked first, once per attempt. The futures of the other attempts call back. No
     attempt costs a task.
     """
 

@@ -1,4 +1,4 @@
-"""Sells and gives away tickets at the desk, without a waiting room and without the payment provider.
+"""Sells and gives away tickets at the box office, without a waiting room and without the payment provider.
 
 Ticket types, add-ons, codes and shared limits are those of the checkout, counted together with the fans' bookings. Only
 what protects a sale from single fans does not apply: the cap per person and the bounds per booking.
@@ -20,9 +20,9 @@ from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.organiser.bookings import seat_indexes
 from frontrow.boxoffice.organiser.model.box_office_sales import (
-    DESK_HOLD_S,
     EXTERNAL,
-    MAX_DESK_SEATS,
+    MAX_SEATS_PER_SALE,
+    SALE_HOLD_S,
     BoxOfficeTotal,
     BoxOfficeWish,
     PaidBy,
@@ -98,8 +98,8 @@ class BoxOfficeSales:
         buyer = _buyer(buyer_id(event.id, booking_id), name, email, paid_by)
         if event.status not in SELLS:
             raise NotOnSale(f"{event.name} is {event.status.value.replace('_', ' ')}", reason=event.status.value)
-        if not 1 <= len(seat_ids) <= MAX_DESK_SEATS:
-            raise InvalidInput(f"sell 1 to {MAX_DESK_SEATS} seats at once, not {len(seat_ids)}", param="seats")
+        if not 1 <= len(seat_ids) <= MAX_SEATS_PER_SALE:
+            raise InvalidInput(f"sell 1 to {MAX_SEATS_PER_SALE} seats at once, not {len(seat_ids)}", param="seats")
         seats, price = await self.price(event, seat_ids, wish, paid_by)
         if earlier is not None and earlier.sold_by == editor.id and earlier.live(self._clock()):  # was interrupted
             if earlier.price_lines != encode_lines(price.quote.lines):
@@ -167,7 +167,7 @@ class BoxOfficeSales:
         booking_id: str,
     ) -> Booking:
         now_us = self._clock()
-        until_us = now_us + DESK_HOLD_S * US_PER_S
+        until_us = now_us + SALE_HOLD_S * US_PER_S
         quote = price.quote
         hold = NewHold(
             booking_id,

@@ -14,9 +14,9 @@ from frontrow.boxoffice.payments.model.payments import Payment
 from frontrow.boxoffice.refunds.model.refund_rules import RefundRefused
 
 BUYER_PREFIX: Final = "desk:"  # of the ids of buyers at the box office
-EXTERNAL: Final = "external"  # the provider of payments that were made at the desk
-MAX_DESK_SEATS: Final = 50  # per sale
-DESK_HOLD_S: Final = 120  # a sale that was interrupted frees its seats after this long
+EXTERNAL: Final = "external"  # the provider of payments that were made at the box office
+MAX_SEATS_PER_SALE: Final = 50  # per sale
+SALE_HOLD_S: Final = 120  # a sale that was interrupted frees its seats after this long
 
 
 def buyer_id(event_id: str, booking_id: str) -> str:

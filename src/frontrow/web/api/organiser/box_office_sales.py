@@ -8,7 +8,7 @@ from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
-from frontrow.boxoffice.organiser.model.box_office_sales import MAX_DESK_SEATS, BoxOfficeWish, PaidBy
+from frontrow.boxoffice.organiser.model.box_office_sales import MAX_SEATS_PER_SALE, BoxOfficeWish, PaidBy
 from frontrow.boxoffice.people.model.person_names import MAX_NAME_CHARS
 from frontrow.boxoffice.pricing.model.sale_options import MAX_ADD_ONS, MAX_OF_ONE_ADD_ON
 from frontrow.web.api.fans.booking_choices import OptionKey
@@ -27,14 +27,14 @@ class DeskSaleAsked(msgspec.Struct, forbid_unknown_fields=True):
     """Seats to sell, also withheld ones. `paid_by` free: for guests, with name and address. The tickets are mailed to
     the address, if there is one."""
 
-    seats: Annotated[list[str], msgspec.Meta(min_length=1, max_length=MAX_DESK_SEATS, examples=[["S-A-1"]])]
+    seats: Annotated[list[str], msgspec.Meta(min_length=1, max_length=MAX_SEATS_PER_SALE, examples=[["S-A-1"]])]
     paid_by: PaidBy
     name: Annotated[str, msgspec.Meta(max_length=MAX_NAME_CHARS)] = ""
     email: Annotated[str, msgspec.Meta(max_length=254)] = ""
     types: Annotated[
         dict[SeatName, OptionKey],
         msgspec.Meta(
-            max_length=MAX_DESK_SEATS, examples=[{"S-A-1": "child"}], description="ticket types, hidden ones too"
+            max_length=MAX_SEATS_PER_SALE, examples=[{"S-A-1": "child"}], description="ticket types, hidden ones too"
         ),
     ] = {}
     add_ons: Annotated[
@@ -83,7 +83,7 @@ async def sell_at_desk(
 @get(
     f"{PATH}/totals",
     operation_id="get_desk_totals",
-    summary="What each member of the team took at the desk on a day",
+    summary="What each member of the team took at the box office on a day",
     opt={"access": Access.staff("bookings:read")},
 )
 async def get_desk_totals(

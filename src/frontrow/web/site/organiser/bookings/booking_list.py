@@ -187,7 +187,7 @@ async def booking_page(
     return render(
         request,
         "organiser/booking.html",
-        script="js/organiser/reseat.js" if do == "reseat" else "js/organiser/desk.js",
+        script="js/organiser/reseat.js" if do == "reseat" else "js/organiser/dialogs.js",
         status=409 if refusal else 200,
         of_event=event,
         zone=await zone_of(platform, event),

@@ -9,7 +9,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.organiser.model.box_office_sales import MAX_DESK_SEATS, BoxOfficeWish, PaidBy
+from frontrow.boxoffice.organiser.model.box_office_sales import MAX_SEATS_PER_SALE, BoxOfficeWish, PaidBy
 from frontrow.boxoffice.people.model.email_addresses import MAX_EMAIL_CHARS
 from frontrow.boxoffice.people.model.person_names import MAX_NAME_CHARS
 from frontrow.boxoffice.pricing.model.booking_choices import DiscountRefused, NoneLeft, PricedType, priced_types
@@ -78,7 +78,7 @@ async def _sales_page(
         types=_types(event),
         chosen={name.removeprefix(TYPE): key for name, key in shown.items() if name.startswith(TYPE)},
         ways=WAYS,
-        most=MAX_DESK_SEATS,
+        most=MAX_SEATS_PER_SALE,
         refusal=refusal,
         day=day.isoformat(),
         totals=[(names.get(one.staff, one.staff), WAYS[one.paid_by], one) for one in totals],
@@ -90,7 +90,7 @@ async def price(request: Asked, platform: FromPlatform, caller: FromCaller, even
     """What these seats cost with every fee and all that is chosen, in words; or why they cannot be sold like this."""
     event = await own_event(platform, caller, event_id)
     words, typed = words_for(request), dict(request.query_params)
-    seats, total, problem = typed.get("seats", "")[:4_000].split()[:MAX_DESK_SEATS], 0, ""
+    seats, total, problem = typed.get("seats", "")[:4_000].split()[:MAX_SEATS_PER_SALE], 0, ""
     try:
         if seats:
             paid_by = _paid_by(typed.get("paid_by", ""))
@@ -110,7 +110,7 @@ async def sell(
 ) -> Response[bytes]:
     """Sell the seats, then show the booking."""
     event = await own_event(platform, caller, event_id)
-    seats = form.one("seats", 4_000).replace(",", " ").split()[: MAX_DESK_SEATS + 1]
+    seats = form.one("seats", 4_000).replace(",", " ").split()[: MAX_SEATS_PER_SALE + 1]
     try:
         sold = await platform.organiser.box_office_sales.sell(
             editor_of(caller),

@@ -58,7 +58,7 @@ async def waitlist(
     return render(
         request,
         "organiser/waitlist.html",
-        script="js/organiser/desk.js",
+        script="js/organiser/dialogs.js",
         of_event=event,
         line=lines,
         more=next_of(shown.entries, PAGE, shown.entries[-1].number if shown.entries else None),

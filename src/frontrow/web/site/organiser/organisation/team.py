@@ -52,7 +52,7 @@ async def _team(
     return render(
         request,
         "organiser/team.html",
-        script="js/organiser/desk.js",
+        script="js/organiser/dialogs.js",
         status=422 if refusal else 200,
         members=members,
         invitations=invitations,

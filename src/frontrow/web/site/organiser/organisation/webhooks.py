@@ -101,7 +101,7 @@ async def _one(
     return render(
         request,
         "organiser/webhook.html",
-        script="js/organiser/desk.js",
+        script="js/organiser/dialogs.js",
         hook=hook,
         event=event,
         secret=secret,

@@ -4,7 +4,7 @@ import { $, h, say } from "../dom.js";
 import { describe } from "../seatmap/element.js";
 import { BLOCKED, FREE, HELD } from "../seatmap/model.js";
 import { t } from "../words.js";
-import "./desk.js";
+import "./dialogs.js";
 import { mapOfPage, showSeating } from "./plan.js";
 
 const map = mapOfPage(),
