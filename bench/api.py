@@ -1,6 +1,6 @@
 """`make bench-api`: what the whole platform costs over HTTP, on this machine, in one run of about eleven minutes.
 
-1. Server CPU per request of every hot route, through both doors, as a ratio to a bare ASGI hello.
+1. Server CPU per request of every hot route, by fast path and framework, as a ratio to a bare ASGI hello.
 2. Requests a second (wrk where it is installed, else our own generator).
 3. A stadium sold out over HTTP on Redis and PostgreSQL: time, latency by step, CPU by part; another one with passes
    signed by EdDSA; a textbook (SELECT FOR UPDATE) in FastAPI and in Django on the same PostgreSQL; pretix' cart with
@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from bench.api_overload import overload
-from bench.api_routes import BASE, EVENT, Door, fill, routes, seats_for, show, wrk
+from bench.api_routes import BASE, EVENT, ApiServer, fill, routes, seats_for, show, wrk
 from bench.api_sale import buy_all, groups_of, show_sale, textbook
 from bench.api_servers import platform, put_on_sale
 from bench.api_streams import platform_streams
@@ -41,7 +41,7 @@ from tests.support.servers import Postgres, Valkey
 
 ROUTE_SEATS = 20_000
 SALES = 2  # of each kind; the cheaper one counts
-STEPS = 21  # of a round: a hello, and at each of two doors nine routes and the calls about bookings
+STEPS = 21  # of a round: a hello, and at each of two servers nine routes and the calls about bookings
 
 
 class Run:
@@ -68,9 +68,9 @@ class Run:
             for hot, folder in folders.items()
         )
         with server("bench.room_servers", "hello") as hello, hot_one as hot, cold_one as cold:
-            doors = {"hot": Door(*hot), "app": Door(*cold)}
-            seats_for(plan, doors)
-            best = routes(doors, hello, chosen.requests, chosen.bookings, chosen.rounds, self.step)
+            api_servers = {"hot": ApiServer(*hot), "app": ApiServer(*cold)}
+            seats_for(plan, api_servers)
+            best = routes(api_servers, hello, chosen.requests, chosen.bookings, chosen.rounds, self.step)
             self.told["routes"] = show(best)
             self.told["hello_us"] = best.cpu_us["hello"]["bare"]
             paths = {"hello": (hello[1], "/")}
@@ -118,8 +118,8 @@ class Run:
         self.step("ten times too much", 0)
         lag_ms = OverloadSettings().max_lag_ms
         with platform(home, valkey.url, postgres.url, jobs=False, event=EVENT, max_lag_ms=lag_ms) as (pid, port):
-            door = Door(pid, port, seats=list(plan.seat_ids)[:20])
-            self.told["overload"] = overload(door, asyncio.run(fill(door, 8)))
+            api_server = ApiServer(pid, port, seats=list(plan.seat_ids)[:20])
+            self.told["overload"] = overload(api_server, asyncio.run(fill(api_server, 8)))
 
 
 def _server_us(sale: dict[str, Any]) -> float:
@@ -179,7 +179,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--seats", type=int, default=50_000)
     options.add_argument("--requests", type=int, default=6_000)
-    options.add_argument("--bookings", type=int, default=600, help="of each round and door")
+    options.add_argument("--bookings", type=int, default=600, help="of each round and server")
     options.add_argument("--rounds", type=int, default=8)
     options.add_argument("--streams", type=int, default=18_000)
     options.add_argument("--textbook", type=int, default=4_000, help="bookings of the textbook")

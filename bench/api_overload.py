@@ -14,7 +14,7 @@ from typing import Any
 
 import uvloop
 
-from bench.api_routes import Bookings, Door, plain_asks
+from bench.api_routes import ApiServer, Bookings, plain_asks
 from bench.http_load import _Client, _Counter, cpu_s, load
 from bench.room import idle_of
 
@@ -27,16 +27,16 @@ ENOUGH = 10**9
 Asks = dict[str, tuple[bytes, bytes]]  # class -> (request, expected status)
 
 
-def asks_of(door: Door, map_url: str) -> Asks:
+def asks_of(api_server: ApiServer, map_url: str) -> Asks:
     """A request of each class that may be asked again and again; the booking is paid here."""
-    own = Bookings(door, 1)
+    own = Bookings(api_server, 1)
     answers: list[bytes] = []
-    load(door.pid, door.port, own.hold, total=1, connections=1, ok=b"201", answers=answers)
+    load(api_server.pid, api_server.port, own.hold, total=1, connections=1, ok=b"201", answers=answers)
     own.held(answers)
     paying = own.of(b"POST", b"/pay", b'{"method":"pm_card_visa"}')(0)
-    if load(door.pid, door.port, paying, total=1, connections=1).failed:
+    if load(api_server.pid, api_server.port, paying, total=1, connections=1).failed:
         raise SystemExit("the overload's booking could not be paid")
-    plain = plain_asks(door, map_url)
+    plain = plain_asks(api_server, map_url)
     words = plain["events"][0].replace(b"/v1/events ", b"/v1/events?q=aurora ")
     return {
         "pay": (paying, b"200"),
@@ -79,24 +79,26 @@ def goodput(told: dict[str, Any], cost_us: dict[str, float], idle_per_s: float) 
     return float(useful_us / 1e6 / (told["cpu_s"] - idle_per_s * told["seconds"]))
 
 
-def overload(door: Door, map_url: str) -> dict[str, Any]:
+def overload(api_server: ApiServer, map_url: str) -> dict[str, Any]:
     """The peak and the storm, round by round."""
-    asks = asks_of(door, map_url)
-    idle_per_s = idle_of({"platform": (door.pid, door.port)})["platform"]
+    asks = asks_of(api_server, map_url)
+    idle_per_s = idle_of({"platform": (api_server.pid, api_server.port)})["platform"]
     costs: list[dict[str, float]] = []
     pairs: list[tuple[dict[str, Any], dict[str, Any]]] = []
     for _ in range(ROUNDS):
-        costs.append({name: _cost_us(door, *ask, idle_per_s) for name, ask in asks.items()})
-        peak = uvloop.run(_crowd(door.port, asks, EACH, WARM_S, PEAK_S, door.pid))
-        storm = uvloop.run(_crowd(door.port, asks, EACH * TIMES, WARM_S, STORM_S, door.pid))
+        costs.append({name: _cost_us(api_server, *ask, idle_per_s) for name, ask in asks.items()})
+        peak = uvloop.run(_crowd(api_server.port, asks, EACH, WARM_S, PEAK_S, api_server.pid))
+        storm = uvloop.run(_crowd(api_server.port, asks, EACH * TIMES, WARM_S, STORM_S, api_server.pid))
         pairs.append((peak, storm))
     found = summary(costs, pairs, idle_per_s)
     show(found)
     return found
 
 
-def _cost_us(door: Door, request: bytes, ok: bytes, idle_per_s: float) -> float:
-    return load(door.pid, door.port, request, total=1_000, connections=EACH, ok=ok, idle_per_s=idle_per_s).cpu_us
+def _cost_us(api_server: ApiServer, request: bytes, ok: bytes, idle_per_s: float) -> float:
+    return load(
+        api_server.pid, api_server.port, request, total=1_000, connections=EACH, ok=ok, idle_per_s=idle_per_s
+    ).cpu_us
 
 
 def summary(

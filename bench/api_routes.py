@@ -1,4 +1,4 @@
-"""Server CPU per request of every hot route, through both doors, beside a bare ASGI hello in the same run.
+"""Server CPU per request of every hot route, by fast path and framework, beside a bare ASGI hello in the same run.
 
 The routes have an event of their own, so that the stadium can be sold out whole afterwards. What changes something
 (hold, extend, pay, release) is asked once for each booking: held in one run, then looked at, half of them paid, half
@@ -20,7 +20,7 @@ from bench.http_load import Load, load
 from bench.room import HEAD, get, idle_of
 from frontrow.boxoffice.seats.model.venues import Plan
 
-DOORS = ("hot", "app")
+API_SERVERS = ("hot", "app")
 EVENT = "evt_routes"
 BASE = f"/v1/events/{EVENT}".encode()
 WANTED = {"status": 0.8, "join": 1.2, "hold": 4.0, "pay": 8.0}  # times a bare hello, by the fast path
@@ -30,7 +30,7 @@ LINES = 64
 
 
 @dataclass
-class Door:
+class ApiServer:
     """A server under test, people inside it, and the seats that are left for it."""
 
     pid: int
@@ -40,18 +40,18 @@ class Door:
     seats: list[str] = field(default_factory=list)
 
 
-async def fill(door: Door, count: int) -> str:
+async def fill(api_server: ApiServer, count: int) -> str:
     """Let people in, one of whom takes the seat that the others are refused; the address of the map's drawing."""
 
     async def each(line: Line, _: int) -> None:
-        door.people.append(await enter(line, BASE.decode()))
+        api_server.people.append(await enter(line, BASE.decode()))
 
-    door.people, times = [], Times()
-    await in_parallel(range(count), each, door.port, 32, times)
-    line = Line("127.0.0.1", door.port, times)
-    door.taken = door.seats.pop()
-    visit = f"frontrow-pass: {door.people[0].visit}\r\n"
-    status, told = await line.ask("hold", "POST", f"{BASE.decode()}/holds", {"seats": [door.taken]}, visit)
+    api_server.people, times = [], Times()
+    await in_parallel(range(count), each, api_server.port, 32, times)
+    line = Line("127.0.0.1", api_server.port, times)
+    api_server.taken = api_server.seats.pop()
+    visit = f"frontrow-pass: {api_server.people[0].visit}\r\n"
+    status, told = await line.ask("hold", "POST", f"{BASE.decode()}/holds", {"seats": [api_server.taken]}, visit)
     if status != 201:
         raise SystemExit(f"hold answered {status}: {told}")
     _, event = await line.ask("event", "GET", BASE.decode())
@@ -71,11 +71,11 @@ def with_body(method: bytes, path: bytes, headers: bytes, body: bytes) -> bytes:
     )
 
 
-def plain_asks(door: Door, map_url: str) -> dict[str, tuple[bytes, bytes, int]]:
+def plain_asks(api_server: ApiServer, map_url: str) -> dict[str, tuple[bytes, bytes, int]]:
     """name -> (request, expected status, connections): what may be asked again and again."""
-    bearer = f"Authorization: Bearer {door.people[0].place}\r\n".encode()
-    visit = f"Frontrow-Pass: {door.people[0].visit}\r\n".encode()
-    taken = with_body(b"POST", BASE + b"/holds", visit, json.dumps({"seats": [door.taken]}).encode())
+    bearer = f"Authorization: Bearer {api_server.people[0].place}\r\n".encode()
+    visit = f"Frontrow-Pass: {api_server.people[0].visit}\r\n".encode()
+    taken = with_body(b"POST", BASE + b"/holds", visit, json.dumps({"seats": [api_server.taken]}).encode())
     return {
         "now-serving": (get(BASE + b"/room/now-serving"), b"200", 64),
         "status": (get(BASE + b"/room/status", bearer), b"200", 64),
@@ -90,16 +90,16 @@ def plain_asks(door: Door, map_url: str) -> dict[str, tuple[bytes, bytes, int]]:
 
 
 class Bookings:
-    """Bookings made at a door, each asked about once by each call."""
+    """Bookings made at a server, each asked about once by each call."""
 
-    def __init__(self, door: Door, count: int) -> None:
-        self.door, self.count = door, count
-        self.seats = [door.seats.pop() for _ in range(count)]
+    def __init__(self, api_server: ApiServer, count: int) -> None:
+        self.api_server, self.count = api_server, count
+        self.seats = [api_server.seats.pop() for _ in range(count)]
         self.proofs: list[bytes] = []
         self.ids: list[bytes] = []
 
     def hold(self, number: int) -> bytes:
-        person = self.door.people[number % len(self.door.people)]
+        person = self.api_server.people[number % len(self.api_server.people)]
         visit = f"Frontrow-Pass: {person.visit}\r\n".encode()
         return with_body(b"POST", BASE + b"/holds", visit, json.dumps({"seats": [self.seats[number]]}).encode())
 
@@ -108,7 +108,7 @@ class Bookings:
         by_seat = {seat: number for number, seat in enumerate(self.seats)}
         for answer in answers:
             told = json.loads(answer.partition(b"\r\n\r\n")[2])
-            person = self.door.people[by_seat[told["seats"][0]] % len(self.door.people)]
+            person = self.api_server.people[by_seat[told["seats"][0]] % len(self.api_server.people)]
             self.ids.append(told["booking"].encode())
             text = f"Frontrow-Pass: {person.visit}\r\nFrontrow-Booking: {told['booking_token']}\r\n"
             self.proofs.append(text.encode())
@@ -126,7 +126,7 @@ class Bookings:
         answers: list[bytes] = []
         half = self.count // 2
         about: dict[str, Any] = {"connections": LINES, "idle_per_s": idle_per_s}
-        pid, port = self.door.pid, self.door.port
+        pid, port = self.api_server.pid, self.api_server.port
         found = {"hold": load(pid, port, self.hold, total=self.count, ok=b"201", answers=answers, **about)}
         self.held(answers)
         card = b'{"method":"pm_card_visa"}'
@@ -140,7 +140,7 @@ class Bookings:
 
 
 class Best:
-    """The least CPU and the highest rate of each route by each door."""
+    """The least CPU and the highest rate of each route by each server."""
 
     def __init__(self) -> None:
         self.cpu_us: dict[str, dict[str, float]] = {}
@@ -155,32 +155,39 @@ class Best:
 
 
 def routes(
-    doors: dict[str, Door], hello: tuple[int, int], total: int, bookings: int, rounds: int, step: Callable[[str], None]
+    api_servers: dict[str, ApiServer],
+    hello: tuple[int, int],
+    total: int,
+    bookings: int,
+    rounds: int,
+    step: Callable[[str], None],
 ) -> Best:
-    """Every route through every door, several rounds; `step` is told what comes next."""
-    maps = {name: asyncio.run(fill(door, 64)) for name, door in doors.items()}
-    idle = idle_of({"hello": hello} | {name: (door.pid, door.port) for name, door in doors.items()})
+    """Every route at every server, several rounds; `step` is told what comes next."""
+    maps = {name: asyncio.run(fill(api_server, 64)) for name, api_server in api_servers.items()}
+    idle = idle_of(
+        {"hello": hello} | {name: (api_server.pid, api_server.port) for name, api_server in api_servers.items()}
+    )
     best = Best()
     for _ in range(rounds):
         step("hello")
         best.keep("hello", "bare", load(*hello, get(b"/"), total=total, idle_per_s=idle["hello"]))
-        for name, door in doors.items():
-            for route, (request, ok, lines) in plain_asks(door, maps[name]).items():
+        for name, api_server in api_servers.items():
+            for route, (request, ok, lines) in plain_asks(api_server, maps[name]).items():
                 step(f"{route}, {name}")
                 count = total // 8 if route == "map drawing" else total if name == "hot" else total // 4
                 about: dict[str, Any] = {"total": count, "connections": lines, "ok": ok, "idle_per_s": idle[name]}
-                best.keep(route, name, load(door.pid, door.port, request, **about))
+                best.keep(route, name, load(api_server.pid, api_server.port, request, **about))
             step(f"bookings, {name}")
-            asyncio.run(fill(door, 64))  # somebody new: a visit ends soon after its purchase
-            for route, one in Bookings(door, bookings).measured(idle[name]).items():
+            asyncio.run(fill(api_server, 64))  # somebody new: a visit ends soon after its purchase
+            for route, one in Bookings(api_server, bookings).measured(idle[name]).items():
                 best.keep(route, name, one)
     return best
 
 
-def seats_for(plan: Plan, doors: dict[str, Door]) -> None:
-    """Every door its own seats."""
-    for at, door in enumerate(doors.values()):
-        door.seats = list(plan.seat_ids)[at :: len(doors)]
+def seats_for(plan: Plan, api_servers: dict[str, ApiServer]) -> None:
+    """Every server gets its own seats."""
+    for at, api_server in enumerate(api_servers.values()):
+        api_server.seats = list(plan.seat_ids)[at :: len(api_servers)]
 
 
 def show(best: Best) -> list[dict[str, Any]]:
@@ -194,10 +201,12 @@ def show(best: Best) -> list[dict[str, Any]]:
         if route == "hello":
             continue
         speed = best.per_s[route]
-        told = {"route": route} | {f"{door}_us": row[door] for door in DOORS}
-        told |= {f"{door}_ratio": row[door] / floor for door in DOORS}
+        told = {"route": route} | {f"{api_server}_us": row[api_server] for api_server in API_SERVERS}
+        told |= {f"{api_server}_ratio": row[api_server] / floor for api_server in API_SERVERS}
         wanted = WANTED.get(route)
-        rows.append(told | {f"{door}_per_s": speed[door] for door in DOORS} | {"wanted_ratio": wanted})
+        rows.append(
+            told | {f"{api_server}_per_s": speed[api_server] for api_server in API_SERVERS} | {"wanted_ratio": wanted}
+        )
         missed = wanted is not None and row["hot"] / floor > wanted
         print(
             f"{route:24}{row['hot']:9.1f}{row['hot'] / floor:9.2f}{wanted or '':>9}{row['app']:9.1f}"

@@ -48,8 +48,8 @@ def fan(profile: Any) -> Page:
 
 
 @pytest.fixture
-def door(profile: Any, site: Site) -> Page:
-    """A phone at the door, in the hands of somebody with the role for it."""
+def gate_page(profile: Any, site: Site) -> Page:
+    """A phone at the gate, in the hands of a gatekeeper."""
     page: Page = profile(390, 844).new_page()
     staff(page, site, role="door")
     return page

@@ -1,4 +1,4 @@
-"""B10, B18: the door in a browser. Camera, hand scanner and typed codes; every verdict; who may come; for everybody."""
+"""B10, B18: the gate in a browser. Camera, hand scanner and typed codes; every verdict; who may come; for everybody."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +39,7 @@ INSIDE = "() => Number(document.querySelector('#inside').textContent)"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with Site(tmp_path_factory.mktemp("door"), put_shows) as running:
+    with Site(tmp_path_factory.mktemp("gate"), put_shows) as running:
         yield running
 
 
@@ -92,17 +92,19 @@ def test_b10_the_camera_reads_a_ticket_once_and_lets_it_in(browser: Browser, sit
         assert inside(site) == before + 1
 
 
-def test_b10_every_verdict_of_a_typed_code_is_said_in_words_colour_and_for_listeners(door: Page, site: Site) -> None:
-    told = listened(door)
+def test_b10_every_verdict_of_a_typed_code_is_said_in_words_colour_and_for_listeners(
+    gate_page: Page, site: Site
+) -> None:
+    told = listened(gate_page)
     tickets = buy(site, 3)
     refund(site, tickets[2])
-    open_gate(door, site)
+    open_gate(gate_page, site)
     before = inside(site)  # the page may not have been told yet
-    panel = door.get_by_role("alert").locator("visible=true")
-    scan(door, tickets[0].code.lower(), "ok")
+    panel = gate_page.get_by_role("alert").locator("visible=true")
+    scan(gate_page, tickets[0].code.lower(), "ok")
     expect(panel).to_contain_text("Welcome")
     expect(panel).to_contain_text("row")
-    colours = {"ok": door.locator("#verdict").evaluate("(one) => getComputedStyle(one).backgroundColor")}
+    colours = {"ok": gate_page.locator("#verdict").evaluate("(one) => getComputedStyle(one).backgroundColor")}
     for code, verdict, words in (
         (tickets[0].code, "duplicate", "gate North"),
         (buy(site, 1, OTHER)[0].code, "wrong_event", "Late Night Comedy"),
@@ -113,59 +115,61 @@ def test_b10_every_verdict_of_a_typed_code_is_said_in_words_colour_and_for_liste
         ("https://example.org/a-menu", "unreadable", "Not readable"),
         ("tkt_" + "0" * 26, "unsure", "No ticket of this show has this number."),
     ):
-        scan(door, code, verdict)
+        scan(gate_page, code, verdict)
         expect(panel).to_contain_text(words)
-        colours[verdict] = door.locator("#verdict").evaluate("(one) => getComputedStyle(one).backgroundColor")
+        colours[verdict] = gate_page.locator("#verdict").evaluate("(one) => getComputedStyle(one).backgroundColor")
     assert len({colours[one] for one in ("ok", "duplicate", "wrong_event", "refunded", "unreadable")}) == 5
     number = tickets[1].id.removeprefix("tkt_").lower()
-    scan(door, f"{number[:13]} {number[13:]}", "look_up")  # as printed, with a space, without its prefix
+    scan(gate_page, f"{number[:13]} {number[13:]}", "look_up")  # as printed, with a space, without its prefix
     expect(panel).to_contain_text("A number alone lets nobody in.")
     assert inside(site) == before + 1
-    door.keyboard.press("Enter")  # a hand scanner's
-    expect(door.locator("#found input")).to_have_count(1)
-    door.get_by_role("button", name="Check in 1 person").click()
-    expect(door.locator("#found-none")).to_have_text("1 person admitted.")
-    until(door, f"(wanted) => ({INSIDE})() >= wanted", before + 2)  # other doors of this file may still hand theirs in
-    expect(door.locator("#refused")).to_have_text("6")
-    expect(door.locator("#recent li")).to_have_count(11)
+    gate_page.keyboard.press("Enter")  # a hand scanner's
+    expect(gate_page.locator("#found input")).to_have_count(1)
+    gate_page.get_by_role("button", name="Check in 1 person").click()
+    expect(gate_page.locator("#found-none")).to_have_text("1 person admitted.")
+    until(
+        gate_page, f"(wanted) => ({INSIDE})() >= wanted", before + 2
+    )  # other gates of this file may still hand theirs in
+    expect(gate_page.locator("#refused")).to_have_text("6")
+    expect(gate_page.locator("#recent li")).to_have_count(11)
     assert not told
 
 
-def test_b10_a_hand_scanner_types_wherever_the_focus_is(door: Page, site: Site) -> None:
+def test_b10_a_hand_scanner_types_wherever_the_focus_is(gate_page: Page, site: Site) -> None:
     first, second = buy(site, 2)
-    open_gate(door, site)
-    door.locator("body").click(position={"x": 5, "y": 5})
-    door.keyboard.type(first.code)
-    door.keyboard.press("Enter")
-    expect(door.locator("#verdict")).to_have_attribute("data-verdict", "ok")
-    expect(door.locator("#recent li")).to_have_count(1)
-    door.get_by_role("button", name="Undo").focus()
-    door.keyboard.type(second.code)
-    door.keyboard.press("Enter")
-    expect(door.locator("#recent li")).to_have_count(2)
-    expect(door.locator("#recent li").first).to_have_attribute("data-verdict", "ok")
-    expect(door.locator("#code")).to_have_value("")
+    open_gate(gate_page, site)
+    gate_page.locator("body").click(position={"x": 5, "y": 5})
+    gate_page.keyboard.type(first.code)
+    gate_page.keyboard.press("Enter")
+    expect(gate_page.locator("#verdict")).to_have_attribute("data-verdict", "ok")
+    expect(gate_page.locator("#recent li")).to_have_count(1)
+    gate_page.get_by_role("button", name="Undo").focus()
+    gate_page.keyboard.type(second.code)
+    gate_page.keyboard.press("Enter")
+    expect(gate_page.locator("#recent li")).to_have_count(2)
+    expect(gate_page.locator("#recent li").first).to_have_attribute("data-verdict", "ok")
+    expect(gate_page.locator("#code")).to_have_value("")
 
 
-def test_b10_a_mistaken_admission_is_taken_back(door: Page, site: Site) -> None:
+def test_b10_a_mistaken_admission_is_taken_back(gate_page: Page, site: Site) -> None:
     (ticket,) = buy(site)
-    open_gate(door, site)
+    open_gate(gate_page, site)
     before = inside(site)
-    door.on("dialog", lambda dialog: dialog.accept())
-    scan(door, ticket.code, "ok")
+    gate_page.on("dialog", lambda dialog: dialog.accept())
+    scan(gate_page, ticket.code, "ok")
     assert inside(site) == before + 1
-    door.get_by_role("button", name="Undo").click()
-    expect(door.locator("#recent")).to_contain_text("Undone")
+    gate_page.get_by_role("button", name="Undo").click()
+    expect(gate_page.locator("#recent")).to_contain_text("Undone")
     assert inside(site) == before
-    expect(door.get_by_role("button", name="Undo")).to_have_count(0)
-    scan(door, ticket.code, "ok")
-    goes_offline(door)
-    door.get_by_role("button", name="Undo").click()
-    expect(door.locator("#verdict-detail")).to_have_text("This needs a connection.")
+    expect(gate_page.get_by_role("button", name="Undo")).to_have_count(0)
+    scan(gate_page, ticket.code, "ok")
+    goes_offline(gate_page)
+    gate_page.get_by_role("button", name="Undo").click()
+    expect(gate_page.locator("#verdict-detail")).to_have_text("This needs a connection.")
     assert inside(site) == before + 1
 
 
-def test_b10_a_group_is_found_by_name_and_let_in_together(door: Page, site: Site) -> None:
+def test_b10_a_group_is_found_by_name_and_let_in_together(gate_page: Page, site: Site) -> None:
     tickets = buy(site, 3)
 
     async def named(platform: Platform) -> None:
@@ -175,32 +179,32 @@ def test_b10_a_group_is_found_by_name_and_let_in_together(door: Page, site: Site
         await platform.ledger.messages.keep_buyer(buyer, SHOW, platform.clock())
 
     site.call(named)
-    open_gate(door, site)
+    open_gate(gate_page, site)
     before = inside(site)
-    door.get_by_text("Find a booking").click()
-    who = door.get_by_label("Name, email, booking number or seat")
+    gate_page.get_by_text("Find a booking").click()
+    who = gate_page.get_by_label("Name, email, booking number or seat")
     who.fill("nobody at all")
     who.press("Enter")
-    expect(door.locator("#found-none")).to_have_text("No booking matches.")
+    expect(gate_page.locator("#found-none")).to_have_text("No booking matches.")
     who.fill("lovel")
     who.press("Enter")
-    expect(door.locator("#found")).to_contain_text("Ada Lovelace")
-    expect(door.locator("#found")).to_contain_text("a…@example.org")
-    door.locator("#found input").nth(2).uncheck()
-    door.get_by_role("button", name="Check in 2 people").click()
-    expect(door.locator("#found-none")).to_have_text("2 people admitted.")
-    expect(door.locator("#found")).to_contain_text("Inside since")
-    expect(door.get_by_role("button", name="Check in 1 person")).to_be_visible()
+    expect(gate_page.locator("#found")).to_contain_text("Ada Lovelace")
+    expect(gate_page.locator("#found")).to_contain_text("a…@example.org")
+    gate_page.locator("#found input").nth(2).uncheck()
+    gate_page.get_by_role("button", name="Check in 2 people").click()
+    expect(gate_page.locator("#found-none")).to_have_text("2 people admitted.")
+    expect(gate_page.locator("#found")).to_contain_text("Inside since")
+    expect(gate_page.get_by_role("button", name="Check in 1 person")).to_be_visible()
     assert inside(site) == before + 2
-    scan(door, tickets[0].code, "duplicate")
-    goes_offline(door)
-    scan(door, tickets[1].code, "duplicate")  # the gate remembers whom it let in by name
-    door.get_by_role("button", name="Check in 1 person").click()
-    expect(door.locator("#found-none")).to_have_text("This needs a connection.")
-    scan(door, tickets[2].code, "ok")
+    scan(gate_page, tickets[0].code, "duplicate")
+    goes_offline(gate_page)
+    scan(gate_page, tickets[1].code, "duplicate")  # the gate remembers whom it let in by name
+    gate_page.get_by_role("button", name="Check in 1 person").click()
+    expect(gate_page.locator("#found-none")).to_have_text("This needs a connection.")
+    scan(gate_page, tickets[2].code, "ok")
 
 
-def test_the_door_is_for_who_may_scan_and_for_their_own_events(profile: Any, site: Site) -> None:
+def test_the_gate_is_for_who_may_scan_and_for_their_own_events(profile: Any, site: Site) -> None:
     page = profile().new_page()
     patient(page)
     page.goto(f"{site.url}/door")
@@ -219,42 +223,42 @@ def test_the_door_is_for_who_may_scan_and_for_their_own_events(profile: Any, sit
     expect(page.locator(".note.warn").first).to_contain_text("not today")
 
 
-def test_the_door_can_be_installed_and_keeps_only_its_own_files(door: Page, site: Site) -> None:
-    told = listened(door)
-    open_gate(door, site)
-    kept_offline(door)
-    manifest = door.evaluate("fetch(document.querySelector('link[rel=manifest]').href).then((one) => one.json())")
+def test_the_gate_can_be_installed_and_keeps_only_its_own_files(gate_page: Page, site: Site) -> None:
+    told = listened(gate_page)
+    open_gate(gate_page, site)
+    kept_offline(gate_page)
+    manifest = gate_page.evaluate("fetch(document.querySelector('link[rel=manifest]').href).then((one) => one.json())")
     assert (manifest["scope"], manifest["start_url"], manifest["display"]) == ("/door", "/door", "standalone")
-    sizes = door.evaluate(
+    sizes = gate_page.evaluate(
         "(all) => Promise.all(all.map((src) => new Promise((go) => { const one = new Image();"
         " one.onload = () => go(`${one.naturalWidth}x${one.naturalHeight}`);"
         " one.onerror = () => go('broken'); one.src = src; })))",
         [one["src"] for one in manifest["icons"]],
     )
     assert sizes == [one["sizes"] for one in manifest["icons"]]
-    scope = door.evaluate("navigator.serviceWorker.ready.then((one) => new URL(one.scope).pathname)")
+    scope = gate_page.evaluate("navigator.serviceWorker.ready.then((one) => new URL(one.scope).pathname)")
     assert scope == "/door"
-    kept = door.evaluate(
+    kept = gate_page.evaluate(
         "async () => { const all = []; for (const name of await caches.keys()) for (const one of await (await"
         " caches.open(name)).keys()) all.push(new URL(one.url).pathname); return all; }"
     )
     assert any(path.endswith("zxing_reader.wasm") for path in kept)
     assert all(path.startswith("/static/") or path == f"/door/{SHOW}" for path in kept)
-    door.goto(f"{site.url}/door")
-    kept_offline(door)
-    door.goto(f"{site.url}/door/{SHOW}")
+    gate_page.goto(f"{site.url}/door")
+    kept_offline(gate_page)
+    gate_page.goto(f"{site.url}/door/{SHOW}")
     assert not told, "what the service worker has is not loaded ahead without it"
-    door.context.set_offline(True)
-    door.goto(f"{site.url}/door")
-    door.get_by_role("link", name="Aurora").first.click()
-    expect(door.locator("#state")).to_contain_text("Offline since")
-    door.context.set_offline(False)
-    door.context.clear_cookies()
-    door.goto(f"{site.url}/door")
-    assert "/organiser/sign-in" in door.url, "who is signed out is not shown the page from the device"
+    gate_page.context.set_offline(True)
+    gate_page.goto(f"{site.url}/door")
+    gate_page.get_by_role("link", name="Aurora").first.click()
+    expect(gate_page.locator("#state")).to_contain_text("Offline since")
+    gate_page.context.set_offline(False)
+    gate_page.context.clear_cookies()
+    gate_page.goto(f"{site.url}/door")
+    assert "/organiser/sign-in" in gate_page.url, "who is signed out is not shown the page from the device"
 
 
-def test_the_door_is_for_everybody_axe_finds_nothing_and_it_fits_320_pixels(profile: Any, site: Site) -> None:
+def test_the_gate_is_for_everybody_axe_finds_nothing_and_it_fits_320_pixels(profile: Any, site: Site) -> None:
     tickets = buy(site, 2)
     context = profile(bypass_csp=True, reduced_motion="reduce")
     bring_axe(context)

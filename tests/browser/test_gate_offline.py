@@ -1,4 +1,4 @@
-"""B10: the door without a network: the gate decides alone, hands in later, and conflicts are shown to both sides."""
+"""B10: the gate without a network: it decides alone, hands in later, and conflicts are shown to both sides."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -35,7 +35,7 @@ from tests.support.cable import Cable
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with Site(tmp_path_factory.mktemp("door"), put_shows) as running:
+    with Site(tmp_path_factory.mktemp("gate"), put_shows) as running:
         yield running
 
 
@@ -45,7 +45,7 @@ def cable(site: Site) -> Iterator[Cable]:
         yield cable
 
 
-def test_b10_what_another_gate_took_back_may_come_in_here_without_a_network(door: Page, site: Site) -> None:
+def test_b10_what_another_gate_took_back_may_come_in_here_without_a_network(gate_page: Page, site: Site) -> None:
     (ticket,) = buy(site)
     change = {"scan": "elsewhere", "ticket": ticket.id}
 
@@ -57,63 +57,63 @@ def test_b10_what_another_gate_took_back_may_come_in_here_without_a_network(door
         assert await platform.ledger.organiser.undo_admission("elsewhere", ticket.id, noted)
 
     site.call(let_in)
-    open_gate(door, site)
-    goes_offline(door)
-    scan(door, ticket.code, "duplicate")
-    expect(door.locator("#verdict")).to_contain_text("gate South")
-    door.context.set_offline(False)
-    expect(door.locator("#state")).to_have_text("Online")
+    open_gate(gate_page, site)
+    goes_offline(gate_page)
+    scan(gate_page, ticket.code, "duplicate")
+    expect(gate_page.locator("#verdict")).to_contain_text("gate South")
+    gate_page.context.set_offline(False)
+    expect(gate_page.locator("#state")).to_have_text("Online")
     site.call(take_back)
-    door.evaluate("window.frontrow.gate.sync._whole_ms = 0")
-    door.evaluate(TWO_ROUNDS)
-    goes_offline(door)
-    scan(door, ticket.code, "ok")
+    gate_page.evaluate("window.frontrow.gate.sync._whole_ms = 0")
+    gate_page.evaluate(TWO_ROUNDS)
+    goes_offline(gate_page)
+    scan(gate_page, ticket.code, "ok")
 
 
-def test_b10_people_leave_and_come_back_with_and_without_a_network(door: Page, site: Site) -> None:
+def test_b10_people_leave_and_come_back_with_and_without_a_network(gate_page: Page, site: Site) -> None:
     first, second = buy(site, 2, OTHER)
-    open_gate(door, site, event_id=OTHER)
+    open_gate(gate_page, site, event_id=OTHER)
     before = inside(site, OTHER)
 
     def way(name: str) -> None:
-        door.get_by_label(name, exact=True).check()
+        gate_page.get_by_label(name, exact=True).check()
 
-    scan(door, first.code, "ok")
+    scan(gate_page, first.code, "ok")
     way("Exit")
-    scan(door, first.code, "left")
-    scan(door, second.code, "not_inside")
+    scan(gate_page, first.code, "left")
+    scan(gate_page, second.code, "not_inside")
     assert inside(site, OTHER) == before
-    goes_offline(door)
+    goes_offline(gate_page)
     way("Entry")
-    scan(door, first.code, "ok")  # left with a network, comes back without one
-    expect(door.locator("#verdict-detail")).to_have_text("Welcome back.")
-    scan(door, first.code, "duplicate")
-    scan(door, second.code, "ok")
-    expect(door.locator("#verdict-detail")).to_have_text("Adult")  # the bundle knows the ticket's type
+    scan(gate_page, first.code, "ok")  # left with a network, comes back without one
+    expect(gate_page.locator("#verdict-detail")).to_have_text("Welcome back.")
+    scan(gate_page, first.code, "duplicate")
+    scan(gate_page, second.code, "ok")
+    expect(gate_page.locator("#verdict-detail")).to_have_text("Adult")  # the bundle knows the ticket's type
     way("Exit")
-    scan(door, second.code, "left")
-    scan(door, second.code, "not_inside")
+    scan(gate_page, second.code, "left")
+    scan(gate_page, second.code, "not_inside")
     way("Entry")
-    scan(door, second.code, "ok")
-    expect(door.locator("#waiting")).to_have_text("Waiting to be sent: 4")
-    door.context.set_offline(False)
-    expect(door.locator("#waiting")).to_be_hidden()
-    door.evaluate(TWO_ROUNDS)
+    scan(gate_page, second.code, "ok")
+    expect(gate_page.locator("#waiting")).to_have_text("Waiting to be sent: 4")
+    gate_page.context.set_offline(False)
+    expect(gate_page.locator("#waiting")).to_be_hidden()
+    gate_page.evaluate(TWO_ROUNDS)
     assert inside(site, OTHER) == before + 2
-    expect(door.locator("#conflicts li")).to_have_count(0)
-    scan(door, second.code, "duplicate")
-    expect(door.locator("#inside")).to_have_text(str(before + 2))
+    expect(gate_page.locator("#conflicts li")).to_have_count(0)
+    scan(gate_page, second.code, "duplicate")
+    expect(gate_page.locator("#inside")).to_have_text(str(before + 2))
     way("Exit")
     _let_people_return(site, may=False)  # the organiser changes the rule during the show
-    scan(door, second.code, "unsure")
-    expect(door.locator("#verdict-detail")).to_have_text("People who leave this event cannot come back.")
-    expect(door.locator("#way")).to_be_hidden()
-    scan(door, second.code, "duplicate")
+    scan(gate_page, second.code, "unsure")
+    expect(gate_page.locator("#verdict-detail")).to_have_text("People who leave this event cannot come back.")
+    expect(gate_page.locator("#way")).to_be_hidden()
+    scan(gate_page, second.code, "duplicate")
     _let_people_return(site, may=True)
-    door.evaluate(TWO_ROUNDS)
-    goes_offline(door)
+    gate_page.evaluate(TWO_ROUNDS)
+    goes_offline(gate_page)
     way("Exit")
-    scan(door, second.code, "left")
+    scan(gate_page, second.code, "left")
 
 
 def _let_people_return(site: Site, *, may: bool) -> None:
@@ -125,16 +125,18 @@ def _let_people_return(site: Site, *, may: bool) -> None:
     site.call(change)
 
 
-def test_b10_without_a_network_the_gate_decides_alone_and_hands_in_later(door: Page, site: Site, cable: Cable) -> None:
+def test_b10_without_a_network_the_gate_decides_alone_and_hands_in_later(
+    gate_page: Page, site: Site, cable: Cable
+) -> None:
     tickets = buy(site, 4)
     refund(site, tickets[3])
-    open_gate(door, site, cable=cable)
-    kept_offline(door)
+    open_gate(gate_page, site, cable=cable)
+    kept_offline(gate_page)
     before = inside(site)
-    scan(door, tickets[0].code, "ok")
-    goes_offline(door, cable)
-    scan(door, tickets[1].code, "ok")
-    expect(door.locator("#waiting")).to_have_text("Waiting to be sent: 1")
+    scan(gate_page, tickets[0].code, "ok")
+    goes_offline(gate_page, cable)
+    scan(gate_page, tickets[1].code, "ok")
+    expect(gate_page.locator("#waiting")).to_have_text("Waiting to be sent: 1")
     for code, verdict in (
         (tickets[0].code, "duplicate"),
         (tickets[1].code, "duplicate"),
@@ -143,18 +145,18 @@ def test_b10_without_a_network_the_gate_decides_alone_and_hands_in_later(door: P
         (buy(site, 1, TOMORROW)[0].code, "wrong_day"),
         (tickets[2].id, "unsure"),
     ):
-        scan(door, code, verdict)
-    door.reload()  # the service worker answers
-    expect(door.locator("#state")).to_contain_text("Offline since")
-    until(door, "window.frontrow?.gate.sync.gate")
-    scan(door, tickets[1].code, "duplicate")  # remembered
-    scan(door, tickets[2].code, "ok")
-    expect(door.locator("#waiting")).to_have_text("Waiting to be sent: 2")
+        scan(gate_page, code, verdict)
+    gate_page.reload()  # the service worker answers
+    expect(gate_page.locator("#state")).to_contain_text("Offline since")
+    until(gate_page, "window.frontrow?.gate.sync.gate")
+    scan(gate_page, tickets[1].code, "duplicate")  # remembered
+    scan(gate_page, tickets[2].code, "ok")
+    expect(gate_page.locator("#waiting")).to_have_text("Waiting to be sent: 2")
     assert inside(site) == before + 1
-    comes_online(door, cable)
-    expect(door.locator("#waiting")).to_be_hidden()
+    comes_online(gate_page, cable)
+    expect(gate_page.locator("#waiting")).to_be_hidden()
     assert inside(site) == before + 3
-    expect(door.locator("#conflicts li")).to_have_count(0)
+    expect(gate_page.locator("#conflicts li")).to_have_count(0)
 
 
 def test_b10_two_gates_offline_with_one_ticket_both_see_it_afterwards(profile: Any, site: Site) -> None:
@@ -191,49 +193,49 @@ def test_b10_two_gates_offline_with_one_ticket_both_see_it_afterwards(profile: A
     expect(page.locator("#conflicts li")).to_have_count(0)
 
 
-def test_b10_a_lost_answer_lets_nobody_in_twice_and_turns_nobody_away(door: Page, site: Site) -> None:
+def test_b10_a_lost_answer_lets_nobody_in_twice_and_turns_nobody_away(gate_page: Page, site: Site) -> None:
     (ticket,) = buy(site)
-    open_gate(door, site)
+    open_gate(gate_page, site)
     before = inside(site)
 
     def lose(route: Any) -> None:
         route.fetch()  # the server lets the ticket in; nobody hears of it
         route.abort("connectionreset")
 
-    door.route("**/scan", lose)
-    scan(door, ticket.code, "ok")
-    door.unroute("**/scan")
-    door.evaluate("window.frontrow.gate.sync.now()")
-    expect(door.locator("#waiting")).to_be_hidden()
+    gate_page.route("**/scan", lose)
+    scan(gate_page, ticket.code, "ok")
+    gate_page.unroute("**/scan")
+    gate_page.evaluate("window.frontrow.gate.sync.now()")
+    expect(gate_page.locator("#waiting")).to_be_hidden()
     assert inside(site) == before + 1
-    expect(door.locator("#conflicts li")).to_have_count(0)
+    expect(gate_page.locator("#conflicts li")).to_have_count(0)
     found = site.call(lambda platform: platform.ledger.tickets.duplicate_scans(SHOW, 0, 1000))
     assert ticket.id not in {one.ticket_id for one in found}
 
 
-def test_b10_what_the_server_has_not_heard_of_is_not_asked_again(door: Page, site: Site) -> None:
+def test_b10_what_the_server_has_not_heard_of_is_not_asked_again(gate_page: Page, site: Site) -> None:
     """A busy server answers 429, so the gate decides alone; the same ticket must not get the server's yes then."""
     (ticket,) = buy(site)
-    open_gate(door, site)
-    door.route("**/sync", lambda route: route.fulfill(status=429, json={}))
-    door.route("**/scan", lambda route: route.fulfill(status=429, json={}), times=1)
-    scan(door, ticket.code, "ok")
-    scan(door, ticket.code, "duplicate")
-    scan(door, ticket.id, "duplicate")
-    door.unroute("**/sync")
-    door.evaluate("window.frontrow.gate.sync.now()")
-    expect(door.locator("#waiting")).to_be_hidden()
-    scan(door, ticket.code, "duplicate")
+    open_gate(gate_page, site)
+    gate_page.route("**/sync", lambda route: route.fulfill(status=429, json={}))
+    gate_page.route("**/scan", lambda route: route.fulfill(status=429, json={}), times=1)
+    scan(gate_page, ticket.code, "ok")
+    scan(gate_page, ticket.code, "duplicate")
+    scan(gate_page, ticket.id, "duplicate")
+    gate_page.unroute("**/sync")
+    gate_page.evaluate("window.frontrow.gate.sync.now()")
+    expect(gate_page.locator("#waiting")).to_be_hidden()
+    scan(gate_page, ticket.code, "duplicate")
 
 
-def test_b10_who_is_signed_out_keeps_checking_and_is_told(door: Page, site: Site) -> None:
+def test_b10_who_is_signed_out_keeps_checking_and_is_told(gate_page: Page, site: Site) -> None:
     first, _ = buy(site, 2)
-    open_gate(door, site)
-    door.context.clear_cookies()
-    scan(door, first.code, "ok")
-    expect(door.locator("#state")).to_have_text("Signed out")
-    expect(door.locator("#waiting")).to_have_text("Waiting to be sent: 1")
-    expect(door.locator("#again").get_by_role("link", name="Sign in")).to_be_visible()
+    open_gate(gate_page, site)
+    gate_page.context.clear_cookies()
+    scan(gate_page, first.code, "ok")
+    expect(gate_page.locator("#state")).to_have_text("Signed out")
+    expect(gate_page.locator("#waiting")).to_have_text("Waiting to be sent: 1")
+    expect(gate_page.locator("#again").get_by_role("link", name="Sign in")).to_be_visible()
 
 
 def test_b10_a_browser_without_ed25519_says_so_and_admits_nobody_by_itself(profile: Any, site: Site) -> None:

@@ -1,4 +1,4 @@
-"""The organiser's desk in a browser (B12, B13): refund, other seats, team, webhooks; all for everybody."""
+"""The organiser's pages in a browser (B12, B13): refund, other seats, team, webhooks; all for everybody."""
 
 import re
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ BASE = f"/organiser/events/{EVENT_ID}"
 
 @pytest.fixture(scope="module")
 def hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with Site(tmp_path_factory.mktemp("desk"), put_hall) as running:
+    with Site(tmp_path_factory.mktemp("organiser"), put_hall) as running:
         yield running
 
 
@@ -58,56 +58,56 @@ def sold(site: Site, *seats: str, fan: str, pay: bool = True) -> Booking:
 
 
 @pytest.fixture
-def desk(profile: Any, hall: Site) -> Page:
+def staff_page(profile: Any, hall: Site) -> Page:
     page: Page = profile().new_page()
     staff(page, hall)
     return page
 
 
-def test_b12_a_refund_asked_for_on_the_page_is_in_the_ledger(desk: Page, hall: Site) -> None:
+def test_b12_a_refund_asked_for_on_the_page_is_in_the_ledger(staff_page: Page, hall: Site) -> None:
     booking = sold(hall, "101-A-1", "101-A-2", fan="eve")
-    desk.goto(f"{hall.url}{BASE}/bookings")
-    desk.get_by_label("Name, email, booking number or seat").fill("eve@example.org")
-    desk.get_by_role("button", name="Search").click()
-    desk.get_by_role("link", name=booking.id[-8:]).click()
-    desk.get_by_label("101-A-2").uncheck()
-    desk.get_by_role("button", name="Refund", exact=True).click()
-    dialog = desk.get_by_role("dialog", name="Refund", exact=True)
+    staff_page.goto(f"{hall.url}{BASE}/bookings")
+    staff_page.get_by_label("Name, email, booking number or seat").fill("eve@example.org")
+    staff_page.get_by_role("button", name="Search").click()
+    staff_page.get_by_role("link", name=booking.id[-8:]).click()
+    staff_page.get_by_label("101-A-2").uncheck()
+    staff_page.get_by_role("button", name="Refund", exact=True).click()
+    dialog = staff_page.get_by_role("dialog", name="Refund", exact=True)
     expect(dialog).to_contain_text("€")
     dialog.get_by_label("in full, regardless of the refund policy").check()
     dialog.get_by_label("Reason (needed for a refund in full)").fill("ill")
     dialog.get_by_role("button", name="Refund now").click()
-    expect(desk.get_by_role("status").first).to_contain_text("The refund is in progress")
+    expect(staff_page.get_by_role("status").first).to_contain_text("The refund is in progress")
 
     async def refunds(platform: Platform) -> Any:
         return [(len(one.seats), one.reason) for one in await platform.ledger.payments.refunds_of(booking.id)]
 
     assert hall.call(refunds) == [(1, "organiser:ill")]
-    expect(desk.get_by_text("Refund for 101-A-1")).to_be_visible()
+    expect(staff_page.get_by_text("Refund for 101-A-1")).to_be_visible()
 
 
-def test_b13_seats_are_withheld_on_the_map_by_seat_row_and_section(desk: Page, hall: Site) -> None:
+def test_b13_seats_are_withheld_on_the_map_by_seat_row_and_section(staff_page: Page, hall: Site) -> None:
     sold(hall, "104-A-1", fan="gus")
-    desk.goto(f"{hall.url}{BASE}/seats")
-    until(desk, "document.querySelector('fr-seatmap').model")
-    text = desk.locator("#withheld")
+    staff_page.goto(f"{hall.url}{BASE}/seats")
+    until(staff_page, "document.querySelector('fr-seatmap').model")
+    text = staff_page.locator("#withheld")
     for seat in ("104-A-3", "104-A-4", "104-A-5", "104-A-1"):  # the last one is sold
-        click_seat(desk, seat)
+        click_seat(staff_page, seat)
     expect(text).to_have_value("104-A-3…5")
-    expect(desk.locator("#withheld-count")).to_have_text("3 seats are withheld.")
-    desk.get_by_label("a row").check()
-    click_seat(desk, "104-B-2")
+    expect(staff_page.locator("#withheld-count")).to_have_text("3 seats are withheld.")
+    staff_page.get_by_label("a row").check()
+    click_seat(staff_page, "104-B-2")
     expect(text).to_have_value("104-A-3…5\n104-B")
-    click_seat(desk, "104-B-2")
+    click_seat(staff_page, "104-B-2")
     text.press_sequentially("\n104-C-1\nnowhere")
-    expect(desk.locator("#withheld-count")).to_have_text("4 seats are withheld.")
-    desk.get_by_label("one seat").check()
-    click_seat(desk, "104-A-4")
+    expect(staff_page.locator("#withheld-count")).to_have_text("4 seats are withheld.")
+    staff_page.get_by_label("one seat").check()
+    click_seat(staff_page, "104-A-4")
     expect(text).to_have_value("104-A-3\n104-A-5\n104-C-1\nnowhere")
     text.fill("104-A-3\n104-A-5")
-    desk.get_by_role("button", name="Save").click()
-    expect(desk.get_by_role("status").first).to_contain_text("Saved.")
-    expect(desk.get_by_text("2 of")).to_be_visible()
+    staff_page.get_by_role("button", name="Save").click()
+    expect(staff_page.get_by_role("status").first).to_contain_text("Saved.")
+    expect(staff_page.get_by_text("2 of")).to_be_visible()
 
     # the box office sells a withheld seat to a child: each picked seat has its ticket type, and the total follows
     async def add_types(platform: Platform) -> None:
@@ -116,70 +116,70 @@ def test_b13_seats_are_withheld_on_the_map_by_seat_row_and_section(desk: Page, h
         await platform.ledger.catalogue.put_event(replace(event, ticket_types=types), platform.clock())
 
     hall.call(add_types)
-    desk.goto(f"{hall.url}{BASE}/sell")
-    until(desk, "document.querySelector('fr-seatmap').model")
+    staff_page.goto(f"{hall.url}{BASE}/sell")
+    until(staff_page, "document.querySelector('fr-seatmap').model")
     for seat in ("104-A-3", "104-A-6", "104-A-7", "104-A-7"):  # the last one is put back
-        click_seat(desk, seat)
-    expect(desk.get_by_label("104-A-7")).to_have_count(0)
-    total = desk.locator("#total")
+        click_seat(staff_page, seat)
+    expect(staff_page.get_by_label("104-A-7")).to_have_count(0)
+    total = staff_page.locator("#total")
     expect(total).to_contain_text("€")
     full = total.inner_text()
-    desk.get_by_label("104-A-3").select_option("Child")
+    staff_page.get_by_label("104-A-3").select_option("Child")
     expect(total).not_to_have_text(full)
-    desk.get_by_role("button", name="Sell", exact=True).click()
-    expect(desk.get_by_role("status").first).to_contain_text("Sold.")
-    expect(desk.get_by_text("· Child")).to_be_visible()
+    staff_page.get_by_role("button", name="Sell", exact=True).click()
+    expect(staff_page.get_by_role("status").first).to_contain_text("Sold.")
+    expect(staff_page.get_by_text("· Child")).to_be_visible()
 
 
-def test_b13_a_booking_moves_to_seats_chosen_on_the_map(desk: Page, hall: Site) -> None:
+def test_b13_a_booking_moves_to_seats_chosen_on_the_map(staff_page: Page, hall: Site) -> None:
     booking = sold(hall, "102-A-1", fan="bob")
-    desk.goto(f"{hall.url}{BASE}/bookings/{booking.id}")
-    desk.get_by_role("button", name="Change seats").click()
-    until(desk, "document.querySelector('fr-seatmap').model")
-    expect(desk.locator("#move")).to_be_disabled()
-    click_seat(desk, "102-A-1")  # theirs
-    expect(desk.locator("#picked")).to_have_text("–")
-    click_seat(desk, "102-B-2")
-    click_seat(desk, "102-B-3")  # one seat is wanted: the second choice replaces the first
-    expect(desk.locator("#picked")).to_have_text("102-B-3")
-    desk.locator("#move").click()
-    dialog = desk.get_by_role("dialog", name="Move seats?")
+    staff_page.goto(f"{hall.url}{BASE}/bookings/{booking.id}")
+    staff_page.get_by_role("button", name="Change seats").click()
+    until(staff_page, "document.querySelector('fr-seatmap').model")
+    expect(staff_page.locator("#move")).to_be_disabled()
+    click_seat(staff_page, "102-A-1")  # theirs
+    expect(staff_page.locator("#picked")).to_have_text("–")
+    click_seat(staff_page, "102-B-2")
+    click_seat(staff_page, "102-B-3")  # one seat is wanted: the second choice replaces the first
+    expect(staff_page.locator("#picked")).to_have_text("102-B-3")
+    staff_page.locator("#move").click()
+    dialog = staff_page.get_by_role("dialog", name="Move seats?")
     expect(dialog).to_contain_text("102-A-1 → 102-B-3")
     dialog.get_by_role("button", name="Move seats").click()
-    expect(desk.get_by_role("status").first).to_contain_text("Moved.")
-    expect(desk.get_by_label("102-B-3")).to_be_visible()
+    expect(staff_page.get_by_role("status").first).to_contain_text("Moved.")
+    expect(staff_page.get_by_label("102-B-3")).to_be_visible()
 
 
-def test_b13_who_is_invited_becomes_a_member(desk: Page, hall: Site) -> None:
-    desk.goto(f"{hall.url}/organiser/team")
-    desk.get_by_label("Email", exact=True).fill("grace@example.org")
-    desk.locator("#role").select_option("manager")
-    desk.get_by_role("button", name="Invite", exact=True).click()
-    expect(desk.get_by_role("status").first).to_contain_text("Invited.")
+def test_b13_who_is_invited_becomes_a_member(staff_page: Page, hall: Site) -> None:
+    staff_page.goto(f"{hall.url}/organiser/team")
+    staff_page.get_by_label("Email", exact=True).fill("grace@example.org")
+    staff_page.locator("#role").select_option("manager")
+    staff_page.get_by_role("button", name="Invite", exact=True).click()
+    expect(staff_page.get_by_role("status").first).to_contain_text("Invited.")
 
     async def accept(platform: Platform) -> None:
         await platform.people.team.accept(await mailed(platform, "grace@example.org"), "Grace Hopper", PASSWORD)
 
     hall.call(accept)
-    desk.reload()
-    row = desk.get_by_role("row", name=re.compile("Grace Hopper"))
+    staff_page.reload()
+    row = staff_page.get_by_role("row", name=re.compile("Grace Hopper"))
     expect(row).to_contain_text("Manager")
     row.get_by_role("button", name="Change Grace Hopper").click()
-    dialog = desk.get_by_role("dialog", name="Grace Hopper")
+    dialog = staff_page.get_by_role("dialog", name="Grace Hopper")
     dialog.get_by_role("button", name="Remove from the team").click()
-    expect(desk.get_by_role("status").first).to_contain_text("Removed.")
-    expect(desk.get_by_text("Grace Hopper")).to_have_count(0)
+    expect(staff_page.get_by_role("status").first).to_contain_text("Removed.")
+    expect(staff_page.get_by_text("Grace Hopper")).to_have_count(0)
 
 
-def test_a_webhook_is_made_and_its_secret_told_once(desk: Page, hall: Site) -> None:
-    desk.goto(f"{hall.url}/organiser/webhooks")
-    desk.get_by_label("Address").fill("https://hooks.example.org/frontrow")
-    desk.get_by_role("button", name="Create").click()
-    expect(desk.locator("#secret")).to_contain_text("whsec_")
-    desk.get_by_role("link", name="https://hooks.example.org/frontrow").click()
-    expect(desk.locator("#secret")).to_have_count(0)
-    desk.get_by_role("button", name="Send a test").click()
-    expect(desk.get_by_text("fct_test-")).to_be_visible()
+def test_a_webhook_is_made_and_its_secret_told_once(staff_page: Page, hall: Site) -> None:
+    staff_page.goto(f"{hall.url}/organiser/webhooks")
+    staff_page.get_by_label("Address").fill("https://hooks.example.org/frontrow")
+    staff_page.get_by_role("button", name="Create").click()
+    expect(staff_page.locator("#secret")).to_contain_text("whsec_")
+    staff_page.get_by_role("link", name="https://hooks.example.org/frontrow").click()
+    expect(staff_page.locator("#secret")).to_have_count(0)
+    staff_page.get_by_role("button", name="Send a test").click()
+    expect(staff_page.get_by_text("fct_test-")).to_be_visible()
 
 
 async def a_draft(platform: Platform, booking: Booking) -> str:
@@ -192,10 +192,10 @@ async def a_draft(platform: Platform, booking: Booking) -> str:
     return draft.id
 
 
-def test_the_keys_of_a_wallet_are_uploaded_from_files(desk: Page, hall: Site) -> None:
+def test_the_keys_of_a_wallet_are_uploaded_from_files(staff_page: Page, hall: Site) -> None:
     """Issue 15: wallet passes. A refused file says why, and nothing typed is lost."""
-    desk.goto(f"{hall.url}/organiser/wallets")
-    form = desk.locator("form[action$='/apple']")
+    staff_page.goto(f"{hall.url}/organiser/wallets")
+    form = staff_page.locator("form[action$='/apple']")
     for password, told in (("guess", "The password does not open this file."), ("secret", "Saved.")):
         files = {"certificate": p12(pass_certificate()), "intermediate": der(authority()[0])}
         for name, body in files.items():
@@ -204,9 +204,9 @@ def test_the_keys_of_a_wallet_are_uploaded_from_files(desk: Page, hall: Site) ->
         form.get_by_label("Team identifier").fill(TEAM_ID)
         form.get_by_label("Password of the file").fill(password)
         form.get_by_role("button", name="Save").click()
-        expect(desk.get_by_text(told)).to_be_visible()
+        expect(staff_page.get_by_text(told)).to_be_visible()
         expect(form.get_by_label("Team identifier")).to_have_value(TEAM_ID if password == "guess" else "")
-    expect(desk.get_by_text(PASS_TYPE_ID)).to_be_visible()
+    expect(staff_page.get_by_text(PASS_TYPE_ID)).to_be_visible()
 
 
 def pages_of_an_event(site: Site) -> list[tuple[str, str, str]]:
@@ -272,15 +272,17 @@ def test_axe_finds_nothing_text_reflows_and_the_console_is_clean(profile: Any, h
     assert said == []
 
 
-def test_the_policy_is_kept_on_every_page(desk: Page, hall: Site) -> None:
+def test_the_policy_is_kept_on_every_page(staff_page: Page, hall: Site) -> None:
     said: list[str] = []
-    desk.on("console", lambda one: said.append(f"{one.type}: {one.text}") if one.type in ("error", "warning") else None)
-    desk.on("pageerror", lambda one: said.append(str(one)))
+    staff_page.on(
+        "console", lambda one: said.append(f"{one.type}: {one.text}") if one.type in ("error", "warning") else None
+    )
+    staff_page.on("pageerror", lambda one: said.append(str(one)))
     for path in (f"{BASE}/live", f"{BASE}/bookings", "/organiser/team", "/organiser/audit", "/organiser/webhooks"):
-        desk.goto(hall.url + path)
+        staff_page.goto(hall.url + path)
         if path.endswith("/live"):
-            expect(desk.locator("#link")).to_have_text("Live", timeout=60_000)
-            until(desk, "document.querySelectorAll('.chart canvas').length === 4")
+            expect(staff_page.locator("#link")).to_have_text("Live", timeout=60_000)
+            until(staff_page, "document.querySelectorAll('.chart canvas').length === 4")
     assert said == []
 
 

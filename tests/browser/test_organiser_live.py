@@ -160,7 +160,7 @@ def test_a_lost_server_is_seen_and_the_figures_come_back_by_themselves(profile: 
     expect(page.locator("[data-tile=share]")).not_to_have_text("–")
 
 
-def test_a_member_of_the_door_sees_none_of_it(profile: Any, stage: Site) -> None:
+def test_a_member_of_the_gate_sees_none_of_it(profile: Any, stage: Site) -> None:
     page: Page = profile().new_page()
     staff(page, stage, "door")
     answer = page.goto(stage.url + LIVE)

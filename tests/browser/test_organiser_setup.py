@@ -57,7 +57,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.fixture
-def desk(profile: Any) -> Page:
+def staff_page(profile: Any) -> Page:
     context = profile()
     context.set_default_timeout(PATIENCE_MS)
     page: Page = context.new_page()
@@ -69,81 +69,83 @@ def go_on(page: Page, name: str, url: str) -> None:
     page.wait_for_url(url)
 
 
-def test_b13_from_an_empty_organiser_to_an_event_on_sale_that_a_fan_sees(desk: Page, site: Site, profile: Any) -> None:
-    staff(desk, site, "manager", NEW_TEAM)
-    desk.goto(f"{site.url}/organiser")
-    expect(desk.get_by_role("heading", name="Put your first event on sale")).to_be_visible()
-    desk.get_by_role("main").get_by_role("link", name="New event").click()
-    desk.get_by_label("Name of the event").fill("Aurora in the Park")
-    desk.get_by_label("Description").fill("Northern lights, with trees.")
-    desk.get_by_label("The show starts").fill("2031-06-01T20:00")
-    desk.get_by_role("button", name="Continue", exact=True).click()
-    desk.get_by_label("Name of the venue").fill("City Park")
-    desk.get_by_label("Time zone").fill("Europe/Vienna")
-    go_on(desk, "Save draft and continue", "**/prices?done=draft")
+def test_b13_from_an_empty_organiser_to_an_event_on_sale_that_a_fan_sees(
+    staff_page: Page, site: Site, profile: Any
+) -> None:
+    staff(staff_page, site, "manager", NEW_TEAM)
+    staff_page.goto(f"{site.url}/organiser")
+    expect(staff_page.get_by_role("heading", name="Put your first event on sale")).to_be_visible()
+    staff_page.get_by_role("main").get_by_role("link", name="New event").click()
+    staff_page.get_by_label("Name of the event").fill("Aurora in the Park")
+    staff_page.get_by_label("Description").fill("Northern lights, with trees.")
+    staff_page.get_by_label("The show starts").fill("2031-06-01T20:00")
+    staff_page.get_by_role("button", name="Continue", exact=True).click()
+    staff_page.get_by_label("Name of the venue").fill("City Park")
+    staff_page.get_by_label("Time zone").fill("Europe/Vienna")
+    go_on(staff_page, "Save draft and continue", "**/prices?done=draft")
     for number, price in enumerate(("90", "60,50", "30")):
-        desk.locator(f"#price{number}").fill(price)
-    desk.locator("#fee0").fill("Service")
-    desk.locator("#percent0").fill("2.5")
-    go_on(desk, "Save and continue", "**/options?done=saved")
-    go_on(desk, "Save and continue", "**/sale?done=saved")
-    desk.get_by_label("The sale opens").fill("2020-01-01T10:00")
-    desk.get_by_label("Tickets per person").fill("4")
-    go_on(desk, "Save and continue", "**/room?done=saved")
-    go_on(desk, "Save and continue", "**/seats?done=saved")
-    desk.get_by_label("Seats that are not sold").fill("Stalls-A\nCircle-B-2…5")
-    go_on(desk, "Save and continue", "**/preview?done=saved")
-    framed = desk.frame_locator("iframe.preview")
+        staff_page.locator(f"#price{number}").fill(price)
+    staff_page.locator("#fee0").fill("Service")
+    staff_page.locator("#percent0").fill("2.5")
+    go_on(staff_page, "Save and continue", "**/options?done=saved")
+    go_on(staff_page, "Save and continue", "**/sale?done=saved")
+    staff_page.get_by_label("The sale opens").fill("2020-01-01T10:00")
+    staff_page.get_by_label("Tickets per person").fill("4")
+    go_on(staff_page, "Save and continue", "**/room?done=saved")
+    go_on(staff_page, "Save and continue", "**/seats?done=saved")
+    staff_page.get_by_label("Seats that are not sold").fill("Stalls-A\nCircle-B-2…5")
+    go_on(staff_page, "Save and continue", "**/preview?done=saved")
+    framed = staff_page.frame_locator("iframe.preview")
     expect(framed.get_by_role("heading", name="Aurora in the Park")).to_be_visible()
     expect(framed.get_by_text("€62.01")).to_be_visible()
-    event_id = desk.url.split("/")[5]
+    event_id = staff_page.url.split("/")[5]
     fan = profile().new_page()
     assert fan.goto(f"{site.url}/events/{event_id}").status == 404, "a draft is nobody else's business"
-    go_on(desk, "Publish now", "**?done=published")
+    go_on(staff_page, "Publish now", "**?done=published")
     fan.goto(f"{site.url}/events/{event_id}")
     expect(fan.get_by_role("heading", name="Aurora in the Park")).to_be_visible()
     expect(fan.get_by_role("button", name="Get tickets")).to_be_visible()
     expect(fan.get_by_text("€62.01")).to_be_visible()
     expect(fan.get_by_text("Up to 4 tickets per person.")).to_be_visible()
-    in_frame = desk.goto(f"{site.url}/organiser/events/{event_id}/preview/page")
+    in_frame = staff_page.goto(f"{site.url}/organiser/events/{event_id}/preview/page")
     assert in_frame is not None
-    shown = desk.locator("main").inner_text()
+    shown = staff_page.locator("main").inner_text()
     assert shown == fan.locator("main").inner_text(), "the preview is what fans see"
 
 
-def test_wrong_input_is_said_at_its_field_and_nothing_typed_is_lost(desk: Page, site: Site) -> None:
-    staff(desk, site)
-    desk.goto(f"{site.url}/organiser/events/new")
-    desk.get_by_label("Description").fill("kept")
-    desk.get_by_role("button", name="Continue", exact=True).click()
-    expect(desk.locator("#name-err")).to_be_visible()
-    expect(desk.locator("#starts-err")).to_have_text("Choose a date and a time.")
-    expect(desk.get_by_label("Name of the event")).to_be_focused()
-    expect(desk.get_by_label("Description")).to_have_value("kept")
+def test_wrong_input_is_said_at_its_field_and_nothing_typed_is_lost(staff_page: Page, site: Site) -> None:
+    staff(staff_page, site)
+    staff_page.goto(f"{site.url}/organiser/events/new")
+    staff_page.get_by_label("Description").fill("kept")
+    staff_page.get_by_role("button", name="Continue", exact=True).click()
+    expect(staff_page.locator("#name-err")).to_be_visible()
+    expect(staff_page.locator("#starts-err")).to_have_text("Choose a date and a time.")
+    expect(staff_page.get_by_label("Name of the event")).to_be_focused()
+    expect(staff_page.get_by_label("Description")).to_have_value("kept")
 
 
-def test_a_new_venue_without_a_name_is_refused_and_its_city_sets_the_time_zone(desk: Page, site: Site) -> None:
-    staff(desk, site)
-    desk.goto(f"{site.url}/organiser/events/new")
-    desk.get_by_label("Name of the event").fill("Aurora")
-    desk.get_by_label("The show starts").fill("2040-01-01T20:00")
-    desk.get_by_role("button", name="Continue", exact=True).click()
-    desk.get_by_label("A new venue").check()
-    desk.get_by_role("button", name="Save draft and continue").click()
-    expect(desk.locator("#new_name-err")).to_be_visible()
-    desk.get_by_label("City").fill("Vienna")
-    expect(desk.get_by_label("Time zone")).to_have_value("Europe/Vienna")
+def test_a_new_venue_without_a_name_is_refused_and_its_city_sets_the_time_zone(staff_page: Page, site: Site) -> None:
+    staff(staff_page, site)
+    staff_page.goto(f"{site.url}/organiser/events/new")
+    staff_page.get_by_label("Name of the event").fill("Aurora")
+    staff_page.get_by_label("The show starts").fill("2040-01-01T20:00")
+    staff_page.get_by_role("button", name="Continue", exact=True).click()
+    staff_page.get_by_label("A new venue").check()
+    staff_page.get_by_role("button", name="Save draft and continue").click()
+    expect(staff_page.locator("#new_name-err")).to_be_visible()
+    staff_page.get_by_label("City").fill("Vienna")
+    expect(staff_page.get_by_label("Time zone")).to_have_value("Europe/Vienna")
 
 
-def test_a_wrong_price_and_a_wrong_percentage_are_each_marked_and_kept(desk: Page, site: Site) -> None:
-    staff(desk, site)
-    desk.goto(f"{site.url}/organiser/events/evt_draft/prices")
-    desk.locator("#price0").fill("a lot")
-    desk.locator("#percent1").fill("101")
-    desk.get_by_role("button", name="Save and continue").click()
-    expect(desk.locator("#price0-err")).to_be_visible()
-    expect(desk.locator("#percent1-err")).to_be_visible()
-    expect(desk.locator("#price0")).to_have_value("a lot")
+def test_a_wrong_price_and_a_wrong_percentage_are_each_marked_and_kept(staff_page: Page, site: Site) -> None:
+    staff(staff_page, site)
+    staff_page.goto(f"{site.url}/organiser/events/evt_draft/prices")
+    staff_page.locator("#price0").fill("a lot")
+    staff_page.locator("#percent1").fill("101")
+    staff_page.get_by_role("button", name="Save and continue").click()
+    expect(staff_page.locator("#price0-err")).to_be_visible()
+    expect(staff_page.locator("#percent1-err")).to_be_visible()
+    expect(staff_page.locator("#price0")).to_have_value("a lot")
 
 
 @pytest.mark.parametrize(
@@ -154,75 +156,77 @@ def test_a_wrong_price_and_a_wrong_percentage_are_each_marked_and_kept(desk: Pag
     ],
 )
 def test_a_wrong_value_of_a_draft_is_said_at_its_field(
-    desk: Page, site: Site, step: str, label: str, typed: str, field: str, said: str
+    staff_page: Page, site: Site, step: str, label: str, typed: str, field: str, said: str
 ) -> None:
-    staff(desk, site)
-    desk.goto(f"{site.url}/organiser/events/evt_draft/{step}")
-    desk.get_by_label(label).fill(typed)
-    desk.get_by_role("button", name="Save and continue").click()
-    expect(desk.locator(f"#{field}-err")).to_be_visible()
-    expect(desk.locator(f"#{field}-err")).to_contain_text(said)
+    staff(staff_page, site)
+    staff_page.goto(f"{site.url}/organiser/events/evt_draft/{step}")
+    staff_page.get_by_label(label).fill(typed)
+    staff_page.get_by_role("button", name="Save and continue").click()
+    expect(staff_page.locator(f"#{field}-err")).to_be_visible()
+    expect(staff_page.locator(f"#{field}-err")).to_contain_text(said)
 
 
-def duplicated(desk: Page, site: Site) -> str:
+def duplicated(staff_page: Page, site: Site) -> str:
     """The address of a copy of the event; its details are open."""
-    staff(desk, site)
-    desk.goto(f"{site.url}/organiser/events/{EVENT_ID}")
-    desk.get_by_role("button", name="Duplicate").click()
-    desk.wait_for_url("**/details?done=copied")
-    return desk.url.partition("/details")[0]
+    staff(staff_page, site)
+    staff_page.goto(f"{site.url}/organiser/events/{EVENT_ID}")
+    staff_page.get_by_role("button", name="Duplicate").click()
+    staff_page.wait_for_url("**/details?done=copied")
+    return staff_page.url.partition("/details")[0]
 
 
-def test_a_picture_is_uploaded_without_losing_what_is_typed(desk: Page, site: Site) -> None:
-    duplicated(desk, site)
-    desk.get_by_label("Line-up").fill("not saved yet")
+def test_a_picture_is_uploaded_without_losing_what_is_typed(staff_page: Page, site: Site) -> None:
+    duplicated(staff_page, site)
+    staff_page.get_by_label("Line-up").fill("not saved yet")
     for name, body, shown in (("notes.txt", b"no picture", ".note.bad"), ("show.png", a_picture(), "#picture img.art")):
-        desk.set_input_files("#picture-file", {"name": name, "mimeType": "image/png", "buffer": body})
-        expect(desk.locator(shown)).to_be_visible()
-    expect(desk.locator("#picture img.art")).to_have_js_property("naturalWidth", 900)
-    expect(desk.get_by_label("Line-up")).to_have_value("not saved yet")
-    desk.reload()
-    expect(desk.get_by_label("Line-up")).to_have_value("")
+        staff_page.set_input_files("#picture-file", {"name": name, "mimeType": "image/png", "buffer": body})
+        expect(staff_page.locator(shown)).to_be_visible()
+    expect(staff_page.locator("#picture img.art")).to_have_js_property("naturalWidth", 900)
+    expect(staff_page.get_by_label("Line-up")).to_have_value("not saved yet")
+    staff_page.reload()
+    expect(staff_page.get_by_label("Line-up")).to_have_value("")
 
 
-def test_b13_a_cancelled_event_says_before_who_is_refunded_and_after_how_far_it_is(desk: Page, site: Site) -> None:
-    desk.goto(f"{duplicated(desk, site)}/preview")
-    go_on(desk, "Publish now", "**?done=published")
-    desk.get_by_role("link", name="Cancel the event …").click()
-    dialog = desk.get_by_role("dialog")
+def test_b13_a_cancelled_event_says_before_who_is_refunded_and_after_how_far_it_is(
+    staff_page: Page, site: Site
+) -> None:
+    staff_page.goto(f"{duplicated(staff_page, site)}/preview")
+    go_on(staff_page, "Publish now", "**?done=published")
+    staff_page.get_by_role("link", name="Cancel the event …").click()
+    dialog = staff_page.get_by_role("dialog")
     expect(dialog).to_contain_text("Bookings refunded in full: 0")
     dialog.get_by_role("link", name="Keep the event").click()
     expect(dialog).to_be_hidden()
-    desk.get_by_role("link", name="Cancel the event …").click()
+    staff_page.get_by_role("link", name="Cancel the event …").click()
     dialog.get_by_role("button", name="Cancel the event").click()
-    expect(desk.get_by_role("heading", name="Everyone is refunded automatically")).to_be_visible()
+    expect(staff_page.get_by_role("heading", name="Everyone is refunded automatically")).to_be_visible()
     site.ahead_s += 60  # the job goes on until no hold can be alive
-    expect(desk.get_by_role("heading", name="Everyone has been refunded")).to_be_visible()
-    expect(desk.get_by_text("Cancelled").first).to_be_visible()
+    expect(staff_page.get_by_role("heading", name="Everyone has been refunded")).to_be_visible()
+    expect(staff_page.get_by_text("Cancelled").first).to_be_visible()
 
 
 def test_a_plan_that_cannot_be_read_is_named_by_line_and_column_and_a_good_one_is_looked_at_first(
-    desk: Page, site: Site
+    staff_page: Page, site: Site
 ) -> None:
-    staff(desk, site, "owner", NEW_TEAM)
-    desk.goto(f"{site.url}/organiser/venues/new")
-    desk.get_by_label("Name of the venue").fill("Club")
-    desk.get_by_label("A table (CSV)").check()
-    desk.get_by_label("or paste it here").fill("section,row,seat\nA,1,1\nA,1,1\nB,,2\n")
-    desk.get_by_role("button", name="Preview").click()
-    expect(desk.locator("#text-err")).to_contain_text("line 3, column seat: A-1-1 is already on line 2")
-    expect(desk.locator("#text-err")).to_contain_text("line 4, column row")
-    desk.get_by_label("A pretix seating plan (JSON)").check()
-    desk.get_by_label("or paste it here").fill('{"name": "x",\n "zones": [}')
-    desk.get_by_role("button", name="Preview").click()
-    expect(desk.locator("#text-err")).to_contain_text("line 2, column 12")
-    desk.locator("#file").set_input_files({"name": "club.csv", "mimeType": "text/csv", "buffer": TABLE.encode()})
-    expect(desk.get_by_label("or paste it here")).to_have_value(TABLE)
-    desk.get_by_role("button", name="Preview").click()
-    expect(desk.get_by_role("heading", name="Check the plan")).to_be_visible()
-    expect(desk.get_by_text("4 seats")).to_be_visible()
-    go_on(desk, "Save venue", "**?done=made")
-    expect(desk.get_by_role("heading", name="Club")).to_be_visible()
+    staff(staff_page, site, "owner", NEW_TEAM)
+    staff_page.goto(f"{site.url}/organiser/venues/new")
+    staff_page.get_by_label("Name of the venue").fill("Club")
+    staff_page.get_by_label("A table (CSV)").check()
+    staff_page.get_by_label("or paste it here").fill("section,row,seat\nA,1,1\nA,1,1\nB,,2\n")
+    staff_page.get_by_role("button", name="Preview").click()
+    expect(staff_page.locator("#text-err")).to_contain_text("line 3, column seat: A-1-1 is already on line 2")
+    expect(staff_page.locator("#text-err")).to_contain_text("line 4, column row")
+    staff_page.get_by_label("A pretix seating plan (JSON)").check()
+    staff_page.get_by_label("or paste it here").fill('{"name": "x",\n "zones": [}')
+    staff_page.get_by_role("button", name="Preview").click()
+    expect(staff_page.locator("#text-err")).to_contain_text("line 2, column 12")
+    staff_page.locator("#file").set_input_files({"name": "club.csv", "mimeType": "text/csv", "buffer": TABLE.encode()})
+    expect(staff_page.get_by_label("or paste it here")).to_have_value(TABLE)
+    staff_page.get_by_role("button", name="Preview").click()
+    expect(staff_page.get_by_role("heading", name="Check the plan")).to_be_visible()
+    expect(staff_page.get_by_text("4 seats")).to_be_visible()
+    go_on(staff_page, "Save venue", "**?done=made")
+    expect(staff_page.get_by_role("heading", name="Club")).to_be_visible()
 
 
 def left_of(page: Page, section: str) -> float:
@@ -247,33 +251,33 @@ def venue_url(site: Site, plan: PlanSource) -> str:
     return f"{site.url}/organiser/venues/{site.call(made)}"
 
 
-def test_the_editor_works_by_keyboard_alone(desk: Page, site: Site) -> None:
-    staff(desk, site, "owner", NEW_TEAM)
-    desk.goto(venue_url(site, PlanSource("theatre", 500)))
-    summary = desk.locator("summary", has_text="Add a section with seats")
+def test_the_editor_works_by_keyboard_alone(staff_page: Page, site: Site) -> None:
+    staff(staff_page, site, "owner", NEW_TEAM)
+    staff_page.goto(venue_url(site, PlanSource("theatre", 500)))
+    summary = staff_page.locator("summary", has_text="Add a section with seats")
     summary.focus()
-    desk.keyboard.press("Enter")
+    staff_page.keyboard.press("Enter")
     for text in ("Par", "Parterre", "3", "7", "front"):
-        desk.keyboard.press("Tab")
-        desk.keyboard.type(text)
-    desk.keyboard.press("Enter")
-    desk.wait_for_url("**?section=Par&done=saved**")
-    expect(desk.get_by_role("heading", name="Section Parterre")).to_be_visible()
-    expect(desk.get_by_text("Rows: 3 · 21 seats")).to_be_visible()
-    desk.get_by_label("Mark seats").focus()
-    desk.keyboard.type("A-1…4")
-    desk.keyboard.press("Tab")
-    desk.keyboard.press("Tab")
-    desk.keyboard.press("Enter")
-    expect(desk.get_by_text("Step-free: 4")).to_be_visible()
-    before = left_of(desk, "Par")
-    desk.get_by_role("button", name="Right").focus()
-    with desk.expect_navigation():
-        desk.keyboard.press("Enter")
-    assert left_of(desk, "Par") == before + 20
-    desk.get_by_role("button", name="Remove the section").focus()
-    desk.keyboard.press("Enter")
-    expect(desk.get_by_role("link", name="Parterre")).to_have_count(0)
+        staff_page.keyboard.press("Tab")
+        staff_page.keyboard.type(text)
+    staff_page.keyboard.press("Enter")
+    staff_page.wait_for_url("**?section=Par&done=saved**")
+    expect(staff_page.get_by_role("heading", name="Section Parterre")).to_be_visible()
+    expect(staff_page.get_by_text("Rows: 3 · 21 seats")).to_be_visible()
+    staff_page.get_by_label("Mark seats").focus()
+    staff_page.keyboard.type("A-1…4")
+    staff_page.keyboard.press("Tab")
+    staff_page.keyboard.press("Tab")
+    staff_page.keyboard.press("Enter")
+    expect(staff_page.get_by_text("Step-free: 4")).to_be_visible()
+    before = left_of(staff_page, "Par")
+    staff_page.get_by_role("button", name="Right").focus()
+    with staff_page.expect_navigation():
+        staff_page.keyboard.press("Enter")
+    assert left_of(staff_page, "Par") == before + 20
+    staff_page.get_by_role("button", name="Remove the section").focus()
+    staff_page.keyboard.press("Enter")
+    expect(staff_page.get_by_role("link", name="Parterre")).to_have_count(0)
 
 
 SPOT = """([s, r, i]) => {
@@ -429,70 +433,70 @@ def test_on_a_phone_a_finger_moves_and_bends_only_what_is_chosen(board: Page) ->
     assert board.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_codes_are_made_taken_along_and_imported(desk: Page, site: Site) -> None:
-    staff(desk, site, "box_office")
-    desk.goto(f"{site.url}/organiser/events/{EVENT_ID}/codes")
-    desk.get_by_label("How many?").fill("3")
-    go_on(desk, "Generate codes", "**?done=made")
-    with desk.expect_download() as taken:
-        desk.get_by_role("link", name="Download (CSV)").click()
+def test_codes_are_made_taken_along_and_imported(staff_page: Page, site: Site) -> None:
+    staff(staff_page, site, "box_office")
+    staff_page.goto(f"{site.url}/organiser/events/{EVENT_ID}/codes")
+    staff_page.get_by_label("How many?").fill("3")
+    go_on(staff_page, "Generate codes", "**?done=made")
+    with staff_page.expect_download() as taken:
+        staff_page.get_by_role("link", name="Download (CSV)").click()
     lines = taken.value.path().read_text().splitlines()
     assert lines[0] == "code,lane"
     assert len(lines) == 4
     assert all(re.fullmatch(r"VF-\w{7}-\w{13},general", line) for line in lines[1:])
-    desk.get_by_label("or paste it here").fill("code,lane\nabcd,nowhere")
-    desk.get_by_role("button", name="Import", exact=True).click()
-    expect(desk.locator("#text-err")).to_contain_text("line 2")
-    desk.get_by_label("or paste it here").fill("code,lane\nabcd,general")
-    go_on(desk, "Import", "**?done=imported")
+    staff_page.get_by_label("or paste it here").fill("code,lane\nabcd,nowhere")
+    staff_page.get_by_role("button", name="Import", exact=True).click()
+    expect(staff_page.locator("#text-err")).to_contain_text("line 2")
+    staff_page.get_by_label("or paste it here").fill("code,lane\nabcd,general")
+    go_on(staff_page, "Import", "**?done=imported")
 
 
-def test_who_may_only_read_can_look_at_everything_and_change_nothing(desk: Page, site: Site) -> None:
-    staff(desk, site, "read_only")
-    desk.goto(f"{site.url}/organiser/events/evt_draft/prices")
-    expect(desk.get_by_text("your role cannot change it")).to_be_visible()
-    expect(desk.locator("#price0")).to_be_disabled()
-    expect(desk.get_by_role("button", name="Save")).to_have_count(0)
-    desk.goto(f"{site.url}/organiser/events/evt_draft/preview")
-    expect(desk.get_by_role("button", name="Publish now")).to_have_count(0)
-    desk.goto(f"{site.url}/organiser")
-    expect(desk.get_by_role("link", name="New event")).to_have_count(0)
-    answer = desk.goto(f"{site.url}/organiser/events/new")
+def test_who_may_only_read_can_look_at_everything_and_change_nothing(staff_page: Page, site: Site) -> None:
+    staff(staff_page, site, "read_only")
+    staff_page.goto(f"{site.url}/organiser/events/evt_draft/prices")
+    expect(staff_page.get_by_text("your role cannot change it")).to_be_visible()
+    expect(staff_page.locator("#price0")).to_be_disabled()
+    expect(staff_page.get_by_role("button", name="Save")).to_have_count(0)
+    staff_page.goto(f"{site.url}/organiser/events/evt_draft/preview")
+    expect(staff_page.get_by_role("button", name="Publish now")).to_have_count(0)
+    staff_page.goto(f"{site.url}/organiser")
+    expect(staff_page.get_by_role("link", name="New event")).to_have_count(0)
+    answer = staff_page.goto(f"{site.url}/organiser/events/new")
     assert answer is not None
     assert answer.status == 403
-    expect(desk.get_by_role("heading", name="Your role does not allow this")).to_be_visible()
+    expect(staff_page.get_by_role("heading", name="Your role does not allow this")).to_be_visible()
 
 
-def test_an_invited_member_sets_a_second_factor_up_signs_out_and_in_again(desk: Page, site: Site) -> None:
+def test_an_invited_member_sets_a_second_factor_up_signs_out_and_in_again(staff_page: Page, site: Site) -> None:
     async def invited(platform: Platform) -> str:
         await platform.people.team.create_organiser("Fresh", NEW_TEAM)
         return await platform.people.team.create_invitation_link(NEW_TEAM, "eve@example.org", Role.MANAGER)
 
-    desk.goto(site.call(invited))
-    desk.get_by_label("Name").fill("Eve")
-    desk.get_by_label("New password").fill(SENTENCE)
-    go_on(desk, "Continue", "**/second-factor")
-    desk.get_by_text("I cannot scan it").click()
-    secret = desk.locator(".secret").inner_text().replace(" ", "")
-    desk.get_by_label("Code", exact=True).fill("000000")
-    desk.get_by_role("button", name="Continue", exact=True).click()
-    expect(desk.get_by_role("alert")).to_contain_text("This code is wrong")
-    assert desk.locator(".secret").text_content().replace(" ", "") == secret, "the same secret after a wrong code"  # type: ignore[union-attr]
-    desk.get_by_label("Code", exact=True).fill(pyotp.TOTP(secret).at(site.platform.clock() // US_PER_S))
-    desk.get_by_role("button", name="Continue", exact=True).click()
-    recovery = desk.locator(".codes code").first.inner_text()
-    desk.get_by_role("link", name="I have saved them").click()
-    desk.wait_for_url("**/organiser")
-    go_on(desk, "Sign out", "**/organiser/sign-in")
-    desk.goto(f"{site.url}/organiser/venues")
-    desk.get_by_label("Email", exact=True).fill("eve@example.org")
-    desk.get_by_label("Password").fill(PASSWORD)
-    desk.get_by_role("button", name="Continue", exact=True).click()
-    expect(desk.get_by_role("alert")).to_contain_text("Wrong email address or password")
-    desk.get_by_label("Password").fill(SENTENCE)
-    desk.get_by_role("button", name="Continue", exact=True).click()
-    desk.get_by_label("Code").fill(recovery)
-    go_on(desk, "Sign in", "**/organiser/venues")
+    staff_page.goto(site.call(invited))
+    staff_page.get_by_label("Name").fill("Eve")
+    staff_page.get_by_label("New password").fill(SENTENCE)
+    go_on(staff_page, "Continue", "**/second-factor")
+    staff_page.get_by_text("I cannot scan it").click()
+    secret = staff_page.locator(".secret").inner_text().replace(" ", "")
+    staff_page.get_by_label("Code", exact=True).fill("000000")
+    staff_page.get_by_role("button", name="Continue", exact=True).click()
+    expect(staff_page.get_by_role("alert")).to_contain_text("This code is wrong")
+    assert staff_page.locator(".secret").text_content().replace(" ", "") == secret, "the same secret after a wrong code"  # type: ignore[union-attr]
+    staff_page.get_by_label("Code", exact=True).fill(pyotp.TOTP(secret).at(site.platform.clock() // US_PER_S))
+    staff_page.get_by_role("button", name="Continue", exact=True).click()
+    recovery = staff_page.locator(".codes code").first.inner_text()
+    staff_page.get_by_role("link", name="I have saved them").click()
+    staff_page.wait_for_url("**/organiser")
+    go_on(staff_page, "Sign out", "**/organiser/sign-in")
+    staff_page.goto(f"{site.url}/organiser/venues")
+    staff_page.get_by_label("Email", exact=True).fill("eve@example.org")
+    staff_page.get_by_label("Password").fill(PASSWORD)
+    staff_page.get_by_role("button", name="Continue", exact=True).click()
+    expect(staff_page.get_by_role("alert")).to_contain_text("Wrong email address or password")
+    staff_page.get_by_label("Password").fill(SENTENCE)
+    staff_page.get_by_role("button", name="Continue", exact=True).click()
+    staff_page.get_by_label("Code").fill(recovery)
+    go_on(staff_page, "Sign in", "**/organiser/venues")
 
 
 async def half(staff_id: str, stage: Stage, platform: Platform) -> str:

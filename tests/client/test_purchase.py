@@ -1,4 +1,4 @@
-"""Whole purchases with our own client over a real socket (B18): from the line to the door and back, both clients."""
+"""Whole purchases with our own client over a real socket (B18): from the line to the gate and back, both clients."""
 
 import asyncio
 import inspect
@@ -41,7 +41,7 @@ def buy(address: str) -> tuple[str, str]:
         return hold.booking, tickets[0].code
 
 
-async def test_b18_a_purchase_from_the_line_to_the_door(tmp_path):
+async def test_b18_a_purchase_from_the_line_to_the_gate(tmp_path):
     async with a_server(tmp_path) as (platform, address):
         booking, code = await asyncio.to_thread(buy, address)
         owner = await member(platform, Role.OWNER, "org_default")

@@ -76,20 +76,20 @@ class Sale:
 
     async def while_fans_buy(self, fans: int, happening: Callable[[], Awaitable[None]]) -> None:
         """The first fans have begun when it happens, and others come meanwhile. Every fan must get a ticket."""
-        door = Patient()
+        patient = Patient()
         try:
-            first = [self._fan(door) for _ in range(fans // 2)]
+            first = [self._fan(patient) for _ in range(fans // 2)]
             await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             under_way = asyncio.ensure_future(happening())
-            second = [self._fan(door) for _ in range(fans - len(first))]
+            second = [self._fan(patient) for _ in range(fans - len(first))]
             await under_way
             self.bought += await asyncio.gather(*first, *second)
         finally:
-            await door.aclose()
+            await patient.aclose()
 
-    def _fan(self, door: Patient) -> "asyncio.Task[dict[str, Any]]":
+    def _fan(self, patient: Patient) -> "asyncio.Task[dict[str, Any]]":
         self._fans += 1
-        return asyncio.create_task(buy(self._fans, door, [self.url], self.document))
+        return asyncio.create_task(buy(self._fans, patient, [self.url], self.document))
 
     async def check(self) -> str:
         """Everybody has a ticket, no seat has two, and the ledger proves whole."""

@@ -195,7 +195,7 @@ async def a_booking_is_found_by_a_part_of_its_number_or_of_its_buyers_address(be
         await found(email_part="nobody") == await found(email_part="king", event="evt_another") == await found() == []
     )
     for number, email in bookings.items():
-        assert email in await found(number_part=number[-8:]), "as the desk shows it"
+        assert email in await found(number_part=number[-8:]), "as the organiser's pages show it"
 
 
 async def what_people_and_organisers_want_is_kept(bench: Bench) -> None:

@@ -14,7 +14,7 @@ CALLERS = 60
 _numbers = itertools.count(1)
 
 
-class Desk:
+class ProviderCase:
     """A provider and its cards: `visa`, `declined`, `3ds`; `answer` is the fan at the bank's page."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Desk:
         return await self.provider.capture(held.ref, f"{held.ref}:capture:1")
 
 
-Check = Callable[[Desk], Coroutine[Any, Any, None]]
+Check = Callable[[ProviderCase], Coroutine[Any, Any, None]]
 CHECKS: list[Check] = []
 
 
@@ -53,130 +53,130 @@ async def refused(call: Awaitable[Any]) -> ProviderRefused:
 
 
 @check
-async def a_new_object_reserves_nothing_and_names_its_booking(desk: Desk) -> None:
-    new = desk.new(1234)
-    made = await desk.provider.create(new)
+async def a_new_object_reserves_nothing_and_names_its_booking(case: ProviderCase) -> None:
+    new = case.new(1234)
+    made = await case.provider.create(new)
     assert (made.state, made.amount_minor, made.currency) == (IntentState.CREATED, 1234, "EUR")
     assert (made.booking_id, made.attempt, made.captured_minor, made.declined) == (new.booking_id, 1, 0, False)
     assert made.client_secret
-    assert await desk.provider.read(made.ref) == made
+    assert await case.provider.read(made.ref) == made
 
 
 @check
-async def the_same_key_is_the_same_call(desk: Desk) -> None:
-    new = desk.new()
-    made = await asyncio.gather(*(desk.provider.create(new) for _ in range(CALLERS)))
+async def the_same_key_is_the_same_call(case: ProviderCase) -> None:
+    new = case.new()
+    made = await asyncio.gather(*(case.provider.create(new) for _ in range(CALLERS)))
     assert len({one.ref for one in made}) == 1
     other = NewIntent(new.booking_id, 1, 1, "EUR", "evt_1", 7, (1,), new.key)
-    await refused(desk.provider.create(other))
+    await refused(case.provider.create(other))
 
 
 @check
-async def authorise_then_capture_takes_the_money_once(desk: Desk) -> None:
-    held = await desk.authorised()
+async def authorise_then_capture_takes_the_money_once(case: ProviderCase) -> None:
+    held = await case.authorised()
     assert (held.state, held.captured_minor) == (IntentState.AUTHORISED, 0)
-    taken = await desk.provider.capture(held.ref, f"{held.ref}:capture:1")
+    taken = await case.provider.capture(held.ref, f"{held.ref}:capture:1")
     assert (taken.state, taken.captured_minor) == (IntentState.CAPTURED, 5000)
-    assert (await desk.provider.capture(held.ref, f"{held.ref}:capture:1")).captured_minor == 5000
-    await refused(desk.provider.capture(held.ref, f"{held.ref}:capture:2"))
-    assert (await desk.provider.read(held.ref)).captured_minor == 5000
+    assert (await case.provider.capture(held.ref, f"{held.ref}:capture:1")).captured_minor == 5000
+    await refused(case.provider.capture(held.ref, f"{held.ref}:capture:2"))
+    assert (await case.provider.read(held.ref)).captured_minor == 5000
 
 
 @check
-async def a_void_is_for_ever_and_may_be_repeated(desk: Desk) -> None:
-    held = await desk.authorised()
-    assert (await desk.provider.void(held.ref, f"{held.ref}:void:1")).state is IntentState.VOID
-    assert (await desk.provider.void(held.ref, f"{held.ref}:void:2")).state is IntentState.VOID
-    await refused(desk.provider.capture(held.ref, f"{held.ref}:capture:1"))
-    await refused(desk.provider.authorise(held.ref, desk.cards["visa"], f"{held.ref}:authorise:2"))
-    assert (await desk.provider.read(held.ref)).state is IntentState.VOID
+async def a_void_is_for_ever_and_may_be_repeated(case: ProviderCase) -> None:
+    held = await case.authorised()
+    assert (await case.provider.void(held.ref, f"{held.ref}:void:1")).state is IntentState.VOID
+    assert (await case.provider.void(held.ref, f"{held.ref}:void:2")).state is IntentState.VOID
+    await refused(case.provider.capture(held.ref, f"{held.ref}:capture:1"))
+    await refused(case.provider.authorise(held.ref, case.cards["visa"], f"{held.ref}:authorise:2"))
+    assert (await case.provider.read(held.ref)).state is IntentState.VOID
 
 
 @check
-async def what_is_captured_cannot_be_voided(desk: Desk) -> None:
-    taken = await desk.captured()
-    await refused(desk.provider.void(taken.ref, f"{taken.ref}:void:1"))
-    assert (await desk.provider.read(taken.ref)).state is IntentState.CAPTURED
+async def what_is_captured_cannot_be_voided(case: ProviderCase) -> None:
+    taken = await case.captured()
+    await refused(case.provider.void(taken.ref, f"{taken.ref}:void:1"))
+    assert (await case.provider.read(taken.ref)).state is IntentState.CAPTURED
 
 
 @check
-async def a_declined_card_says_why_and_reserves_nothing(desk: Desk) -> None:
-    made = await desk.provider.create(desk.new())
-    answer = await desk.provider.authorise(made.ref, desk.cards["declined"], f"{made.ref}:authorise:1")
+async def a_declined_card_says_why_and_reserves_nothing(case: ProviderCase) -> None:
+    made = await case.provider.create(case.new())
+    answer = await case.provider.authorise(made.ref, case.cards["declined"], f"{made.ref}:authorise:1")
     assert answer.declined
     assert answer.error
-    await refused(desk.provider.capture(made.ref, f"{made.ref}:capture:1"))
+    await refused(case.provider.capture(made.ref, f"{made.ref}:capture:1"))
 
 
 @check
-async def the_bank_may_want_to_see_the_fan(desk: Desk) -> None:
+async def the_bank_may_want_to_see_the_fan(case: ProviderCase) -> None:
     for success, state in ((True, IntentState.AUTHORISED), (False, IntentState.CREATED)):
-        made = await desk.provider.create(desk.new())
-        asked = await desk.provider.authorise(made.ref, desk.cards["3ds"], f"{made.ref}:authorise:1")
+        made = await case.provider.create(case.new())
+        asked = await case.provider.authorise(made.ref, case.cards["3ds"], f"{made.ref}:authorise:1")
         assert asked.state is IntentState.ACTION
-        await desk.answer(asked, success)
-        answer = await desk.provider.read(made.ref)
+        await case.answer(asked, success)
+        answer = await case.provider.read(made.ref)
         assert (answer.state, answer.declined) == (state, not success)
 
 
 @check
-async def a_card_may_come_with_the_creation(desk: Desk) -> None:
+async def a_card_may_come_with_the_creation(case: ProviderCase) -> None:
     """One call instead of two. The same key is the same call, whatever the bank said to the card."""
     states = {"visa": IntentState.AUTHORISED, "3ds": IntentState.ACTION, "declined": IntentState.CREATED}
     for card, state in states.items():
-        new = msgspec.structs.replace(desk.new(), method=desk.cards[card])
-        made = await desk.provider.create(new)
+        new = msgspec.structs.replace(case.new(), method=case.cards[card])
+        made = await case.provider.create(new)
         assert (made.state, made.declined, made.booking_id) == (state, card == "declined", new.booking_id)
-        assert await desk.provider.create(new) == made == await desk.provider.read(made.ref)
-    again = await desk.provider.authorise(made.ref, desk.cards["visa"], f"{made.ref}:authorise:1")
+        assert await case.provider.create(new) == made == await case.provider.read(made.ref)
+    again = await case.provider.authorise(made.ref, case.cards["visa"], f"{made.ref}:authorise:1")
     assert again.state is IntentState.AUTHORISED
 
 
 @check
-async def refunds_never_exceed_what_was_captured(desk: Desk) -> None:
-    taken = await desk.captured(1000)
-    first = await desk.provider.refund(taken.ref, 400, "rfd_1", f"{taken.ref}:refund:1")
-    again = await desk.provider.refund(taken.ref, 400, "rfd_1", f"{taken.ref}:refund:1")
+async def refunds_never_exceed_what_was_captured(case: ProviderCase) -> None:
+    taken = await case.captured(1000)
+    first = await case.provider.refund(taken.ref, 400, "rfd_1", f"{taken.ref}:refund:1")
+    again = await case.provider.refund(taken.ref, 400, "rfd_1", f"{taken.ref}:refund:1")
     assert (first.amount_minor, first.ref) == (400, again.ref)
-    await refused(desk.provider.refund(taken.ref, 601, "rfd_2", f"{taken.ref}:refund:2"))
-    await desk.provider.refund(taken.ref, 600, "rfd_3", f"{taken.ref}:refund:3")
-    found = await desk.provider.read(taken.ref)
+    await refused(case.provider.refund(taken.ref, 601, "rfd_2", f"{taken.ref}:refund:2"))
+    await case.provider.refund(taken.ref, 600, "rfd_3", f"{taken.ref}:refund:3")
+    found = await case.provider.read(taken.ref)
     assert found.refunded_minor == 1000
     assert {refund.refund_id for refund in found.refunds} == {"rfd_1", "rfd_3"}
 
 
 @check
-async def a_refund_that_fails_gave_nothing_back_and_is_made_again(desk: Desk) -> None:
+async def a_refund_that_fails_gave_nothing_back_and_is_made_again(case: ProviderCase) -> None:
     """H4: under a new key; the failed one stays in the list."""
-    made = await desk.provider.create(desk.new(1000))
-    await desk.provider.authorise(made.ref, desk.cards["refund_fails"], f"{made.ref}:authorise:1")
-    await desk.provider.capture(made.ref, f"{made.ref}:capture:1")
-    failed = await desk.provider.refund(made.ref, 1000, "rfd_1", f"{made.ref}:refund:1")
+    made = await case.provider.create(case.new(1000))
+    await case.provider.authorise(made.ref, case.cards["refund_fails"], f"{made.ref}:authorise:1")
+    await case.provider.capture(made.ref, f"{made.ref}:capture:1")
+    failed = await case.provider.refund(made.ref, 1000, "rfd_1", f"{made.ref}:refund:1")
     assert (failed.failed, failed.pending, failed.failure) == (True, False, "lost_or_stolen_card")
-    assert (await desk.provider.read(made.ref)).refunded_minor == 0
-    paid = await desk.provider.refund(made.ref, 1000, "rfd_1", f"{made.ref}:refund:1.2")
+    assert (await case.provider.read(made.ref)).refunded_minor == 0
+    paid = await case.provider.refund(made.ref, 1000, "rfd_1", f"{made.ref}:refund:1.2")
     assert (paid.failed, paid.pending) == (False, False)
-    found = await desk.provider.read(made.ref)
+    found = await case.provider.read(made.ref)
     assert (found.refunded_minor, [one.failed for one in found.refunds].count(True)) == (1000, 1)
 
 
 @check
-async def a_refund_may_be_pending(desk: Desk) -> None:
+async def a_refund_may_be_pending(case: ProviderCase) -> None:
     """H4."""
-    made = await desk.provider.create(desk.new(1000))
-    await desk.provider.authorise(made.ref, desk.cards["refund_pends"], f"{made.ref}:authorise:1")
-    await desk.provider.capture(made.ref, f"{made.ref}:capture:1")
-    assert (await desk.provider.refund(made.ref, 400, "rfd_1", f"{made.ref}:refund:1")).pending
-    assert [one.pending for one in (await desk.provider.read(made.ref)).refunds] == [True]
+    made = await case.provider.create(case.new(1000))
+    await case.provider.authorise(made.ref, case.cards["refund_pends"], f"{made.ref}:authorise:1")
+    await case.provider.capture(made.ref, f"{made.ref}:capture:1")
+    assert (await case.provider.refund(made.ref, 400, "rfd_1", f"{made.ref}:refund:1")).pending
+    assert [one.pending for one in (await case.provider.read(made.ref)).refunds] == [True]
 
 
 @check
-async def pages_show_every_object_once(desk: Desk) -> None:
-    made = {(await desk.provider.create(desk.new())).ref for _ in range(5)}
+async def pages_show_every_object_once(case: ProviderCase) -> None:
+    made = {(await case.provider.create(case.new())).ref for _ in range(5)}
     seen: list[str] = []
     after = ""
     for _ in range(200):
-        page = await desk.provider.page(0, after, 2)
+        page = await case.provider.page(0, after, 2)
         seen += [intent.ref for intent in page]
         if len(page) < 2:
             break
@@ -186,6 +186,6 @@ async def pages_show_every_object_once(desk: Desk) -> None:
 
 
 @check
-async def what_is_not_there_is_a_definite_no(desk: Desk) -> None:
-    await refused(desk.provider.read("pi_nobody"))
-    await refused(desk.provider.capture("pi_nobody", "k:capture:1"))
+async def what_is_not_there_is_a_definite_no(case: ProviderCase) -> None:
+    await refused(case.provider.read("pi_nobody"))
+    await refused(case.provider.capture("pi_nobody", "k:capture:1"))

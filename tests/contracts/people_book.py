@@ -92,30 +92,30 @@ async def an_organiser_never_loses_its_last_owner(bench: Bench) -> None:
 
 
 async def a_member_is_changed_by_its_own_organiser_only(bench: Bench) -> None:
-    (mine, door), (other,) = await team(bench, Role.OWNER, Role.DOOR), await team(bench, Role.OWNER)
+    (mine, gatekeeper), (other,) = await team(bench, Role.OWNER, Role.DOOR), await team(bench, Role.OWNER)
     for call in (
-        bench.one.people.set_role(other.organiser_id, door.id, Role.OWNER, other.id, bench.now_us),
-        bench.one.people.remove_staff(other.organiser_id, door.id, other.id, bench.now_us),
+        bench.one.people.set_role(other.organiser_id, gatekeeper.id, Role.OWNER, other.id, bench.now_us),
+        bench.one.people.remove_staff(other.organiser_id, gatekeeper.id, other.id, bench.now_us),
     ):
         await refusal(call, PersonNotFound)
-    changed = await bench.two.people.set_role(mine.organiser_id, door.id, Role.MANAGER, mine.id, bench.now_us)
+    changed = await bench.two.people.set_role(mine.organiser_id, gatekeeper.id, Role.MANAGER, mine.id, bench.now_us)
     assert changed.role is Role.MANAGER
 
 
 async def a_session_shows_the_role_of_now_and_ends_with_its_member(bench: Bench) -> None:
-    owner, door = await team(bench, Role.OWNER, Role.DOOR)
+    owner, gatekeeper = await team(bench, Role.OWNER, Role.DOOR)
     await bench.one.people.start_session(session(bench, owner.id), f"h {owner.id}")
-    await bench.one.people.start_session(session(bench, door.id), f"h {door.id}")
+    await bench.one.people.start_session(session(bench, gatekeeper.id), f"h {gatekeeper.id}")
     found = await bench.two.people.session(f"h {owner.id}")
     assert found is not None
     assert (found.role, found.organiser_id, found.subject) == (Role.OWNER, owner.organiser_id, owner.id)
-    await bench.one.people.set_role(owner.organiser_id, door.id, Role.MANAGER, owner.id, bench.now_us)
-    assert await bench.two.people.session(f"h {door.id}") is None, "a changed role ends the member's sessions"
-    await bench.one.people.start_session(session(bench, door.id), f"h2 {door.id}")
-    await bench.one.people.remove_staff(owner.organiser_id, door.id, owner.id, bench.now_us)
-    assert await bench.two.people.session(f"h2 {door.id}") is None
-    await bench.one.people.start_session(session(bench, door.id), f"h3 {door.id}")
-    assert await bench.two.people.session(f"h3 {door.id}") is None, "not even one that was being made meanwhile"
+    await bench.one.people.set_role(owner.organiser_id, gatekeeper.id, Role.MANAGER, owner.id, bench.now_us)
+    assert await bench.two.people.session(f"h {gatekeeper.id}") is None, "a changed role ends the member's sessions"
+    await bench.one.people.start_session(session(bench, gatekeeper.id), f"h2 {gatekeeper.id}")
+    await bench.one.people.remove_staff(owner.organiser_id, gatekeeper.id, owner.id, bench.now_us)
+    assert await bench.two.people.session(f"h2 {gatekeeper.id}") is None
+    await bench.one.people.start_session(session(bench, gatekeeper.id), f"h3 {gatekeeper.id}")
+    assert await bench.two.people.session(f"h3 {gatekeeper.id}") is None, "not even one that was being made meanwhile"
 
 
 async def a_session_is_replaced_in_one_moment(bench: Bench) -> None:

@@ -346,7 +346,7 @@ class StoreContract:
         assert await slide(store) is SlideResult.SLID
         assert (await state_of(store)).lanes[0].lo == 10
         assert await visit(store, claim(4)) is VisitResult.EXPIRED
-        assert await visit(store, claim(2)) is VisitResult.OK, "at the door in time"
+        assert await visit(store, claim(2)) is VisitResult.OK, "in time"
         state = await state_of(store)
         assert (state.knocking, state.active) == (1, 2)
         clock.advance(31)

@@ -24,7 +24,7 @@ from frontrow.waitingroom.ports import PlaceKey
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.web.http.cookies import BOOKINGS_COOKIES
 from tests.browser.served import Site, put_hall
-from tests.contracts.payment_provider import CHECKS, Check, Desk
+from tests.contracts.payment_provider import CHECKS, Check, ProviderCase
 from tests.support.built_files import serving_built
 
 ROOT = Path(__file__).parents[2]
@@ -172,7 +172,7 @@ async def test_our_own_provider_keeps_the_promises_of_the_port(check: Check, tmp
         provider._book.execute("UPDATE payments SET state = ?, error = ? WHERE ref = ?", (*told, intent.ref))
 
     try:
-        await check(Desk(provider, {"visa": "account", "declined": "other", "3ds": "hosted"}, answer))
+        await check(ProviderCase(provider, {"visa": "account", "declined": "other", "3ds": "hosted"}, answer))
     finally:
         await provider.aclose()
 

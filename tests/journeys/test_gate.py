@@ -1,4 +1,4 @@
-"""J16: a new member of the door staff signs in with a second factor, scans by camera, loses the network, decides alone,
+"""J16: a new gatekeeper signs in with a second factor, scans by camera, loses the network, decides alone,
 conflicts with another gate, hands in, takes an admission back, and refuses what belongs elsewhere."""
 
 import re
@@ -66,7 +66,7 @@ def cable(stack: Stack) -> Iterator[Cable]:
         yield cable
 
 
-def test_the_door_from_the_invitation_to_the_last_guest(
+def test_the_gate_from_the_invitation_to_the_last_guest(
     stack: Stack, visitor: Visitor, phone: Any, cable: Cable, tmp_path: Path
 ) -> None:
     event = stack.put_on_sale("Midnight Sun", seats=6)
@@ -164,7 +164,7 @@ def _becomes_a_member(stack: Stack, visitor: Visitor, tmp_path: Path) -> pyotp.T
 
 
 def _signs_in(page: Page, stack: Stack, app: pyotp.TOTP) -> None:
-    """Password, then the code of the authenticator app; back to the door."""
+    """Password, then the code of the authenticator app; back to the gate."""
     page.get_by_label("Email", exact=True).fill(EMAIL)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name=NEXT).click()

@@ -1,7 +1,7 @@
 """J1: a guest finds an event, waits, picks seats, pays, gets the mail with ticket and calendar entry, and gets in.
 
 On the way the price is the price: the same numbers on the event's page, the map, the basket, the checkout, the booking,
-the receipt, the mail and the organiser's desk (issue 15).
+the receipt, the mail and the organiser's pages (issue 15).
 """
 
 from pathlib import Path
@@ -68,9 +68,9 @@ def test_a_guest_buys_two_seats_and_gets_in(stack: Stack, visitor: Visitor, tmp_
     scan(gate, code, "ok")
     scan(gate, code, "duplicate")
 
-    desk = visitor()
-    staff(desk, stack.site)
-    desk.goto(f"{stack.url}/organiser/events/{event.id}/bookings/{booking_id}")
-    rows = desk.get_by_role("table", name="Price").locator("tr td:last-child").all_inner_texts()
+    staff_page = visitor()
+    staff(staff_page, stack.site)
+    staff_page.goto(f"{stack.url}/organiser/events/{event.id}/bookings/{booking_id}")
+    rows = staff_page.get_by_role("table", name="Price").locator("tr td:last-child").all_inner_texts()
     assert rows == ["€105", "€1.99", TOTAL, "€5", TAX]
-    expect(desk.get_by_role("table", name="Seats and tickets")).to_contain_text(SEAT)
+    expect(staff_page.get_by_role("table", name="Seats and tickets")).to_contain_text(SEAT)

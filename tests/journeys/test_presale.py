@@ -34,12 +34,12 @@ def confirm_by_mail(page: Page, stack: Stack, address: str) -> None:
     expect(page.get_by_role("heading", name="Confirmed")).to_be_visible()
 
 
-def set_time(desk: Page, stack: Stack, step: str, label: str, seconds: int) -> None:
+def set_time(staff_page: Page, stack: Stack, step: str, label: str, seconds: int) -> None:
     """Move one of the event's times, in the wizard."""
-    desk.goto(f"{stack.url}/organiser/events/{step}")
-    desk.get_by_label(label).fill(local(stack, seconds))
-    desk.get_by_role("button", name="Save", exact=True).click()
-    desk.wait_for_url("**?done=saved")
+    staff_page.goto(f"{stack.url}/organiser/events/{step}")
+    staff_page.get_by_label(label).fill(local(stack, seconds))
+    staff_page.get_by_role("button", name="Save", exact=True).click()
+    staff_page.wait_for_url("**?done=saved")
 
 
 def test_fans_register_are_drawn_and_buy_and_others_are_told_when_the_sale_opens(
@@ -54,15 +54,15 @@ def test_fans_register_are_drawn_and_buy_and_others_are_told_when_the_sale_opens
     event_page = f"{stack.url}/events/{event.id}"
 
     # the organiser opens registration
-    desk = visitor()
-    staff(desk, stack.site)
-    desk.goto(f"{stack.url}/organiser/events/{event.id}/presale")
-    desk.get_by_label("Registration opens").fill(local(stack, -HOUR_S))
-    desk.get_by_label("Registration closes").fill(local(stack, 10 * MINUTE_S))
-    desk.get_by_label("Codes", exact=True).fill("1")
-    assert read_booking_view(desk, "presale") == []
-    desk.get_by_role("button", name="Open registration").click()
-    desk.wait_for_url("**?done=saved")
+    staff_page = visitor()
+    staff(staff_page, stack.site)
+    staff_page.goto(f"{stack.url}/organiser/events/{event.id}/presale")
+    staff_page.get_by_label("Registration opens").fill(local(stack, -HOUR_S))
+    staff_page.get_by_label("Registration closes").fill(local(stack, 10 * MINUTE_S))
+    staff_page.get_by_label("Codes", exact=True).fill("1")
+    assert read_booking_view(staff_page, "presale") == []
+    staff_page.get_by_role("button", name="Open registration").click()
+    staff_page.wait_for_url("**?done=saved")
 
     # Ada registers and confirms in another browser, by keyboard
     ada = visitor(390, 844)
@@ -85,18 +85,18 @@ def test_fans_register_are_drawn_and_buy_and_others_are_told_when_the_sale_opens
     confirm_by_mail(bob, stack, "bob@example.org")
 
     # registration closes, the organiser draws
-    desk.get_by_label("Registration closes").fill(local(stack, -MINUTE_S))
-    desk.get_by_role("button", name="Save", exact=True).click()
-    expect(desk.get_by_role("button", name="Draw now")).to_be_enabled()
-    desk.get_by_role("button", name="Draw now").click()
-    desk.wait_for_url("**?done=drawn")
+    staff_page.get_by_label("Registration closes").fill(local(stack, -MINUTE_S))
+    staff_page.get_by_role("button", name="Save", exact=True).click()
+    expect(staff_page.get_by_role("button", name="Draw now")).to_be_enabled()
+    staff_page.get_by_role("button", name="Draw now").click()
+    staff_page.wait_for_url("**?done=drawn")
     mail = stack.mailbox.wait_for("ada@example.org", "Your presale code")
     (code_link,) = [link for link in mail.links() if "#VF-" in link]
-    desk.reload()
-    expect(desk.get_by_role("heading", name="Drawn")).to_be_visible()
+    staff_page.reload()
+    expect(staff_page.get_by_role("heading", name="Drawn")).to_be_visible()
 
     # the presale opens: Ada's link brings her code along; she buys
-    set_time(desk, stack, f"{event.id}/room", "The presale starts", -MINUTE_S)
+    set_time(staff_page, stack, f"{event.id}/room", "The presale starts", -MINUTE_S)
     ada.goto(code_link)
     expect(ada.locator("input[name=code]")).to_have_value(code_link.rpartition("#")[2])
     ada.get_by_role("button", name="Join the queue").click()
@@ -123,7 +123,7 @@ def test_fans_register_are_drawn_and_buy_and_others_are_told_when_the_sale_opens
 
     # the general sale opens: one mail, whose link leads to the line
     assert not [mail for mail in stack.mailbox.mails("bob@example.org") if "is open" in mail.subject]
-    set_time(desk, stack, f"{event.id}/sale", "The sale opens", 0)
+    set_time(staff_page, stack, f"{event.id}/sale", "The sale opens", 0)
     opened = stack.mailbox.wait_for("bob@example.org", "is open")
     line = next(link for link in opened.links() if "/room/" in link)
     bob_now = visitor()

@@ -220,15 +220,15 @@ def test_without_scripts_the_server_ends_an_idle_visit(stack: Stack, visitor: Vi
 
 
 def test_a_pass_given_back_is_refused_by_another_server_and_after_a_restart(stack: Stack, visitor: Visitor) -> None:
-    event = stack.put_on_sale("Two doors", seats=6)
+    event = stack.put_on_sale("Two servers", seats=6)
     ada = visitor()
-    come_to_seats(ada, stack, "Two doors")
+    come_to_seats(ada, stack, "Two servers")
     room = f"/v1/events/{event.id}/room"
-    doors = [stack.url]
+    urls = [stack.url]
     if stack.form == "clustered":
         other = stack.add_server()
         other.ahead_s = stack.site.ahead_s
-        doors.append(other.url)
+        urls.append(other.url)
     text = next(one["value"] for one in ada.context.cookies() if "pass" in one["name"])
     shown = {"Authorization": f"Bearer {text}"}
     ada.goto("about:blank")
@@ -240,10 +240,10 @@ def test_a_pass_given_back_is_refused_by_another_server_and_after_a_restart(stac
             lambda: ada.request.get(asked, headers=shown).status, until=lambda status: status in (204, 403)
         )
 
-    assert [status(url) for url in doors] == [204] * len(doors)
+    assert [status(url) for url in urls] == [204] * len(urls)
     assert ada.request.post(f"{stack.url}{room}/give-back", headers=shown).json() == {"ended": True}
     assert status(stack.url) == 403
-    for url in doors:
+    for url in urls:
         eventually_sync(lambda url=url: status(url), until=lambda now: now == 403)
     stack.site.stop()
     stack.site.start()

@@ -1,11 +1,11 @@
-"""The doors the limiter's tests go through."""
+"""The backends that the limiter's tests run over."""
 
 import asyncio
 from collections.abc import Iterator
 
 import pytest
 
-from tests.limits.doors import DOORS, Door
+from tests.limits.backends import BACKENDS, Backend
 
 
 @pytest.fixture
@@ -15,8 +15,8 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
     own.close()
 
 
-@pytest.fixture(params=DOORS)
-def door(request: pytest.FixtureRequest, redis_url: str, loop: asyncio.AbstractEventLoop) -> Iterator[Door]:
-    opened = Door(request.param, redis_url, loop)
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest, redis_url: str, loop: asyncio.AbstractEventLoop) -> Iterator[Backend]:
+    opened = Backend(request.param, redis_url, loop)
     yield opened
     opened.close()

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from frontrow.limits import Quota
 from frontrow.limits.quota import ALGORITHMS
 from frontrow.limits.stores.protocol import CHARGE, CHECK, PEEK, REFUND, RESET
-from tests.limits.doors import S
+from tests.limits.backends import S
 
 quotas = st.builds(
     lambda limit, period_us, algorithm, burst: Quota(

@@ -22,7 +22,7 @@ from frontrow.limits import ConcurrencyLimiter, InvalidKey, InvalidQuota, StoreD
 from frontrow.limits.stores.permits import COUNT, RELEASE, RENEW, TAKE, WAIT, MemoryPermits, PermitRequest
 from frontrow.limits.stores.redis_permits import RedisPermits
 from frontrow.testing.clock import ManualClock
-from tests.limits.doors import T0_US, S
+from tests.limits.backends import T0_US, S
 from tests.support.eventually import eventually
 
 PATIENCE_S = 60.0  # on a loaded machine; nothing here waits this long

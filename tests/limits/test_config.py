@@ -7,7 +7,7 @@ from frontrow.limits.config import load_config
 from frontrow.limits.http.asgi import RateLimitMiddleware
 from frontrow.limits.quota import Quota
 from frontrow.limits.rules import RequestRule, RuleBook
-from tests.limits.web_doors import call_asgi, starlette_app
+from tests.limits.limited_apps import call_asgi, starlette_app
 
 GOOD = """
 [limits]

@@ -16,7 +16,7 @@ from frontrow.limits.stores.memory import MemoryStore
 from frontrow.limits.stores.protocol import CHARGE, QuotaSlot, StoreRequest
 from frontrow.limits.stores.redis import RedisStore
 from frontrow.testing.clock import ManualClock
-from tests.limits.doors import T0_US
+from tests.limits.backends import T0_US
 from tests.limits.strategies import operations, quotas
 
 IN_MEMORY = [MemoryStore, *([CompiledStore] if CompiledStore else [])]  # whether it must be here: test_memory

@@ -18,7 +18,7 @@ from frontrow.limits.http.asgi import RateLimitMiddleware
 from frontrow.limits.http.decorators import limited
 from frontrow.limits.stores import refused_keys
 from frontrow.limits.stores.refused_keys import RefusedKeys, readable_key, top_refused
-from tests.limits.web_doors import call_asgi, starlette_app
+from tests.limits.limited_apps import call_asgi, starlette_app
 
 run = CliRunner().invoke
 

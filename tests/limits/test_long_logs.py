@@ -10,7 +10,7 @@ from frontrow.limits.stats import Stats
 from frontrow.limits.stores.memory import MemoryStore
 from frontrow.limits.stores.protocol import CHECK, PEEK, REFUND, QuotaSlot, StoreRequest
 from frontrow.limits.stores.redis import RedisStore
-from tests.limits.doors import T0_US, S
+from tests.limits.backends import T0_US, S
 
 
 def open_log(url: str, quota: Quota) -> RedisStore:

@@ -11,7 +11,7 @@ from frontrow.limits.quota import ALGORITHMS
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.protocol import RESERVE, TAKE_BACK, QuotaSlot, StoreRequest
 from frontrow.limits.stores.redis import RedisStore
-from tests.limits.doors import T0_US
+from tests.limits.backends import T0_US
 from tests.support.servers import Cluster, Sentinel, Valkey
 
 RULES = [

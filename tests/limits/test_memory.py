@@ -18,7 +18,7 @@ from frontrow.limits.stores.from_url import CompiledStore
 from frontrow.limits.stores.key_table import FREED_PER_CHECK
 from frontrow.limits.stores.memory import MemoryStore
 from frontrow.testing.clock import ManualClock
-from tests.limits.doors import ALGORITHMS, S
+from tests.limits.backends import ALGORITHMS, S
 
 COMPILER = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
 MOST_BYTES = 80 if CompiledStore else 250  # per client, beside its name

@@ -17,7 +17,7 @@ from frontrow.limits.quota import Decision
 from frontrow.limits.stats import Stats
 from frontrow.testing.clock import ManualClock
 from tests.contracts.rate_limit_middleware import rule
-from tests.limits.web_doors import call_asgi, starlette_app
+from tests.limits.limited_apps import call_asgi, starlette_app
 
 
 async def test_l16_prometheus_shows_allowed_refused_latency_and_store_errors_per_rule():

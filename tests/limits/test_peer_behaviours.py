@@ -1,6 +1,6 @@
 """What limits, throttled-py and pyrate-limiter document, in our own words: a table of histories.
 
-Each history runs through our four doors and through the peers that share its meaning, so the table is true of them too.
+Each history runs over our four backends and the peers that share its meaning, so the table is true of them too.
 Where a peer means something else, the test says what each of them does; docs/limits-migration.md says why.
 """
 
@@ -25,8 +25,8 @@ from throttled.store import MemoryStore
 from frontrow.limits import CostTooLarge, InvalidCost, InvalidQuota, Limiter, Quota, Throttled
 from frontrow.limits.http.key_states import KeyStates
 from frontrow.testing.clock import ManualClock
-from tests.limits.doors import Door, S
-from tests.limits.web_doors import call_asgi
+from tests.limits.backends import Backend, S
+from tests.limits.limited_apps import call_asgi
 
 DAY_S = 1_699_920_000  # a midnight in UTC, so that windows of every length begin here
 
@@ -131,8 +131,8 @@ HISTORIES = [
 
 
 @pytest.mark.parametrize("history", HISTORIES, ids=lambda history: history.meaning)
-def test_a_documented_behaviour_of_a_peer_holds_at_every_door(door: Door, history: History) -> None:
-    limiter = door.limiter(history.quota)
+def test_a_documented_behaviour_of_a_peer_holds_in_every_integration(backend: Backend, history: History) -> None:
+    limiter = backend.limiter(history.quota)
     ask = limiter.check if history.op == CHECK else limiter.peek
     told = [ask(key, cost, now_us=round((DAY_S + at) * S)).allowed for at, key, cost, _ in history.steps]
     assert told == [allowed for *_, allowed in history.steps]
@@ -193,11 +193,11 @@ def test_texts_of_django_ratelimit_mean_the_same(text: str, limit: int, period_s
     assert (quota.limit, quota.period_us) == (limit, period_s * S)
 
 
-def test_what_is_left_and_when_it_is_free_are_told_like_throttleds_state(door: Door, monkeypatch: Any) -> None:
+def test_what_is_left_and_when_it_is_free_are_told_like_throttleds_state(backend: Backend, monkeypatch: Any) -> None:
     clock = SimpleNamespace(now_s=float(DAY_S))
     freeze(monkeypatch, clock)
     theirs = throttled.Throttled(using="token_bucket", quota=throttled.per_sec(1, burst=5), store=MemoryStore())
-    ours = door.limiter("1/s burst 5")
+    ours = backend.limiter("1/s burst 5")
     for at, cost in ((0, 2), (1, 2), (1, 3), (2, 2), (2, 4)):
         clock.now_s = DAY_S + at
         state, decision = theirs.limit("fan", cost), ours.check("fan", cost, now_us=round(clock.now_s * S))
@@ -222,26 +222,26 @@ def test_who_waits_is_served_in_time_or_told_at_once(compiled: bool, clock: Manu
 # -- where the meaning differs: docs/limits-migration.md says why ------------------------------------------------------
 
 
-def test_we_raise_for_a_cost_that_can_never_fit(door: Door) -> None:
+def test_we_raise_for_a_cost_that_can_never_fit(backend: Backend) -> None:
     assert not PEERS["limits.moving"](Quota.parse_all("3/minute"), CHECK)("fan", 4, DAY_S)
     assert not PEERS["pyrate.log"](Quota.parse_all("3/minute"), CHECK)("fan", 4, DAY_S)
     with pytest.raises(CostTooLarge):
-        door.limiter("3/minute").check("fan", 4)
+        backend.limiter("3/minute").check("fan", 4)
 
 
-def test_we_refuse_a_cost_of_nothing(door: Door) -> None:
+def test_we_refuse_a_cost_of_nothing(backend: Backend) -> None:
     assert PEERS["pyrate.log"](Quota.parse_all("3/minute"), CHECK)("fan", 0, DAY_S)
     with pytest.raises(InvalidCost):
-        door.limiter("3/minute").check("fan", 0)
+        backend.limiter("3/minute").check("fan", 0)
 
 
-def test_our_refusals_charge_nothing_in_a_fixed_window_too(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_refusals_charge_nothing_in_a_fixed_window_too(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     freeze(monkeypatch, SimpleNamespace(now_s=float(DAY_S)))
     history = (("fan", 2, True), ("fan", 2, False), ("fan", 1, True))
     for peer in ("limits.fixed", "throttled.fixed_window"):
         ask = PEERS[peer](Quota.parse_all("3/minute"), CHECK)
         assert [ask(key, cost, DAY_S) for key, cost, _ in history] == [True, False, False], peer
-    limiter = door.limiter("3/minute fixed_window")
+    limiter = backend.limiter("3/minute fixed_window")
     told = [limiter.check(key, cost, now_us=DAY_S * S).allowed for key, cost, _ in history]
     assert told == [allowed for *_, allowed in history]
 
@@ -267,12 +267,12 @@ async def test_our_rules_are_charged_together_or_not_at_all() -> None:
 
 
 def test_our_fixed_windows_begin_with_the_clock_and_not_with_the_first_request(
-    door: Door, monkeypatch: pytest.MonkeyPatch
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = SimpleNamespace(now_s=DAY_S + 50.0)
     freeze(monkeypatch, clock)
     theirs = PEERS["limits.fixed"](Quota.parse_all("1/minute"), CHECK)
-    ours = door.limiter("1/minute fixed_window")
+    ours = backend.limiter("1/minute fixed_window")
     told = []
     for at in (50, 61):
         clock.now_s = DAY_S + at
@@ -281,11 +281,11 @@ def test_our_fixed_windows_begin_with_the_clock_and_not_with_the_first_request(
 
 
 def test_our_sliding_counter_does_not_round_the_previous_windows_share_down(
-    door: Door, monkeypatch: pytest.MonkeyPatch
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = SimpleNamespace(now_s=DAY_S + 30.0)
     freeze(monkeypatch, clock)
-    theirs, ours = PEERS["limits.sliding"](Quota.parse_all("10/minute"), CHECK), door.limiter("10/minute")
+    theirs, ours = PEERS["limits.sliding"](Quota.parse_all("10/minute"), CHECK), backend.limiter("10/minute")
     told = []
     for at, cost in ((30, 10), (75, 2), (75, 1)):  # 7.5 of the previous window are still inside
         clock.now_s = DAY_S + at

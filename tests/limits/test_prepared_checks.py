@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from frontrow.limits import CostTooLarge, Decision, InvalidCost, InvalidKey, Limiter, Quota, Rule
 from frontrow.limits.stores.protocol import CHARGE, CHECK, PEEK, REFUND, RESET
 from frontrow.testing.clock import ManualClock
-from tests.limits.doors import T0_US, S
+from tests.limits.backends import T0_US, S
 from tests.limits.strategies import operations, quotas
 
 KERNELS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "pure"])

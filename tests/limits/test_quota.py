@@ -253,7 +253,7 @@ def test_l15_a_limiter_needs_rules_with_different_names_and_a_known_store() -> N
 async def no_endpoint(request: Any) -> None: ...
 
 
-def test_l15_every_door_reads_rules_in_the_same_way() -> None:
+def test_l15_every_limited_app_reads_rules_in_the_same_way() -> None:
     """What the middleware and the decorator accept, the limiter accepts, with the same names."""
     for rules in ("1/s; 100/h", ["1/s", "100/h"], [Quota.parse("1/s"), "100/h"]):
         limited_function = limited(rules, name="rule")(print)

@@ -1,4 +1,4 @@
-"""An estimate that is charged first and corrected afterwards; a key that is reset. Through every door."""
+"""An estimate that is charged first and corrected afterwards; a key that is reset. Over every backend."""
 
 import pytest
 import redis
@@ -6,7 +6,7 @@ import redis
 from frontrow.core.errors import InvalidInput
 from frontrow.limits import CostTooLarge, Limiter, Quota, Rule, Throttled
 from frontrow.testing.clock import ManualClock
-from tests.limits.doors import ALGORITHMS, T0_US, Door, S
+from tests.limits.backends import ALGORITHMS, T0_US, Backend, S
 
 BUCKETS = ("token_bucket", "leaky_bucket", "leaky_queue")
 
@@ -16,8 +16,8 @@ def at(seconds: float) -> int:
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_reset_forgets_what_one_key_has_used(door: Door, algorithm: str) -> None:
-    asker = door.limiter(Quota.parse("4/10s", algorithm=algorithm))
+def test_a_reset_forgets_what_one_key_has_used(backend: Backend, algorithm: str) -> None:
+    asker = backend.limiter(Quota.parse("4/10s", algorithm=algorithm))
     for key in ("ann", "bob"):
         asker.check(key, cost=4, now_us=at(0))
     assert asker.reset("ann", now_us=at(1)).remaining == 4
@@ -26,8 +26,8 @@ def test_a_reset_forgets_what_one_key_has_used(door: Door, algorithm: str) -> No
     assert not asker.check("bob", cost=4, now_us=at(1)).allowed
 
 
-def test_a_reset_is_seen_although_the_refusal_was_remembered(door: Door) -> None:
-    asker = door.limiter(
+def test_a_reset_is_seen_although_the_refusal_was_remembered(backend: Backend) -> None:
+    asker = backend.limiter(
         [Rule("user", Quota.parse("1/day")), Rule("burst", Quota.parse("1/day", algorithm="sliding_log"))]
     )
     assert [asker.check("ann").allowed for _ in range(3)] == [True, False, False]
@@ -36,8 +36,8 @@ def test_a_reset_is_seen_although_the_refusal_was_remembered(door: Door) -> None
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_what_was_not_used_is_given_back_and_what_was_used_more_is_charged(door: Door, algorithm: str) -> None:
-    asker = door.limiter(Quota.parse("10/10s", algorithm=algorithm))
+def test_what_was_not_used_is_given_back_and_what_was_used_more_is_charged(backend: Backend, algorithm: str) -> None:
+    asker = backend.limiter(Quota.parse("10/10s", algorithm=algorithm))
     less = asker.reserve("fan", 6, now_us=at(0))
     assert less.reservation
     assert asker.peek("fan", now_us=at(0)).remaining == 4
@@ -51,9 +51,9 @@ def test_what_was_not_used_is_given_back_and_what_was_used_more_is_charged(door:
 
 
 @pytest.mark.parametrize("algorithm", BUCKETS)
-def test_a_bucket_goes_into_debt_and_the_next_ones_wait(door: Door, algorithm: str) -> None:
+def test_a_bucket_goes_into_debt_and_the_next_ones_wait(backend: Backend, algorithm: str) -> None:
     """One per second, ten at once: 15 used means 5 owed beyond the bucket, so one unit is free after 6 s."""
-    asker = door.limiter(Quota.parse("10/10s", algorithm=algorithm))
+    asker = backend.limiter(Quota.parse("10/10s", algorithm=algorithm))
     owing = asker.reserve("fan", 4, now_us=at(0)).settle(15, now_us=at(0))
     assert (owing.allowed, owing.remaining, owing.retry_after_s, owing.reset_after_s) == (False, 0, 6.0, 15.0)
     assert not asker.check("fan", now_us=at(6) - 1).allowed
@@ -62,8 +62,10 @@ def test_a_bucket_goes_into_debt_and_the_next_ones_wait(door: Door, algorithm: s
 
 
 @pytest.mark.parametrize("algorithm", BUCKETS)
-def test_a_debt_is_bounded_by_one_more_bucket_and_lasts_although_others_come_and_go(door: Door, algorithm: str) -> None:
-    asker = door.limiter(Quota.parse("10/10s", algorithm=algorithm))
+def test_a_debt_is_bounded_by_one_more_bucket_and_lasts_although_others_come_and_go(
+    backend: Backend, algorithm: str
+) -> None:
+    asker = backend.limiter(Quota.parse("10/10s", algorithm=algorithm))
     owing = asker.reserve("fan", 10, now_us=at(0)).settle(1_000_000, now_us=at(0))
     assert (owing.retry_after_s, owing.reset_after_s) == (11.0, 20.0)
     for second in range(1, 11):
@@ -76,8 +78,8 @@ def test_a_debt_is_bounded_by_one_more_bucket_and_lasts_although_others_come_and
 
 
 @pytest.mark.parametrize("algorithm", ["fixed_window", "sliding_log", "sliding_counter"])
-def test_a_window_is_used_up_and_has_no_debt(door: Door, algorithm: str) -> None:
-    asker = door.limiter(Quota.parse("10/10s", algorithm=algorithm))
+def test_a_window_is_used_up_and_has_no_debt(backend: Backend, algorithm: str) -> None:
+    asker = backend.limiter(Quota.parse("10/10s", algorithm=algorithm))
     used_up = asker.reserve("fan", 4, now_us=at(0)).settle(50, now_us=at(0))
     assert (used_up.allowed, used_up.remaining) == (False, 0)
     again_us = at(0) + used_up.reset_after_us
@@ -97,9 +99,11 @@ def test_a_window_is_used_up_and_has_no_debt(door: Door, algorithm: str) -> None
         ("sliding_counter", 10.0, 0),
     ],
 )
-def test_what_no_longer_counts_is_not_given_back(door: Door, algorithm: str, later_s: float, given_back: int) -> None:
+def test_what_no_longer_counts_is_not_given_back(
+    backend: Backend, algorithm: str, later_s: float, given_back: int
+) -> None:
     """Six are reserved and one is used. Others charge the same key before the settlement."""
-    asker = door.limiter(Quota.parse("10/10s", algorithm=algorithm))
+    asker = backend.limiter(Quota.parse("10/10s", algorithm=algorithm))
     estimate = asker.reserve("fan", 6, now_us=at(0))
     now_us = at(later_s)
     asker.check("fan", cost=min(6, asker.peek("fan", now_us=now_us).remaining), now_us=now_us)
@@ -107,7 +111,7 @@ def test_what_no_longer_counts_is_not_given_back(door: Door, algorithm: str, lat
     assert estimate.settle(1, now_us=now_us).remaining == before + given_back
 
 
-def test_the_correction_goes_to_the_rules_and_the_tier_that_were_charged(door: Door) -> None:
+def test_the_correction_goes_to_the_rules_and_the_tier_that_were_charged(backend: Backend) -> None:
     tier = {"ann": "gold"}
     bucket = Quota.parse("10/10s", algorithm="token_bucket")
     rule = Rule(
@@ -117,7 +121,7 @@ def test_the_correction_goes_to_the_rules_and_the_tier_that_were_charged(door: D
         tiers={"gold": Quota.parse("20/10s", algorithm="token_bucket")},
         tier_of=lambda key: tier.get(key["user"]) if not isinstance(key, str) else None,
     )
-    asker = door.limiter([rule, Rule("all", Quota.parse("100/10s", algorithm="fixed_window"), per=())])
+    asker = backend.limiter([rule, Rule("all", Quota.parse("100/10s", algorithm="fixed_window"), per=())])
     estimate = asker.reserve({"user": "ann"}, 10, now_us=at(0))
     tier.clear()
     estimate.settle(4, now_us=at(0))

@@ -11,7 +11,7 @@ from frontrow.limits.http.route_check import RouteCheck, packer
 from frontrow.limits.keys import rule_key
 from frontrow.testing.clock import ManualClock
 from tests.contracts.rate_limit_middleware import rule
-from tests.limits.web_doors import call_asgi, starlette_app
+from tests.limits.limited_apps import call_asgi, starlette_app
 
 QUOTA = Quota.parse("3/minute", algorithm="sliding_log")
 PARTS = ("user", "ip", "tenant", "endpoint@x")

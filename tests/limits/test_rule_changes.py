@@ -15,7 +15,7 @@ from frontrow.limits.stats import Stats
 from frontrow.limits.stores.protocol import CHECK, PEEK, REFUND, QuotaSlot, StoreRequest, combine_verdicts
 from frontrow.limits.stores.redis import RedisStore
 from frontrow.limits.stores.redis_script import state_of
-from tests.limits.doors import T0_US, S
+from tests.limits.backends import T0_US, S
 
 MINUTE_US = 60 * S
 

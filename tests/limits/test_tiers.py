@@ -18,7 +18,7 @@ from frontrow.limits.config import load_config
 from frontrow.limits.http.asgi import RateLimitMiddleware
 from frontrow.limits.stores import stored_tiers
 from frontrow.limits.stores.stored_tiers import StoredTiers
-from tests.limits.web_doors import call_asgi, starlette_app
+from tests.limits.limited_apps import call_asgi, starlette_app
 from tests.support.servers import Valkey
 
 

@@ -8,12 +8,14 @@ import pytest
 
 from frontrow.limits import Limiter, Quota, Throttled, waiting_line
 from frontrow.testing.clock import ManualClock
-from tests.limits.doors import Door
+from tests.limits.backends import Backend
 
 
-def test_l7_a_queue_whose_turn_comes_too_late_is_refused_at_once_and_returned(door: Door, clock: ManualClock) -> None:
+def test_l7_a_queue_whose_turn_comes_too_late_is_refused_at_once_and_returned(
+    backend: Backend, clock: ManualClock
+) -> None:
     """`acquire(timeout_s=1)` once waited six seconds for a slot of a `leaky_queue`."""
-    shaper = door.limiter(Quota.parse("1/100s burst 10 leaky_queue"), clock)
+    shaper = backend.limiter(Quota.parse("1/100s burst 10 leaky_queue"), clock)
     for _ in range(7):
         shaper.check("mail")
     began_us = clock()

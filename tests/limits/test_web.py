@@ -1,4 +1,4 @@
-"""The HTTP contract over every door, and a canary for each thing it must catch."""
+"""The HTTP contract over every limited app, and a canary for each thing it must catch."""
 
 import subprocess
 import sys
@@ -19,30 +19,30 @@ from frontrow.testing.clock import ManualClock
 from tests.contracts import rate_limit_middleware as web_contract
 from tests.contracts.rate_limit_middleware import CONTRACT, rule
 from tests.limits import typed_applications
-from tests.limits.web_doors import DOORS, Door, asgi_door, call_asgi, starlette_app
+from tests.limits.limited_apps import APPS, LimitedApp, call_asgi, limited_asgi_app, starlette_app
 
 
 @pytest.fixture
-def opened() -> Iterator[Callable[[Callable[..., Door]], Callable[..., Door]]]:
-    """Makes doors of a kind and closes them all in the end."""
-    doors: list[Door] = []
+def opened() -> Iterator[Callable[[Callable[..., LimitedApp]], Callable[..., LimitedApp]]]:
+    """Makes apps of a kind and closes them all in the end."""
+    apps: list[LimitedApp] = []
 
-    def of(kind: Callable[..., Door]) -> Callable[..., Door]:
-        def make(**options: Any) -> Door:
-            doors.append(kind(**options))
-            return doors[-1]
+    def of(kind: Callable[..., LimitedApp]) -> Callable[..., LimitedApp]:
+        def make(**options: Any) -> LimitedApp:
+            apps.append(kind(**options))
+            return apps[-1]
 
         return make
 
     yield of
-    for door in doors:
-        door.close()
+    for limited in apps:
+        limited.close()
 
 
-@pytest.mark.parametrize("kind", DOORS)
+@pytest.mark.parametrize("kind", APPS)
 @pytest.mark.parametrize("check", CONTRACT, ids=lambda check: check.__name__)
 def test_the_web_contract_holds(check, kind, opened):
-    check(opened(DOORS[kind]))
+    check(opened(APPS[kind]))
 
 
 class ForgetsFields(asgi.RateLimitMiddleware):
@@ -89,7 +89,7 @@ CANARIES = [
 @pytest.mark.parametrize(("broken", "check"), CANARIES, ids=[broken.__name__ for broken, _ in CANARIES])
 def test_the_contract_catches_a_broken_middleware(broken, check, opened):
     with pytest.raises(AssertionError):
-        getattr(web_contract, check)(opened(lambda **options: asgi_door(starlette_app, broken, **options)))
+        getattr(web_contract, check)(opened(lambda **options: limited_asgi_app(starlette_app, broken, **options)))
 
 
 def test_the_applications_own_header_list_is_never_changed(opened):
@@ -100,8 +100,10 @@ def test_the_applications_own_header_list_is_never_changed(opened):
         await send(shared)
         await send({"type": "http.response.body", "body": b"ok"})
 
-    door = opened(lambda **options: asgi_door(lambda calls: app, **options))(rules="3/minute", clock=ManualClock())
-    assert [len(door.ask().headers) for _ in range(3)] == [6, 6, 6]
+    limited = opened(lambda **options: limited_asgi_app(lambda calls: app, **options))(
+        rules="3/minute", clock=ManualClock()
+    )
+    assert [len(limited.ask().headers) for _ in range(3)] == [6, 6, 6]
     assert shared["headers"] == [(b"x-own", b"1")]
 
 
@@ -114,8 +116,8 @@ def test_l1_a_leaky_queue_delays_the_request_instead_of_refusing_it(opened, monk
 
     monkeypatch.setattr(asgi.asyncio, "sleep", sleep)
     rules = [rule("shape", "10/second", "ip", algorithm="leaky_queue")]
-    door = opened(DOORS["starlette"])(rules=rules, clock=ManualClock())
-    assert [door.ask().status for _ in range(4)] == [200] * 4
+    limited = opened(APPS["starlette"])(rules=rules, clock=ManualClock())
+    assert [limited.ask().status for _ in range(4)] == [200] * 4
     assert slept == [0.1, 0.2, 0.3]
 
 
@@ -133,22 +135,22 @@ def test_the_middleware_needs_nothing_but_the_standard_library():
 
 
 def test_l8_the_table_of_routes_is_bounded_whatever_paths_strangers_ask_for(opened):
-    door = opened(DOORS["starlette"])(rules=[rule("all", "100000/minute", "ip")], clock=ManualClock())
+    limited = opened(APPS["starlette"])(rules=[rule("all", "100000/minute", "ip")], clock=ManualClock())
     for number in range(MAX_ROUTES + 50):
-        door.limits.add_route("GET", f"/{number}")
-    door.limits.add_route("GET", "/" + "x" * 10_000)
-    door.limits.add_route("M" * 5000, "/")
-    assert len(door.limits.routes) <= MAX_ROUTES
-    assert max(len(path) for _, path, _ in door.limits.routes) < 1000
+        limited.limits.add_route("GET", f"/{number}")
+    limited.limits.add_route("GET", "/" + "x" * 10_000)
+    limited.limits.add_route("M" * 5000, "/")
+    assert len(limited.limits.routes) <= MAX_ROUTES
+    assert max(len(path) for _, path, _ in limited.limits.routes) < 1000
 
 
 def test_l7_a_cost_that_can_never_fit_is_an_error_of_its_own(opened):
     with pytest.raises(CostTooLarge, match="a cost of 4 can never fit"):
-        opened(DOORS["starlette"])(rules=[rule("all", "3/minute", "ip")], costs={"/reports": 4})
+        opened(APPS["starlette"])(rules=[rule("all", "3/minute", "ip")], costs={"/reports": 4})
     somewhere = RequestRule("some", Quota.parse("3/minute"), ("ip",), paths=("/reports",))
-    door = opened(DOORS["starlette"])(rules=[somewhere], costs={"/reports": 4})  # rules of paths meet at a request
+    limited = opened(APPS["starlette"])(rules=[somewhere], costs={"/reports": 4})  # rules of paths meet at a request
     with pytest.raises(CostTooLarge, match="a cost of 4 can never fit"):
-        door.ask("GET", "/reports")
+        limited.ask("GET", "/reports")
 
 
 @pytest.mark.parametrize(
@@ -200,14 +202,14 @@ def test_l2_users_are_found_where_frameworks_leave_them_and_api_keys_are_never_s
 
 
 def test_l2_an_api_key_sent_twice_with_different_values_says_nothing(opened):
-    door = opened(DOORS["starlette"])(rules=[rule("keys", "1/minute", "api_key")], clock=ManualClock())
+    limited = opened(APPS["starlette"])(rules=[rule("keys", "1/minute", "api_key")], clock=ManualClock())
     get = asgi.header("x-api-key")
     assert get({"headers": [(b"x-api-key", b"a"), (b"x-api-key", b"b")]}) is None
     assert get({"headers": [(b"x-api-key", b"a"), (b"x-api-key", b"a")]}) == "a"
-    assert door.ask(x_api_key="a").status == 200
-    assert door.ask(x_api_key="a").status == 429
-    assert door.ask(x_api_key="b").status == 200
-    assert door.ask().status == 400
+    assert limited.ask(x_api_key="a").status == 200
+    assert limited.ask(x_api_key="a").status == 429
+    assert limited.ask(x_api_key="b").status == 200
+    assert limited.ask().status == 400
 
 
 async def test_l13_the_middleware_is_added_the_way_each_framework_adds_them():
@@ -244,12 +246,12 @@ def test_l13_rules_may_be_given_as_text_quotas_or_the_limiters_own_rules(opened)
         Rule("own", Quota.parse("9/minute", algorithm="sliding_log"), per=("endpoint",)),
         Rule("plain", Quota.parse("8/minute", algorithm="sliding_log")),
     ]
-    door = opened(DOORS["starlette"])(rules=limiters, clock=ManualClock())
-    assert door.ask().headers["ratelimit-policy"] == '"own";q=9;w=60, "plain";q=8;w=60'
-    door = opened(DOORS["starlette"])(rules=["5/second", Quota.parse("100/hour")], clock=ManualClock())
-    assert door.ask().headers["ratelimit-policy"] == '"rule1";q=5;w=1, "rule2";q=100;w=3600'
-    door = opened(DOORS["starlette"])(rules="5/second; 100/hour", clock=ManualClock())
-    assert door.ask().headers["ratelimit-policy"] == '"rule1";q=5;w=1, "rule2";q=100;w=3600'
+    limited = opened(APPS["starlette"])(rules=limiters, clock=ManualClock())
+    assert limited.ask().headers["ratelimit-policy"] == '"own";q=9;w=60, "plain";q=8;w=60'
+    limited = opened(APPS["starlette"])(rules=["5/second", Quota.parse("100/hour")], clock=ManualClock())
+    assert limited.ask().headers["ratelimit-policy"] == '"rule1";q=5;w=1, "rule2";q=100;w=3600'
+    limited = opened(APPS["starlette"])(rules="5/second; 100/hour", clock=ManualClock())
+    assert limited.ask().headers["ratelimit-policy"] == '"rule1";q=5;w=1, "rule2";q=100;w=3600'
     tiers = {"vip": Quota.parse("7/minute")}
     tiered = Rule(
         "t",
@@ -258,8 +260,8 @@ def test_l13_rules_may_be_given_as_text_quotas_or_the_limiters_own_rules(opened)
         tiers=tiers,
         tier_of=lambda key: "vip" if key["ip"][-1] == "1" else None,
     )
-    door = opened(DOORS["starlette"])(rules=tiered, clock=ManualClock())
-    assert [door.ask(ip=f"203.0.113.{n}").headers["x-ratelimit-limit"] for n in (1, 2)] == ["7", "2"]
+    limited = opened(APPS["starlette"])(rules=tiered, clock=ManualClock())
+    assert [limited.ask(ip=f"203.0.113.{n}").headers["x-ratelimit-limit"] for n in (1, 2)] == ["7", "2"]
 
 
 async def test_the_applications_that_mypy_checks_also_run():
@@ -278,8 +280,8 @@ class Account:
 def test_l15_an_identity_without_a_text_is_an_error_and_never_a_new_client_per_request(opened):
     """`str(Account())` once counted every request as somebody else."""
     rule = RequestRule("fan", Quota.parse("1/minute"), key=("user",))
-    door = opened(DOORS["flask"])(rules=rule, identify={"user": lambda request: Account()})
+    limited = opened(APPS["flask"])(rules=rule, identify={"user": lambda request: Account()})
     with pytest.raises(InvalidKey, match="user must be a text, a whole number or an object with __str__"):
-        door.ask()
-    door = opened(DOORS["flask"])(rules=rule, identify={"user": lambda request: UUID(int=42)})
-    assert [door.ask().status for _ in range(2)] == [200, 429]
+        limited.ask()
+    limited = opened(APPS["flask"])(rules=rule, identify={"user": lambda request: UUID(int=42)})
+    assert [limited.ask().status for _ in range(2)] == [200, 429]

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 
 from frontrow.limits.http.asgi import RateLimitMiddleware
-from tests.limits.web_doors import call_asgi
+from tests.limits.limited_apps import call_asgi
 
 ORIGIN = "https://fans.example"
 PREFLIGHT = {"origin": ORIGIN, "access-control-request-method": "GET"}

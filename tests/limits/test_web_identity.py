@@ -15,7 +15,7 @@ from frontrow.limits.http.body_parts import BODY, BodyPart, read_asgi_body, read
 from frontrow.limits.rules import RequestRule
 from frontrow.testing.clock import ManualClock
 from tests.contracts.rate_limit_middleware import rule
-from tests.limits.web_doors import call_asgi, flask_app, starlette_app
+from tests.limits.limited_apps import call_asgi, flask_app, starlette_app
 
 TIERED = rule("fans", "1/minute", "user", tiers={"vip": Quota.parse("2/minute", algorithm="sliding_log")})
 

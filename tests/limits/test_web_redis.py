@@ -8,7 +8,7 @@ import pytest
 from frontrow.limits.http import asgi, wsgi
 from frontrow.limits.rules import RuleBook
 from tests.contracts.rate_limit_middleware import rule
-from tests.limits.web_doors import Uvicorn, call_asgi, flask_app, starlette_app
+from tests.limits.limited_apps import Uvicorn, call_asgi, flask_app, starlette_app
 from tests.support.eventually import eventually
 from tests.support.servers import Valkey
 

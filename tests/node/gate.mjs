@@ -1,4 +1,4 @@
-// The door's own modules on Node, for tests/web/site/test_gate_offline.py: JSON in on stdin, what they decide out.
+// The gate's own modules on Node, for tests/web/site/test_gate_offline.py: JSON in on stdin, what they decide out.
 import { blake2b } from "../../src/frontrow/web/static/js/gate/blake2b.js";
 import { hex } from "../../src/frontrow/web/static/js/gate/codes.js";
 import { Gate, canVerify } from "../../src/frontrow/web/static/js/gate/gate-check.js";

@@ -19,7 +19,7 @@ def may(access: str, caller: str) -> bool:
         case "staff":
             if caller in ("key with everything", "key of other"):
                 return True
-            if caller == "key for the door":
+            if caller == "key for the gate":
                 return permission == "door:scan"
             return role in set(Role) and permission in ROLES[Role(role)]
         case _:

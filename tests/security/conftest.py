@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from frontrow.web.server import app as web_app
 from tests.boxoffice.people.support import CHEAP, opened
-from tests.security.world import Door, Reached, World, a_door, a_world
+from tests.security.world import AsgiClient, Reached, World, a_client, a_world
 
 MANY = ("100000/minute",)
 PATIENT = replace(CHEAP, ip_tries=MANY, account_tries=MANY, code_tries=MANY, link_asks=MANY, link_asks_per_ip=MANY)
@@ -20,13 +20,13 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
     folder = tmp_path_factory.mktemp("world")
     async with (
         opened(folder, PATIENT, per_person="100000/second", per_ip="100000/second") as platform,
-        a_door(platform) as door,
+        a_client(platform) as client,
     ):
-        yield await a_world(platform, door)
+        yield await a_world(platform, client)
 
 
 @pytest.fixture(scope="module")
-def guarded(world: World) -> Door:
+def guarded(world: World) -> AsgiClient:
     """The app with its guards and without its handlers."""
 
     async def stop(request: object) -> None:
@@ -34,4 +34,4 @@ def guarded(world: World) -> Door:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(web_app, "before_request", stop)
-        return Door(web_app.platform_app(world.platform, own_loops=False))
+        return AsgiClient(web_app.platform_app(world.platform, own_loops=False))

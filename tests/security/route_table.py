@@ -26,7 +26,7 @@ class Route(msgspec.Struct):
 
     @property
     def access(self) -> str:
-        """`staff:team:write`, `fan`, …; with `own:` in front where both doors share the endpoint's own checks."""
+        """`staff:team:write`, `fan`, …; with `own:` in front where fast path and framework share the checks."""
         asked = self.opt["access"]
         name = f"{asked.kind}:{asked.permission}" if asked.permission else str(asked.kind)
         return f"own:{name}" if self.opt.get("own_checks") else name

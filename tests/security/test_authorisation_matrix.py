@@ -8,7 +8,7 @@ import pytest
 from frontrow.boxoffice.people.model.roles import PERMISSIONS, ROLES, Role
 from tests.security.callers import may
 from tests.security.route_table import table
-from tests.security.world import EVENT_ID, OTHER_EVENT_ID, Door, World, bearer
+from tests.security.world import EVENT_ID, OTHER_EVENT_ID, AsgiClient, World, bearer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -110,7 +110,7 @@ ROWS = {
     "list_api_keys": "staff:keys:write",
     "make_api_key": "staff:keys:write",
     "revoke_api_key": "staff:keys:write",
-    # -- organisers: their events, venues, sales, figures, webhooks, codes; and the door
+    # -- organisers: their events, venues, sales, figures, webhooks, codes; and the gate
     "get_bundle": "staff:door:scan",
     "scan_ticket": "staff:door:scan",
     "scan_exit": "staff:door:scan",
@@ -214,7 +214,7 @@ async def test_no_route_is_unlisted_and_no_row_is_of_a_route_that_is_gone():
     assert declared == ROWS
 
 
-async def test_every_route_admits_exactly_the_callers_of_its_row(world: World, guarded: Door):
+async def test_every_route_admits_exactly_the_callers_of_its_row(world: World, guarded: AsgiClient):
     """Route × role: also half signed-in members, API keys, and members of another organiser."""
     wrong, asked = [], 0
     for route in table():
@@ -245,9 +245,9 @@ async def test_a_shop_call_needs_a_pass_for_its_own_event_whoever_asks(world: Wo
     for route in shop:
         path = route.path(event_id=EVENT_ID)
         for caller, headers in world.callers().items():
-            reply = await world.door.ask(route.method, path, headers, route.sample())
+            reply = await world.client.ask(route.method, path, headers, route.sample())
             assert reply.status == 401, (route.name, caller, reply.status, reply.body)
-        reply = await world.door.ask(route.method, path, bearer(world.other_pass_jwt), route.sample())
+        reply = await world.client.ask(route.method, path, bearer(world.other_pass_jwt), route.sample())
         assert reply.status in (401, 403), (route.name, reply.status)
 
 
@@ -263,11 +263,11 @@ async def test_what_belongs_to_somebody_does_not_exist_for_anybody_else(world: W
     for route in owned:
         path = route.path(booking_id=world.booking, event_id=EVENT_ID)
         for caller, headers in others.items():
-            reply = await world.door.ask(route.method, path, headers, route.sample())
+            reply = await world.client.ask(route.method, path, headers, route.sample())
             assert reply.status in (401, 404), (route.name, caller, reply.status, reply.body)
-    mine = await world.door.ask("GET", f"/v1/bookings/{world.booking}", world.callers()["fan"])
+    mine = await world.client.ask("GET", f"/v1/bookings/{world.booking}", world.callers()["fan"])
     assert mine.status == 200, mine.body
-    token = await world.door.ask("GET", f"/v1/bookings/{world.booking}", [("frontrow-booking", world.booking_token)])
+    token = await world.client.ask("GET", f"/v1/bookings/{world.booking}", [("frontrow-booking", world.booking_token)])
     assert token.status == 200, token.body
 
 
@@ -286,7 +286,7 @@ async def test_an_organisers_things_do_not_exist_for_another_organiser(world: Wo
             continue
         for caller in ("owner of other", "key of other"):
             path = route.path(event_id=EVENT_ID)
-            reply = await world.door.ask(route.method, path, world.callers()[caller], route.sample())
+            reply = await world.client.ask(route.method, path, world.callers()[caller], route.sample())
             assert reply.status == 404, (route.name, caller, reply.status, reply.body)
         seen.append(route.name)
     assert OTHER_EVENT_ID not in EVENT_ID

@@ -27,7 +27,7 @@ async def test_a_deep_body_is_refused_by_every_route_that_reads_one(world: World
         headers = [*bearer(world.people[kind].session), ("frontrow-pass", world.pass_jwt)]
         values = {"event_id": EVENT_ID, "booking_id": world.booking}
         for body in deep_bodies(route):
-            reply = await world.door.ask(route.method, route.path(**values), headers, body)
+            reply = await world.client.ask(route.method, route.path(**values), headers, body)
             assert 400 <= reply.status < 500, (route.name, body[:40], reply.status, reply.body)
 
 
@@ -44,5 +44,5 @@ async def test_deep_tokens_and_proofs_are_refused(world: World) -> None:
             ("GET", f"/v1/bookings/{world.booking}"),
         ):
             body = {"best": {"count": 1}} if path.endswith("holds") else {"proof": text[:8_000]}
-            reply = await world.door.ask(method, path, bearer(token), body if method == "POST" else None)
+            reply = await world.client.ask(method, path, bearer(token), body if method == "POST" else None)
             assert 400 <= reply.status < 500, (path, reply.status, reply.body)

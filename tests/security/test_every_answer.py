@@ -1,4 +1,4 @@
-"""Through the real server, both doors: every answer says `nosniff` once, and a `Host` is checked alike."""
+"""By the real server, fast path and framework: every answer says `nosniff` once, and a `Host` is checked alike."""
 
 import asyncio
 import contextlib
@@ -92,7 +92,7 @@ HOSTS = {
 
 
 @pytest.mark.parametrize("hot", [True, False], ids=["fast path", "framework"])
-async def test_a_host_that_is_none_is_refused_alike_at_both_doors(tmp_path, hot: bool) -> None:
+async def test_a_host_that_is_none_is_refused_alike_on_fast_path_and_framework(tmp_path, hot: bool) -> None:
     async with opened(tmp_path, per_ip="100000/second") as platform:
         await on_sale(platform, HALL)
         async with serving(platform, hot=hot) as port:

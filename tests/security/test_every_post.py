@@ -19,7 +19,7 @@ from frontrow.web.api import idempotency
 from frontrow.web.server import app as web_app
 from tests.boxoffice.organiser.http import a_venue_body
 from tests.security.route_table import Route, table
-from tests.security.world import EVENT_ID, Door, World, bearer
+from tests.security.world import EVENT_ID, AsgiClient, World, bearer
 from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -89,16 +89,16 @@ async def test_every_other_post_is_carried_out_once_with_a_key(world: World, mon
         return Response({"done": done[name]}, status_code=201)
 
     monkeypatch.setattr(web_app, "before_request", count)
-    door = Door(web_app.platform_app(world.platform, own_loops=False))
+    client = AsgiClient(web_app.platform_app(world.platform, own_loops=False))
     for route in posts():
         if route.name in REPEATABLE:
             continue
         headers = [*caller_of(world, route), ("idempotency-key", f"walk-{route.name}")]
         path, body = route.path(event_id=EVENT_ID), route.sample() if route.body_type is not None else {}
-        first, again = [await door.ask("POST", path, headers, body) for _ in range(2)]
+        first, again = [await client.ask("POST", path, headers, body) for _ in range(2)]
         assert (first.status, again.status, again.body) == (201, 201, first.body), (route.name, first.body)
         assert (first.header("idempotent-replayed"), again.header("idempotent-replayed")) == ("", "true"), route.name
-        other = await door.ask("POST", path, headers, {"another": "body"})
+        other = await client.ask("POST", path, headers, {"another": "body"})
         assert (other.status, other.code) == (409, "idempotency_mismatch"), route.name
         assert done[route.name] == 1, route.name
 
@@ -107,19 +107,19 @@ async def test_an_api_key_whose_response_was_lost_is_the_same_key(world: World) 
     owner = bearer(world.people["owner of hall"].session)
     asked = {"name": "till", "scopes": ["door:scan"]}
     key = [("idempotency-key", "one till")]
-    first, again = [await world.door.ask("POST", "/v1/organiser/keys", [*owner, *key], asked) for _ in range(2)]
+    first, again = [await world.client.ask("POST", "/v1/organiser/keys", [*owner, *key], asked) for _ in range(2)]
     assert (first.status, again.status, again.header("idempotent-replayed")) == (201, 201, "true")
     assert first.json() == again.json()
-    listed = (await world.door.ask("GET", "/v1/organiser/keys", owner)).json()["keys"]
+    listed = (await world.client.ask("GET", "/v1/organiser/keys", owner)).json()["keys"]
     assert len([one for one in listed if one["name"] == "till"]) == 1
     for headers in (bearer(world.people["owner of other"].session), bearer(world.people["manager of hall"].session)):
-        other = await world.door.ask("POST", "/v1/organiser/keys", [*headers, *key], asked)
+        other = await world.client.ask("POST", "/v1/organiser/keys", [*headers, *key], asked)
         assert first.json()["key"] not in other.body.decode(), "nobody else's retry is answered with it"
     plain = (first.json()["key"], base64.b64encode(first.body).decode())
     bodies = stored_bodies(world)
     assert bodies
     assert not [one for one in bodies if any(text in one for text in plain)], "sealed in the ledger"
-    end = await world.door.ask("DELETE", f"/v1/organiser/keys/{first.json()['id']}", owner)
+    end = await world.client.ask("DELETE", f"/v1/organiser/keys/{first.json()['id']}", owner)
     assert end.status == 204
 
 
@@ -150,15 +150,16 @@ async def test_a_response_that_cannot_be_stored_is_503_and_is_stored_later(
 ) -> None:
     owner = [*bearer(world.people["owner of hall"].session), ("idempotency-key", "full")]
     asked = a_venue_body(name="Full Hall")
-    lost = await world.door.ask("POST", "/v1/organiser/venues", owner, asked)
+    lost = await world.client.ask("POST", "/v1/organiser/venues", owner, asked)
     assert (lost.status, lost.code) == (503, "unavailable"), lost.body
     assert (lost.header("retry-after"), lost.header("content-type")) == ("1", "application/problem+json")
-    running = await world.door.ask("POST", "/v1/organiser/venues", owner, asked)
+    running = await world.client.ask("POST", "/v1/organiser/venues", owner, asked)
     assert (running.status, running.code) == (409, "idempotency_running"), "it was carried out: not once more"
     again = await eventually(
-        lambda: world.door.ask("POST", "/v1/organiser/venues", owner, asked), until=lambda answer: answer.status != 409
+        lambda: world.client.ask("POST", "/v1/organiser/venues", owner, asked),
+        until=lambda answer: answer.status != 409,
     )
     assert (again.status, again.header("idempotent-replayed")) == (201, "true")
-    listed = (await world.door.ask("GET", "/v1/organiser/venues", owner)).json()["venues"]
+    listed = (await world.client.ask("GET", "/v1/organiser/venues", owner)).json()["venues"]
     assert len([one for one in listed if one["name"] == "Full Hall"]) == 1
     assert full_ledger == []

@@ -70,14 +70,16 @@ DISGUISES = [
 
 
 async def test_double_slashes_encoded_slashes_case_and_dots(world: World):
-    """As nobody, and as a door worker on what the door may not do: 4xx whatever the spelling, never an answer."""
-    door = world.callers()["door of hall"]
+    """As nobody, and as a gatekeeper on what gatekeepers may not do: 4xx whatever the spelling, never an answer."""
+    gatekeeper = world.callers()["door of hall"]
     opened, asked = [], 0
     for route in guarded_routes():
-        callers = [[], door] if route.access.startswith("staff:") and not may(route.access, "door of hall") else [[]]
+        callers = (
+            [[], gatekeeper] if route.access.startswith("staff:") and not may(route.access, "door of hall") else [[]]
+        )
         for path in spellings(route.path(event_id=EVENT_ID, booking_id=world.booking)):
             for headers in callers:
-                reply = await world.door.ask(route.method, path, headers, route.sample())
+                reply = await world.client.ask(route.method, path, headers, route.sample())
                 asked += 1
                 if not 400 <= reply.status < 500:
                     opened.append((route.method, path, reply.status))
@@ -89,7 +91,7 @@ async def test_host_forwarding_and_method_override_headers(world: World):
     for route in guarded_routes():
         for headers in DISGUISES:
             path = route.path(event_id=EVENT_ID, booking_id=world.booking)
-            reply = await world.door.ask(route.method, path, headers, route.sample())
+            reply = await world.client.ask(route.method, path, headers, route.sample())
             assert reply.status in (400, 401, 403, 404), (route.name, headers, reply.status, reply.body)
 
 
@@ -99,7 +101,7 @@ async def test_other_methods_open_nothing(world: World, method: str):
     for route in guarded_routes():
         path = route.path(event_id=EVENT_ID, booking_id=world.booking)
         for headers in ([], world.callers()["owner of hall"], world.callers()["fan"]):
-            reply = await world.door.ask(method, path, headers)
+            reply = await world.client.ask(method, path, headers)
             assert reply.status in (204, 400, 401, 403, 404, 405, 501), (route.name, method, reply.status)
             assert world.booking.encode() not in reply.body
             assert b"example.org" not in reply.body
@@ -108,8 +110,8 @@ async def test_other_methods_open_nothing(world: World, method: str):
 async def test_a_method_in_the_query_or_body_is_not_a_method(world: World):
     mine = world.callers()["fan"]
     for target in ("/v1/me?_method=DELETE", "/v1/me?method=POST"):
-        assert (await world.door.ask("GET", target, mine)).status == 200
-    reply = await world.door.ask("POST", "/v1/me", mine, {"_method": "GET"})
+        assert (await world.client.ask("GET", target, mine)).status == 200
+    reply = await world.client.ask("POST", "/v1/me", mine, {"_method": "GET"})
     assert reply.status == 405
 
 
@@ -133,9 +135,9 @@ async def test_an_access_of_an_unknown_kind_opens_nothing(world: World, monkeypa
     async def odd() -> None: ...
 
     monkeypatch.setattr(all_routes, "ROUTES", [odd])
-    from tests.security.world import Door
+    from tests.security.world import AsgiClient
 
-    door = Door(web_app.platform_app(world.platform, own_loops=False))
+    client = AsgiClient(web_app.platform_app(world.platform, own_loops=False))
     for headers in world.callers().values():
-        assert (await door.ask("GET", "/v1/me/odd", headers)).status == 403
-    assert (await world.door.ask("GET", "/v1/me", bearer(world.people["fan"].session))).status == 200
+        assert (await client.ask("GET", "/v1/me/odd", headers)).status == 403
+    assert (await world.client.ask("GET", "/v1/me", bearer(world.people["fan"].session))).status == 200

@@ -61,7 +61,7 @@ EXTRAS: list[tuple[str, str, str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("who", "method", "path", "body", "extra"), EXTRAS)
 async def test_mass_assignment_over_http(world: World, who, method, path, body, extra):
-    reply = await world.door.ask(method, path, world.callers()[who], body | {extra: "org_other"})
+    reply = await world.client.ask(method, path, world.callers()[who], body | {extra: "org_other"})
     assert reply.status == 422, (reply.status, reply.body)
     assert f"unknown field `{extra}`" in reply.json()["detail"]
 
@@ -69,12 +69,12 @@ async def test_mass_assignment_over_http(world: World, who, method, path, body, 
 async def test_an_invitation_gives_the_invited_role_whatever_the_answer_says(world: World):
     owner = world.callers()["owner of hall"]
     asked = {"email": "mass@example.org", "role": "door"}
-    assert (await world.door.ask("POST", "/v1/organiser/team/invitations", owner, asked)).status == 201
+    assert (await world.client.ask("POST", "/v1/organiser/team/invitations", owner, asked)).status == 201
     link = await mailed(world.platform, "mass@example.org")
     body = {"invitation": link, "name": "M", "password": "a sentence nobody guesses"}
-    refused = await world.door.ask("POST", "/v1/auth/invitation", (), body | {"role": "owner"})
+    refused = await world.client.ask("POST", "/v1/auth/invitation", (), body | {"role": "owner"})
     assert refused.status == 422
-    made = await world.door.ask("POST", "/v1/auth/invitation", (), body)
+    made = await world.client.ask("POST", "/v1/auth/invitation", (), body)
     assert made.json()["role"] == "door"
 
 
@@ -82,18 +82,18 @@ async def test_idor_members_keys_invitations_sessions_and_devices_of_others(worl
     """Every id of org_hall and of the fan, tried with everybody else's proofs: as if it did not exist."""
     platform, owner = world.platform, world.people["owner of hall"]
     headers = bearer(owner.session)
-    asked = await world.door.ask(
+    asked = await world.client.ask(
         "POST", "/v1/organiser/team/invitations", headers, {"email": "i@example.org", "role": "door"}
     )
-    made = await world.door.ask("POST", "/v1/organiser/keys", headers, {"name": "k", "scopes": ["door:scan"]})
+    made = await world.client.ask("POST", "/v1/organiser/keys", headers, {"name": "k", "scopes": ["door:scan"]})
     device = {"endpoint": "https://push.example.org/idor", "keys": {"p256dh": "x", "auth": "x"}}
-    push = await world.door.ask("POST", "/v1/me/push", world.callers()["fan"], device)
+    push = await world.client.ask("POST", "/v1/me/push", world.callers()["fan"], device)
     session = await platform.people.sessions.find(world.people["fan"].session)
-    door_id = world.people["door of hall"].id
+    gatekeeper_id = world.people["door of hall"].id
     tries = [
-        ("owner of other", "PATCH", f"/v1/organiser/team/{door_id}", {"role": "owner"}),
-        ("owner of other", "DELETE", f"/v1/organiser/team/{door_id}", None),
-        ("owner of other", "POST", f"/v1/organiser/team/{door_id}/reset", {}),
+        ("owner of other", "PATCH", f"/v1/organiser/team/{gatekeeper_id}", {"role": "owner"}),
+        ("owner of other", "DELETE", f"/v1/organiser/team/{gatekeeper_id}", None),
+        ("owner of other", "POST", f"/v1/organiser/team/{gatekeeper_id}/reset", {}),
         ("owner of other", "DELETE", f"/v1/organiser/team/invitations/{asked.json()['id']}", None),
         ("owner of other", "DELETE", f"/v1/organiser/keys/{made.json()['id']}", None),
         ("stranger", "DELETE", f"/v1/auth/sessions/{session.id}", None),
@@ -102,37 +102,37 @@ async def test_idor_members_keys_invitations_sessions_and_devices_of_others(worl
         ("stranger", "DELETE", f"/v1/me/push/{push.json()['id']}", None),
     ]
     for who, method, path, body in tries:
-        reply = await world.door.ask(method, path, world.callers()[who], body)
+        reply = await world.client.ask(method, path, world.callers()[who], body)
         assert reply.status == 404, (who, method, path, reply.status, reply.body)
-    team = (await world.door.ask("GET", "/v1/organiser/team", headers)).json()
-    assert door_id in [one["id"] for one in team["members"]]
+    team = (await world.client.ask("GET", "/v1/organiser/team", headers)).json()
+    assert gatekeeper_id in [one["id"] for one in team["members"]]
     assert asked.json()["id"] in [one["id"] for one in team["invitations"]]
     for name in ("owner of other", "key of other"):
-        other = (await world.door.ask("GET", "/v1/organiser/team", world.callers()[name])).json()
+        other = (await world.client.ask("GET", "/v1/organiser/team", world.callers()[name])).json()
         assert {one["email"].partition("@")[2] for one in other["members"]} == {"org-other.example.org"}
 
 
 async def test_idor_venues_and_webhooks_of_another_organiser(world: World):
     """Every route with a venue or webhook in its path, with real ids of org_hall, asked by org_other."""
     owner = world.callers()["owner of hall"]
-    venue = await world.door.ask("POST", "/v1/organiser/venues", owner, a_venue_body())
+    venue = await world.client.ask("POST", "/v1/organiser/venues", owner, a_venue_body())
     wish = {"event": EVENT_ID, "url": "https://hooks.example.org/x"}
-    hook = await world.door.ask("POST", "/v1/organiser/webhooks", owner, wish)
+    hook = await world.client.ask("POST", "/v1/organiser/webhooks", owner, wish)
     assert (venue.status, hook.status) == (201, 201), (venue.body, hook.body)
     ids = {"venue_id": venue.json()["venue"], "webhook_id": hook.json()["webhook"]}
     routes = [route for route in table() if route.parameters() & ids.keys()]
     assert len(routes) >= 6
     for route in routes:
         for who in ("owner of other", "key of other"):
-            reply = await world.door.ask(route.method, route.path(**ids), world.callers()[who], route.sample())
+            reply = await world.client.ask(route.method, route.path(**ids), world.callers()[who], route.sample())
             assert reply.status == 404, (route.name, who, reply.status, reply.body)
     for path in ("/v1/organiser/venues", "/v1/organiser/webhooks", "/v1/organiser/events", "/v1/organiser/audit"):
-        reply = await world.door.ask("GET", path, world.callers()["owner of other"])
+        reply = await world.client.ask("GET", path, world.callers()["owner of other"])
         assert reply.status == 200, (path, reply.body)
         for known in (*ids.values(), EVENT_ID):
             assert known.encode() not in reply.body, path
     taken = {"event": EVENT_ID, "url": "https://hooks.example.org/y"}
-    reply = await world.door.ask("POST", "/v1/organiser/webhooks", world.callers()["owner of other"], taken)
+    reply = await world.client.ask("POST", "/v1/organiser/webhooks", world.callers()["owner of other"], taken)
     assert reply.status == 404, reply.body
 
 
@@ -161,16 +161,16 @@ async def test_idor_an_offer_is_its_own_fans(world: World, monkeypatch):
     for act in ("claim", "decline"):
         for who, headers in world.callers().items():
             if who != "fan":
-                reply = await world.door.ask("POST", f"/v1/offers/{offer.id}/{act}", headers)
+                reply = await world.client.ask("POST", f"/v1/offers/{offer.id}/{act}", headers)
                 assert reply.status in (401, 404), (act, who, reply.status)
         stranger = bearer(pass_for(world.platform, EVENT_ID, world.people["stranger"].id, position=78))
-        assert (await world.door.ask("POST", f"/v1/offers/{offer.id}/{act}", stranger)).status == 404
+        assert (await world.client.ask("POST", f"/v1/offers/{offer.id}/{act}", stranger)).status == 404
     assert len(asked) > 20, "the offer was there each time"
 
 
 async def test_idor_a_fan_sees_only_what_is_theirs(world: World):
     for path in ("/v1/me", "/v1/me/export", "/v1/me/bookings", "/v1/me/messages"):
-        reply = await world.door.ask("GET", path, world.callers()["stranger"])
+        reply = await world.client.ask("GET", path, world.callers()["stranger"])
         assert world.people["fan"].id.encode() not in reply.body
         assert b"fan@example.org" not in reply.body
 
@@ -180,16 +180,16 @@ async def test_idempotency_keys_of_one_person_mean_nothing_to_another(world: Wor
     one, two = await fan(world.platform, "idem1@example.org"), await fan(world.platform, "idem2@example.org")
     device = {"endpoint": "https://push.example.org/idem", "keys": {"p256dh": "x", "auth": "x"}}
     key = [("idempotency-key", "the same for everybody")]
-    first = await world.door.ask("POST", "/v1/me/push", [*bearer(one.session), *key], device)
-    again = await world.door.ask("POST", "/v1/me/push", [*bearer(one.session), *key], device)
+    first = await world.client.ask("POST", "/v1/me/push", [*bearer(one.session), *key], device)
+    again = await world.client.ask("POST", "/v1/me/push", [*bearer(one.session), *key], device)
     assert (first.status, again.header("idempotent-replayed")) == (201, "true")
-    other = await world.door.ask("POST", "/v1/me/push", [*bearer(two.session), *key], device)
+    other = await world.client.ask("POST", "/v1/me/push", [*bearer(two.session), *key], device)
     assert (other.status, other.header("idempotent-replayed")) == (201, "")
-    assert (await world.door.ask("POST", "/v1/me/push", key, device)).status == 401, "no replay to nobody"
+    assert (await world.client.ask("POST", "/v1/me/push", key, device)).status == 401, "no replay to nobody"
     team = "/v1/organiser/team/invitations"
     body = {"email": "idem@example.org", "role": "door"}
-    hall = await world.door.ask("POST", team, [*world.callers()["owner of hall"], *key], body)
-    rival = await world.door.ask("POST", team, [*world.callers()["owner of other"], *key], body)
+    hall = await world.client.ask("POST", team, [*world.callers()["owner of hall"], *key], body)
+    rival = await world.client.ask("POST", team, [*world.callers()["owner of other"], *key], body)
     assert hall.status == rival.status == 201
     assert hall.json()["id"] != rival.json()["id"]
 
@@ -199,7 +199,7 @@ async def test_idempotency_never_keeps_a_secret_that_the_ledger_s_reader_could_u
     key, and whoever reads the ledger finds none."""
     headers = [*world.callers()["owner of hall"], ("idempotency-key", "secrets")]
     body = {"name": "idem", "scopes": ["door:scan"]}
-    made = [(await world.door.ask("POST", "/v1/organiser/keys", headers, body)).json()["key"] for _ in range(2)]
+    made = [(await world.client.ask("POST", "/v1/organiser/keys", headers, body)).json()["key"] for _ in range(2)]
     assert made[0] == made[1]
     folder = world.platform.settings.folder
     raw = await asyncio.to_thread(lambda: b"".join(path.read_bytes() for path in folder.glob("*.db*")))
@@ -212,13 +212,13 @@ async def test_idempotency_never_keeps_a_secret_that_the_ledger_s_reader_could_u
 async def test_a_member_who_was_removed_or_demoted_loses_everything_at_once(world: World):
     boss = await member(world.platform, Role.OWNER, "org_fall")
     clerk = await member(world.platform, Role.OWNER, "org_fall", name="clerk")
-    made = await world.door.ask(
+    made = await world.client.ask(
         "POST", "/v1/organiser/keys", bearer(clerk.session), {"name": "k", "scopes": ["team:read"]}
     )
     key = bearer(made.json()["key"])
-    assert (await world.door.ask("GET", "/v1/organiser/team", key)).status == 200
+    assert (await world.client.ask("GET", "/v1/organiser/team", key)).status == 200
     path = f"/v1/organiser/team/{clerk.id}"
-    assert (await world.door.ask("PATCH", path, bearer(boss.session), {"role": "door"})).status == 200
-    assert (await world.door.ask("GET", "/v1/organiser/team", bearer(clerk.session))).status == 401
-    assert (await world.door.ask("GET", "/v1/organiser/team", key)).status == 401
-    assert (await world.door.ask("DELETE", path, bearer(boss.session))).status == 204
+    assert (await world.client.ask("PATCH", path, bearer(boss.session), {"role": "door"})).status == 200
+    assert (await world.client.ask("GET", "/v1/organiser/team", bearer(clerk.session))).status == 401
+    assert (await world.client.ask("GET", "/v1/organiser/team", key)).status == 401
+    assert (await world.client.ask("DELETE", path, bearer(boss.session))).status == 204

@@ -9,7 +9,7 @@ import pytest
 from frontrow.boxoffice.people.model.roles import ROLES, Role
 from frontrow.web.http.cookies import SESSION_COOKIE
 from tests.security.route_table import Route, page_table
-from tests.security.world import EVENT_ID, Door, Reached, World
+from tests.security.world import EVENT_ID, AsgiClient, Reached, World
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -119,10 +119,10 @@ def may(access: str, caller: str) -> bool:
     return role in set(Role) and permission in ROLES[Role(role)]
 
 
-async def ask(door: Door, route: Route, headers: list[tuple[str, str]], **changes: str):
+async def ask(client: AsgiClient, route: Route, headers: list[tuple[str, str]], **changes: str):
     origin = [] if route.method == "GET" else [("origin", changes.get("origin", "https://test"))]
     body = b"" if route.unsafe else None
-    return await door.ask(route.method, route.path(event_id=EVENT_ID), [*headers, *origin], body, kind=FORM)
+    return await client.ask(route.method, route.path(event_id=EVENT_ID), [*headers, *origin], body, kind=FORM)
 
 
 async def test_no_page_is_undecided_and_none_of_the_teams_is_open():
@@ -135,7 +135,7 @@ async def test_no_page_is_undecided_and_none_of_the_teams_is_open():
         assert not route.access.startswith("staff:") or for_staff, f"{route.template}: staff pages have staff paths"
 
 
-async def test_every_page_admits_exactly_the_callers_of_its_row(world: World, guarded: Door):
+async def test_every_page_admits_exactly_the_callers_of_its_row(world: World, guarded: AsgiClient):
     """Page × role, half signed-in members included: the others are led to signing in, or refused."""
     wrong, asked = [], 0
     for route in page_table():
@@ -157,7 +157,7 @@ async def test_csrf_every_form_needs_the_word_of_its_session_and_our_own_origin(
         caller = "owner of hall" if route.access.startswith("staff:") else "fan"
         headers = cookies(world)[caller]
         for origin in ("https://test", "https://evil.example"):
-            reply = await ask(world.door, route, headers, origin=origin)
+            reply = await ask(world.client, route, headers, origin=origin)
             assert reply.status == 403, (route.name, origin, reply.status)
 
 
@@ -169,5 +169,5 @@ async def test_idor_pages_of_somebody_elses_booking_do_not_exist(world: World):
         for caller, headers in cookies(world).items():
             if caller == "fan":
                 continue
-            reply = await world.door.ask("GET", route.path(booking_id=world.booking), headers)
+            reply = await world.client.ask("GET", route.path(booking_id=world.booking), headers)
             assert reply.status in (303, 404), (route.name, caller, reply.status)

@@ -1,4 +1,6 @@
-"""Rubbish over raw sockets, at both doors: mangled requests, half-closed, idle and slow ones, and TLS where none is.
+"""Rubbish over raw sockets: mangled requests, half-closed, idle and slow ones, and TLS where none is.
+
+Fast path and framework get the same.
 
 Whatever comes, the server answers 4xx or closes, never 500, and serves the next person. `FRONTROW_SEEDS=20000` looks
 longer (`make soak`, which also measures memory and what other fans wait meanwhile: `bench/unfriendly.py`).

@@ -9,7 +9,7 @@ import pytest
 from frontrow.boxoffice.people.model.roles import Role
 from tests.boxoffice.people.support import PASSWORD, api_key, fan, mailed, mails, member, opened
 from tests.security.route_table import table
-from tests.security.world import EVENT_ID, Door, a_door, a_world, bearer
+from tests.security.world import EVENT_ID, AsgiClient, a_client, a_world, bearer
 
 CANARY = "CANARYcanary0123456789CANARYcanary012345678"  # as long as a secret of ours
 CANARIES = {
@@ -29,10 +29,10 @@ async def test_canary_secrets_never_in_logs_errors_metrics_or_urls(tmp_path):
     logging.getLogger().setLevel(logging.DEBUG)
     try:
         quick = {"per_person": "100000/second", "per_ip": "100000/second"}
-        async with opened(tmp_path, **quick) as platform, a_door(platform) as door:
-            world = await a_world(platform, door)
-            answers = [*await show_everywhere(world.door), *await fail_everywhere(world, platform)]
-            metrics = await world.door.ask("GET", "/metrics")
+        async with opened(tmp_path, **quick) as platform, a_client(platform) as client:
+            world = await a_world(platform, client)
+            answers = [*await show_everywhere(world.client), *await fail_everywhere(world, platform)]
+            metrics = await world.client.ask("GET", "/metrics")
             told = "\n".join(
                 f"{reply.status} {reply.headers} {reply.body.decode('utf-8', 'replace')}" for reply in answers
             )
@@ -50,7 +50,7 @@ async def test_canary_secrets_never_in_logs_errors_metrics_or_urls(tmp_path):
             assert secret not in text, f"{secret[:8]}… in {name}"
 
 
-async def show_everywhere(door: Door) -> list:
+async def show_everywhere(client: AsgiClient) -> list:
     """Every route, with every canary in every place a secret travels in."""
     replies = []
     for route in table():
@@ -59,13 +59,13 @@ async def show_everywhere(door: Door) -> list:
         for secret in CANARIES.values():
             cookie = f"__Host-frontrow-session={secret}; __Host-frontrow-pass={secret}"
             headers = [*bearer(secret), ("frontrow-pass", secret), ("frontrow-booking", secret), ("cookie", cookie)]
-            replies.append(await door.ask(route.method, route.path(event_id=EVENT_ID), headers, route.sample()))
+            replies.append(await client.ask(route.method, route.path(event_id=EVENT_ID), headers, route.sample()))
     return replies
 
 
 async def fail_everywhere(world, platform) -> list:
     """Bodies with secrets that are wrong, too long, of the wrong type; and a handler that breaks."""
-    ask = world.door.ask
+    ask = world.client.ask
     spent = {"invitation": CANARIES["invitation"], "name": "x", "password": CANARY}
     replies = [
         await ask("POST", "/v1/auth/link/redeem", (), {"link": CANARIES["link"], "ask": CANARY}),
@@ -96,11 +96,11 @@ async def fail_everywhere(world, platform) -> list:
 
 async def test_secrets_stand_in_mails_behind_the_hash_only(tmp_path):
     """What servers, proxies and referrers see of a link is its path."""
-    async with opened(tmp_path) as platform, a_door(platform) as door:
+    async with opened(tmp_path) as platform, a_client(platform) as client:
         owner = await member(platform, Role.OWNER)
         await fan(platform, "f@example.org")
         body = {"email": "n@example.org", "role": "door"}
-        assert (await door.ask("POST", "/v1/organiser/team/invitations", bearer(owner.session), body)).status == 201
+        assert (await client.ask("POST", "/v1/organiser/team/invitations", bearer(owner.session), body)).status == 201
         for address in ("f@example.org", "n@example.org"):
             secret = await mailed(platform, address)
             for mail in await mails(platform, address):
@@ -122,14 +122,16 @@ async def test_no_route_takes_a_secret_in_its_path_or_query():
 
 
 async def test_answers_with_secrets_are_not_stored_anywhere(tmp_path):
-    async with opened(tmp_path) as platform, a_door(platform) as door:
+    async with opened(tmp_path) as platform, a_client(platform) as client:
         owner = await member(platform, Role.OWNER)
         replies = [
-            await door.ask("POST", "/v1/auth/guest", (), {"deliver": "bearer"}),
-            await door.ask("POST", "/v1/auth/link", (), {"email": "f@example.org"}),
-            await door.ask("POST", "/v1/organiser/keys", bearer(owner.session), {"name": "k", "scopes": ["door:scan"]}),
-            await door.ask("GET", "/v1/auth/session", bearer(owner.session)),
-            await door.ask("GET", "/v1/auth/sessions", bearer(owner.session)),
+            await client.ask("POST", "/v1/auth/guest", (), {"deliver": "bearer"}),
+            await client.ask("POST", "/v1/auth/link", (), {"email": "f@example.org"}),
+            await client.ask(
+                "POST", "/v1/organiser/keys", bearer(owner.session), {"name": "k", "scopes": ["door:scan"]}
+            ),
+            await client.ask("GET", "/v1/auth/session", bearer(owner.session)),
+            await client.ask("GET", "/v1/auth/sessions", bearer(owner.session)),
         ]
         for reply in replies:
             assert reply.header("cache-control") == "no-store", reply.body

@@ -31,16 +31,16 @@ def b64(value: object) -> str:
 
 
 async def refused(world: World, token: str) -> None:
-    reply = await world.door.ask("POST", HOLDS, bearer(token), WISH)
+    reply = await world.client.ask("POST", HOLDS, bearer(token), WISH)
     assert reply.status == 401, (reply.status, reply.body)
     for header in ("frontrow-pass", "cookie"):
         value = f"__Host-frontrow-pass={token}" if header == "cookie" else token
-        assert (await world.door.ask("POST", HOLDS, [(header, value)], WISH)).status == 401
+        assert (await world.client.ask("POST", HOLDS, [(header, value)], WISH)).status == 401
 
 
 async def test_the_genuine_pass_gets_past_the_check(world: World):
     """The control of this file: with the real one the same request is refused for its seat only."""
-    reply = await world.door.ask("POST", HOLDS, bearer(world.pass_jwt), WISH)
+    reply = await world.client.ask("POST", HOLDS, bearer(world.pass_jwt), WISH)
     assert reply.status in (404, 409, 422), reply.body
 
 
@@ -94,7 +94,7 @@ async def test_wrong_audience_issuer_and_time(world: World):
     for change in wrong:
         body = {name: value for name, value in (claims | change).items() if value is not None}
         token = jwt.encode(body, key, algorithm="RS256", headers={"kid": kid})
-        reply = await world.door.ask("POST", HOLDS, bearer(token), WISH)
+        reply = await world.client.ask("POST", HOLDS, bearer(token), WISH)
         assert reply.status in (401, 403), (change, reply.status)
 
 
@@ -104,9 +104,9 @@ async def test_a_changed_pass_and_a_place_as_a_pass_and_back(world: World):
     await refused(world, f"{head}.{b64(body | {'sub': 'fan_somebody'})}.{signature}")
     await refused(world, f"{head}.{claims}.{signature[:-2]}AA")
     await refused(world, f"{head}.{claims}")
-    joined = await world.door.ask("POST", f"/v1/events/{EVENT_ID}/room/join")
+    joined = await world.client.ask("POST", f"/v1/events/{EVENT_ID}/room/join")
     place = joined.json()["place"]
-    assert (await world.door.ask("GET", STATUS, bearer(place))).status == 200
+    assert (await world.client.ask("GET", STATUS, bearer(place))).status == 200
     await refused(world, place)
     for text in (
         world.pass_jwt,
@@ -114,10 +114,10 @@ async def test_a_changed_pass_and_a_place_as_a_pass_and_back(world: World):
         place[:-1] + ("A" if place[-1] != "A" else "B"),
         place.replace(".", ".."),
     ):
-        assert (await world.door.ask("GET", STATUS, bearer(text))).status == 401
+        assert (await world.client.ask("GET", STATUS, bearer(text))).status == 401
     head, claims, _ = place.split(".")
     for forged in (b64({"alg": "none", "typ": "JWT"}), head):
-        assert (await world.door.ask("GET", STATUS, bearer(f"{forged}.{claims}."))).status == 401
+        assert (await world.client.ask("GET", STATUS, bearer(f"{forged}.{claims}."))).status == 401
 
 
 async def test_keys_rotate_and_old_passes_end_with_their_key(world: World):
@@ -152,19 +152,19 @@ async def test_a_session_is_not_made_of_what_the_ledger_or_another_proof_knows(w
         owner.session.replace("frs_", "frs_ "),
     ]
     for text in tries:
-        reply = await world.door.ask("GET", "/v1/organiser/team", bearer(text))
+        reply = await world.client.ask("GET", "/v1/organiser/team", bearer(text))
         assert reply.status == 401, (text, reply.status)
-        reply = await world.door.ask("GET", "/v1/organiser/team", [("cookie", f"__Host-frontrow-session={text}")])
+        reply = await world.client.ask("GET", "/v1/organiser/team", [("cookie", f"__Host-frontrow-session={text}")])
         assert reply.status == 401, text
-    assert (await world.door.ask("GET", "/v1/organiser/team", bearer(owner.session))).status == 200
+    assert (await world.client.ask("GET", "/v1/organiser/team", bearer(owner.session))).status == 200
 
 
 async def test_a_revoked_session_is_not_replayed(world: World):
     extra = await member(world.platform, Role.DOOR, "org_replay")
-    assert (await world.door.ask("GET", "/v1/auth/sessions", bearer(extra.session))).status == 200
-    assert (await world.door.ask("DELETE", "/v1/auth/session", bearer(extra.session))).status == 204
-    assert (await world.door.ask("GET", "/v1/auth/sessions", bearer(extra.session))).status == 401
-    assert (await world.door.ask("DELETE", "/v1/auth/session", bearer(extra.session))).status == 401
+    assert (await world.client.ask("GET", "/v1/auth/sessions", bearer(extra.session))).status == 200
+    assert (await world.client.ask("DELETE", "/v1/auth/session", bearer(extra.session))).status == 204
+    assert (await world.client.ask("GET", "/v1/auth/sessions", bearer(extra.session))).status == 401
+    assert (await world.client.ask("DELETE", "/v1/auth/session", bearer(extra.session))).status == 401
 
 
 async def test_booking_tokens_are_of_one_booking_and_of_one_secret_key(world: World):
@@ -185,14 +185,14 @@ async def test_booking_tokens_are_of_one_booking_and_of_one_secret_key(world: Wo
     ]
     for text in forged:
         for headers in ([("frontrow-booking", text)], bearer(text)):
-            assert (await world.door.ask("GET", path, headers)).status == 404, text
-    assert (await world.door.ask("GET", path, [("frontrow-booking", good)])).status == 200
+            assert (await world.client.ask("GET", path, headers)).status == 404, text
+    assert (await world.client.ask("GET", path, [("frontrow-booking", good)])).status == 200
 
 
 async def test_a_pass_cannot_be_had_in_somebody_elses_name(world: World):
     """Joining names nobody but the session's own fan; so no pass opens another fan's bookings."""
     victim = world.people["fan"].id
-    reply = await world.door.ask("POST", f"/v1/events/{EVENT_ID}/room/join", (), {"person": victim})
+    reply = await world.client.ask("POST", f"/v1/events/{EVENT_ID}/room/join", (), {"person": victim})
     assert (reply.status, reply.json().get("param")) == (422, "person")
     stolen = pass_for(world.platform, EVENT_ID, "place:1", position=9)
-    assert (await world.door.ask("GET", f"/v1/bookings/{world.booking}", bearer(stolen))).status == 404
+    assert (await world.client.ask("GET", f"/v1/bookings/{world.booking}", bearer(stolen))).status == 404

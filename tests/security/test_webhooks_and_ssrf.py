@@ -11,7 +11,7 @@ from frontrow.client import check_signature
 from frontrow.core.errors import Unavailable
 from frontrow.settings.platform import StripeSettings
 from frontrow.shared.webhook_signature import sign
-from tests.security.world import EVENT_ID, World, a_door
+from tests.security.world import EVENT_ID, World, a_client
 from tests.web.api.support import settings_for
 
 SECRET = "whsec_test_of_the_platform"
@@ -27,7 +27,7 @@ def notice(number: int) -> bytes:
 async def test_webhook_forgery_and_replay(tmp_path):
     """Unsigned, wrongly signed, changed, old and future notices are refused; the same one again does nothing."""
     stripe = StripeSettings("sk_test_never_called", SECRET, "pk_test_never_called", "http://127.0.0.1:9")
-    async with open_platform(replace(settings_for(tmp_path), stripe=stripe)) as platform, a_door(platform) as door:
+    async with open_platform(replace(settings_for(tmp_path), stripe=stripe)) as platform, a_client(platform) as client:
         now_us, body = platform.clock(), notice(1)
         good = sign(body, SECRET, now_us)
         forged = [
@@ -44,23 +44,23 @@ async def test_webhook_forgery_and_replay(tmp_path):
             good + "0",
         ]
         for header in forged:
-            reply = await door.ask("POST", PATH, [("stripe-signature", header)] if header else [], body)
+            reply = await client.ask("POST", PATH, [("stripe-signature", header)] if header else [], body)
             assert reply.status == 401, (header, reply.status, reply.body)
-        assert (await door.ask("POST", PATH, [("stripe-signature", good)], body + b" ")).status == 401
+        assert (await client.ask("POST", PATH, [("stripe-signature", good)], body + b" ")).status == 401
         about = b'{"id":"evt_1","type":"refund.updated","data":%b}'
         deep = b'{"id":' + b"[" * 4_500 + b"]" * 4_500 + b"}"
         strange = [b"", b"{", b"[]", b"null", b"\xff", b'{"id":1}', b'{"id":"e","data":{}}', about % b"[]", deep]
         for rubbish in strange:  # signed, and still nothing that we could act on
-            reply = await door.ask("POST", PATH, [("stripe-signature", sign(rubbish, SECRET, now_us))], rubbish)
+            reply = await client.ask("POST", PATH, [("stripe-signature", sign(rubbish, SECRET, now_us))], rubbish)
             assert (reply.status, reply.code) == (422, "invalid_input"), (rubbish[:40], reply.status, reply.body)
-        first = await door.ask("POST", PATH, [("stripe-signature", good)], body)
-        again = await door.ask("POST", PATH, [("stripe-signature", good)], body)
+        first = await client.ask("POST", PATH, [("stripe-signature", good)], body)
+        again = await client.ask("POST", PATH, [("stripe-signature", good)], body)
         assert (first.status, first.json(), again.status, again.json()) == (200, {"done": True}, 200, {"done": False})
 
 
 async def test_a_notice_without_stripe_is_not_taken(tmp_path):
-    async with open_platform(settings_for(tmp_path)) as platform, a_door(platform) as door:
-        reply = await door.ask("POST", PATH, [("stripe-signature", sign(notice(1), "", platform.clock()))], notice(1))
+    async with open_platform(settings_for(tmp_path)) as platform, a_client(platform) as client:
+        reply = await client.ask("POST", PATH, [("stripe-signature", sign(notice(1), "", platform.clock()))], notice(1))
         assert reply.status == 404
 
 
@@ -152,7 +152,7 @@ async def test_ssrf_by_push_subscription(world: World):
     """Where a browser's push messages go is an address from outside too."""
     for url in INSIDE:
         body = {"endpoint": url, "keys": {"p256dh": "x", "auth": "x"}}
-        reply = await world.door.ask("POST", "/v1/me/push", world.callers()["stranger"], body)
+        reply = await world.client.ask("POST", "/v1/me/push", world.callers()["stranger"], body)
         assert reply.status == 422, (url, reply.status)
 
 
@@ -162,7 +162,7 @@ async def test_ssrf_by_webhook_url(world: World, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(world.platform.messaging.webhooks, "_outgoing", SafeHttpClient())  # as outside the demo
     owner = world.callers()["owner of hall"]
     for url in INSIDE:
-        reply = await world.door.ask("POST", "/v1/organiser/webhooks", owner, {"event": EVENT_ID, "url": url})
+        reply = await world.client.ask("POST", "/v1/organiser/webhooks", owner, {"event": EVENT_ID, "url": url})
         assert reply.status == 422 or url in NAMES, (url, reply.status, reply.body)
 
 
@@ -171,12 +171,12 @@ async def test_the_demo_sends_webhooks_to_this_machine_and_to_nothing_else_insid
     owner = world.callers()["owner of hall"]
     here = {"https://127.0.0.1/", "https://localhost./", "https://[::1]/"}
     for url in [*INSIDE, "http://127.0.0.1:9000/hook", "http://localhost:9000/hook"]:
-        reply = await world.door.ask("POST", "/v1/organiser/webhooks", owner, {"event": EVENT_ID, "url": url})
+        reply = await world.client.ask("POST", "/v1/organiser/webhooks", owner, {"event": EVENT_ID, "url": url})
         fine = url in here or url.startswith(("http://127.0.0.1:", "http://localhost:"))
         assert reply.status == (201 if fine else 422), (url, reply.status, reply.body)
         if fine:
             removed = f"/v1/organiser/webhooks/{reply.json()['webhook']}"
-            assert (await world.door.ask("DELETE", removed, owner)).status == 204
+            assert (await world.client.ask("DELETE", removed, owner)).status == 204
 
 
 async def test_only_the_demo_sends_webhooks_to_this_machine(tmp_path):

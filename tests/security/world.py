@@ -1,6 +1,6 @@
 """One platform that all security tests attack: two organisers, every role, fans, guests, keys, passes and bookings.
 
-`Door` sends requests as bytes of a request line would arrive (raw path, duplicate headers), without a client that
+`AsgiClient` sends requests as bytes of a request line would arrive (raw path, duplicate headers), without a client that
 tidies them up first.
 """
 
@@ -47,8 +47,8 @@ class Reply(msgspec.Struct):
         return next((value for key, value in self.headers if key == name), "")
 
 
-class Door:
-    """An ASGI app as a server calls it."""
+class AsgiClient:
+    """Calls an ASGI app as a server does."""
 
     def __init__(self, app: Any) -> None:
         self.app = app
@@ -115,7 +115,7 @@ class World(msgspec.Struct):
     """Everybody and everything there is to attack."""
 
     platform: Platform
-    door: Door
+    client: AsgiClient
     people: dict[str, Person]
     keys: dict[str, str]
     half: Person
@@ -144,13 +144,13 @@ def pass_for(platform: Platform, event: str, person: str, position: int = 1) -> 
 
 
 @contextlib.asynccontextmanager
-async def a_door(platform: Platform) -> AsyncIterator[Door]:
+async def a_client(platform: Platform) -> AsyncIterator[AsgiClient]:
     """Asks the platform's app."""
     with borrowed_app(platform) as app:
-        yield Door(front_of(app, platform))
+        yield AsgiClient(front_of(app, platform))
 
 
-async def a_world(platform: Platform, door: Door) -> World:
+async def a_world(platform: Platform, client: AsgiClient) -> World:
     await on_sale(platform, HALL)
     await on_sale(platform, OTHER, id=OTHER_EVENT_ID)
     people = {f"{role.value} of hall": await member(platform, role, HALL) for role in Role}
@@ -159,18 +159,18 @@ async def a_world(platform: Platform, door: Door) -> World:
     people["guest"] = await fan(platform)
     keys = {
         "key with everything": await api_key(platform, people["owner of hall"], sorted(PERMISSIONS)),
-        "key for the door": await api_key(platform, people["owner of hall"], ["door:scan"]),
+        "key for the gate": await api_key(platform, people["owner of hall"], ["door:scan"]),
         "key of other": await api_key(platform, people["owner of other"], sorted(PERMISSIONS)),
     }
     staff = people["manager of hall"]
     made = await platform.people.sessions.start(SubjectKind.STAFF, staff.id, stage=Stage.TOTP)
     mine = pass_for(platform, EVENT_ID, people["fan"].id)
-    held = await door.ask("POST", f"/v1/events/{EVENT_ID}/holds", bearer(mine), {"best": {"count": 1}})
+    held = await client.ask("POST", f"/v1/events/{EVENT_ID}/holds", bearer(mine), {"best": {"count": 1}})
     assert held.status == 201, held.body
     booking = held.json()["booking"]
     return World(
         platform,
-        door,
+        client,
         people,
         keys,
         Person(staff.id, made.secret, "half"),
@@ -181,7 +181,18 @@ async def a_world(platform: Platform, door: Door) -> World:
     )
 
 
-__all__ = ["EVENT_ID", "HALL", "OTHER", "OTHER_EVENT_ID", "PASSWORD", "Door", "Reply", "World", "a_world", "bearer"]
+__all__ = [
+    "EVENT_ID",
+    "HALL",
+    "OTHER",
+    "OTHER_EVENT_ID",
+    "PASSWORD",
+    "AsgiClient",
+    "Reply",
+    "World",
+    "a_world",
+    "bearer",
+]
 
 
 class Reached(FrontrowError):

@@ -1,5 +1,5 @@
 """A little box office in virtual time, over the real ledger: fans hold, pay, refund, return, wait for offers and come
-through the door; the organiser refunds, moves and may cancel; the provider loses calls, refunds fail at once or later,
+through the gate; the organiser refunds, moves and may cancel; the provider loses calls, refunds fail at once or later,
 and processes die at any step. One seed decides. `check` and `check_at_rest` are the laws of money."""
 
 import contextlib

@@ -1,4 +1,4 @@
-"""A box office for tests of money: a shop with its waitlist, its till, and what its organiser and its doors do."""
+"""A box office for tests of money: a shop with its waitlist, its till, and what its organiser and its gates do."""
 
 import contextlib
 import dataclasses
@@ -23,7 +23,7 @@ ADA = Editor("stf_ada", "org_hall")
 
 
 class Office(Market):
-    """A market with what its organiser and its doors do."""
+    """A market with what its organiser and its gates do."""
 
     def __init__(self, waiting: Waiting, clock: ManualClock) -> None:
         super().__init__(waiting, clock)

@@ -2,7 +2,7 @@
 
 from frontrow.boxoffice.adapters.payments.simulated import REFUND_FAILS, REFUND_PENDS, SimulatedProvider
 from frontrow.boxoffice.payments.model.provider_intents import Intent
-from tests.contracts.payment_provider import Desk
+from tests.contracts.payment_provider import ProviderCase
 
 SIMULATED = {
     "visa": "pm_card_visa",
@@ -13,10 +13,10 @@ SIMULATED = {
 }
 
 
-def simulated_desk(provider: SimulatedProvider) -> Desk:
+def simulated_case(provider: SimulatedProvider) -> ProviderCase:
     async def answer(intent: Intent, success: bool) -> None:
         if not success:
             provider.objects[intent.ref]["payment_method"] = "pm_card_3ds_declined"
         provider.finish_action(intent.ref)
 
-    return Desk(provider, SIMULATED, answer)
+    return ProviderCase(provider, SIMULATED, answer)

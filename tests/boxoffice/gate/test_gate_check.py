@@ -1,4 +1,4 @@
-"""The door (B10): offline checks, admissions recorded, duplicates found when gates sync, and the command line."""
+"""The gate (B10): offline checks, admissions recorded, duplicates found when gates sync, and the command line."""
 
 import json
 import time
@@ -98,7 +98,7 @@ def test_a_newer_revocation_list_kills_a_ticket_and_only_a_signed_one_counts() -
     assert at.check(kept.code, NOW).accepted
 
 
-def test_door_check_verifies_offline_and_says_how_long_it_took(tmp_path: Path) -> None:
+def test_gate_check_verifies_offline_and_says_how_long_it_took(tmp_path: Path) -> None:
     """B10: `frontrow door check`: exit codes, the scan log, JSON; the time is in the answer (< 2 ms on a free core)."""
     run = CliRunner().invoke
     bundle, log = tmp_path / "gate.json", tmp_path / "north.jsonl"

@@ -75,7 +75,7 @@ LEASE_S = 120
 LINKS = MailLinks(b"k" * 32, "https://tickets.example.org")
 
 
-class Desk:
+class NotifierCase:
     """A sold booking, a notifier and its channels."""
 
     def __init__(self, ledger: SqlLedger, fact: BookingConfirmed) -> None:
@@ -83,8 +83,8 @@ class Desk:
         self.clock = ManualClock(NOW)
 
     def notifier(self, *channels: Channel) -> Notifier:
-        desk = TicketRenderer(self.ledger, KEYS)
-        return Notifier(self.ledger, desk, channels, self.clock, LINKS, Receipts(self.ledger, desk))
+        renderer = TicketRenderer(self.ledger, KEYS)
+        return Notifier(self.ledger, renderer, channels, self.clock, LINKS, Receipts(self.ledger, renderer))
 
     async def tell(self, notifier: Notifier, fact: Fact | None = None, number: int = 1) -> None:
         """As the consumer does it; twice, as the bus may."""
@@ -94,7 +94,7 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+async def case(tmp_path: Path) -> AsyncIterator[NotifierCase]:
     ledger = await open_ledger(sqlite_url(tmp_path))
     await ledger.catalogue.put_venue(Venue("ven_1", "Waldbühne", "0" * 64, "Berlin", "DE", "Europe/Berlin"), NOW)
     await ledger.catalogue.put_event(shop_event(name="Aurora <Live>", starts_at_us=NOW), NOW)
@@ -105,7 +105,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     assert booking is not None
     await ledger.confirm(booking.id, booking.fence, NOW, Issuer(KEYS).issue(booking))
     fact = BookingConfirmed(booking.id, EVENT, "fan_1", booking.fence, (3, 4), NOW, 10_050, "EUR")
-    yield Desk(ledger, fact)
+    yield NotifierCase(ledger, fact)
     await ledger.aclose()
 
 
@@ -125,19 +125,19 @@ def qr_codes(mail: EmailMessage) -> list[str]:
 
 
 async def test_the_confirmation_is_sent_at_least_once_with_the_same_tickets_each_time(
-    desk: Desk, post: Postbox
+    case: NotifierCase, post: Postbox
 ) -> None:
     """B10, B15: real SMTP; the worker dies after sending, the next one sends the very same tickets again."""
-    await desk.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
-    notifier = desk.notifier(SmtpChannel("127.0.0.1", post.port, "tickets@example.org", sender_name="Box Office"))
-    await desk.tell(notifier)
-    due = await desk.ledger.messages.lease_deliveries(KIND, NOW, LEASE_S * 1_000_000, 100, 100)
+    await case.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
+    notifier = case.notifier(SmtpChannel("127.0.0.1", post.port, "tickets@example.org", sender_name="Box Office"))
+    await case.tell(notifier)
+    due = await case.ledger.messages.lease_deliveries(KIND, NOW, LEASE_S * 1_000_000, 100, 100)
     mails = [one for one in due if "email" in one.lane]
     assert await notifier.send(mails, in_vain) == [Outcome(True)]  # and dies here
-    desk.clock.advance(LEASE_S)
+    case.clock.advance(LEASE_S)
     await notifier.worker().drain()
     assert len(post.mails) == 2
-    tickets = await desk.ledger.tickets.tickets_of(desk.fact.booking_id)
+    tickets = await case.ledger.tickets.tickets_of(case.fact.booking_id)
     for mail in post.mails:
         assert (mail["To"], mail["Subject"]) == ("ada@example.org", "Your tickets for Aurora <Live>")
         assert mail["From"] == "Box Office <tickets@example.org>"
@@ -158,19 +158,21 @@ async def test_the_confirmation_is_sent_at_least_once_with_the_same_tickets_each
     assert post.mails[0]["Message-ID"] == post.mails[1]["Message-ID"]
     await notifier.worker().drain()
     assert len(post.mails) == 2
-    assert await desk.ledger.messages.delivery_counts(KIND) == {"sent": 1}
+    assert await case.ledger.messages.delivery_counts(KIND) == {"sent": 1}
 
 
-async def test_the_mail_links_to_the_wallets_that_the_organiser_has_keys_for(desk: Desk, tmp_path: Path) -> None:
+async def test_the_mail_links_to_the_wallets_that_the_organiser_has_keys_for(
+    case: NotifierCase, tmp_path: Path
+) -> None:
     """Issue 15: only those, and not those whose certificate has expired."""
-    await desk.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org", locale="de"), NOW)
-    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"))
+    await case.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org", locale="de"), NOW)
+    notifier = case.notifier(FolderChannel(tmp_path / "outbox"))
     change = Change(Editor("stf_1", "org_default"), "change_wallet", "", NOW)
     told = []
     for number, ends_us in enumerate((None, NOW + LEASE_S * 5_000_000, NOW), start=1):
         for wallet in Wallet if ends_us is not None else ():
-            await desk.ledger.wallets.put(WalletKeys("org_default", wallet, "a", "h", ends_us, "sealed", NOW), change)
-        await desk.tell(notifier, number=number)
+            await case.ledger.wallets.put(WalletKeys("org_default", wallet, "a", "h", ends_us, "sealed", NOW), change)
+        await case.tell(notifier, number=number)
         await notifier.worker().drain()
         (path,) = (tmp_path / "outbox").glob("*.eml")
         mail = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
@@ -183,14 +185,14 @@ async def test_the_mail_links_to_the_wallets_that_the_organiser_has_keys_for(des
     assert f'<a href="{action}/google-wallet" style="color:inherit">In Google Wallet speichern</a>' in page
 
 
-async def test_the_mail_has_the_colour_and_the_logo_of_who_sells(desk: Desk, tmp_path: Path) -> None:
+async def test_the_mail_has_the_colour_and_the_logo_of_who_sells(case: NotifierCase, tmp_path: Path) -> None:
     """Issue 15: the ticket's PDF has the colour too."""
-    await desk.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
-    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"))
-    brands, editor = Brands(desk.ledger, desk.clock, HeavyWork()), Editor("stf_1", "org_default")
+    await case.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
+    notifier = case.notifier(FolderChannel(tmp_path / "outbox"))
+    brands, editor = Brands(case.ledger, case.clock, HeavyWork()), Editor("stf_1", "org_default")
     mails = []
     for number in (1, 2):
-        await desk.tell(notifier, number=number)
+        await case.tell(notifier, number=number)
         await notifier.worker().drain()
         (path,) = (tmp_path / "outbox").glob("*.eml")
         mails.append(email.message_from_bytes(path.read_bytes(), policy=email.policy.default))
@@ -202,25 +204,25 @@ async def test_the_mail_has_the_colour_and_the_logo_of_who_sells(desk: Desk, tmp
     assert ["cid:logo" in page for page in pages] == [False, True]
     assert ["background:#ffd400;color:#000000" in page for page in pages] == [False, True]
     images = {part["content-id"]: part.get_content() for part in mails[1].walk() if part["content-id"]}
-    assert images["<logo>"] == await desk.ledger.pictures.find(logo.hash)
+    assert images["<logo>"] == await case.ledger.pictures.find(logo.hash)
     drawn = [[part.get_content() for part in mail.walk() if "/pdf" in part.get_content_type()] for mail in mails]
     assert drawn[0] != drawn[1]
 
 
 @pytest.mark.parametrize(("locale", "subject"), [("en", "New seats for"), ("de", "Neue Plätze für")])
 async def test_b13_moved_to_other_seats_is_said_in_words_of_its_own(
-    desk: Desk, tmp_path: Path, locale: str, subject: str
+    case: NotifierCase, tmp_path: Path, locale: str, subject: str
 ) -> None:
-    await desk.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org", locale=locale), NOW)
-    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"))
-    booking = desk.fact
+    await case.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org", locale=locale), NOW)
+    notifier = case.notifier(FolderChannel(tmp_path / "outbox"))
+    booking = case.fact
     moved = BookingReseated(booking.booking_id, EVENT, "fan_1", booking.fence, (3, 4), NOW, left=(1, 2))
-    await desk.tell(notifier, moved)
+    await case.tell(notifier, moved)
     await notifier.worker().drain()
     (path,) = (tmp_path / "outbox").glob("*.eml")
     mail = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
     assert mail["Subject"] == f"{subject} Aurora <Live>"
-    assert qr_codes(mail) == [ticket.code for ticket in await desk.ledger.tickets.tickets_of(booking.booking_id)]
+    assert qr_codes(mail) == [ticket.code for ticket in await case.ledger.tickets.tickets_of(booking.booking_id)]
 
 
 @pytest.mark.parametrize(
@@ -236,34 +238,36 @@ async def test_b13_moved_to_other_seats_is_said_in_words_of_its_own(
     ],
 )
 async def test_who_waited_for_a_cancelled_event_hears_so_once(
-    desk: Desk, tmp_path: Path, locale: str, subject: str
+    case: NotifierCase, tmp_path: Path, locale: str, subject: str
 ) -> None:
-    await desk.ledger.messages.put_contact(Contact("fan_9", email="ada@example.org", locale=locale), NOW)
-    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"), InAppChannel(desk.ledger.messages, desk.clock))
-    await desk.tell(notifier, WaitlistEnded("", EVENT, "fan_9", 0, (), NOW, entry_id="wle_9"), 7)
+    await case.ledger.messages.put_contact(Contact("fan_9", email="ada@example.org", locale=locale), NOW)
+    notifier = case.notifier(FolderChannel(tmp_path / "outbox"), InAppChannel(case.ledger.messages, case.clock))
+    await case.tell(notifier, WaitlistEnded("", EVENT, "fan_9", 0, (), NOW, entry_id="wle_9"), 7)
     await notifier.worker().drain()
     (path,) = (tmp_path / "outbox").glob("*.eml")
     mail = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
     assert mail["Subject"] == subject
     text = mail.get_body(("plain",)).get_content()  # type: ignore[union-attr]
     assert f"https://tickets.example.org/events/{EVENT}" in text.splitlines()
-    (page,) = await notifier.write_in_app(await desk.ledger.messages.in_app("fan_9"))
+    (page,) = await notifier.write_in_app(await case.ledger.messages.in_app("fan_9"))
     assert page.subject == subject
 
 
-async def test_a_failed_refund_is_mailed_once_to_every_member_who_may_refund(desk: Desk, tmp_path: Path) -> None:
-    """Issue 11: it was shown on the desk only, where nobody looks at night."""
+async def test_a_failed_refund_is_mailed_once_to_every_member_who_may_refund(
+    case: NotifierCase, tmp_path: Path
+) -> None:
+    """Issue 11: it was shown on the organiser's pages only, where nobody looks at night."""
     roles = {"own": Role.OWNER, "box": Role.BOX_OFFICE, "gate": Role.DOOR, "read": Role.READ_ONLY, "gone": Role.OWNER}
     for name, role in roles.items():
-        await desk.ledger.people.add_staff(
+        await case.ledger.people.add_staff(
             Staff(f"stf_{name}", "org_default", f"{name}@example.org", name.title(), role)
         )
-    await desk.ledger.people.add_staff(Staff("stf_other", "org_other", "other@example.org", "Other", Role.OWNER))
-    booking_id = desk.fact.booking_id
+    await case.ledger.people.add_staff(Staff("stf_other", "org_other", "other@example.org", "Other", Role.OWNER))
+    booking_id = case.fact.booking_id
     fact = RefundFailed(booking_id, EVENT, "fan_1", 1, (3, 4), NOW, refund_id="rfd_1", reason="lost_or_stolen_card")
-    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"))
-    await desk.tell(notifier, fact)
-    await desk.ledger.people.remove_staff("org_default", "stf_gone", "stf_own", NOW)
+    notifier = case.notifier(FolderChannel(tmp_path / "outbox"))
+    await case.tell(notifier, fact)
+    await case.ledger.people.remove_staff("org_default", "stf_gone", "stf_own", NOW)
     await notifier.worker().drain()
     await notifier.worker().drain()
     read = (
@@ -277,49 +281,51 @@ async def test_a_failed_refund_is_mailed_once_to_every_member_who_may_refund(des
         text = mail.get_body(("plain",)).get_content()
         assert "lost_or_stolen_card" in text
         assert f"https://tickets.example.org/organiser/events/{EVENT}/bookings/{booking_id}" in text.splitlines()
-    assert await desk.ledger.messages.delivery_counts(KIND) == {"sent": 2, "given_up": 1}
+    assert await case.ledger.messages.delivery_counts(KIND) == {"sent": 2, "given_up": 1}
 
 
-async def test_preferences_decide_the_channels_and_the_page_has_everything(desk: Desk, tmp_path: Path) -> None:
+async def test_preferences_decide_the_channels_and_the_page_has_everything(case: NotifierCase, tmp_path: Path) -> None:
     folder = tmp_path / "outbox"
-    channels = (FolderChannel(folder), InAppChannel(desk.ledger.messages, desk.clock))
-    notifier = desk.notifier(*channels)
-    await desk.tell(notifier)  # no contact known: the page alone
-    await desk.ledger.messages.put_contact(
+    channels = (FolderChannel(folder), InAppChannel(case.ledger.messages, case.clock))
+    notifier = case.notifier(*channels)
+    await case.tell(notifier)  # no contact known: the page alone
+    await case.ledger.messages.put_contact(
         Contact("fan_1", "ada@example.org", locale="de-AT", channels=("email", "sms")), NOW
     )
     declined = PaymentDeclined("bkg_9", EVENT, "fan_1", 9, (5,), NOW)
-    await desk.tell(notifier, declined, 2)
+    await case.tell(notifier, declined, 2)
     expired = HoldExpired("bkg_8", EVENT, "fan_1", 8, (6,), NOW)
-    await desk.tell(notifier, expired, 3)
+    await case.tell(notifier, expired, 3)
     await notifier.worker().drain()
     assert [path.name for path in folder.iterdir()] == ["declined-bkg_9-2.eml"]
-    page = await notifier.write_in_app(await desk.ledger.messages.in_app("fan_1"))
+    page = await notifier.write_in_app(await case.ledger.messages.in_app("fan_1"))
     assert {one.id.partition("-")[0] for one in page} == {"confirmed", "declined", "expired"}
     assert next(one for one in page if one.id.startswith("declined")).subject == "Zahlung für Aurora <Live> abgelehnt"
-    assert await desk.ledger.messages.delivery_counts(KIND) == {"sent": 1}, "the page needs no delivery"
+    assert await case.ledger.messages.delivery_counts(KIND) == {"sent": 1}, "the page needs no delivery"
 
 
 @pytest.mark.parametrize("state", ["waiting", "given up"])
-async def test_seats_that_an_outage_cost_are_explained_by_one_message(desk: Desk, tmp_path: Path, state: str) -> None:
+async def test_seats_that_an_outage_cost_are_explained_by_one_message(
+    case: NotifierCase, tmp_path: Path, state: str
+) -> None:
     """B8: "Your payment was declined" and "You have priority" went to the same person, and nobody had declined. The
     sweeper and the worker may be in any order. A server of version 0.1 writes `PaymentDeclined` as well."""
     folder = tmp_path / "outbox"
-    notifier = desk.notifier(FolderChannel(folder), InAppChannel(desk.ledger.messages, desk.clock))
-    await desk.ledger.messages.put_contact(Contact("fan_1", "ada@example.org", channels=("email",)), NOW)
-    bench = Bench(desk.ledger, desk.ledger)
+    notifier = case.notifier(FolderChannel(folder), InAppChannel(case.ledger.messages, case.clock))
+    await case.ledger.messages.put_contact(Contact("fan_1", "ada@example.org", channels=("email",)), NOW)
+    bench = Bench(case.ledger, case.ledger)
     bench.event, bench.clock.now_us = EVENT, NOW
     hold = await bench.hold(7, fan="fan_1", amount_minor=4500)
     payment = Payment("pay_1", hold.booking_id, 1, "simulated", 4500, "EUR", created_at_us=NOW, changed_at_us=NOW)
-    save = desk.ledger.payments.save_payment
+    save = case.ledger.payments.save_payment
     await save(payment, now_us=NOW, move=Move.BEGIN_PAYMENT, fence=hold.fence)
     await save(payment := payment.retry_later(NOW, answered=False), now_us=NOW)
     if state == "given up":
         await save(payment.moved(PaymentState.VOIDED, NOW, reason="provider_unavailable"), now_us=NOW)
     common = (hold.booking_id, EVENT, "fan_1", hold.fence, (7,), NOW)
-    await desk.tell(notifier, HoldExpired(*common, was=BookingState.PAYING), 2)
-    await desk.tell(notifier, PriorityGranted(*common, until_us=NOW + HOUR_US), 3)
-    await desk.tell(notifier, PaymentDeclined(*common, reason="provider_unavailable"), 4)
+    await case.tell(notifier, HoldExpired(*common, was=BookingState.PAYING), 2)
+    await case.tell(notifier, PriorityGranted(*common, until_us=NOW + HOUR_US), 3)
+    await case.tell(notifier, PaymentDeclined(*common, reason="provider_unavailable"), 4)
     await notifier.worker().drain()
     [path] = folder.iterdir()
     mail = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
@@ -327,7 +333,7 @@ async def test_seats_that_an_outage_cost_are_explained_by_one_message(desk: Desk
     text = mail.get_body(("plain",)).get_content()  # type: ignore[union-attr]
     assert "could not be reached until your time to pay was over" in " ".join(text.split())
     assert "declined" not in text
-    assert [one.id.partition("-")[0] for one in await desk.ledger.messages.in_app("fan_1")] == ["priority"]
+    assert [one.id.partition("-")[0] for one in await case.ledger.messages.in_app("fan_1")] == ["priority"]
 
 
 @pytest.mark.parametrize(
@@ -339,61 +345,61 @@ async def test_seats_that_an_outage_cost_are_explained_by_one_message(desk: Desk
     ],
 )
 async def test_only_a_payment_that_somebody_declined_is_called_declined(
-    desk: Desk, tmp_path: Path, reason: str, subject: str
+    case: NotifierCase, tmp_path: Path, reason: str, subject: str
 ) -> None:
-    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"))
-    await desk.ledger.messages.put_contact(Contact("fan_1", "ada@example.org", channels=("email",)), NOW)
-    await desk.tell(notifier, PaymentDeclined("bkg_9", EVENT, "fan_1", 9, (5,), NOW, reason=reason), 2)
+    notifier = case.notifier(FolderChannel(tmp_path / "outbox"))
+    await case.ledger.messages.put_contact(Contact("fan_1", "ada@example.org", channels=("email",)), NOW)
+    await case.tell(notifier, PaymentDeclined("bkg_9", EVENT, "fan_1", 9, (5,), NOW, reason=reason), 2)
     await notifier.worker().drain()
     [path] = (tmp_path / "outbox").iterdir()
     mail = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
     assert mail["Subject"] == subject
 
 
-async def test_the_page_is_written_when_somebody_reads_it_in_the_language_they_have_then(desk: Desk) -> None:
+async def test_the_page_is_written_when_somebody_reads_it_in_the_language_they_have_then(case: NotifierCase) -> None:
     """Issue 14: nobody rendered, leased and recorded a text that most fans never look at."""
-    notifier = desk.notifier(InAppChannel(desk.ledger.messages, desk.clock))
-    await desk.tell(notifier)
+    notifier = case.notifier(InAppChannel(case.ledger.messages, case.clock))
+    await case.tell(notifier)
     assert await notifier.worker().drain() == 0
-    (kept,) = await desk.ledger.messages.in_app("fan_1")
+    (kept,) = await case.ledger.messages.in_app("fan_1")
     assert (kept.subject, kept.body) == ("", "")
     (english,) = await notifier.write_in_app([kept])
     assert (english.subject, english.notice) == ("Your tickets for Aurora <Live>", "")
-    tickets = [one.id for one in await desk.ledger.tickets.tickets_of(desk.fact.booking_id)]
+    tickets = [one.id for one in await case.ledger.tickets.tickets_of(case.fact.booking_id)]
     assert all(ticket in english.body for ticket in tickets)
-    await desk.ledger.messages.put_contact(Contact("fan_1", locale="de"), NOW)
-    await refund_booking(desk.ledger, desk.fact.booking_id, desk.fact.fence, NOW)
+    await case.ledger.messages.put_contact(Contact("fan_1", locale="de"), NOW)
+    await refund_booking(case.ledger, case.fact.booking_id, case.fact.fence, NOW)
     (german,) = await notifier.write_in_app([kept])
     assert german.subject == "Ihre Tickets für Aurora <Live>"
     assert not any(ticket in german.body for ticket in tickets), "they are not valid any more"
     assert await notifier.write_in_app([german]) == [german], "what was written once stays"
 
 
-async def test_a_message_about_something_that_is_gone_does_not_break_the_page(desk: Desk) -> None:
-    notifier = desk.notifier(InAppChannel(desk.ledger.messages, desk.clock))
-    await desk.tell(notifier, HoldExpired("bkg_8", "evt_gone", "fan_1", 8, (6,), NOW), 3)
-    await desk.tell(notifier)
-    page = await desk.ledger.messages.in_app("fan_1")
+async def test_a_message_about_something_that_is_gone_does_not_break_the_page(case: NotifierCase) -> None:
+    notifier = case.notifier(InAppChannel(case.ledger.messages, case.clock))
+    await case.tell(notifier, HoldExpired("bkg_8", "evt_gone", "fan_1", 8, (6,), NOW), 3)
+    await case.tell(notifier)
+    page = await case.ledger.messages.in_app("fan_1")
     assert len(page) == 2
-    assert [one.id for one in await notifier.write_in_app(page)] == [f"confirmed-{desk.fact.booking_id}-1"]
+    assert [one.id for one in await notifier.write_in_app(page)] == [f"confirmed-{case.fact.booking_id}-1"]
 
 
-async def test_a_refunded_booking_is_told_no_dead_tickets(desk: Desk, tmp_path: Path) -> None:
-    await desk.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
-    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"))
-    await desk.tell(notifier)
-    await refund_booking(desk.ledger, desk.fact.booking_id, desk.fact.fence, NOW)
+async def test_a_refunded_booking_is_told_no_dead_tickets(case: NotifierCase, tmp_path: Path) -> None:
+    await case.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
+    notifier = case.notifier(FolderChannel(tmp_path / "outbox"))
+    await case.tell(notifier)
+    await refund_booking(case.ledger, case.fact.booking_id, case.fact.fence, NOW)
     await notifier.worker().drain()
     assert not (tmp_path / "outbox").exists()
-    assert await desk.ledger.messages.delivery_counts(KIND) == {"given_up": 1}
+    assert await case.ledger.messages.delivery_counts(KIND) == {"given_up": 1}
 
 
-async def test_a_worker_that_dies_repeats_only_the_mail_that_it_was_sending(desk: Desk, post: Postbox) -> None:
+async def test_a_worker_that_dies_repeats_only_the_mail_that_it_was_sending(case: NotifierCase, post: Postbox) -> None:
     """B15: each mail is recorded before the next one of its lane. A killed worker repeated up to 50 of them."""
-    await desk.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
-    notifier = desk.notifier(SmtpChannel("127.0.0.1", post.port, "tickets@example.org"))
+    await case.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
+    notifier = case.notifier(SmtpChannel("127.0.0.1", post.port, "tickets@example.org"))
     for number in range(6):
-        await desk.tell(notifier, PaymentDeclined(f"bkg_{number}", EVENT, "fan_1", 9, (5,), NOW), number)
+        await case.tell(notifier, PaymentDeclined(f"bkg_{number}", EVENT, "fan_1", 9, (5,), NOW), number)
     post.hangs_at = 4
     dying = asyncio.create_task(notifier.worker().drain())
     await eventually(lambda: len(post.mails) == 4)
@@ -401,26 +407,26 @@ async def test_a_worker_that_dies_repeats_only_the_mail_that_it_was_sending(desk
         if task is dying or "DeliveryWorker" in repr(task.get_coro()):
             task.cancel()
     await asyncio.wait([dying])
-    desk.clock.advance(LEASE_S)
+    case.clock.advance(LEASE_S)
     await notifier.worker().drain()
     ids = [str(mail["Message-ID"]) for mail in post.mails]
     assert ids == [f"<declined-bkg_{number}-{number}@example.org>" for number in (0, 1, 2, 3, 3, 4, 5)]
-    assert await desk.ledger.messages.delivery_counts(KIND) == {"sent": 6}
+    assert await case.ledger.messages.delivery_counts(KIND) == {"sent": 6}
 
 
 async def test_a_mail_server_that_is_away_is_heard_once_and_each_mail_by_its_booking(
-    desk: Desk, post: Postbox, caplog: pytest.LogCaptureFixture
+    case: NotifierCase, post: Postbox, caplog: pytest.LogCaptureFixture
 ) -> None:
     """O3: mails waited in silence. An operator saw `frontrow_mails_waiting` grow, and no line said why."""
     caplog.set_level("INFO", "frontrow")
-    await desk.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
-    notifier = desk.notifier(SmtpChannel("127.0.0.1", 1, "tickets@example.org"))
+    await case.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
+    notifier = case.notifier(SmtpChannel("127.0.0.1", 1, "tickets@example.org"))
     for number in range(3):
-        await desk.tell(notifier, PaymentDeclined(f"bkg_{number}", EVENT, "fan_1", 9, (5,), NOW), number)
+        await case.tell(notifier, PaymentDeclined(f"bkg_{number}", EVENT, "fan_1", 9, (5,), NOW), number)
     worker = notifier.worker()
     before = sum(failures_here().counts.values())
     await worker.drain()
-    desk.clock.advance(10)
+    case.clock.advance(10)
     await worker.drain()
     heard = [one for one in caplog.records if getattr(one, "action", "") == "job_failed"]
     assert [one.levelname for one in heard] == ["WARNING"], "one cause, one line"
@@ -533,14 +539,14 @@ async def test_sms_goes_to_the_provider_with_an_idempotency_key() -> None:
     await provider.aclose()
 
 
-async def test_a_message_that_cannot_be_rendered_holds_up_no_other(desk: Desk, tmp_path: Path) -> None:
-    await desk.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
-    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"))
-    await desk.tell(notifier, PaymentDeclined("bkg_1", "evt_that_is_gone", "fan_1", 9, (5,), NOW), 1)
-    await desk.tell(notifier, PaymentDeclined("bkg_2", EVENT, "fan_1", 9, (5,), NOW), 2)
+async def test_a_message_that_cannot_be_rendered_holds_up_no_other(case: NotifierCase, tmp_path: Path) -> None:
+    await case.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
+    notifier = case.notifier(FolderChannel(tmp_path / "outbox"))
+    await case.tell(notifier, PaymentDeclined("bkg_1", "evt_that_is_gone", "fan_1", 9, (5,), NOW), 1)
+    await case.tell(notifier, PaymentDeclined("bkg_2", EVENT, "fan_1", 9, (5,), NOW), 2)
     await notifier.worker().drain()
     assert [path.name for path in (tmp_path / "outbox").iterdir()] == ["declined-bkg_2-2.eml"]
-    assert await desk.ledger.messages.delivery_counts(KIND) == {"sent": 1, "waiting": 1}
+    assert await case.ledger.messages.delivery_counts(KIND) == {"sent": 1, "waiting": 1}
 
 
 HOUR_US = 3_600_000_000
@@ -566,15 +572,15 @@ DAY_US = 24 * HOUR_US
     ],
 )
 async def test_every_mail_has_the_link_that_does_what_it_is_about(
-    desk: Desk, tmp_path: Path, fact: Fact, opens: OpenedLink
+    case: NotifierCase, tmp_path: Path, fact: Fact, opens: OpenedLink
 ) -> None:
     """Issue 11: the offer mail had no link. One link, bound to its purpose, with an end; none in the ledger."""
-    fact = msgspec.structs.replace(fact, booking_id=desk.fact.booking_id)
-    subject = opens.subject if opens.purpose is LinkPurpose.OFFER else desk.fact.booking_id
-    await desk.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org", locale="ja"), NOW)
-    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"), InAppChannel(desk.ledger.messages, desk.clock))
-    await desk.tell(notifier, fact)
-    due = await desk.ledger.messages.lease_deliveries(KIND, NOW, LEASE_S * 1_000_000, 100, 100)
+    fact = msgspec.structs.replace(fact, booking_id=case.fact.booking_id)
+    subject = opens.subject if opens.purpose is LinkPurpose.OFFER else case.fact.booking_id
+    await case.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org", locale="ja"), NOW)
+    notifier = case.notifier(FolderChannel(tmp_path / "outbox"), InAppChannel(case.ledger.messages, case.clock))
+    await case.tell(notifier, fact)
+    due = await case.ledger.messages.lease_deliveries(KIND, NOW, LEASE_S * 1_000_000, 100, 100)
     assert not any("frm_" in one.body for one in due)
     for one in due:
         assert await notifier.send([one], in_vain) == [Outcome(True)]
@@ -588,7 +594,7 @@ async def test_every_mail_has_the_link_that_does_what_it_is_about(
     assert link is not None
     assert (link.purpose, link.subject) == (opens.purpose, subject)
     assert link.expires_s == (opens.expires_s or (NOW + 30 * DAY_US) // 1_000_000)
-    (kept,) = await desk.ledger.messages.in_app("fan_1")
+    (kept,) = await case.ledger.messages.in_app("fan_1")
     (page,) = await notifier.write_in_app([kept])
     assert "frm_" not in kept.notice + page.body  # the ledger holds no usable link
     assert (
@@ -625,14 +631,14 @@ class RecordingChannel:
         return [Outcome(True)] * len(messages)
 
 
-async def test_messages_travel_in_batches(desk: Desk) -> None:
+async def test_messages_travel_in_batches(case: NotifierCase) -> None:
     channel = RecordingChannel()
-    notifier = desk.notifier(channel)
+    notifier = case.notifier(channel)
     for number in range(200):
         fan = f"fan_{number}"
-        await desk.ledger.messages.put_contact(Contact(fan, email="a@example.org"), NOW)
+        await case.ledger.messages.put_contact(Contact(fan, email="a@example.org"), NOW)
         fact = PaymentDeclined(f"bkg_{number}", EVENT, fan, 9, (5,), NOW)
-        await desk.ledger.messages.once("n", str(number), await notifier.plan(number, fact), NOW)
+        await case.ledger.messages.once("n", str(number), await notifier.plan(number, fact), NOW)
     await notifier.worker().drain()
     assert sum(channel.batches) == 200
     assert len(channel.batches) <= 16

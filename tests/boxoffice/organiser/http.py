@@ -21,8 +21,8 @@ from tests.support.signed_tickets import signed_tickets
 EVENTS = "/v1/organiser/events"
 
 
-class Desk:
-    """One member of a team at work."""
+class OrganiserApi:
+    """The API as one member of a team calls it."""
 
     def __init__(self, platform: Platform, client: httpx.AsyncClient, person: Person, event: str = "") -> None:
         self.platform, self.client, self.person, self.event = platform, client, person, event
@@ -42,9 +42,9 @@ class Desk:
         assert answer.status_code == status, answer.text
         return answer.json() if answer.content else None
 
-    async def as_(self, role: Role, organiser: str = ORGANISER, name: str = "") -> "Desk":
+    async def as_(self, role: Role, organiser: str = ORGANISER, name: str = "") -> "OrganiserApi":
         person = await member(self.platform, role, organiser, name)
-        return Desk(self.platform, self.client, person, self.event)
+        return OrganiserApi(self.platform, self.client, person, self.event)
 
     async def bought(
         self, *seats: str, fan: str = "fan_eve", email: str = "", name: str = "", pay: str = "pm_card_visa"
@@ -68,11 +68,11 @@ class Desk:
 
 
 @contextlib.asynccontextmanager
-async def a_desk(folder: Path, role: Role = Role.OWNER, **options: Any) -> AsyncIterator[Desk]:
+async def an_organiser_api(folder: Path, role: Role = Role.OWNER, **options: Any) -> AsyncIterator[OrganiserApi]:
     """A member of ORGANISER, whose event is on sale on this server."""
     async with opened(folder, **options) as platform, asking(platform) as client:
         person = await member(platform, role)
-        yield Desk(platform, client, person, await on_sale(platform))
+        yield OrganiserApi(platform, client, person, await on_sale(platform))
 
 
 def a_venue_body(**changes: Any) -> dict[str, Any]:
@@ -97,17 +97,17 @@ def at(platform: Any, seconds: int) -> str:
     return time_text(platform.clock() + seconds * 1_000_000)
 
 
-async def draft(desk: Desk, **changes: Any) -> str:
-    venue = (await desk.post("/v1/organiser/venues", 201, json=a_venue_body()))["venue"]
-    made: dict[str, Any] = await desk.post(EVENTS, 201, json=an_event_body(venue, **changes))
+async def draft(api: OrganiserApi, **changes: Any) -> str:
+    venue = (await api.post("/v1/organiser/venues", 201, json=a_venue_body()))["venue"]
+    made: dict[str, Any] = await api.post(EVENTS, 201, json=an_event_body(venue, **changes))
     return str(made["event"])
 
 
-async def patched(desk: Desk, event: str, status: int = 200, **changes: Any) -> Any:
-    answer = await desk.ask("PATCH", f"{EVENTS}/{event}", json=changes)
+async def patched(api: OrganiserApi, event: str, status: int = 200, **changes: Any) -> Any:
+    answer = await api.ask("PATCH", f"{EVENTS}/{event}", json=changes)
     assert answer.status_code == status, answer.text
     return answer.json()
 
 
-async def join(desk: Desk, event: str, headers: dict[str, str] | None = None, **body: Any) -> Any:
-    return await desk.client.post(f"/v1/events/{event}/room/join", json=body, headers=headers)
+async def join(api: OrganiserApi, event: str, headers: dict[str, str] | None = None, **body: Any) -> Any:
+    return await api.client.post(f"/v1/events/{event}/room/join", json=body, headers=headers)

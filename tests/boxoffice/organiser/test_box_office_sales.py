@@ -15,7 +15,7 @@ from frontrow.boxoffice.payments.model.payments import PaymentState
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.web.http.access import booking_token
-from tests.boxoffice.organiser.http import EVENTS, Desk, a_desk
+from tests.boxoffice.organiser.http import EVENTS, OrganiserApi, an_organiser_api
 from tests.boxoffice.people.support import mails
 
 
@@ -23,58 +23,56 @@ from tests.boxoffice.people.support import mails
 class BoxOffice:
     """A member who sells at the box office, and the owner of the team. The seat S-A-3 is withheld."""
 
-    desk: Desk
-    owner: Desk
+    api: OrganiserApi
+    owner: OrganiserApi
 
     @property
     def path(self) -> str:
-        return f"{EVENTS}/{self.desk.event}/desk-sales"
+        return f"{EVENTS}/{self.api.event}/desk-sales"
 
     async def sell(self, *seats: str, paid_by: str = "cash", **more: str) -> dict[str, Any]:
-        return await self.desk.post(self.path, 201, json={"seats": seats, "paid_by": paid_by} | more)
+        return await self.api.post(self.path, 201, json={"seats": seats, "paid_by": paid_by} | more)
 
     async def refund(self, booking: str, *seats: str) -> dict[str, Any]:
         """Refund seats and let the worker pay the money out."""
-        made = await self.desk.post(
-            f"{EVENTS}/{self.desk.event}/bookings/{booking}/refunds", 201, json={"seats": seats}
-        )
-        (owed,) = await self.desk.platform.ledger.payments.refunds_of(booking)
-        await self.desk.platform.box_office.refunds.payouts.pay_out(owed)
+        made = await self.api.post(f"{EVENTS}/{self.api.event}/bookings/{booking}/refunds", 201, json={"seats": seats})
+        (owed,) = await self.api.platform.ledger.payments.refunds_of(booking)
+        await self.api.platform.box_office.refunds.payouts.pay_out(owed)
         return made
 
 
 @pytest.fixture
 async def office(tmp_path):
-    async with a_desk(tmp_path, Role.BOX_OFFICE) as desk:
-        owner = await desk.as_(Role.OWNER)
-        changed = await owner.ask("PATCH", f"{EVENTS}/{desk.event}", json={"withheld": ["S-A-3"]})
+    async with an_organiser_api(tmp_path, Role.BOX_OFFICE) as api:
+        owner = await api.as_(Role.OWNER)
+        changed = await owner.ask("PATCH", f"{EVENTS}/{api.event}", json={"withheld": ["S-A-3"]})
         assert changed.status_code == 200
-        yield BoxOffice(desk, owner)
-        assert await desk.platform.box_office.provider.page(0) == [], "the provider never heard of any of this"
+        yield BoxOffice(api, owner)
+        assert await api.platform.box_office.provider.page(0) == [], "the provider never heard of any of this"
 
 
 async def test_the_box_office_sells_for_cash(office):
-    ledger = office.desk.platform.ledger
+    ledger = office.api.platform.ledger
     cash = await office.sell("S-A-1", "S-A-2")
     assert (cash["state"], cash["amount"]["amount_minor"]) == ("confirmed", 10000)
     (payment,) = await ledger.payments.payments_of(cash["booking"])
     assert (payment.provider, payment.method, payment.state) == ("external", "cash", PaymentState.CAPTURED)
     assert len(await ledger.tickets.tickets_of(cash["booking"])) == 2
-    taken = await office.desk.ask("POST", office.path, json={"seats": ["S-A-1"], "paid_by": "cash"})
+    taken = await office.api.ask("POST", office.path, json={"seats": ["S-A-1"], "paid_by": "cash"})
     assert (taken.status_code, taken.json()["code"]) == (409, "seats_taken")
 
 
 async def test_a_guest_gets_a_withheld_seat_without_a_payment(office):
     guest = await office.sell("S-A-3", paid_by="free", name="Ada Lovelace", email="ada@example.org")
     assert (guest["amount"]["amount_minor"], guest["name"]) == (0, "Ada Lovelace")
-    assert await office.desk.platform.ledger.payments.payments_of(guest["booking"]) == []
+    assert await office.api.platform.ledger.payments.payments_of(guest["booking"]) == []
 
 
 @pytest.mark.parametrize("paid_by", ["free", "card_reader"])
 async def test_who_left_an_address_gets_the_tickets_by_mail(office, paid_by):
-    platform, event = office.desk.platform, office.desk.event
+    platform, event = office.api.platform, office.api.event
     sale = await office.sell("S-B-1", paid_by=paid_by, name="Bob", email="bob@example.org")
-    await office.desk.post(f"{EVENTS}/{event}/bookings/{sale['booking']}/resend")
+    await office.api.post(f"{EVENTS}/{event}/bookings/{sale['booking']}/resend")
     await platform.messaging.notifier.worker().drain()
     assert len(await mails(platform, "bob@example.org")) == 1, "with tickets, and a receipt of what was paid"
 
@@ -91,13 +89,13 @@ async def test_who_left_an_address_gets_the_tickets_by_mail(office, paid_by):
     ],
 )
 async def test_a_sale_at_the_box_office_that_makes_no_sense_is_refused(office, wrong):
-    refused = await office.desk.ask("POST", office.path, json={"seats": ["S-C-1"], "paid_by": "cash"} | wrong)
+    refused = await office.api.ask("POST", office.path, json={"seats": ["S-C-1"], "paid_by": "cash"} | wrong)
     assert refused.status_code in (400, 422), refused.text
 
 
 async def test_a_refund_of_a_cash_sale_is_given_back_by_hand(office):
     """It is done at once, and the provider is not asked."""
-    ledger = office.desk.platform.ledger
+    ledger = office.api.platform.ledger
     cash = await office.sell("S-A-1", "S-A-2")
     refund = await office.refund(cash["booking"], "S-A-2")
     (kept,) = await ledger.payments.refunds_of(cash["booking"])
@@ -105,21 +103,21 @@ async def test_a_refund_of_a_cash_sale_is_given_back_by_hand(office):
 
 
 async def test_the_totals_of_the_day_are_by_member_and_way_of_paying(office):
-    desk = office.desk
+    api = office.api
     cash = await office.sell("S-A-1", "S-A-2")
     await office.sell("S-B-1", paid_by="card_reader")
     await office.sell("S-A-3", paid_by="free", name="Ada Lovelace", email="ada@example.org")
     await office.refund(cash["booking"], "S-A-2")
     await office.owner.post(office.path, 201, json={"seats": ["S-C-1"], "paid_by": "cash"})
-    totals = (await desk.get(f"{office.path}/totals"))["totals"]
+    totals = (await api.get(f"{office.path}/totals"))["totals"]
     mine = {
         one["paid_by"]: (one["bookings"], one["seats"], one["taken"]["amount_minor"], one["refunded"]["amount_minor"])
         for one in totals
-        if one["staff"] == desk.person.id
+        if one["staff"] == api.person.id
     }
     assert mine == {"cash": (1, 1, 10000, 5000), "card_reader": (1, 1, 5000, 0), "free": (1, 1, 0, 0)}
-    assert len([one for one in totals if one["staff"] != desk.person.id]) == 1
-    assert (await desk.get(f"{office.path}/totals", params={"day": "2020-01-01"}))["totals"] == []
+    assert len([one for one in totals if one["staff"] != api.person.id]) == 1
+    assert (await api.get(f"{office.path}/totals", params={"day": "2020-01-01"}))["totals"] == []
 
 
 async def test_the_audit_log_tells_sales_from_given_tickets(office):
@@ -131,33 +129,35 @@ async def test_the_audit_log_tells_sales_from_given_tickets(office):
 
 
 async def test_a_gatekeeper_sells_nothing(office):
-    door = await office.desk.as_(Role.DOOR)
-    assert (await door.ask("POST", office.path, json={"seats": ["S-C-2"], "paid_by": "cash"})).status_code == 403
+    gatekeeper = await office.api.as_(Role.DOOR)
+    assert (await gatekeeper.ask("POST", office.path, json={"seats": ["S-C-2"], "paid_by": "cash"})).status_code == 403
 
 
 async def test_of_fifty_who_sell_one_seat_at_once_one_does_and_a_form_sent_twice_sells_once(
     tmp_path, redis_url, postgres_ledger_url
 ):
-    async with a_desk(tmp_path, Role.BOX_OFFICE, redis_url=redis_url, postgres_url=postgres_ledger_url) as desk:
-        path = f"{EVENTS}/{desk.event}/desk-sales"
-        asks = [desk.ask("POST", path, json={"seats": ["S-A-1"], "paid_by": "cash"}) for _ in range(50)]
+    async with an_organiser_api(
+        tmp_path, Role.BOX_OFFICE, redis_url=redis_url, postgres_url=postgres_ledger_url
+    ) as api:
+        path = f"{EVENTS}/{api.event}/desk-sales"
+        asks = [api.ask("POST", path, json={"seats": ["S-A-1"], "paid_by": "cash"}) for _ in range(50)]
         codes = [answer.status_code for answer in await asyncio.gather(*asks)]
         assert (codes.count(201), codes.count(409)) == (1, 49)
-        service, ledger = desk.platform.organiser.box_office_sales, desk.platform.ledger
-        event = await ledger.catalogue.event(desk.event)
-        editor = Editor(desk.person.id, event.organiser_id)
+        service, ledger = api.platform.organiser.box_office_sales, api.platform.ledger
+        event = await ledger.catalogue.event(api.event)
+        editor = Editor(api.person.id, event.organiser_id)
         number = service.new_booking_id()
         for _ in range(2):
             sold = await service.sell(editor, event, ["S-B-1"], PaidBy.CASH, booking_id=number)
             assert (sold.id, sold.state) == (number, BookingState.CONFIRMED)
         assert len(await ledger.payments.payments_of(number)) == 1
-        (total,) = (await desk.get(f"{path}/totals"))["totals"]
+        (total,) = (await api.get(f"{path}/totals"))["totals"]
         assert (total["paid_by"], total["bookings"], total["seats"]) == ("cash", 2, 2)
 
 
-async def test_a_limit_holds_at_the_desk_and_a_refused_sale_frees_its_seats_at_once(tmp_path):
-    async with a_desk(tmp_path, Role.OWNER) as desk:
-        platform, path = desk.platform, f"{EVENTS}/{desk.event}/desk-sales"
+async def test_a_limit_holds_at_the_box_office_and_a_refused_sale_frees_its_seats_at_once(tmp_path):
+    async with an_organiser_api(tmp_path, Role.OWNER) as api:
+        platform, path = api.platform, f"{EVENTS}/{api.event}/desk-sales"
         options = {
             "ticket_types": [
                 {"key": "adult", "name": "Adult"},
@@ -171,18 +171,18 @@ async def test_a_limit_holds_at_the_desk_and_a_refused_sale_frees_its_seats_at_o
                 {"key": "front", "name": "Front", "most": 7, "counts": ["tier:front"]},
             ],
         }
-        assert (await desk.ask("PATCH", f"{EVENTS}/{desk.event}", json=options)).status_code == 200
+        assert (await api.ask("PATCH", f"{EVENTS}/{api.event}", json=options)).status_code == 200
         wish = {
             "types": {"S-A-1": "child", "S-A-2": "child", "S-A-3": "crew"},
             "add_ons": {"parking": 1},
             "code": "ten",
         }
-        sold = await desk.post(path, 201, json={"seats": ["S-A-1", "S-A-2", "S-A-3"], "paid_by": "cash", **wish})
+        sold = await api.post(path, 201, json={"seats": ["S-A-1", "S-A-2", "S-A-3"], "paid_by": "cash", **wish})
         # bounds per booking and hidden types are for fans; 25 + 25 + 5, less a tenth, and parking
         assert sold["amount"]["amount_minor"] == 4950 + 800
         guest = {"name": "Ada", "email": "ada@example.org", "paid_by": "free"}
         given = {"seats": ["S-A-4"], "types": {"S-A-4": "child"}, "add_ons": {"parking": 1}}
-        comp = await desk.post(path, 201, json=guest | given)
+        comp = await api.post(path, 201, json=guest | given)
         assert comp["amount"]["amount_minor"] == 0
         for booking, names in ((sold, ["Child", "Child", "Crew"]), (comp, ["Child"])):
             sheets = await platform.box_office.renderer.sheets(booking["booking"])
@@ -192,35 +192,35 @@ async def test_a_limit_holds_at_the_desk_and_a_refused_sale_frees_its_seats_at_o
             ({"add_ons": {"parking": 1}}, "Parking"),
         ):
             for how in ({"paid_by": "cash"}, guest):
-                refused = await desk.ask("POST", path, json={"seats": ["S-B-1"], **how, **more})
+                refused = await api.ask("POST", path, json={"seats": ["S-B-1"], **how, **more})
                 assert (refused.status_code, refused.json()["code"], refused.json()["left"]) == (409, "none_left", 0)
                 assert name in refused.json()["detail"]
         # the limit of the tier counts seats without a choice too; of five who want the last three, three get one
         seats = [f"S-B-{n}" for n in range(1, 6)]
-        asks = [desk.ask("POST", path, json={"seats": [seat], "paid_by": "cash"}) for seat in seats]
+        asks = [api.ask("POST", path, json={"seats": [seat], "paid_by": "cash"}) for seat in seats]
         codes = [one.status_code for one in await asyncio.gather(*asks)]
         assert sorted(codes) == [201, 201, 201, 409, 409]
         free = seats[codes.index(409)]
-        assert (await desk.ask("PATCH", f"{EVENTS}/{desk.event}", json={"limits": []})).status_code == 200
-        await desk.post(path, 201, json={"seats": [free], "paid_by": "cash"})
+        assert (await api.ask("PATCH", f"{EVENTS}/{api.event}", json={"limits": []})).status_code == 200
+        await api.post(path, 201, json={"seats": [free], "paid_by": "cash"})
         for wrong, param in (
             ({"types": {"S-C-1": "dog"}}, "types"),
             ({"types": {"S-C-2": "child"}}, "types"),
             ({"add_ons": {"boat": 1}}, "add_ons"),
             ({"code": "NO"}, "code"),
         ):
-            refused = await desk.ask("POST", path, json={"seats": ["S-C-1"], "paid_by": "cash", **wrong})
+            refused = await api.ask("POST", path, json={"seats": ["S-C-1"], "paid_by": "cash", **wrong})
             assert refused.json()["param"] == param
-        coded = await desk.ask("POST", path, json=guest | {"seats": ["S-C-1"], "code": "TEN"})
+        coded = await api.ask("POST", path, json=guest | {"seats": ["S-C-1"], "code": "TEN"})
         assert coded.json()["param"] == "code", "free tickets do not become cheaper"
 
 
 async def test_a_sale_and_the_note_of_who_sold_are_written_together(tmp_path, monkeypatch):
     """A process that died between the two writes left a sale that the audit log did not have."""
-    async with a_desk(tmp_path, Role.OWNER) as desk:
-        service, ledger = desk.platform.organiser.box_office_sales, desk.platform.ledger
-        event = await ledger.catalogue.event(desk.event)
-        editor = Editor(desk.person.id, event.organiser_id)
+    async with an_organiser_api(tmp_path, Role.OWNER) as api:
+        service, ledger = api.platform.organiser.box_office_sales, api.platform.ledger
+        event = await ledger.catalogue.event(api.event)
+        editor = Editor(api.person.id, event.organiser_id)
         for paid_by, seat, act in ((PaidBy.CASH, "S-A-1", "desk_sale"), (PaidBy.FREE, "S-A-2", "give_tickets")):
             submit, number = ledger.line.submit, service.new_booking_id()
 
@@ -238,7 +238,7 @@ async def test_a_sale_and_the_note_of_who_sold_are_written_together(tmp_path, mo
             monkeypatch.setattr(ledger.line, "submit", submit)
             for _ in range(2):  # sent again: the same sale, and noted once
                 noted = await ledger.organiser.changes(event.organiser_id, event.id, 0, 50, booking_id=number)
-                assert [(one.act, one.actor) for one in noted] == [(act, desk.person.id)]
+                assert [(one.act, one.actor) for one in noted] == [(act, api.person.id)]
                 again = await service.sell(editor, event, [seat], paid_by, booking_id=number, **buyer)
                 assert again.id == number
 
@@ -247,7 +247,7 @@ async def test_a_sale_and_the_note_of_who_sold_are_written_together(tmp_path, mo
 @pytest.mark.parametrize("add_ons", [{}, {"parking": 1}])
 async def test_a_sale_that_was_interrupted_is_repeated_at_its_price_or_refused(tmp_path, monkeypatch, died, add_ons):
     """With an add-on it was refused until its hold had ended. At another ticket type the first price was taken."""
-    async with a_desk(tmp_path, Role.OWNER) as desk:
+    async with an_organiser_api(tmp_path, Role.OWNER) as api:
         options = {
             "ticket_types": [
                 {"key": "adult", "name": "Adult"},
@@ -255,10 +255,10 @@ async def test_a_sale_that_was_interrupted_is_repeated_at_its_price_or_refused(t
             ],
             "add_ons": [{"key": "parking", "name": "Parking", "price_minor": 800, "stock": 1}],
         }
-        assert (await desk.ask("PATCH", f"{EVENTS}/{desk.event}", json=options)).status_code == 200
-        service, ledger = desk.platform.organiser.box_office_sales, desk.platform.ledger
-        event = await ledger.catalogue.event(desk.event)
-        editor, number = Editor(desk.person.id, event.organiser_id), service.new_booking_id()
+        assert (await api.ask("PATCH", f"{EVENTS}/{api.event}", json=options)).status_code == 200
+        service, ledger = api.platform.organiser.box_office_sales, api.platform.ledger
+        event = await ledger.catalogue.event(api.event)
+        editor, number = Editor(api.person.id, event.organiser_id), service.new_booking_id()
         submit = ledger.line.submit
 
         async def dies(operation):
@@ -289,12 +289,12 @@ async def test_a_sale_that_was_interrupted_is_repeated_at_its_price_or_refused(t
 @pytest.mark.parametrize("add_ons", [{}, {"parking": 1}])
 async def test_a_sale_that_is_sent_twice_at_the_same_time_is_one_sale_and_keeps_its_seat(tmp_path, add_ons):
     """The second one was refused, and freed the claim of the seat that the first one had sold."""
-    async with a_desk(tmp_path, Role.OWNER) as desk:
+    async with an_organiser_api(tmp_path, Role.OWNER) as api:
         options = {"add_ons": [{"key": "parking", "name": "Parking", "price_minor": 800}]}
-        assert (await desk.ask("PATCH", f"{EVENTS}/{desk.event}", json=options)).status_code == 200
-        service, ledger = desk.platform.organiser.box_office_sales, desk.platform.ledger
-        event = await ledger.catalogue.event(desk.event)
-        editor, wish = Editor(desk.person.id, event.organiser_id), BoxOfficeWish(add_ons=add_ons)
+        assert (await api.ask("PATCH", f"{EVENTS}/{api.event}", json=options)).status_code == 200
+        service, ledger = api.platform.organiser.box_office_sales, api.platform.ledger
+        event = await ledger.catalogue.event(api.event)
+        editor, wish = Editor(api.person.id, event.organiser_id), BoxOfficeWish(add_ons=add_ons)
 
         async def sell(seat, number, turns):
             for _ in range(turns):
@@ -306,19 +306,19 @@ async def test_a_sale_that_is_sent_twice_at_the_same_time_is_one_sale_and_keeps_
             first, second = await asyncio.gather(sell(seat, number, 0), sell(seat, number, turns))
             assert (first.id, first.state, second.id) == (number, BookingState.CONFIRMED, number)
             assert len(await ledger.payments.payments_of(number)) == 1
-            claim = SeatClaim(event.id, first.seats, "fan_x", f"bkg_x{turns}", desk.platform.clock() + 10_000_000)
+            claim = SeatClaim(event.id, first.seats, "fan_x", f"bkg_x{turns}", api.platform.clock() + 10_000_000)
             with pytest.raises(SeatsTaken):
-                await service._claim(claim, desk.platform.clock())
+                await service._claim(claim, api.platform.clock())
 
 
 async def test_a_repeated_sale_with_something_else_to_sell_is_refused(tmp_path):
     """It was answered with the sale that had been made: staff took money for seats that nobody got."""
-    async with a_desk(tmp_path, Role.OWNER) as desk:
+    async with an_organiser_api(tmp_path, Role.OWNER) as api:
         options = {"add_ons": [{"key": "parking", "name": "Parking", "price_minor": 800, "stock": 2}]}
-        assert (await desk.ask("PATCH", f"{EVENTS}/{desk.event}", json=options)).status_code == 200
-        service, ledger = desk.platform.organiser.box_office_sales, desk.platform.ledger
-        event = await ledger.catalogue.event(desk.event)
-        editor, buyer = Editor(desk.person.id, event.organiser_id), {"name": "Ada", "email": "ada@example.org"}
+        assert (await api.ask("PATCH", f"{EVENTS}/{api.event}", json=options)).status_code == 200
+        service, ledger = api.platform.organiser.box_office_sales, api.platform.ledger
+        event = await ledger.catalogue.event(api.event)
+        editor, buyer = Editor(api.person.id, event.organiser_id), {"name": "Ada", "email": "ada@example.org"}
         number, gift = service.new_booking_id(), service.new_booking_id()
         wish = BoxOfficeWish(add_ons={"parking": 1})
         await service.sell(editor, event, ["S-A-1"], PaidBy.CASH, booking_id=number, wish=wish)
@@ -341,7 +341,7 @@ async def test_a_repeated_sale_with_something_else_to_sell_is_refused(tmp_path):
 
 async def test_a_repeated_sale_at_another_price_is_refused(tmp_path):
     """A ticket type that was not named again, or another code, was answered with the sale that had been made."""
-    async with a_desk(tmp_path, Role.OWNER) as desk:
+    async with an_organiser_api(tmp_path, Role.OWNER) as api:
         options = {
             "ticket_types": [
                 {"key": "adult", "name": "Adult"},
@@ -349,10 +349,10 @@ async def test_a_repeated_sale_at_another_price_is_refused(tmp_path):
             ],
             "discounts": [{"code": "TEN", "basis_points": 1000}],
         }
-        assert (await desk.ask("PATCH", f"{EVENTS}/{desk.event}", json=options)).status_code == 200
-        service, ledger = desk.platform.organiser.box_office_sales, desk.platform.ledger
-        event = await ledger.catalogue.event(desk.event)
-        editor, child = Editor(desk.person.id, event.organiser_id), {"S-A-1": "child"}
+        assert (await api.ask("PATCH", f"{EVENTS}/{api.event}", json=options)).status_code == 200
+        service, ledger = api.platform.organiser.box_office_sales, api.platform.ledger
+        event = await ledger.catalogue.event(api.event)
+        editor, child = Editor(api.person.id, event.organiser_id), {"S-A-1": "child"}
         number, other = service.new_booking_id(), service.new_booking_id()
         sales = {number: BoxOfficeWish(types=child, code="ten"), other: BoxOfficeWish()}
         for at, (booking_id, wish) in enumerate(sales.items(), start=1):
@@ -375,36 +375,36 @@ async def test_a_repeated_sale_at_another_price_is_refused(tmp_path):
 
 async def test_what_was_paid_at_the_box_office_is_not_refunded_by_the_buyers_click(tmp_path):
     """It was "refunded" at once, and nobody handed out any cash. Staff still can, and hands it out."""
-    async with a_desk(tmp_path, Role.OWNER) as desk:
-        path, platform = f"{EVENTS}/{desk.event}/desk-sales", desk.platform
+    async with an_organiser_api(tmp_path, Role.OWNER) as api:
+        path, platform = f"{EVENTS}/{api.event}/desk-sales", api.platform
         for seat, paid_by in (("S-A-1", "cash"), ("S-A-2", "card_reader")):
-            made = await desk.post(path, 201, json={"seats": [seat], "paid_by": paid_by, "email": "ada@example.org"})
+            made = await api.post(path, 201, json={"seats": [seat], "paid_by": paid_by, "email": "ada@example.org"})
             own = {"frontrow-booking": booking_token(platform.secrets, made["booking"])}
             address = f"/v1/bookings/{made['booking']}"
             for ask in (
-                desk.client.post(f"{address}/cancel", headers=own),
-                desk.client.post(f"{address}/refunds", json={"seats": [seat]}, headers=own),
-                desk.client.post(f"{address}/returns", json={"seats": [seat]}, headers=own),
-                desk.client.get(f"{address}/refund-quote", headers=own),
+                api.client.post(f"{address}/cancel", headers=own),
+                api.client.post(f"{address}/refunds", json={"seats": [seat]}, headers=own),
+                api.client.post(f"{address}/returns", json={"seats": [seat]}, headers=own),
+                api.client.get(f"{address}/refund-quote", headers=own),
             ):
                 answer = await ask
                 assert (answer.status_code, answer.json()["code"]) == (409, "paid_at_box_office")
-            desk.client.cookies.set("frontrow_bookings", own["frontrow-booking"])
-            page = await desk.client.get(f"/bookings/{made['booking']}", headers={"accept": "text/html"})
+            api.client.cookies.set("frontrow_bookings", own["frontrow-booking"])
+            page = await api.client.get(f"/bookings/{made['booking']}", headers={"accept": "text/html"})
             assert "paid at the box office" in page.text
             assert "Which tickets?" not in page.text
-            desk.client.cookies.delete("frontrow_bookings")
+            api.client.cookies.delete("frontrow_bookings")
             booking = await platform.ledger.booking(made["booking"])
             assert booking.state is BookingState.CONFIRMED
             with pytest.raises(PaidAtBoxOffice):
                 await platform.box_office.refunds.refund(booking.id, booking.fence)
-            refund = await desk.post(f"{EVENTS}/{desk.event}/bookings/{booking.id}/refunds", 201, json={})
+            refund = await api.post(f"{EVENTS}/{api.event}/bookings/{booking.id}/refunds", 201, json={})
             await platform.box_office.refunds.work()
             (done,) = await platform.ledger.payments.refunds_of(booking.id)
             assert (done.id, done.state) == (refund["refund"], RefundState.DONE)
-        guest = await desk.post(
+        guest = await api.post(
             path, 201, json={"seats": ["S-A-3"], "paid_by": "free", "name": "Bob", "email": "bob@example.org"}
         )
         own = {"frontrow-booking": booking_token(platform.secrets, guest["booking"])}
-        freed = await desk.client.post(f"/v1/bookings/{guest['booking']}/cancel", headers=own)
+        freed = await api.client.post(f"/v1/bookings/{guest['booking']}/cancel", headers=own)
         assert freed.status_code in (200, 201), "free tickets can be given back: there is no money in it"

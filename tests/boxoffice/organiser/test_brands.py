@@ -241,7 +241,7 @@ async def test_a_picture_that_is_uploaded_again_is_not_deleted_under_its_uploade
 async def test_a_replaced_picture_is_deleted_once_nothing_shows_it(tmp_path: Path) -> None:
     async with a_platform(tmp_path) as platform:
         await put_event(platform, organiser_id="org_hall")
-        editor, desk, brands = Editor("stf_1", "org_hall"), platform.organiser.organise, platform.brands
+        editor, api, brands = Editor("stf_1", "org_hall"), platform.organiser.organise, platform.brands
         ledger, late = platform.ledger, [0]
         leftovers = PictureLeftovers(ledger.pictures, lambda: platform.clock() + late[0])
 
@@ -251,10 +251,10 @@ async def test_a_replaced_picture_is_deleted_once_nothing_shows_it(tmp_path: Pat
         def encoded(size: tuple[int, int]) -> str:
             return base64.b64encode(a_picture(size=size)).decode()
 
-        first = (await desk.put_picture(editor, EVENT_ID, encoded((400, 300)))).event.picture
-        copy = await desk.copy(editor, EVENT_ID, "Again")
-        second = (await desk.put_picture(editor, EVENT_ID, encoded((500, 300)))).event.picture
-        third = (await desk.put_picture(editor, EVENT_ID, encoded((600, 300)))).event.picture
+        first = (await api.put_picture(editor, EVENT_ID, encoded((400, 300)))).event.picture
+        copy = await api.copy(editor, EVENT_ID, "Again")
+        second = (await api.put_picture(editor, EVENT_ID, encoded((500, 300)))).event.picture
+        third = (await api.put_picture(editor, EVENT_ID, encoded((600, 300)))).event.picture
         old_logo = (await brands.put_logo(editor, a_logo())).logo
         new_logo = (await brands.put_logo(editor, a_logo("#802040"))).logo
         assert old_logo
@@ -265,6 +265,6 @@ async def test_a_replaced_picture_is_deleted_once_nothing_shows_it(tmp_path: Pat
         late[0] = KEEP_UNUSED_US + 1_000_000
         assert await leftovers.drop() == 2
         assert await kept(*everything) == [True, False, True, False, True]
-        await desk.put_picture(editor, copy.event.id, encoded((700, 300)))
+        await api.put_picture(editor, copy.event.id, encoded((700, 300)))
         assert await leftovers.drop() == 1, "the copy showed it"
         assert await kept(first) == [False]

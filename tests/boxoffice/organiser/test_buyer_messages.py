@@ -36,7 +36,7 @@ from frontrow.core.errors import InvalidInput
 from frontrow.shared.ids import Ids
 from frontrow.testing.clock import ManualClock
 from frontrow.web.site.markdown import as_html
-from tests.boxoffice.organiser.http import a_desk
+from tests.boxoffice.organiser.http import an_organiser_api
 from tests.boxoffice.organiser.site import Site
 from tests.boxoffice.organiser.support import ADA, NOW_US, a_purchase, an_office, on_sale
 from tests.support.booking_moves import refund_booking
@@ -132,7 +132,7 @@ async def test_b13_everyone_who_has_a_ticket_gets_it_once_and_nobody_else(ledger
     await hand_over(ledger, wholly, 4, "grace@example.org")  # Carl has no ticket any more, Grace has two
     back = await bought(ledger, event, (5,), 5, "dora@example.org")
     await refund_booking(ledger, back.id, back.fence, NOW_US)
-    await bought(ledger, event, (6,), 6)  # at the desk, without an address
+    await bought(ledger, event, (6,), 6)  # at the box office, without an address
     forgotten = await bought(ledger, event, (7,), 7)
     await ledger.people.add_fan(Fan(forgotten.fan, "erika@example.org", NOW_US))
     await ledger.messages.put_contact(Contact(forgotten.fan, "erika@example.org"), NOW_US)
@@ -378,8 +378,8 @@ class Pages:
 
 @pytest.fixture
 async def pages(tmp_path: Path) -> AsyncIterator[Pages]:
-    async with a_desk(tmp_path) as desk:
-        yield Pages(Site(desk), await desk.bought("S-A-1", email="ada@example.org", name="Ada"))
+    async with an_organiser_api(tmp_path) as api:
+        yield Pages(Site(api), await api.bought("S-A-1", email="ada@example.org", name="Ada"))
 
 
 async def test_b13_a_bookings_page_leads_to_a_message_to_its_buyer(pages: Pages) -> None:
@@ -408,7 +408,7 @@ async def test_b13_a_message_is_shown_as_its_first_reader_gets_it_and_can_be_cha
     preview = await owner.get(draft)
     assert "Send it to 1 address?" in preview
     assert f"Gate {booking_number(pages.booking.id)}" in preview
-    mail = await owner.desk.client.get(f"{draft}/mail", headers=owner.headers)
+    mail = await owner.api.client.get(f"{draft}/mail", headers=owner.headers)
     assert "Dear Ada: <strong>gate B</strong>" in mail.text
     assert "sandbox" in mail.headers["content-security-policy"]
     assert mail.headers["x-frame-options"] == "SAMEORIGIN"
@@ -420,10 +420,10 @@ async def test_b13_a_message_on_the_pages_is_sent_once_and_counted(pages: Pages,
     for _ in range(2):  # a second click sends nothing more
         assert (await owner.post(f"{draft}/send")).headers["location"] == f"{draft}?done=sent"
     assert "0 of 1 sent, 0 failed" in await owner.get(draft)
-    service = owner.desk.platform.organiser.messages
+    service = owner.api.platform.organiser.messages
     await service.work()
     await service._mail.worker().drain()
-    await service._advance(await owner.desk.platform.ledger.buyer_messages.message(draft.rpartition("/")[2]))
+    await service._advance(await owner.api.platform.ledger.buyer_messages.message(draft.rpartition("/")[2]))
     assert "1 of 1 sent, 0 failed" in await owner.get(draft)
     assert "1 of 1" in await owner.get(pages.at)
     (mailed,) = tmp_path.rglob("msg_*.eml")
@@ -439,7 +439,7 @@ async def test_b13_the_audit_log_has_the_message(pages: Pages) -> None:
 
 
 async def test_b13_a_bookings_page_shows_its_transfers(pages: Pages) -> None:
-    owner, booking, transfers = pages.owner, pages.booking, pages.owner.desk.platform.box_office.transfers
+    owner, booking, transfers = pages.owner, pages.booking, pages.owner.api.platform.box_office.transfers
     sent = await transfers.send(booking, booking.seats[0], "grace@example.org", "en")
     assert "Not accepted yet" in await owner.get(f"{owner.base}/bookings/{booking.id}")
     await transfers.accept(sent.id, "Grace", "en")
@@ -457,26 +457,26 @@ async def test_b13_messages_are_for_members_who_may_write_them(pages: Pages) -> 
 
 
 async def test_b13_a_message_over_the_api_with_a_key_is_sent_once(tmp_path):
-    async with a_desk(tmp_path) as desk:
-        at = f"/v1/organiser/events/{desk.event}/messages"
+    async with an_organiser_api(tmp_path) as api:
+        at = f"/v1/organiser/events/{api.event}/messages"
         body = {"subject": "Gate", "text": "*Gate B*", "audience": {"kind": "section", "key": "S"}}
-        refused = await desk.post(f"{at}/preview", 409, json=body)
+        refused = await api.post(f"{at}/preview", 409, json=body)
         assert refused["code"] == "no_recipients"
-        await desk.bought("S-A-1", email="ada@example.org")
-        await desk.ask("PUT", "/v1/organiser/seller", json={"name": "Hall", "contact_email": "hall@example.org"})
-        preview = await desk.post(f"{at}/preview", json=body)
+        await api.bought("S-A-1", email="ada@example.org")
+        await api.ask("PUT", "/v1/organiser/seller", json={"name": "Hall", "contact_email": "hall@example.org"})
+        preview = await api.post(f"{at}/preview", json=body)
         assert (preview["recipients"], preview["to"], preview["reply_to"]) == (1, "ada@example.org", "hall@example.org")
         assert "<em>Gate B</em>" in preview["html"]
-        sent = [await desk.post(at, 202, json=body, headers={"idempotency-key": "one-message"}) for _ in range(2)]
+        sent = [await api.post(at, 202, json=body, headers={"idempotency-key": "one-message"}) for _ in range(2)]
         assert sent[0] == sent[1]
         assert (sent[0]["state"], sent[0]["recipients"], sent[0]["waiting"]) == ("sending", 1, 1)
-        assert await desk.get(f"{at}/{sent[0]['message']}") == sent[0]
-        assert (await desk.get(at))["messages"] == [sent[0]]
+        assert await api.get(f"{at}/{sent[0]['message']}") == sent[0]
+        assert (await api.get(at))["messages"] == [sent[0]]
         for number in range(MAX_PER_DAY):
             status = 202 if number < MAX_PER_DAY - 1 else 409
-            answer = await desk.post(at, status, json=body)
+            answer = await api.post(at, status, json=body)
         assert answer["code"] == "too_many_messages"
-        await desk.ask("GET", f"{at}/msg_0")
-        assert (await desk.ask("GET", f"{at}/msg_0")).json()["code"] == "buyer_message_not_found"
-        wrong = await desk.ask("PUT", "/v1/organiser/seller", json={"name": "Hall", "contact_email": "x\r\nBcc: y"})
+        await api.ask("GET", f"{at}/msg_0")
+        assert (await api.ask("GET", f"{at}/msg_0")).json()["code"] == "buyer_message_not_found"
+        wrong = await api.ask("PUT", "/v1/organiser/seller", json={"name": "Hall", "contact_email": "x\r\nBcc: y"})
         assert (wrong.status_code, wrong.json()["param"]) == (422, "contact_email")

@@ -1,4 +1,4 @@
-"""The races that organisers and doors must win, and ledgers broken on purpose that the same counting must catch."""
+"""The races that organisers and gates must win, and ledgers broken on purpose that the same counting must catch."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from tests.boxoffice.organiser.support import ADA, NOW_US, a_clock, a_purchase, 
 
 CALLERS = 50
 SQL = render(Dialect.SQLITE)
-FORGETFUL_DOOR = {"admit_tickets": SQL["admit_tickets"].replace("t.scanned_at_us IS NULL OR", "1 = 1 OR")}
+FORGETFUL_GATE = {"admit_tickets": SQL["admit_tickets"].replace("t.scanned_at_us IS NULL OR", "1 = 1 OR")}
 LAST_EDIT_WINS = {"swap_events": SQL["swap_events"].replace("AND e.document = r.was_document", "")}
 
 
@@ -43,7 +43,7 @@ async def test_n4_one_of_fifty_wins(ledger, race):
     assert await race(ledger) == 1
 
 
-@pytest.mark.parametrize(("race", "broken"), [(let_in, FORGETFUL_DOOR), (edits_made, LAST_EDIT_WINS)])
+@pytest.mark.parametrize(("race", "broken"), [(let_in, FORGETFUL_GATE), (edits_made, LAST_EDIT_WINS)])
 async def test_a_ledger_that_forgets_the_condition_is_caught(sqlite_ledger_url, race, broken):
     assert all(broken[name] != SQL[name] for name in broken)
     async with opened(sqlite_ledger_url, sql=broken) as ledger:

@@ -23,7 +23,7 @@ from frontrow.boxoffice.people.model.roles import Role
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.web.streams.sales_figures import LiveFiguresStreams, TooManyViewers
-from tests.boxoffice.organiser.http import EVENTS, Desk, a_desk
+from tests.boxoffice.organiser.http import EVENTS, OrganiserApi, an_organiser_api
 from tests.boxoffice.organiser.support import NOW_US, a_clock, a_hold, a_purchase, an_office, on_sale, some_figures
 from tests.boxoffice.people.support import api_key
 from tests.support.eventually import eventually
@@ -119,15 +119,15 @@ def test_what_begins_like_a_formula_gets_a_quote_and_numbers_stay_numbers(text):
 
 
 async def test_b13_figures_over_http_with_real_money_as_json_and_csv(tmp_path):
-    async with a_desk(tmp_path) as desk:
-        booking = await desk.bought("S-A-1", "S-A-2")
-        await desk.bought("B-A-1", fan="fan_b")
-        poor = await desk.bought("S-C-5", fan="fan_poor", pay="pm_card_declined")
+    async with an_organiser_api(tmp_path) as api:
+        booking = await api.bought("S-A-1", "S-A-2")
+        await api.bought("B-A-1", fan="fan_b")
+        poor = await api.bought("S-C-5", fan="fan_poor", pay="pm_card_declined")
         assert poor.state.value == "cancelled"
-        await desk.platform.box_office.refunds.override(booking.id, [0])
-        await desk.platform.box_office.refunds.work()
-        path = f"{EVENTS}/{desk.event}/figures"
-        figures = await desk.get(path)
+        await api.platform.box_office.refunds.override(booking.id, [0])
+        await api.platform.box_office.refunds.work()
+        path = f"{EVENTS}/{api.event}/figures"
+        figures = await api.get(path)
         assert figures["money"] == [
             {
                 "currency": "EUR",
@@ -140,13 +140,13 @@ async def test_b13_figures_over_http_with_real_money_as_json_and_csv(tmp_path):
         ]
         assert figures["payment_success"] == round(2 / 3, 4)
         assert figures["seats"]["sold"] == 2
-        answer = await desk.ask("GET", f"{path}.csv")
+        answer = await api.ask("GET", f"{path}.csv")
         assert answer.headers["content-type"].startswith("text/csv")
         rows = list(csv.DictReader(io.StringIO(answer.text)))
         assert [row["value"] for row in rows if row["figure"] == "net"] == ["70.00"]
-        series = await desk.get(f"{path}/series", params={"step_s": 1})
+        series = await api.get(f"{path}/series", params={"step_s": 1})
         assert sum(step["sales"] for step in series["steps"]) == 2
-        table = list(csv.DictReader(io.StringIO((await desk.ask("GET", f"{path}/series.csv")).text)))
+        table = list(csv.DictReader(io.StringIO((await api.ask("GET", f"{path}/series.csv")).text)))
         assert sum(int(row["sales"]) for row in table) == 2
         for query, param in (
             ({"since": "2001-01-01T00:00:00Z", "step_s": 1}, "step_s"),
@@ -154,7 +154,7 @@ async def test_b13_figures_over_http_with_real_money_as_json_and_csv(tmp_path):
             ({"since": "2026-01-01T00:00:00"}, "since"),
             ({"since": "2026-01-01T00:00:00Z", "until": "2025-01-01T00:00:00Z"}, "until"),
         ):
-            bad = await desk.ask("GET", f"{path}/series", params=query)
+            bad = await api.ask("GET", f"{path}/series", params=query)
             assert (bad.status_code, bad.json()["param"]) == (422, param), bad.text
 
 
@@ -172,22 +172,22 @@ class Viewer:
 
 
 async def test_n7_all_viewers_share_one_encoded_frame_and_the_last_one_to_leave_ends_the_looking(tmp_path):
-    async with a_desk(tmp_path) as desk:
-        event = await desk.platform.ledger.catalogue.event(desk.event)
+    async with an_organiser_api(tmp_path) as api:
+        event = await api.platform.ledger.catalogue.event(api.event)
 
         async def event_of(event_id):
             return event
 
-        streams = LiveFiguresStreams(desk.platform.organiser.figures, event_of, max_open=60, every_s=0.01)
-        viewers = [Viewer(streams, desk.event) for _ in range(60)]
+        streams = LiveFiguresStreams(api.platform.organiser.figures, event_of, max_open=60, every_s=0.01)
+        viewers = [Viewer(streams, api.event) for _ in range(60)]
         frames = await asyncio.gather(*(viewer.frame() for viewer in viewers))
         assert len({id(frame) for frame in frames}) <= 2  # the same bytes object, not a copy for each
         assert len(streams) == 60
         with pytest.raises(TooManyViewers):
-            streams.check_room(desk.event)
-        polled = await streams.latest(desk.event)
+            streams.check_room(api.event)
+        polled = await streams.latest(api.event)
         assert polled.seats.free == 56
-        await desk.bought("S-A-1")
+        await api.bought("S-A-1")
         for _ in range(500):
             seen = msgspec.json.decode(frames[0].partition(b"data: ")[2])
             if seen["seats"]["sold"] == 1:
@@ -203,8 +203,8 @@ async def test_n7_all_viewers_share_one_encoded_frame_and_the_last_one_to_leave_
 
 
 async def test_n7_a_viewer_who_takes_nothing_is_dropped(tmp_path):
-    async with a_desk(tmp_path) as desk:
-        live, sent = desk.platform.organiser.live, []
+    async with an_organiser_api(tmp_path) as api:
+        live, sent = api.platform.organiser.live, []
         stuck = asyncio.Event()
 
         async def send(message):
@@ -215,37 +215,37 @@ async def test_n7_a_viewer_who_takes_nothing_is_dropped(tmp_path):
         async def receive():
             await stuck.wait()
 
-        await asyncio.wait_for(live.app(desk.event, slow_s=0.05)({}, receive, send), 60)
+        await asyncio.wait_for(live.app(api.event, slow_s=0.05)({}, receive, send), 60)
         assert sent == ["http.response.start", "http.response.body"]
         assert len(live) == 0
 
 
 async def test_b13_the_live_figures_arrive_over_a_socket(tmp_path):
-    async with a_desk(tmp_path) as desk:
-        with borrowed_app(desk.platform) as app:
+    async with an_organiser_api(tmp_path) as api:
+        with borrowed_app(api.platform) as app:
             config = uvicorn.Config(app, port=0, log_level="critical", lifespan="off")
             server = uvicorn.Server(config)
             serving = asyncio.create_task(server.serve())
             await eventually(lambda: server.started)
             port = server.servers[0].sockets[0].getsockname()[1]
-            url = f"http://127.0.0.1:{port}{EVENTS}/{desk.event}/figures/live"
+            url = f"http://127.0.0.1:{port}{EVENTS}/{api.event}/figures/live"
             try:
                 async with (
                     httpx.AsyncClient() as client,
-                    client.stream("GET", url, headers=desk.person.bearer) as answer,
+                    client.stream("GET", url, headers=api.person.bearer) as answer,
                 ):
                     assert answer.headers["content-type"] == "text/event-stream"
                     async for line in answer.aiter_lines():
                         if line.startswith("data: "):
                             break
                     frame = msgspec.json.decode(line.removeprefix("data: "))
-                    assert (frame["event_id"], frame["seats"]["seats"]) == (desk.event, 56)
+                    assert (frame["event_id"], frame["seats"]["seats"]) == (api.event, 56)
                 async with httpx.AsyncClient() as client:
-                    desk.platform.organiser.live.max_open = 0
-                    full = await client.get(url, headers=desk.person.bearer)
+                    api.platform.organiser.live.max_open = 0
+                    full = await client.get(url, headers=api.person.bearer)
                     assert (full.status_code, full.json()["code"]) == (503, "too_many_viewers")
                     assert int(full.headers["retry-after"]) >= 1
-                    polled = await client.get(url.replace("/live", "/poll"), headers=desk.person.bearer)
+                    polled = await client.get(url.replace("/live", "/poll"), headers=api.person.bearer)
                     assert polled.json()["seats"]["free"] == 56
                     assert (await client.get(url)).status_code == 401
             finally:
@@ -253,9 +253,9 @@ async def test_b13_the_live_figures_arrive_over_a_socket(tmp_path):
                 await serving
 
 
-async def ended_by(desk: Desk, end: Callable[[], Awaitable[Any]], bearer: dict[str, str]) -> None:
+async def ended_by(api: OrganiserApi, end: Callable[[], Awaitable[Any]], bearer: dict[str, str]) -> None:
     """Watch the live figures through the app, do `end`, and wait for the stream to end by itself."""
-    live = desk.platform.organiser.live
+    live = api.platform.organiser.live
     watching, ended = asyncio.Event(), asyncio.Event()
     sent: list[dict[str, Any]] = []
 
@@ -269,11 +269,11 @@ async def ended_by(desk: Desk, end: Callable[[], Awaitable[Any]], bearer: dict[s
         return {"type": "http.disconnect"}
 
     headers = [(name.encode(), value.encode()) for name, value in (bearer | {"host": "test"}).items()]
-    path = f"{EVENTS}/{desk.event}/figures/live"
+    path = f"{EVENTS}/{api.event}/figures/live"
     scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http"}
     scope |= {"path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "", "headers": headers}
     scope |= {"client": ("127.0.0.1", 1), "server": ("test", 80)}
-    with borrowed_app(desk.platform) as app:
+    with borrowed_app(api.platform) as app:
         viewer = asyncio.create_task(app(scope, receive, send))
         async with asyncio.timeout(60):
             await watching.wait()
@@ -283,7 +283,7 @@ async def ended_by(desk: Desk, end: Callable[[], Awaitable[Any]], bearer: dict[s
     ended.set()
     assert (sent[0]["status"], sent[-1].get("more_body")) == (200, False), "the answer is whole"
     assert len(live) == 0
-    refused = await desk.client.get(path, headers=bearer)
+    refused = await api.client.get(path, headers=bearer)
     assert refused.status_code in (401, 403)
 
 
@@ -291,31 +291,31 @@ async def ended_by(desk: Desk, end: Callable[[], Awaitable[Any]], bearer: dict[s
     "how", ["removed", "lowered", "signed out", "password changed", "key revoked", "maker removed"]
 )
 async def test_b13_the_live_stream_of_somebody_who_may_no_longer_look_ends(tmp_path, how):
-    async with a_desk(tmp_path, Role.OWNER) as desk:
-        desk.platform.organiser.live.check_every_s = desk.platform.organiser.live._every_s = 0.01
-        clerk = (await desk.as_(Role.MANAGER, name="clerk")).person
-        people, team = desk.platform.people, f"/v1/organiser/team/{clerk.id}"
+    async with an_organiser_api(tmp_path, Role.OWNER) as api:
+        api.platform.organiser.live.check_every_s = api.platform.organiser.live._every_s = 0.01
+        clerk = (await api.as_(Role.MANAGER, name="clerk")).person
+        people, team = api.platform.people, f"/v1/organiser/team/{clerk.id}"
         bearer = clerk.bearer
         if how in ("key revoked", "maker removed"):
-            maker = desk.person if how == "key revoked" else (await desk.as_(Role.OWNER, name="maker")).person
-            bearer = {"authorization": f"Bearer {await api_key(desk.platform, maker, ['figures:read'])}"}
+            maker = api.person if how == "key revoked" else (await api.as_(Role.OWNER, name="maker")).person
+            bearer = {"authorization": f"Bearer {await api_key(api.platform, maker, ['figures:read'])}"}
             team = f"/v1/organiser/team/{maker.id}"
 
         async def end() -> None:
             if how in ("removed", "maker removed"):
-                assert (await desk.ask("DELETE", team)).status_code == 204
+                assert (await api.ask("DELETE", team)).status_code == 204
             elif how == "lowered":
-                assert (await desk.ask("PATCH", team, json={"role": "door"})).status_code == 200
+                assert (await api.ask("PATCH", team, json={"role": "door"})).status_code == 200
             elif how == "signed out":
                 await people.sessions.end_all(clerk.id)
             elif how == "password changed":
                 (session,) = await people.sessions.of(clerk.id)
                 await people.sessions.replace_all(session)
             else:
-                (key,) = (await desk.get("/v1/organiser/keys"))["keys"]
-                assert (await desk.ask("DELETE", f"/v1/organiser/keys/{key['id']}")).status_code == 204
+                (key,) = (await api.get("/v1/organiser/keys"))["keys"]
+                assert (await api.ask("DELETE", f"/v1/organiser/keys/{key['id']}")).status_code == 204
 
-        await ended_by(desk, end, bearer)
+        await ended_by(api, end, bearer)
 
 
 async def test_b13_a_stream_goes_on_while_nobody_can_say_whether_it_may():

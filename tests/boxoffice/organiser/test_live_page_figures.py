@@ -17,7 +17,7 @@ from frontrow.waitingroom.model.window import Slide
 from frontrow.web.observability.telemetry import Telemetry
 from frontrow.web.streams.sales_figures import WHOLE_EVERY_US, LiveFiguresStreams
 from frontrow.web.streams.sales_history import MAX_EVENTS, MAX_POINTS, SalesHistory
-from tests.boxoffice.organiser.http import a_desk
+from tests.boxoffice.organiser.http import an_organiser_api
 from tests.boxoffice.organiser.support import a_clock, a_purchase, an_office, moved, on_sale
 
 SPEED = Percentiles(10, 1.0, 2.0, 4.0)
@@ -25,12 +25,12 @@ ROOM = RoomFigures("open", 900, 300, 600, 120, 12.5)
 
 
 async def test_b19_a_frame_tells_money_payments_and_times(tmp_path):
-    async with a_desk(tmp_path) as desk:
-        booking = await desk.bought("S-A-1", "S-A-2")
-        await desk.bought("S-C-5", fan="fan_poor", pay="pm_card_declined")
-        await desk.platform.box_office.refunds.override(booking.id, [0])
-        desk.platform.organiser.live.speeds = lambda: {"hold": SPEED}
-        frame = await desk.platform.organiser.live.latest(desk.event)
+    async with an_organiser_api(tmp_path) as api:
+        booking = await api.bought("S-A-1", "S-A-2")
+        await api.bought("S-C-5", fan="fan_poor", pay="pm_card_declined")
+        await api.platform.box_office.refunds.override(booking.id, [0])
+        api.platform.organiser.live.speeds = lambda: {"hold": SPEED}
+        frame = await api.platform.organiser.live.latest(api.event)
         (money,) = frame.money
         assert (money.currency, money.captured_minor, money.refunds_open_minor) == ("EUR", 10000, 5000)
         assert frame.payment_success == 0.5
@@ -107,19 +107,19 @@ def test_w6_people_per_second_is_what_happens_now_not_the_setting():
 
 
 async def test_the_ledger_sums_up_for_a_frame_only_now_and_then(tmp_path):
-    async with a_desk(tmp_path) as desk:
-        event = await desk.platform.ledger.catalogue.event(desk.event)
+    async with an_organiser_api(tmp_path) as api:
+        event = await api.platform.ledger.catalogue.event(api.event)
         looks = []
 
         class Counting:
             async def live(self, event, before):
-                frame = await desk.platform.organiser.figures.live(event, before)
+                frame = await api.platform.organiser.figures.live(event, before)
                 at_us = before.at_us + US_PER_S if before else frame.at_us
                 return msgspec.structs.replace(frame, at_us=at_us)
 
             async def of(self, event):
                 looks.append(event.id)
-                return await desk.platform.organiser.figures.of(event)
+                return await api.platform.organiser.figures.of(event)
 
         async def event_of(event_id):
             return event

@@ -25,7 +25,7 @@ from frontrow.boxoffice.presale.model import (
 )
 from frontrow.core.clock import US_PER_S
 from frontrow.web.http.bodies.json_values import time_text
-from tests.boxoffice.organiser.http import EVENTS, Desk, a_desk, at, draft, join, patched
+from tests.boxoffice.organiser.http import EVENTS, OrganiserApi, an_organiser_api, at, draft, join, patched
 from tests.boxoffice.people.support import fan, mails
 
 HOUR_S = 3600
@@ -143,18 +143,18 @@ async def test_a_presale_takes_registrations_until_it_closes_and_its_order_is_fi
 # over HTTP
 
 
-async def sent_to(desk: Desk, address: str) -> list[str]:
+async def sent_to(api: OrganiserApi, address: str) -> list[str]:
     """Subject and text of every sign-up mail to this address, oldest first."""
-    await desk.platform.presale.signups.mail.worker().drain()
+    await api.platform.presale.signups.mail.worker().drain()
     found = [
-        one["Subject"] + "\n" + one.get_body(("plain",)).get_content() for one in await mails(desk.platform, address)
+        one["Subject"] + "\n" + one.get_body(("plain",)).get_content() for one in await mails(api.platform, address)
     ]
     return [text for text in found if "/sign-in#" not in text]
 
 
-async def link_in(desk: Desk, address: str, act: str) -> str:
+async def link_in(api: OrganiserApi, address: str, act: str) -> str:
     """The last part of the link in the newest mail to an address."""
-    found = re.search(rf"/sign-ups/{act}/(\S+)", (await sent_to(desk, address))[-1])
+    found = re.search(rf"/sign-ups/{act}/(\S+)", (await sent_to(api, address))[-1])
     assert found is not None
     return found[1]
 
@@ -163,7 +163,7 @@ async def link_in(desk: Desk, address: str, act: str) -> str:
 class Opening:
     """An event whose sale opens in an hour; fans ask to be told."""
 
-    desk: Desk
+    api: OrganiserApi
     event: str
 
     @property
@@ -171,30 +171,30 @@ class Opening:
         return f"/v1/events/{self.event}/notices"
 
     async def ask(self, headers: dict[str, str] | None = None, **body: str) -> httpx.Response:
-        return await self.desk.client.post(self.path, json=body, headers=headers)
+        return await self.api.client.post(self.path, json=body, headers=headers)
 
     async def confirm(self, token: str) -> httpx.Response:
-        return await self.desk.client.post("/v1/sign-ups/confirm", json={"token": token})
+        return await self.api.client.post("/v1/sign-ups/confirm", json={"token": token})
 
     async def asked_and_confirmed(self, email: str, **more: str) -> None:
         await self.ask(email=email, **more)
-        await self.confirm(await link_in(self.desk, email, "confirm"))
+        await self.confirm(await link_in(self.api, email, "confirm"))
 
     async def send_due(self) -> int:
-        return await self.desk.platform.presale.signups.send_due()
+        return await self.api.platform.presale.signups.send_due()
 
 
 @pytest.fixture
 async def opening(tmp_path):
-    async with a_desk(tmp_path) as desk:
-        event = await draft(desk, sale_starts_at=at(desk.platform, HOUR_S))
-        await desk.post(f"{EVENTS}/{event}/publish")
-        yield Opening(desk, event)
+    async with an_organiser_api(tmp_path) as api:
+        event = await draft(api, sale_starts_at=at(api.platform, HOUR_S))
+        await api.post(f"{EVENTS}/{event}/publish")
+        yield Opening(api, event)
 
 
 async def test_who_wants_to_be_told_names_a_good_address_of_a_published_event(opening):
-    hidden = await draft(opening.desk, sale_starts_at=at(opening.desk.platform, HOUR_S))
-    asked = await opening.desk.client.post(f"/v1/events/{hidden}/notices", json={"email": "ada@example.org"})
+    hidden = await draft(opening.api, sale_starts_at=at(opening.api.platform, HOUR_S))
+    asked = await opening.api.client.post(f"/v1/events/{hidden}/notices", json={"email": "ada@example.org"})
     assert asked.status_code == 404
     asked = await opening.ask(email="Ada@Example.org", locale="de")
     assert (asked.status_code, asked.json()["state"]) == (202, "asked")
@@ -204,10 +204,10 @@ async def test_who_wants_to_be_told_names_a_good_address_of_a_published_event(op
 
 async def test_a_sign_up_is_confirmed_by_the_button_and_not_by_opening_the_link(opening):
     await opening.ask(email="ada@example.org")
-    token = await link_in(opening.desk, "ada@example.org", "confirm")
-    page = await opening.desk.client.get(f"/sign-ups/confirm/{token}")  # a mail scanner opens links
+    token = await link_in(opening.api, "ada@example.org", "confirm")
+    page = await opening.api.client.get(f"/sign-ups/confirm/{token}")  # a mail scanner opens links
     assert page.status_code == 200
-    presales = opening.desk.platform.presale.presales
+    presales = opening.api.platform.presale.presales
     assert await presales.notices(opening.event) == 0
     for _ in range(2):
         assert (await opening.confirm(token)).json()["state"] == "confirmed"
@@ -217,107 +217,107 @@ async def test_a_sign_up_is_confirmed_by_the_button_and_not_by_opening_the_link(
 
 
 async def test_a_signed_in_fan_needs_no_confirmation(opening):
-    bob = await fan(opening.desk.platform, "bob@example.org")
+    bob = await fan(opening.api.platform, "bob@example.org")
     assert (await opening.ask(headers=bob.bearer)).json()["state"] == "confirmed"
 
 
 async def test_who_confirmed_is_told_once_when_the_sale_opens(opening):
-    desk = opening.desk
+    api = opening.api
     await opening.asked_and_confirmed("ada@example.org", locale="de")
-    bob = await fan(desk.platform, "bob@example.org")
+    bob = await fan(api.platform, "bob@example.org")
     await opening.ask(headers=bob.bearer)
     await opening.ask(email="eve@example.org")  # never confirmed: never told
     assert await opening.send_due() == 0
-    await patched(desk, opening.event, sale_starts_at=at(desk.platform, 2 * HOUR_S))  # postponed: still nothing
+    await patched(api, opening.event, sale_starts_at=at(api.platform, 2 * HOUR_S))  # postponed: still nothing
     assert await opening.send_due() == 0
-    await patched(desk, opening.event, sale_starts_at=at(desk.platform, -1))
+    await patched(api, opening.event, sale_starts_at=at(api.platform, -1))
     assert await opening.send_due() == 2
-    (_, text) = await sent_to(desk, "ada@example.org")
+    (_, text) = await sent_to(api, "ada@example.org")
     assert "hat begonnen" in text
     assert f"/v1/events/{opening.event}/room/" in text
     assert await opening.send_due() == 0
-    assert len(await sent_to(desk, "eve@example.org")) == 1
-    assert len(await sent_to(desk, "bob@example.org")) == 1
+    assert len(await sent_to(api, "eve@example.org")) == 1
+    assert len(await sent_to(api, "bob@example.org")) == 1
 
 
 async def test_once_the_sale_is_open_nobody_signs_up_for_its_opening(opening):
-    await patched(opening.desk, opening.event, sale_starts_at=at(opening.desk.platform, -1))
+    await patched(opening.api, opening.event, sale_starts_at=at(opening.api.platform, -1))
     refused = await opening.ask(email="late@example.org")
     assert (refused.status_code, refused.json()["reason"]) == (409, "open")
 
 
 async def test_the_link_in_the_notice_ends_the_sign_up_also_twice(opening):
-    desk = opening.desk
+    api = opening.api
     await opening.asked_and_confirmed("ada@example.org")
-    await patched(desk, opening.event, sale_starts_at=at(desk.platform, -1))
+    await patched(api, opening.event, sale_starts_at=at(api.platform, -1))
     await opening.send_due()
-    end = await link_in(desk, "ada@example.org", "end")
-    assert (await desk.client.get(f"/sign-ups/end/{end}")).status_code == 200
-    assert (await desk.client.post("/v1/sign-ups/end", json={"token": end})).status_code == 204
-    assert (await desk.client.get(f"/sign-ups/end/{end}")).status_code == 200  # again: kindly
+    end = await link_in(api, "ada@example.org", "end")
+    assert (await api.client.get(f"/sign-ups/end/{end}")).status_code == 200
+    assert (await api.client.post("/v1/sign-ups/end", json={"token": end})).status_code == 204
+    assert (await api.client.get(f"/sign-ups/end/{end}")).status_code == 200  # again: kindly
 
 
 async def test_nobody_is_told_of_a_cancelled_event_and_a_forgotten_person_leaves_nothing(tmp_path):
-    async with a_desk(tmp_path) as desk:
-        event = await draft(desk, sale_starts_at=at(desk.platform, HOUR_S))
-        await desk.post(f"{EVENTS}/{event}/publish")
-        ada, bob = await fan(desk.platform, "ada@example.org"), await fan(desk.platform, "bob@example.org")
+    async with an_organiser_api(tmp_path) as api:
+        event = await draft(api, sale_starts_at=at(api.platform, HOUR_S))
+        await api.post(f"{EVENTS}/{event}/publish")
+        ada, bob = await fan(api.platform, "ada@example.org"), await fan(api.platform, "bob@example.org")
         for person in (ada, bob):
-            await desk.client.post(f"/v1/events/{event}/notices", json={}, headers=person.bearer)
-        kept = (await desk.client.get("/v1/me/export", headers=ada.bearer)).json()["sign_ups"]
+            await api.client.post(f"/v1/events/{event}/notices", json={}, headers=person.bearer)
+        kept = (await api.client.get("/v1/me/export", headers=ada.bearer)).json()["sign_ups"]
         assert [(one["event_id"], one["purpose"]) for one in kept] == [(event, "notice")]
-        await desk.platform.people.fans.erase(ada.id)
-        assert await desk.platform.presale.signups.of_address("ada@example.org") == []
-        await desk.post(f"{EVENTS}/{event}/cancel", 202)
-        await desk.platform.presale.signups.send_due()
-        assert await desk.platform.presale.signups.send_due() == 0
-        assert await sent_to(desk, "bob@example.org") == []
+        await api.platform.people.fans.erase(ada.id)
+        assert await api.platform.presale.signups.of_address("ada@example.org") == []
+        await api.post(f"{EVENTS}/{event}/cancel", 202)
+        await api.platform.presale.signups.send_due()
+        assert await api.platform.presale.signups.send_due() == 0
+        assert await sent_to(api, "bob@example.org") == []
 
 
 async def test_asking_again_and_again_is_limited(tmp_path):
-    async with a_desk(tmp_path) as desk:
-        event = await draft(desk, sale_starts_at=at(desk.platform, HOUR_S))
-        await desk.post(f"{EVENTS}/{event}/publish")
+    async with an_organiser_api(tmp_path) as api:
+        event = await draft(api, sale_starts_at=at(api.platform, HOUR_S))
+        await api.post(f"{EVENTS}/{event}/publish")
         codes = [
-            (await desk.client.post(f"/v1/events/{event}/notices", json={"email": "ada@example.org"})).status_code
+            (await api.client.post(f"/v1/events/{event}/notices", json={"email": "ada@example.org"})).status_code
             for _ in range(12)
         ]
         assert 429 in codes
 
 
 async def test_w12_fans_register_are_drawn_get_a_code_by_mail_and_join_with_it(tmp_path):
-    async with a_desk(tmp_path) as desk:
-        starts, sale = desk.platform.clock() + HOUR_S * US_PER_S, at(desk.platform, 2 * HOUR_S)
-        event = await draft(desk, sale_starts_at=sale)
+    async with an_organiser_api(tmp_path) as api:
+        starts, sale = api.platform.clock() + HOUR_S * US_PER_S, at(api.platform, 2 * HOUR_S)
+        event = await draft(api, sale_starts_at=sale)
         path, own = f"/v1/events/{event}/presale", f"{EVENTS}/{event}/presale"
-        await patched(desk, event, presale_starts_at=time_text(starts))
-        await desk.post(f"{EVENTS}/{event}/publish")
-        assert (await desk.client.get(path)).status_code == 404
-        asked = {"opens_at": at(desk.platform, -60), "closes_at": at(desk.platform, 1800), "codes": 2}
-        late = await desk.ask("PUT", own, json=asked | {"closes_at": sale})
+        await patched(api, event, presale_starts_at=time_text(starts))
+        await api.post(f"{EVENTS}/{event}/publish")
+        assert (await api.client.get(path)).status_code == 404
+        asked = {"opens_at": at(api.platform, -60), "closes_at": at(api.platform, 1800), "codes": 2}
+        late = await api.ask("PUT", own, json=asked | {"closes_at": sale})
         assert (late.status_code, late.json()["param"]) == (422, "closes_at")
-        assert (await desk.ask("PUT", own, json=asked)).status_code == 200
-        commitment = (await desk.client.get(path)).json()["commitment"]
+        assert (await api.ask("PUT", own, json=asked)).status_code == 200
+        commitment = (await api.client.get(path)).json()["commitment"]
         registrations = {}
         for name in ("ada", "bob", "eve"):
-            person = await fan(desk.platform, f"{name}@example.org")
-            done = await desk.client.post(f"{path}/registrations", json={}, headers=person.bearer)
+            person = await fan(api.platform, f"{name}@example.org")
+            done = await api.client.post(f"{path}/registrations", json={}, headers=person.bearer)
             registrations[name] = done.json()["registration"]
-        again = await desk.client.post(f"{path}/registrations", json={}, headers=person.bearer)
+        again = await api.client.post(f"{path}/registrations", json={}, headers=person.bearer)
         assert again.json()["registration"] == registrations["eve"]  # one per address
-        await desk.client.post(f"{path}/registrations", json={"email": "mail@example.org", "locale": "ja"})
-        token = await link_in(desk, "mail@example.org", "confirm")
-        done = await desk.client.post("/v1/sign-ups/confirm", json={"token": token})
+        await api.client.post(f"{path}/registrations", json={"email": "mail@example.org", "locale": "ja"})
+        token = await link_in(api, "mail@example.org", "confirm")
+        done = await api.client.post("/v1/sign-ups/confirm", json={"token": token})
         registrations["mail"] = done.json()["registration"]
-        early = await desk.ask("POST", f"{own}/draw", json={})
+        early = await api.ask("POST", f"{own}/draw", json={})
         assert (early.status_code, early.json()["code"]) == (409, "draw_refused")
-        await desk.ask("PUT", own, json=asked | {"closes_at": at(desk.platform, -1)})
-        over = await desk.client.post(f"{path}/registrations", json={"email": "late@example.org"})
+        await api.ask("PUT", own, json=asked | {"closes_at": at(api.platform, -1)})
+        over = await api.client.post(f"{path}/registrations", json={"email": "late@example.org"})
         assert (over.status_code, over.json()["code"]) == (409, "registration_closed")
-        answers = await asyncio.gather(*(desk.ask("POST", f"{own}/draw", json={"beacon": "drand 7"}) for _ in range(5)))
+        answers = await asyncio.gather(*(api.ask("POST", f"{own}/draw", json={"beacon": "drand 7"}) for _ in range(5)))
         assert {answer.status_code for answer in answers} == {202}
-        await desk.platform.presale.presales.work()
-        record = (await desk.client.get(path)).json()
+        await api.platform.presale.presales.work()
+        record = (await api.client.get(path)).json()
         assert (record["state"], record["commitment"], record["chosen"], record["registrations"]) == (
             "drawn",
             commitment,
@@ -330,21 +330,20 @@ async def test_w12_fans_register_are_drawn_get_a_code_by_mail_and_join_with_it(t
         }
         chosen = {name for name, rank in ranks.items() if rank <= record["last_rank"]}
         assert len(chosen) == 2, "everybody can check who was chosen"
-        told = {name: (await sent_to(desk, f"{name}@example.org"))[-1] for name in ranks}
+        told = {name: (await sent_to(api, f"{name}@example.org"))[-1] for name in ranks}
         codes = {name: found[0] for name, text in told.items() if (found := re.findall(r"VF-\w{7}-\w{13}", text))}
         assert set(codes) == chosen
-        table = (await desk.ask("GET", f"{own}/registrations.csv")).content.decode("utf-8-sig")
+        table = (await api.ask("GET", f"{own}/registrations.csv")).content.decode("utf-8-sig")
         rows = list(csv.DictReader(table.splitlines()))
         assert {row["email"].partition("@")[0]: row["code"] for row in rows if row["code"]} == codes
-        await patched(desk, event, presale_starts_at=at(desk.platform, -1))
+        await patched(api, event, presale_starts_at=at(api.platform, -1))
         first, second = codes.values()
-        assert (await join(desk, event, code=first)).json()["lane"] == "presale"
-        assert (await join(desk, event, code=first)).json()["code"] == "code_used"
-        assert (await join(desk, event)).json()["code"] == "code_needed"
-        assert (await join(desk, event, code=second)).status_code == 201
+        assert (await join(api, event, code=first)).json()["lane"] == "presale"
+        assert (await join(api, event, code=first)).json()["code"] == "code_used"
+        assert (await join(api, event)).json()["code"] == "code_needed"
+        assert (await join(api, event, code=second)).status_code == 201
         acts = [
-            one.act
-            for one in await desk.platform.ledger.organiser.changes(desk.person.staff.organiser_id, event, 0, 50)
+            one.act for one in await api.platform.ledger.organiser.changes(api.person.staff.organiser_id, event, 0, 50)
         ]
         assert {"open_presale", "draw_presale", "make_codes", "export"} <= set(acts)
 
@@ -353,17 +352,17 @@ async def test_w12_a_draw_that_died_in_the_middle_goes_on_and_nobody_gets_two_co
     from frontrow.boxoffice.presale import presales
 
     monkeypatch.setattr(presales, "CHUNK", 2)
-    async with a_desk(tmp_path) as desk:
-        event = await draft(desk, sale_starts_at=at(desk.platform, 2 * HOUR_S))
-        await patched(desk, event, presale_starts_at=at(desk.platform, HOUR_S))
-        await desk.post(f"{EVENTS}/{event}/publish")
-        asked = {"opens_at": at(desk.platform, -60), "closes_at": at(desk.platform, 60), "codes": 4}
-        await desk.ask("PUT", f"{EVENTS}/{event}/presale", json=asked)
+    async with an_organiser_api(tmp_path) as api:
+        event = await draft(api, sale_starts_at=at(api.platform, 2 * HOUR_S))
+        await patched(api, event, presale_starts_at=at(api.platform, HOUR_S))
+        await api.post(f"{EVENTS}/{event}/publish")
+        asked = {"opens_at": at(api.platform, -60), "closes_at": at(api.platform, 60), "codes": 4}
+        await api.ask("PUT", f"{EVENTS}/{event}/presale", json=asked)
         for number in range(7):
-            person = await fan(desk.platform, f"f{number}@example.org")
-            await desk.client.post(f"/v1/events/{event}/presale/registrations", json={}, headers=person.bearer)
-        await desk.ask("PUT", f"{EVENTS}/{event}/presale", json=asked | {"closes_at": at(desk.platform, -1)})
-        book = desk.platform.presale.presales._book
+            person = await fan(api.platform, f"f{number}@example.org")
+            await api.client.post(f"/v1/events/{event}/presale/registrations", json={}, headers=person.bearer)
+        await api.ask("PUT", f"{EVENTS}/{event}/presale", json=asked | {"closes_at": at(api.platform, -1)})
+        book = api.platform.presale.presales._book
         settle, calls = book.write_draw_results, 0
 
         async def dies(*given: Any) -> None:
@@ -374,15 +373,15 @@ async def test_w12_a_draw_that_died_in_the_middle_goes_on_and_nobody_gets_two_co
             await settle(*given)
 
         monkeypatch.setattr(book, "write_draw_results", dies)
-        await desk.ask("POST", f"{EVENTS}/{event}/presale/draw", json={})
+        await api.ask("POST", f"{EVENTS}/{event}/presale/draw", json={})
         with pytest.raises(RuntimeError):
-            await desk.platform.presale.presales.work()
-        assert (await desk.platform.presale.presales.counts(event))["confirmed"] == 5
-        await asyncio.gather(*(desk.platform.presale.presales.work() for _ in range(3)))
-        counts = await desk.platform.presale.presales.counts(event)
+            await api.platform.presale.presales.work()
+        assert (await api.platform.presale.presales.counts(event))["confirmed"] == 5
+        await asyncio.gather(*(api.platform.presale.presales.work() for _ in range(3)))
+        counts = await api.platform.presale.presales.counts(event)
         assert counts == {"chosen": 4, "passed_over": 3}
-        rows = await desk.platform.presale.presales.export(await desk.platform.ledger.catalogue.event(event))
+        rows = await api.platform.presale.presales.export(await api.platform.ledger.catalogue.event(event))
         codes = [row["code"] for row in rows if row["code"]]
         assert len(set(codes)) == 4
         for number in range(7):
-            assert len(await sent_to(desk, f"f{number}@example.org")) == 1
+            assert len(await sent_to(api, f"f{number}@example.org")) == 1

@@ -24,7 +24,7 @@ from frontrow.boxoffice.tickets.model.tickets import Scan
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput
 from frontrow.shared.vault import Vault
-from tests.boxoffice.organiser.http import a_desk
+from tests.boxoffice.organiser.http import an_organiser_api
 from tests.boxoffice.organiser.site import Site
 from tests.boxoffice.organiser.support import NOW_US, a_clock, a_hold, a_purchase, an_office, on_sale, some_figures
 from tests.boxoffice.people.support import member
@@ -83,18 +83,18 @@ async def test_b13_a_report_adds_up_to_what_was_sold_and_checked_in(ledger):
 
 
 async def test_b13_the_page_its_files_and_the_api_show_amounts_in_units_of_the_currency(tmp_path):
-    async with a_desk(tmp_path) as desk:
-        booking = await desk.bought("S-A-1", "S-A-2", fan="fan_evil", email="evil@example.org", name='=HYPERLINK("x")')
-        owner = Site(desk)
+    async with an_organiser_api(tmp_path) as api:
+        booking = await api.bought("S-A-1", "S-A-2", fan="fan_evil", email="evil@example.org", name='=HYPERLINK("x")')
+        owner = Site(api)
         text = await owner.get(f"{owner.base}/reports")
         assert "Sales by day" in text
         assert "€100" in text
-        report = await desk.get(f"/v1/organiser/events/{desk.event}/report")
+        report = await api.get(f"/v1/organiser/events/{api.event}/report")
         assert [one["sold_minor"] for one in report["days"]] == [10000]
         days = list(csv.DictReader(io.StringIO((await owner.get(f"{owner.base}/reports/days.csv")).lstrip("\ufeff"))))
         assert [(one["tickets"], one["sold"], one["currency"]) for one in days] == [("2", "100.00", "EUR")]
         for path in ("reports/report.xlsx", "exports/bookings.xlsx"):
-            answer = await desk.client.get(f"{owner.base}/{path}", headers=owner.headers)
+            answer = await api.client.get(f"{owner.base}/{path}", headers=owner.headers)
             assert answer.status_code == 200, path
             sheet = zipfile.ZipFile(io.BytesIO(answer.content)).read("xl/worksheets/sheet1.xml").decode()
             assert "<v>100</v>" in sheet, path  # a number, shown as 100.00
@@ -103,7 +103,7 @@ async def test_b13_the_page_its_files_and_the_api_show_amounts_in_units_of_the_c
         await owner.get(f"{owner.base}/reports/people.csv", 404)
         await owner.get(f"{owner.base}/exports/bookings.pdf", 404)
         await owner.post(f"{owner.base}/bookings/{booking.id}/refund", how="full", seat=["S-A-1"], reason="ill")
-        report = await desk.get(f"/v1/organiser/events/{desk.event}/report")
+        report = await api.get(f"/v1/organiser/events/{api.event}/report")
         (day,) = report["days"]
         assert (day["sold_minor"], day["refunded_minor"]) == (10000, 5000), "what is left is what was sold less refunds"
         assert [one["sold_minor"] for one in report["channels"]] == [10000]
@@ -200,8 +200,8 @@ async def test_b13_each_period_is_mailed_once_by_however_many_workers(ledger):
 
 
 async def test_b13_a_member_chooses_the_mail_on_the_page_and_stops_it_there(tmp_path):
-    async with a_desk(tmp_path) as desk:
-        owner = Site(desk)
+    async with an_organiser_api(tmp_path) as api:
+        owner = Site(api)
         await owner.post(f"{owner.base}/reports/mail", frequency="weekly")
         assert '<option value="weekly" selected>' in await owner.get(f"{owner.base}/reports?done=mail")
         await owner.post(f"{owner.base}/reports/mail", frequency="")
@@ -210,28 +210,28 @@ async def test_b13_a_member_chooses_the_mail_on_the_page_and_stops_it_there(tmp_
 
 
 async def test_b13_feeds_are_secret_follow_the_role_and_can_be_ended(tmp_path):
-    async with a_desk(tmp_path) as desk:
-        await desk.bought("S-A-1")
-        owner = Site(desk)
+    async with an_organiser_api(tmp_path) as api:
+        await api.bought("S-A-1")
+        owner = Site(api)
         shown = await owner.post("/organiser/feeds", 200)
         base = shown.text.partition("/feeds/frf_")[2][:43]
         feed = f"/feeds/frf_{base}"
         assert "frf_" not in await owner.get("/organiser/feeds")  # shown once
-        calendar = icalendar.Calendar.from_ical((await desk.client.get(f"{feed}/events.ics")).content)
+        calendar = icalendar.Calendar.from_ical((await api.client.get(f"{feed}/events.ics")).content)
         (entry,) = calendar.walk("VEVENT")
-        event = await desk.platform.ledger.catalogue.event(desk.event)
+        event = await api.platform.ledger.catalogue.event(api.event)
         assert str(entry["summary"]) == event.name
         assert entry["dtstart"].dt == datetime.fromtimestamp(event.starts_at_us // US_PER_S, UTC)
-        (row,) = csv.DictReader(io.StringIO((await desk.client.get(f"{feed}/sales.csv")).text))
-        assert (row["event"], row["sold"], row["revenue"], row["currency"]) == (desk.event, "1", "50.00", "EUR")
+        (row,) = csv.DictReader(io.StringIO((await api.client.get(f"{feed}/sales.csv")).text))
+        assert (row["event"], row["sold"], row["revenue"], row["currency"]) == (api.event, "1", "50.00", "EUR")
         for wrong in (f"{feed}/people.csv", f"{feed}x/sales.csv", "/feeds/frf_/sales.csv"):
-            assert (await desk.client.get(wrong)).status_code == 404
+            assert (await api.client.get(wrong)).status_code == 404
         newer = (await owner.post("/organiser/feeds", 200)).text.partition("/feeds/frf_")[2][:43]
-        assert (await desk.client.get(f"{feed}/sales.csv")).status_code == 404  # the old address has ended
-        people = desk.platform.ledger.people
-        await member(desk.platform, Role.OWNER, name="other")
-        await people.set_role("org_hall", desk.person.id, Role.DOOR, "stf_x", desk.platform.clock())
-        assert (await desk.client.get(f"/feeds/frf_{newer}/sales.csv")).status_code == 404  # no figures for the door
-        assert (await desk.client.get(f"/feeds/frf_{newer}/events.ics")).status_code == 200
-        await desk.platform.organiser.feeds.revoke(desk.person.id)
-        assert (await desk.client.get(f"/feeds/frf_{newer}/events.ics")).status_code == 404
+        assert (await api.client.get(f"{feed}/sales.csv")).status_code == 404  # the old address has ended
+        people = api.platform.ledger.people
+        await member(api.platform, Role.OWNER, name="other")
+        await people.set_role("org_hall", api.person.id, Role.DOOR, "stf_x", api.platform.clock())
+        assert (await api.client.get(f"/feeds/frf_{newer}/sales.csv")).status_code == 404  # no figures for gatekeepers
+        assert (await api.client.get(f"/feeds/frf_{newer}/events.ics")).status_code == 200
+        await api.platform.organiser.feeds.revoke(api.person.id)
+        assert (await api.client.get(f"/feeds/frf_{newer}/events.ics")).status_code == 404

@@ -17,7 +17,7 @@ from frontrow.boxoffice.people.model.people import csrf_of
 from frontrow.core.errors import InvalidInput
 from frontrow.shared.ids import Ids
 from frontrow.web.http.cookies import SESSION_COOKIE
-from tests.boxoffice.organiser.http import EVENTS, Desk, a_desk, a_venue_body, an_event_body
+from tests.boxoffice.organiser.http import EVENTS, OrganiserApi, a_venue_body, an_event_body, an_organiser_api
 from tests.boxoffice.organiser.support import ADA, BOB, a_clock, an_office, on_sale
 from tests.support.browser_headers import BROWSER, FORM
 
@@ -89,7 +89,7 @@ async def test_dates_that_cannot_be_are_refused_and_nothing_is_made(sqlite_ledge
 class Season:
     """A show on the weekends of two weeks, in Vienna: five drafts, made by a rule."""
 
-    desk: Desk
+    api: OrganiserApi
     event: str
     made: dict[str, Any]  # what the API answered
 
@@ -102,19 +102,19 @@ class Season:
         return f"/organiser/events/{self.event}/dates"
 
     async def post_form(self, path: str, **fields: str) -> httpx.Response:
-        session = self.desk.person.session
+        session = self.api.person.session
         headers = FORM | {"cookie": f"{SESSION_COOKIE}={session}"}
-        return await self.desk.client.post(path, data={"csrf": csrf_of(session)} | fields, headers=headers)
+        return await self.api.client.post(path, data={"csrf": csrf_of(session)} | fields, headers=headers)
 
 
 @pytest.fixture
 async def season(tmp_path):
-    async with a_desk(tmp_path) as desk:
-        venue = await desk.post("/v1/organiser/venues", 201, json=a_venue_body(time_zone="Europe/Vienna"))
+    async with an_organiser_api(tmp_path) as api:
+        venue = await api.post("/v1/organiser/venues", 201, json=a_venue_body(time_zone="Europe/Vienna"))
         body = an_event_body(venue["venue"], starts_at="2098-03-21T19:30:00+01:00", sale_ends_at="2098-03-21T18:00:00Z")
-        event = (await desk.post(EVENTS, 201, json=body))["event"]
-        made = await desk.post(f"{EVENTS}/{event}/dates", 201, json={"rule": WEEKENDS, "opening": "relative"})
-        yield Season(desk, event, made)
+        event = (await api.post(EVENTS, 201, json=body))["event"]
+        made = await api.post(f"{EVENTS}/{event}/dates", 201, json={"rule": WEEKENDS, "opening": "relative"})
+        yield Season(api, event, made)
 
 
 async def test_a_rule_makes_dates_at_the_same_local_time(season):
@@ -128,7 +128,7 @@ async def test_a_rule_makes_dates_at_the_same_local_time(season):
 
 
 async def test_a_rule_that_ends_before_it_begins_is_refused(season):
-    wrong = await season.desk.ask("POST", season.path, json={"rule": WEEKENDS | {"last_day": "2098-03-01"}})
+    wrong = await season.api.ask("POST", season.path, json={"rule": WEEKENDS | {"last_day": "2098-03-01"}})
     assert (wrong.status_code, wrong.json()["param"]) == (422, "last_day")
 
 
@@ -141,7 +141,7 @@ async def test_the_page_shows_which_dates_are_new_before_it_makes_them(season):
     assert 'name="make"' in look.text
     done = await season.post_form(season.page, **typed, make="1")
     assert (done.status_code, done.headers["location"]) == (303, f"{season.page}?done=added")
-    assert len((await season.desk.get(season.path))["dates"]) == 6
+    assert len((await season.api.get(season.path))["dates"]) == 6
 
 
 @pytest.mark.parametrize(
@@ -160,19 +160,19 @@ async def test_the_page_says_what_is_wrong_with_dates(season, typed, said):
 
 
 async def test_published_dates_are_public_and_offer_each_other(season):
-    desk = season.desk
-    assert (await desk.client.get(f"/v1/events/{season.event}/dates")).status_code == 404, "drafts are not"
+    api = season.api
+    assert (await api.client.get(f"/v1/events/{season.event}/dates")).status_code == 404, "drafts are not"
     for _ in range(2):  # again: nothing is left to publish
         published = await season.post_form(f"{season.page}/publish")
         assert (published.status_code, published.headers["location"]) == (303, f"{season.page}?done=published")
-    listed = (await desk.get(season.path))["dates"]
+    listed = (await api.get(season.path))["dates"]
     assert [one["status"] for one in listed] == ["on_sale"] * 5
-    public = (await desk.client.get(f"/v1/events/{season.event}/dates")).json()["dates"]
+    public = (await api.client.get(f"/v1/events/{season.event}/dates")).json()["dates"]
     assert [one["id"] for one in public] == [one["event"] for one in listed]
-    seen = (await desk.client.get(f"/v1/events/{listed[-1]['event']}")).json()
-    assert seen["show"] == (await desk.get(f"{EVENTS}/{season.event}"))["show"] != ""
-    fans = (await desk.client.get(f"/events/{listed[-1]['event']}", headers=BROWSER)).text
+    seen = (await api.client.get(f"/v1/events/{listed[-1]['event']}")).json()
+    assert seen["show"] == (await api.get(f"{EVENTS}/{season.event}"))["show"] != ""
+    fans = (await api.client.get(f"/events/{listed[-1]['event']}", headers=BROWSER)).text
     assert "Other dates" in fans
     assert [f"/events/{one['event']}" in fans for one in listed[:-1]] == [True] * 4
-    alone = (await desk.client.get(f"/events/{desk.event}", headers=BROWSER)).text
+    alone = (await api.client.get(f"/events/{api.event}", headers=BROWSER)).text
     assert "Other dates" not in alone

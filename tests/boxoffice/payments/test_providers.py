@@ -35,10 +35,10 @@ from frontrow.cli.ledger import app
 from frontrow.core.errors import ConfigError
 from frontrow.shared.webhook_signature import BadSignature, check_signature, sign
 from frontrow.testing.clock import ManualClock
-from tests.boxoffice.checkout.simulated_provider import simulated_desk
+from tests.boxoffice.checkout.simulated_provider import simulated_case
 from tests.boxoffice.checkout.till import EVENT, open_till
 from tests.boxoffice.shop import shop_event
-from tests.contracts.payment_provider import CHECKS, Check, Desk
+from tests.contracts.payment_provider import CHECKS, Check, ProviderCase
 
 KEY = "sk_test_localstripe"
 SOURCES = Path(frontrow.boxoffice.__file__).parents[1]
@@ -63,7 +63,7 @@ def localstripe() -> Iterator[str]:
 
 
 @pytest.fixture
-async def stripe_desk(localstripe: str) -> AsyncIterator[Desk]:
+async def stripe_case(localstripe: str) -> AsyncIterator[ProviderCase]:
     cards = {}
     async with httpx.AsyncClient(base_url=localstripe, auth=(KEY, "")) as bank:
         for name, number in NUMBERS.items():
@@ -76,20 +76,20 @@ async def stripe_desk(localstripe: str) -> AsyncIterator[Desk]:
             await bank.post(f"/v1/payment_intents/{intent.ref}/_authenticate", data=form)
 
         provider = StripeProvider(KEY, "whsec_test", api_base=localstripe)
-        yield Desk(provider, cards, answer)
+        yield ProviderCase(provider, cards, answer)
         await provider.aclose()
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 async def test_simulated(check: Check, clock: ManualClock) -> None:
     """B6, B7."""
-    await check(simulated_desk(SimulatedProvider(clock)))
+    await check(simulated_case(SimulatedProvider(clock)))
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 async def test_journaled(check: Check, clock: ManualClock, tmp_path: Path) -> None:
     provider = SimulatedProvider(clock, journal=PaymentJournal(tmp_path / "journal"))
-    await check(simulated_desk(provider))
+    await check(simulated_case(provider))
     await provider.aclose()
     again = SimulatedProvider(clock, journal=PaymentJournal(tmp_path / "journal"))
     assert {ref: o["status"] for ref, o in again.objects.items()} == {
@@ -104,10 +104,10 @@ async def test_a_full_disk_tears_no_line_of_the_journal(clock: ManualClock, tmp_
     """A call that cannot be written never happened, here and for whoever reads the journal; sums differed before."""
     path = tmp_path / "journal"
     provider = SimulatedProvider(clock, journal=PaymentJournal(path))
-    desk = simulated_desk(provider)
-    made = await provider.create(desk.new())
+    case = simulated_case(provider)
+    made = await provider.create(case.new())
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    refused = desk.new()
+    refused = case.new()
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, limits[1]))  # part of a line fits
         for _ in range(2):
@@ -135,14 +135,14 @@ async def test_the_calls_of_one_moment_are_written_together_or_not_at_all(clock:
 
     journal.write = counted  # type: ignore[method-assign]
     provider = SimulatedProvider(clock, journal=journal)
-    desk = simulated_desk(provider)
-    made = await asyncio.gather(*(provider.create(desk.new()) for _ in range(30)))
+    case = simulated_case(provider)
+    made = await asyncio.gather(*(provider.create(case.new()) for _ in range(30)))
     assert (len({one.ref for one in made}), sum(written)) == (30, 30)
     assert len(written) <= 3
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 1_000, limits[1]))  # a few lines fit
-        refused = await asyncio.gather(*(provider.create(desk.new()) for _ in range(30)), return_exceptions=True)
+        refused = await asyncio.gather(*(provider.create(case.new()) for _ in range(30)), return_exceptions=True)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert {type(one) for one in refused} == {ProviderUnknown}
@@ -156,8 +156,8 @@ async def test_the_calls_of_one_moment_are_written_together_or_not_at_all(clock:
 async def test_two_processes_share_a_journal(clock: ManualClock, tmp_path: Path) -> None:
     """A server and `frontrow work`: what one did the other knows at its next call; a key counts for both."""
     one, two = (SimulatedProvider(clock, journal=PaymentJournal(tmp_path / "journal")) for _ in range(2))
-    desk = simulated_desk(one)
-    new = desk.new()
+    case = simulated_case(one)
+    new = case.new()
     made = await one.create(new)
     assert await two.create(new) == made
     held = await asyncio.gather(
@@ -168,7 +168,7 @@ async def test_two_processes_share_a_journal(clock: ManualClock, tmp_path: Path)
     assert (await one.read(made.ref)).captured_minor == new.amount_minor
     with pytest.raises(ProviderRefused):
         await one.void(made.ref, "v1")
-    others = await asyncio.gather(*((one, two)[n % 2].create(desk.new()) for n in range(60)))
+    others = await asyncio.gather(*((one, two)[n % 2].create(case.new()) for n in range(60)))
     assert len({intent.ref for intent in others}) == 60
     assert len(await one.page(0)) == len(await two.page(0)) == 61
     with (tmp_path / "journal").open("ab") as file:
@@ -180,9 +180,9 @@ async def test_two_processes_share_a_journal(clock: ManualClock, tmp_path: Path)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-async def test_stripe(check: Check, stripe_desk: Desk) -> None:
+async def test_stripe(check: Check, stripe_case: ProviderCase) -> None:
     """B6: the official client over the wire."""
-    await check(stripe_desk)
+    await check(stripe_case)
 
 
 class Forgetful(SimulatedProvider):
@@ -214,7 +214,7 @@ async def test_the_contract_catches(canary: type[SimulatedProvider], clock: Manu
     caught = []
     for check in CHECKS:
         try:
-            await check(simulated_desk(canary(clock)))
+            await check(simulated_case(canary(clock)))
         except (AssertionError, ProviderRefused):
             caught.append(check.__name__)
     assert caught
@@ -328,27 +328,27 @@ def _now_us() -> int:
 
 
 async def test_a_whole_sale_through_stripes_client_and_the_command(
-    localstripe: str, stripe_desk: Desk, tmp_path: Path
+    localstripe: str, stripe_case: ProviderCase, tmp_path: Path
 ) -> None:
     """B6, B12: checkout, 3-D Secure, decline, refund and `frontrow ledger reconcile` over the wire."""
     async with open_till(tmp_path) as till:
         till.clock.now_us = _now_us()
-        provider = stripe_desk.provider
+        provider = stripe_case.provider
         checkout = Checkout(till.ledger, provider, till.clock)
         refunds = Refunds(till.ledger, provider, till.clock)
         await till.ledger.catalogue.put_event(shop_event(id=EVENT), till.clock())
         sold, declined, asked = [await till.hold() for _ in range(3)]
-        outcome = await checkout.pay(sold.booking_id, sold.fence, stripe_desk.cards["visa"])
+        outcome = await checkout.pay(sold.booking_id, sold.fence, stripe_case.cards["visa"])
         assert outcome.state is CheckoutState.CONFIRMED
-        outcome = await checkout.pay(declined.booking_id, declined.fence, stripe_desk.cards["declined"])
+        outcome = await checkout.pay(declined.booking_id, declined.fence, stripe_case.cards["declined"])
         assert outcome.state is CheckoutState.DECLINED
-        outcome = await checkout.pay(asked.booking_id, asked.fence, stripe_desk.cards["3ds"])
+        outcome = await checkout.pay(asked.booking_id, asked.fence, stripe_case.cards["3ds"])
         assert outcome.state is CheckoutState.ACTION
         assert outcome.payment is not None
         kept = await provider._client.v1.payment_intents.retrieve_async(outcome.payment.ref)  # type: ignore[attr-defined]
         named = {"booking": asked.booking_id, "seats": "3", "fence": str(asked.fence), "attempt": "1", "event": EVENT}
         assert kept.metadata.to_dict() == named
-        await stripe_desk.answer(await provider.read(outcome.payment.ref), True)
+        await stripe_case.answer(await provider.read(outcome.payment.ref), True)
         assert (await checkout.check(asked.booking_id, asked.fence)).state is CheckoutState.CONFIRMED
         await checkout.work()
         await refunds.refund(sold.booking_id, sold.fence)

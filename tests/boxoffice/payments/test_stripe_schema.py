@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from frontrow.boxoffice.adapters.payments.simulated import CARDS, LAPSES, SimulatedProvider
 from frontrow.testing.clock import ManualClock
-from tests.boxoffice.checkout.simulated_provider import simulated_desk
+from tests.boxoffice.checkout.simulated_provider import simulated_case
 from tests.boxoffice.payments.stripe_schema import document
 from tests.contracts.payment_provider import CHECKS
 
@@ -63,7 +63,7 @@ async def test_every_answer_is_of_stripes_shape(clock: ManualClock) -> None:
     seen: Counter[str] = Counter()
     for check in CHECKS:
         provider = Checked(clock)
-        await check(simulated_desk(provider))
+        await check(simulated_case(provider))
         provider.check()
         assert provider.problems == [], check.__name__
         seen += provider.seen
@@ -75,8 +75,8 @@ async def test_every_answer_is_of_stripes_shape(clock: ManualClock) -> None:
 @pytest.mark.parametrize("card", [*CARDS, LAPSES])
 async def test_every_card_is_of_stripes_shape(card: str, clock: ManualClock) -> None:
     provider = Checked(clock)
-    desk = simulated_desk(provider)
-    made = await provider.create(desk.new())
+    case = simulated_case(provider)
+    made = await provider.create(case.new())
     await provider.authorise(made.ref, card, "k")
     provider.check()
     assert provider.problems == []

@@ -128,11 +128,11 @@ async def test_a_member_is_invited_accepts_enrols_and_works(tmp_path):
 
 async def test_the_team_is_changed_and_people_are_signed_out_by_it(tmp_path):
     async with opened(tmp_path) as platform, asking(platform) as client:
-        owner, door = await member(platform, Role.OWNER), await member(platform, Role.DOOR)
-        url = f"/v1/organiser/team/{door.id}"
+        owner, gatekeeper = await member(platform, Role.OWNER), await member(platform, Role.DOOR)
+        url = f"/v1/organiser/team/{gatekeeper.id}"
         changed = await client.patch(url, json={"role": "manager"}, headers=owner.bearer)
         assert changed.json()["role"] == "manager"
-        assert (await client.get("/v1/organiser/team", headers=door.bearer)).status_code == 401
+        assert (await client.get("/v1/organiser/team", headers=gatekeeper.bearer)).status_code == 401
         assert (await client.post(f"{url}/reset", json={}, headers=owner.bearer)).json()["reset"] is True
         assert (await client.delete(url, headers=owner.bearer)).status_code == 204
         assert (await client.delete(url, headers=owner.bearer)).status_code == 404

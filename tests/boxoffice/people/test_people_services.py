@@ -46,20 +46,20 @@ def actor(person: Person) -> Actor:
 
 async def test_a_member_signs_in_with_password_then_code_and_each_code_once(tmp_path):
     async with opened(tmp_path) as platform:
-        owner, desk = await member(platform, Role.OWNER), platform.people.staff
-        half = await desk.sign_in(owner.staff.email, PASSWORD, "", "192.0.2.1")
+        owner, accounts = await member(platform, Role.OWNER), platform.people.staff
+        half = await accounts.sign_in(owner.staff.email, PASSWORD, "", "192.0.2.1")
         assert half.session.stage is Stage.TOTP
         found = await platform.people.sessions.find(half.secret)
         assert found.permissions() == frozenset(), "half signed in may do nothing"
         code = code_now(platform, owner)
-        full = await desk.complete_second_step(found, code)
+        full = await accounts.complete_second_step(found, code)
         assert (await platform.people.sessions.find(full.secret)).permissions()
         assert await platform.people.sessions.find(half.secret) is None, "the half session is gone"
         with pytest.raises(WrongCredentials):
-            await desk.sign_in(owner.staff.email, PASSWORD, code, "192.0.2.1")
+            await accounts.sign_in(owner.staff.email, PASSWORD, code, "192.0.2.1")
         with pytest.raises(WrongCredentials):
-            await desk.sign_in(owner.staff.email, PASSWORD, code_now(platform, owner, 2), "192.0.2.1")
-        later = await desk.sign_in(owner.staff.email, PASSWORD, code_now(platform, owner, 1), "192.0.2.1")
+            await accounts.sign_in(owner.staff.email, PASSWORD, code_now(platform, owner, 2), "192.0.2.1")
+        later = await accounts.sign_in(owner.staff.email, PASSWORD, code_now(platform, owner, 1), "192.0.2.1")
         assert later.session.stage is Stage.FULL
 
 
@@ -254,7 +254,7 @@ LIGATURE = "of\ufb01ce \u2075 o\u2019clock at the Stra\u00dfe"
 async def test_staff_sign_in_with_the_password_they_set_however_it_is_typed(tmp_path):
     """Set composed, typed decomposed (another keyboard), with spaces around, full width; and the other way round."""
     async with opened(tmp_path) as platform:
-        team, desk, owner = platform.people.team, platform.people.staff, await member(platform, Role.OWNER)
+        team, accounts, owner = platform.people.team, platform.people.staff, await member(platform, Role.OWNER)
         same = [COMPOSED, DECOMPOSED, f"  {COMPOSED}", f"{DECOMPOSED}\u00a0"]
         for number, (chosen, typed) in enumerate(
             [(a, b) for a in same for b in same] + [(LIGATURE, LIGATURE), (LIGATURE, LIGATURE.replace("\ufb01", "fi"))]
@@ -262,13 +262,13 @@ async def test_staff_sign_in_with_the_password_they_set_however_it_is_typed(tmp_
             email = f"m{number}@example.org"
             await team.invite(actor(owner), email, Role.DOOR, "en")
             await team.accept(await mailed(platform, email), "Door", chosen)
-            signed = await desk.sign_in(email, typed, "", f"192.0.2.{number}")
+            signed = await accounts.sign_in(email, typed, "", f"192.0.2.{number}")
             assert signed.session.stage is Stage.ENROL
             with pytest.raises(WrongCredentials):
-                await desk.sign_in(email, COMPOSED.lower(), "", f"192.0.2.{number}")
-        changed = await desk.change_password(signed.session, LIGATURE, DECOMPOSED)
+                await accounts.sign_in(email, COMPOSED.lower(), "", f"192.0.2.{number}")
+        changed = await accounts.change_password(signed.session, LIGATURE, DECOMPOSED)
         assert changed.session.subject == signed.session.subject
-        assert await desk.sign_in(email, COMPOSED, "", "192.0.2.200")
+        assert await accounts.sign_in(email, COMPOSED, "", "192.0.2.200")
 
 
 @pytest.mark.parametrize("hashed", [DECOMPOSED, f" {COMPOSED} ", f" {DECOMPOSED}", COMPOSED])
@@ -288,19 +288,23 @@ async def test_too_many_wrong_passwords_lock_an_account_for_a_while_whether_it_e
     """Counted, not timed: five verifications for each, then none at all until the window has passed."""
     clock = ManualClock()
     async with opened(tmp_path, clock=clock) as platform:
-        owner, desk, passwords = await member(platform, Role.OWNER), platform.people.staff, platform.people.passwords
+        owner, accounts, passwords = (
+            await member(platform, Role.OWNER),
+            platform.people.staff,
+            platform.people.passwords,
+        )
         for address in (owner.staff.email, "nobody@example.org", "not an address"):
             before = passwords.verifications
             for n in range(8):
                 expected = WrongCredentials if n < 5 else TooManyTries
                 with pytest.raises(expected) as told:
-                    await desk.sign_in(address, "wrong wrong wrong", "", f"198.51.100.{n}")
+                    await accounts.sign_in(address, "wrong wrong wrong", "", f"198.51.100.{n}")
             assert passwords.verifications - before == 5, address
             assert told.value.retry_after_s > 0
         with pytest.raises(TooManyTries):
-            await desk.sign_in(owner.staff.email, PASSWORD, "", "198.51.100.9")
+            await accounts.sign_in(owner.staff.email, PASSWORD, "", "198.51.100.9")
         clock.advance(120)
-        assert (await desk.sign_in(owner.staff.email, PASSWORD, "", "198.51.100.9")).session.stage is Stage.TOTP
+        assert (await accounts.sign_in(owner.staff.email, PASSWORD, "", "198.51.100.9")).session.stage is Stage.TOTP
 
 
 async def test_right_passwords_never_lock_anybody_out(tmp_path):

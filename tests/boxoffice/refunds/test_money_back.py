@@ -211,7 +211,7 @@ async def test_an_event_that_is_cancelled_during_the_show_refunds_who_is_inside(
 
 
 async def test_an_offline_scan_that_comes_later_is_a_conflict_and_the_money_stays_where_it_is(office: Office) -> None:
-    """H3: what the ledger has promised stands; the door and the desk say so."""
+    """H3: what the ledger has promised is paid; the gate and the organiser's pages show it."""
     booking_id, fence = await office.sell("old", 0)
     (ticket,) = await office.ledger.tickets.tickets_of(booking_id)
     offline = Scan("gate:1", EVENT, ticket.id, "north", office.clock())

@@ -160,7 +160,7 @@ def test_the_calendar_entry_is_read_back() -> None:
     assert entry["UID"] == "bkg_1@frontrow"
 
 
-async def test_the_desk_renders_what_the_ledger_has_and_nothing_of_dead_tickets(tmp_path: Path) -> None:
+async def test_the_renderer_shows_what_the_ledger_has_and_nothing_of_dead_tickets(tmp_path: Path) -> None:
     """B10, B12: rendered lazily from stored codes; after a refund there is no ticket to show."""
     ledger = await open_ledger(sqlite_url(tmp_path))
     try:
@@ -178,24 +178,24 @@ async def test_the_desk_renders_what_the_ledger_has_and_nothing_of_dead_tickets(
         assert booking is not None
         tickets = codes.Issuer(KEYS).issue(booking)
         await ledger.confirm(hold.booking_id, hold.fence, bench.now_us, tickets)
-        desk = TicketRenderer(ledger, KEYS)
-        sheets = await desk.sheets(hold.booking_id)
+        renderer = TicketRenderer(ledger, KEYS)
+        sheets = await renderer.sheets(hold.booking_id)
         assert [(one.seat, one.code, one.place) for one in sheets] == [
             (plan.seat_ids[one.seat_index], one.code, "Waldbühne, Berlin") for one in tickets
         ]
-        assert await desk.pdf(hold.booking_id) == await TicketRenderer(ledger, KEYS).pdf(hold.booking_id)
-        at_once = await asyncio.gather(*(desk.pdf(hold.booking_id, locale="de") for _ in range(50)))
+        assert await renderer.pdf(hold.booking_id) == await TicketRenderer(ledger, KEYS).pdf(hold.booking_id)
+        at_once = await asyncio.gather(*(renderer.pdf(hold.booking_id, locale="de") for _ in range(50)))
         assert len({id(drawn) for drawn in at_once}) == 1, "fifty who want the same file wait for one drawing"
-        assert await desk.pdf_for_mail(sheets, "de-AT") is at_once[0]
-        assert b"VEVENT" in await desk.calendar(hold.booking_id)
-        assert decoded(Image.open(io.BytesIO(await desk.qr_png(tickets[0].id, NOW)))) == tickets[0].code
-        assert qr.svg(await desk.shown_code(tickets[0].id, NOW)).startswith("<svg")
+        assert await renderer.pdf_for_mail(sheets, "de-AT") is at_once[0]
+        assert b"VEVENT" in await renderer.calendar(hold.booking_id)
+        assert decoded(Image.open(io.BytesIO(await renderer.qr_png(tickets[0].id, NOW)))) == tickets[0].code
+        assert qr.svg(await renderer.shown_code(tickets[0].id, NOW)).startswith("<svg")
         await refund_booking(ledger, hold.booking_id, hold.fence, bench.now_us + 1)
         with pytest.raises(BookingNotFound):
-            await desk.pdf(hold.booking_id)
+            await renderer.pdf(hold.booking_id)
         with pytest.raises(TicketNotFound):
-            await desk.qr_png(tickets[0].id, NOW)
-        bundle = await GateService(ledger, KEYS, desk).bundle(bench.event, NOW)
+            await renderer.qr_png(tickets[0].id, NOW)
+        bundle = await GateService(ledger, KEYS, renderer).bundle(bench.event, NOW)
         assert bundle.revocations.ids == tuple(sorted(one.id for one in tickets))
     finally:
         await ledger.aclose()

@@ -39,14 +39,14 @@ class Site:
 @pytest.fixture
 def site() -> Iterator[Site]:
     room = SimpleRoom()
-    doors = opened("hot", room, endpoints_of(room))
+    servers = opened("hot", room, endpoints_of(room))
     with contextlib.ExitStack() as stack:
-        door = next(doors)
-        stack.callback(doors.close)
+        server = next(servers)
+        stack.callback(servers.close)
         shop_port = stack.enter_context(serving(shop, lifespan="off"))
-        text = CONF.read_text().replace("127.0.0.1:8008", f"127.0.0.1:{door.port}")
+        text = CONF.read_text().replace("127.0.0.1:8008", f"127.0.0.1:{server.port}")
         nginx = stack.enter_context(Nginx(text.replace("127.0.0.1:8000", f"127.0.0.1:{shop_port}")))
-        yield Site(room, f"http://127.0.0.1:{nginx.port}", doors.close)
+        yield Site(room, f"http://127.0.0.1:{nginx.port}", servers.close)
 
 
 def browser(site: Site) -> httpx.Client:

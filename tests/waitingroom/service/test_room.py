@@ -174,7 +174,7 @@ async def test_w7_a_pass_is_renewed_up_to_the_longest_stay(rig: Rig) -> None:
         rig.room.visits.check_pass(third.pass_jwt)
 
 
-async def test_w6_a_full_shop_keeps_people_at_the_door_with_their_place(rig: Rig) -> None:
+async def test_w6_a_full_shop_keeps_people_at_the_entrance_with_their_place(rig: Rig) -> None:
     await rig.room.control.create(EVENT, SMALL)
     joined = await rig.joins(8)
     await rig.tick()

@@ -1,4 +1,4 @@
-"""The rules of `[limits]` in frontrow.toml: by path, at both doors, for everybody alike or by API key and plan."""
+"""The rules of `[limits]` in frontrow.toml: by path, on both paths, for everybody alike or by API key and plan."""
 
 import contextlib
 import tomllib
@@ -52,7 +52,7 @@ def rules(text: str) -> LimitsFile:
 
 
 @pytest.mark.parametrize("hot_lane", [True, False], ids=["hot", "framework"])
-async def test_rules_by_path_hold_at_both_doors(tmp_path: Path, hot_lane: bool) -> None:
+async def test_rules_by_path_hold_on_fast_path_and_framework(tmp_path: Path, hot_lane: bool) -> None:
     async with a_server(tmp_path, limits=rules(LISTS), hot_lane=hot_lane) as (platform, url):
         async with httpx.AsyncClient(base_url=url) as client:
             answers = [await client.get("/v1/events") for _ in range(4)]

@@ -76,10 +76,10 @@ async def test_a_choice_is_in_the_price_the_booking_and_the_refund_to_the_cent(t
         ]
         assert "1 Parking,TEN" in exported[0]
         assert all(",Adult" in table and ",Child" in table for table in exported[1:])
-        door = await a_buyer(client)
-        door.headers |= (await member(platform, Role.DOOR, "org_default")).bearer
+        gate = await a_buyer(client)
+        gate.headers |= (await member(platform, Role.DOOR, "org_default")).bearer
         scanned = {"code": sheets[1].code, "gate": "north"}
-        scan = (await door.call("scan_ticket", event_id=EVENT_ID, json=scanned)).json()
+        scan = (await gate.call("scan_ticket", event_id=EVENT_ID, json=scanned)).json()
         assert (scan["verdict"], scan["type"]) == ("ok", "Child")
         undone = Change(Editor("stf_door", "org_default"), "undo_scan", EVENT_ID, platform.clock())
         assert await platform.ledger.organiser.undo_admission(scan["scan"], sheets[1].ticket_id, undone)

@@ -19,7 +19,7 @@ from tests.support.eventually import eventually
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_platform
 
-DOORS = ("hot", "app")
+PATHS = ("hot", "app")
 LEFT = {"ratelimit", "x-ratelimit-remaining", "x-ratelimit-reset"}  # what is left changes with each request
 NOT_COMPARED = {"date", "server", "x-request-id", "connection"} | LEFT
 JSON = {"Content-Type": "application/json"}
@@ -32,10 +32,10 @@ async def both(folder: Path, **settings: Any) -> AsyncIterator[tuple[Platform, d
     async with contextlib.AsyncExitStack() as stack:
         platform = await stack.enter_async_context(a_platform(folder, **settings))
         clients = {}
-        for door in DOORS:
-            port = await stack.enter_async_context(serving(platform, hot=door == "hot"))
+        for path_kind in PATHS:
+            port = await stack.enter_async_context(serving(platform, hot=path_kind == "hot"))
             client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", limits=NO_KEEPING, timeout=60)
-            clients[door] = await stack.enter_async_context(client)
+            clients[path_kind] = await stack.enter_async_context(client)
         yield platform, clients
 
 
@@ -109,15 +109,15 @@ def questions(booking: str, proofs: dict[str, str], other: dict[str, str]) -> li
     ]
 
 
-async def test_b5_b17_both_doors_answer_every_question_about_a_booking_alike(tmp_path):
+async def test_b5_b17_fast_path_and_framework_answer_every_question_about_a_booking_alike(tmp_path):
     async with both(tmp_path) as (platform, clients):
         booking, proofs = await held(clients["app"], "S-A-1")
         _, other = await held(clients["hot"], "S-A-5")
         await eventually(lambda: seats_free(platform) == 54)  # both holds show on the map, which then rests
         for status, method, path, headers, body in questions(booking, proofs, other):
             answers = {
-                door: seen(await client.request(method, path, headers=headers, content=body))
-                for door, client in clients.items()
+                path_kind: seen(await client.request(method, path, headers=headers, content=body))
+                for path_kind, client in clients.items()
             }
             assert answers["hot"] == answers["app"], (method, path, body)
             assert answers["hot"][0] == status, (method, path, body, answers["hot"])
@@ -130,10 +130,12 @@ async def test_b5_b17_both_doors_answer_every_question_about_a_booking_alike(tmp
                 assert again.headers["x-request-id"]
         rows = {(row.route, row.door): row.statuses for row in platform.server.telemetry.traffic.rows()}
         for route in ("get_booking", "pay", "extend_hold", "release_hold", "list_events"):
-            assert {door for name, door in rows if name == route} == set(DOORS), "counted under one name by both doors"
+            assert {path_kind for name, path_kind in rows if name == route} == set(PATHS), (
+                "counted under one name by both"
+            )
 
 
-async def test_head_is_get_without_the_body_at_both_doors(tmp_path):
+async def test_head_is_get_without_the_body_on_fast_path_and_framework(tmp_path):
     async with both(tmp_path) as (_, clients):
         booking, proofs = await held(clients["app"], "S-A-1")
         own, stream = f"/v1/bookings/{booking}", f"/v1/events/{EVENT_ID}/seats/stream"  # GET of it would never end
@@ -156,10 +158,10 @@ async def test_head_is_get_without_the_body_at_both_doors(tmp_path):
             assert (await client.options("/v1/events")).headers["allow"] == "GET, HEAD, OPTIONS"
 
 
-async def test_b6_a_booking_is_extended_paid_and_given_back_alike_through_both_doors(tmp_path):
+async def test_b6_a_booking_is_extended_paid_and_given_back_alike_by_fast_path_and_framework(tmp_path):
     async with both(tmp_path) as (_, clients):
         told: dict[str, list[Any]] = {}
-        for at, (door, client) in enumerate(clients.items()):
+        for at, (path_kind, client) in enumerate(clients.items()):
             booking, proofs = await held(client, f"S-A-{2 * at + 1}")
             spare, spared = await held(client, f"S-B-{2 * at + 1}")
             declined, theirs = await held(client, f"S-C-{2 * at + 1}")
@@ -176,7 +178,7 @@ async def test_b6_a_booking_is_extended_paid_and_given_back_alike_through_both_d
                     f"/v1/bookings/{declined}/pay", headers=theirs, json={"method": "pm_card_chargeDeclined"}
                 ),
             ]
-            told[door] = [plain(seen(answer)) for answer in answers]
+            told[path_kind] = [plain(seen(answer)) for answer in answers]
         assert told["hot"] == told["app"]
         assert [answer[0] for answer in told["hot"]][:5] == [200] * 5, "paying again says that it is paid"
         assert told["hot"][3] == told["hot"][1]
@@ -199,7 +201,7 @@ def plain(answer: tuple[int, dict[str, str], bytes]) -> tuple[int, dict[str, str
     return status, {name: value for name, value in headers.items() if name not in ("etag", "content-length")}, text
 
 
-async def test_b17_a_person_is_limited_at_either_door(tmp_path):
+async def test_b17_a_person_is_limited_on_either_path(tmp_path):
     async with both(tmp_path, per_person="3/hour") as (platform, clients):
         for at, client in enumerate(clients.values()):
             visit, _ = platform.room.passes.beside_the_line(EVENT_ID, f"fan_{at}", "test")
@@ -214,7 +216,7 @@ async def test_b17_a_person_is_limited_at_either_door(tmp_path):
             assert (paid.status_code, paid.json()["code"]) == (429, "rate_limited")
 
 
-async def test_f3_under_pressure_the_platform_sheds_from_the_bottom_through_both_doors(tmp_path):
+async def test_f3_under_pressure_the_platform_sheds_from_the_bottom_by_fast_path_and_framework(tmp_path):
     """pay > hold > map > join > browse, on the platform's own app; pressure is set, so nothing depends on speed."""
     asks = {
         Rank.BROWSE: ("GET", "/v1/events"),
@@ -228,11 +230,11 @@ async def test_f3_under_pressure_the_platform_sheds_from_the_bottom_through_both
         gate = platform.server.telemetry.gate
         for pressure in range(5):
             gate.pressure, gate.active = float(pressure), pressure > 0
-            for door, client in clients.items():
+            for path_kind, client in clients.items():
                 for rank, (method, path) in asks.items():
                     answer = await client.request(method, path)
                     shed = answer.status_code == 503
-                    assert shed == (rank < pressure), (door, rank, pressure, answer.status_code)
+                    assert shed == (rank < pressure), (path_kind, rank, pressure, answer.status_code)
                     after = "4" if pressure >= 2 else "2"
                     assert not shed or (answer.json()["code"], answer.headers["retry-after"]) == ("overloaded", after)
         assert gate.shed[Rank.PAY] == gate.shed[Rank.EXEMPT] == 0

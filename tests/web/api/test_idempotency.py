@@ -27,7 +27,7 @@ async def book(request, tmp_path):
 
 
 @pytest.mark.parametrize("signed_in", [False, True])
-async def test_a_key_that_is_none_is_refused_at_the_rooms_door_too(tmp_path, signed_in):
+async def test_a_key_that_is_none_is_refused_at_the_rooms_entrance_too(tmp_path, signed_in):
     """Found by schemathesis: with a session, a join with an odd key was our fault (500)."""
     async with a_platform(tmp_path) as platform, a_client(platform) as client:
         headers = (await fan(platform)).bearer if signed_in else {}

@@ -33,7 +33,7 @@ def stores(request) -> dict[str, str]:
     }
 
 
-async def test_b18_from_the_line_to_the_door_and_back_knowing_only_the_document(tmp_path, stores):
+async def test_b18_from_the_line_to_the_gate_and_back_knowing_only_the_document(tmp_path, stores):
     async with a_platform(tmp_path, **stores) as platform, a_client(platform) as client:
         buyer = await a_buyer(client)
         await buyer.enter(EVENT_ID)

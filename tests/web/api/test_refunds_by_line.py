@@ -16,7 +16,7 @@ from frontrow.web.platform.platform import Platform
 from frontrow.web.site.organiser.events.event_forms import read_sale, sale
 from frontrow.web.site.organiser.form_fields import Reading
 from frontrow.web.site.routes import Form
-from tests.boxoffice.organiser.http import Desk, a_desk
+from tests.boxoffice.organiser.http import OrganiserApi, an_organiser_api
 from tests.boxoffice.organiser.site import Site
 from tests.boxoffice.shop import shop_event, shop_plan
 from tests.support.browser_headers import BROWSER, FORM
@@ -176,19 +176,19 @@ async def test_the_dialog_says_what_the_step_of_the_day_refunds(tmp_path: Path) 
         assert (await client.get(f"{path}/return?seat=S-A-1&how=refund", headers=BROWSER)).status_code == 409
 
 
-async def sold_at_desk(desk: Desk) -> str:
+async def sold_at_desk(api: OrganiserApi) -> str:
     """A booking of two seats and two parking places."""
     add_on = {"key": "parking", "name": "Parking", "price_minor": 1200}
-    changed = await desk.ask("PATCH", f"/v1/organiser/events/{desk.event}", json={"add_ons": [add_on]})
+    changed = await api.ask("PATCH", f"/v1/organiser/events/{api.event}", json={"add_ons": [add_on]})
     assert changed.status_code == 200, changed.text
     sale = {"seats": ["S-A-1", "S-A-2"], "paid_by": "cash", "add_ons": {"parking": 2}}
-    sold = await desk.post(f"/v1/organiser/events/{desk.event}/desk-sales", 201, json=sale)
+    sold = await api.post(f"/v1/organiser/events/{api.event}/desk-sales", 201, json=sale)
     return str(sold["booking"])
 
 
 async def test_the_teams_dialog_shows_each_line_and_refunds_the_chosen_ones(tmp_path: Path) -> None:
-    async with a_desk(tmp_path) as desk:
-        owner, booking = Site(desk), await sold_at_desk(desk)
+    async with an_organiser_api(tmp_path) as api:
+        owner, booking = Site(api), await sold_at_desk(api)
         one = f"{owner.base}/bookings/{booking}"
         assert 'name="extra.parking"' in await owner.get(one)
         dialog = await owner.get(f"{one}?do=refund&extra.parking=1")
@@ -199,7 +199,7 @@ async def test_the_teams_dialog_shows_each_line_and_refunds_the_chosen_ones(tmp_
         form = {"extra.parking": "1", "number": "1", "how": "policy", "reason": ""}
         for _ in range(2):
             await owner.post(f"{one}/refund", **form)
-        (refund,) = await desk.platform.ledger.payments.refunds_of(booking)
+        (refund,) = await api.platform.ledger.payments.refunds_of(booking)
         assert (refund.amount_minor, refund.seats) == (1200, ())
         assert "1 × Parking" in await owner.get(one)
         reports = await owner.get(f"{owner.base}/reports")
@@ -212,19 +212,19 @@ async def test_the_teams_dialog_shows_each_line_and_refunds_the_chosen_ones(tmp_
         await owner.post(f"{one}/refund", 409, number="2", how="policy")  # nothing is chosen: nothing goes back
         await owner.post(f"{one}/refund", 409, number="1", how="policy", seat=["S-A-1"])  # overtaken by another refund
         body = {"seats": ["S-A-1"], "add_ons": {"parking": 1}, "number": 2}
-        path = f"/v1/organiser/events/{desk.event}/bookings/{booking}"
-        given = [await desk.ask("POST", f"{path}/refunds", json=body) for _ in range(2)]
+        path = f"/v1/organiser/events/{api.event}/bookings/{booking}"
+        given = [await api.ask("POST", f"{path}/refunds", json=body) for _ in range(2)]
         assert [one.status_code for one in given] == [201, 201]
         assert given[0].json() == given[1].json()
         assert [line[0] for line in lines_of(given[0].json())] == ["seat", "add_on"]
-        detail = await desk.get(path)
+        detail = await api.get(path)
         assert len(detail["refunds"]) == 2
         assert [line["add_on"] for line in detail["refunds"][1]["lines"]] == ["", "parking"]
 
 
 async def test_the_rules_are_set_over_http(tmp_path: Path) -> None:
-    async with a_desk(tmp_path) as desk:
-        path = f"/v1/organiser/events/{desk.event}"
+    async with an_organiser_api(tmp_path) as api:
+        path = f"/v1/organiser/events/{api.event}"
         rules = {
             "allowed": True,
             "window_s": 172_800,
@@ -234,11 +234,11 @@ async def test_the_rules_are_set_over_http(tmp_path: Path) -> None:
             "keeps_booking_fees": False,
             "steps": [{"until_s": 172_800, "basis_points": 10_000}, {"until_s": 86_400, "basis_points": 5_000}],
         }
-        changed = await desk.ask("PATCH", path, json={"refunds": rules})
+        changed = await api.ask("PATCH", path, json={"refunds": rules})
         assert changed.status_code == 200, changed.text
         assert changed.json()["refunds"] == rules
         worse = rules | {"steps": [{"until_s": 60, "basis_points": 100}, {"until_s": 90, "basis_points": 50}]}
-        refused = await desk.ask("PATCH", path, json={"refunds": worse})
+        refused = await api.ask("PATCH", path, json={"refunds": worse})
         assert (refused.status_code, refused.json()["param"]) == (422, "refunds")
 
 

@@ -204,7 +204,7 @@ async def test_one_address_cannot_take_all_live_streams(tmp_path, hot_lane):
 
 
 @BOTH
-async def test_b17_person_and_address_are_limited_at_either_door(tmp_path, hot_lane):
+async def test_b17_person_and_address_are_limited_on_either_path(tmp_path, hot_lane):
     limits = {"per_person": "3/minute", "per_ip": "40/minute"}
     async with (
         a_server(tmp_path, hot_lane=hot_lane, **limits) as (platform, url),

@@ -163,13 +163,13 @@ async def sees_only(laptop: Buyer, theirs: str, others: str, other: str) -> None
 
 async def organisers_see_their_own(platform: Platform, client: httpx.AsyncClient) -> None:
     for event, other, name, stranger in ((A, B, "lovelace", "byron"), (B, A, "byron", "lovelace")):
-        desk = {"headers": (await member(platform, Role.OWNER, ORGANISERS[event])).bearer}
+        as_owner = {"headers": (await member(platform, Role.OWNER, ORGANISERS[event])).bearer}
         path = f"/v1/organiser/events/{event}/bookings"
-        found = (await client.get(path, params={"name": name}, **desk)).json()["bookings"]
+        found = (await client.get(path, params={"name": name}, **as_owner)).json()["bookings"]
         assert len(found) == 1
-        assert (await client.get(path, params={"name": stranger}, **desk)).json()["bookings"] == []
+        assert (await client.get(path, params={"name": stranger}, **as_owner)).json()["bookings"] == []
         email = BOB if event == A else ADA
-        assert (await client.get(path, params={"email": email}, **desk)).json()["bookings"] == []
-        whole = (await client.get(path, **desk)).text
+        assert (await client.get(path, params={"email": email}, **as_owner)).json()["bookings"] == []
+        whole = (await client.get(path, **as_owner)).text
         assert stranger not in whole.lower()
-        assert (await client.get(f"/v1/organiser/events/{other}/bookings", **desk)).status_code == 404
+        assert (await client.get(f"/v1/organiser/events/{other}/bookings", **as_owner)).status_code == 404

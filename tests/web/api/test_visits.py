@@ -1,4 +1,4 @@
-"""A visit to the shop: kept while a hold lives, over after buying; one policy at all doors (B17, W6, W7; section 3)."""
+"""A visit to the shop: kept by a live hold, over after buying; one policy everywhere (B17, W6, W7; section 3)."""
 
 import contextlib
 from collections.abc import AsyncIterator

@@ -119,7 +119,7 @@ def test_a_request_may_come_byte_by_byte_and_its_body_in_chunks(port: int) -> No
         assert line.answer()[2] == b"hot 5 -"
 
 
-def test_pipelined_answers_keep_their_order_across_both_doors(port: int) -> None:
+def test_pipelined_answers_keep_their_order_across_fast_path_and_framework(port: int) -> None:
     with Line(port) as line:
         line.send(post(b"/later", b"1") + get(b"/hot") + get(b"/cold") + post(b"/later", b"2") + get(b"/hot"))
         bodies = [line.answer()[2] for _ in range(5)]

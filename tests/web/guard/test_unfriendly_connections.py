@@ -31,7 +31,7 @@ SETTINGS = OverloadSettings(
     max_connections=MAX_CONNECTIONS, max_connections_per_address=PER_ADDRESS, uncapped=("127.0.0.1",)
 )
 STRANGER, OTHER = "127.0.0.2", "127.0.0.3"  # 127.0.0.1 stands for the proxy's machine: not capped
-DOORS = {"fast path": b"/hot", "framework": b"/cold"}
+PATHS = {"fast path": b"/hot", "framework": b"/cold"}
 
 
 @dataclass
@@ -84,7 +84,7 @@ def get(path: bytes, *lines: bytes) -> bytes:
     return b"\r\n".join((b"GET %b HTTP/1.1" % path, b"Host: x", *lines, b"", b""))
 
 
-@pytest.mark.parametrize("path", DOORS.values(), ids=DOORS.keys())
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS.keys())
 def test_who_never_reads_is_not_read_and_is_cut_off(server: Server, path: bytes) -> None:
     """2,000 requests for 64 MB of answers: the server answers what fits into the sockets' buffers and stops."""
     before = len(server.answered)
@@ -98,7 +98,7 @@ def test_who_never_reads_is_not_read_and_is_cut_off(server: Server, path: bytes)
         assert 1 <= answered <= 400, answered
 
 
-@pytest.mark.parametrize("path", DOORS.values(), ids=DOORS.keys())
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS.keys())
 def test_who_reads_late_gets_every_answer_in_order(server: Server, path: bytes) -> None:
     with Line(server.port) as line:
         asked = [path, b"/hot", b"/cold"] * 40
@@ -112,7 +112,7 @@ def test_who_reads_late_gets_every_answer_in_order(server: Server, path: bytes) 
         assert len(server.answered) >= before
 
 
-@pytest.mark.parametrize("path", DOORS.values(), ids=DOORS.keys())
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS.keys())
 def test_a_closing_connection_that_is_not_read_is_cut_off_too(server: Server, path: bytes) -> None:
     before = len(server.answered)
     with server.connect() as sock:
@@ -143,7 +143,7 @@ HEADS = {
 }
 
 
-@pytest.mark.parametrize("path", DOORS.values(), ids=DOORS.keys())
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS.keys())
 @pytest.mark.parametrize("head", HEADS.values(), ids=HEADS.keys())
 def test_a_head_that_is_too_large_gets_431(server: Server, path: bytes, head: bytes) -> None:
     before = len(server.answered)
@@ -207,7 +207,7 @@ def test_large_bodies_that_do_not_end_share_a_bounded_memory(server: Server) -> 
     eventually_sync(lambda: server.gate.connections == 0)
 
 
-@pytest.mark.parametrize("path", DOORS.values(), ids=DOORS.keys())
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS.keys())
 def test_a_head_just_within_the_bounds_is_answered(server: Server, path: bytes) -> None:
     with Line(server.port) as line:
         line.send(get(path, *[b"A%d: %b" % (number, b"b" * 300) for number in range(MAX_HEADERS - 1)]))

@@ -1,4 +1,4 @@
-"""The cookies of every door: `Secure` and `__Host-` where people come by https, plain on a laptop's http.
+"""The cookies of every server: `Secure` and `__Host-` where people come by https, plain on a laptop's http.
 
 Where people come by https the plain names are not believed: a page on plain http could have planted them.
 """

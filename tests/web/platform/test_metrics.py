@@ -73,7 +73,7 @@ async def test_b19_every_figure_is_on_the_page_and_moves_with_a_purchase(tmp_pat
 
 
 async def test_b13_b19_an_organisers_percentiles_are_those_of_the_requests_answered(tmp_path):
-    """B13, B19: both doors together, each step by its own name; what nobody asked has none."""
+    """B13, B19: fast path and framework together, each step by its own name; what nobody asked has none."""
     async with a_server(tmp_path) as (platform, address), httpx.AsyncClient(base_url=address) as client:
         event = platform.box_office.openings.events[EVENT_ID]
         assert "pay" not in (await platform.organiser.figures.of(event)).latency

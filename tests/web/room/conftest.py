@@ -34,7 +34,7 @@ def endpoints_of(
 
 
 @dataclass
-class Door:
+class ServedRoom:
     """A running server and a client to it."""
 
     room: SimpleRoom
@@ -43,7 +43,7 @@ class Door:
     client: httpx.Client
 
 
-def opened(kind: str, room: SimpleRoom, endpoints: RoomEndpoints) -> Iterator[Door]:
+def opened(kind: str, room: SimpleRoom, endpoints: RoomEndpoints) -> Iterator[ServedRoom]:
     """`hot`: the fast path answers; `behind`: the app behind it; `guarded`: the app behind the guard alone; `litestar`:
     the app under uvicorn alone."""
     served = ShardedEndpoints(endpoints, {})
@@ -55,7 +55,7 @@ def opened(kind: str, room: SimpleRoom, endpoints: RoomEndpoints) -> Iterator[Do
         serving(app, http, ws="none") as port,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as client,
     ):
-        yield Door(room, endpoints, port, client)
+        yield ServedRoom(room, endpoints, port, client)
 
 
 @pytest.fixture(params=["hot", "guarded", "litestar"])
@@ -64,6 +64,6 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def door(kind: str) -> Iterator[Door]:
+def server(kind: str) -> Iterator[ServedRoom]:
     room = SimpleRoom()
     yield from opened(kind, room, endpoints_of(room))

@@ -1,4 +1,4 @@
-"""A waiting room small enough to read in a minute, for tests of the doors: the window moves only when told to."""
+"""A waiting room small enough to read in a minute, for tests of the servers: the window moves only when told to."""
 
 import asyncio
 import dataclasses

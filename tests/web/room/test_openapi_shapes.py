@@ -7,7 +7,7 @@ import msgspec
 from frontrow.web.endpoints.room.openapi_shapes import SHAPES
 from frontrow.web.endpoints.room.routes import ROUTES
 from frontrow.web.room.app import PREFIX
-from tests.web.room.conftest import ORGANISER, Door
+from tests.web.room.conftest import ORGANISER, ServedRoom
 
 KEY = {"Authorization": f"Bearer {ORGANISER}"}
 
@@ -38,8 +38,8 @@ def schema_of(one: dict[str, Any], status: int) -> dict[str, Any]:
     return found
 
 
-def test_every_route_has_shapes_and_examples(door: Door) -> None:
-    found = operations(door.client.get("/schema/openapi.json").json())
+def test_every_route_has_shapes_and_examples(server: ServedRoom) -> None:
+    found = operations(server.client.get("/schema/openapi.json").json())
     assert {route.name for route in ROUTES} | {"stream"} == set(SHAPES)
     assert PREFIX.startswith("/v1/events/{event")
     for name, shape in SHAPES.items():
@@ -57,26 +57,26 @@ def test_every_route_has_shapes_and_examples(door: Door) -> None:
             assert fits(content["examples"]["example"]["value"], content["schema"])
 
 
-def test_what_a_running_room_answers_is_what_the_document_says(door: Door) -> None:
-    document = operations(door.client.get("/schema/openapi.json").json())
-    joined = door.client.post("/join")
+def test_what_a_running_room_answers_is_what_the_document_says(server: ServedRoom) -> None:
+    document = operations(server.client.get("/schema/openapi.json").json())
+    joined = server.client.post("/join")
     place = {"Authorization": f"Bearer {joined.json()['place']}"}
-    door.room.move(1)
-    status, claimed = door.client.get("/status", headers=place), door.client.post("/claim", headers=place)
+    server.room.move(1)
+    status, claimed = server.client.get("/status", headers=place), server.client.post("/claim", headers=place)
     visit = {"Authorization": f"Bearer {claimed.json()['pass']}"}
     answers = {
         "join": joined,
         "status": status,
         "claim": claimed,
-        "now_serving": door.client.get("/now-serving"),
-        "message": door.client.get("/message"),
-        "show_room": door.client.get("/room", headers=KEY),
-        "heartbeat": door.client.post("/heartbeat", headers=visit),
-        "give_back": door.client.post("/give-back", headers=visit),
+        "now_serving": server.client.get("/now-serving"),
+        "message": server.client.get("/message"),
+        "show_room": server.client.get("/room", headers=KEY),
+        "heartbeat": server.client.post("/heartbeat", headers=visit),
+        "give_back": server.client.post("/give-back", headers=visit),
     }
     for name, answer in answers.items():
         assert answer.is_success, (name, answer.text)
         assert fits(answer.json(), schema_of(document[name], answer.status_code)), (name, answer.text)
-    refused = door.client.get("/status")
+    refused = server.client.get("/status")
     assert set(refused.json()) >= {"type", "title", "status", "detail", "code"}
     assert set(schema_of(document["status"], 401)["properties"]) >= {"type", "title", "status", "detail", "code"}

@@ -22,7 +22,7 @@ from frontrow.web.endpoints.room.page import PageSettings, RoomPages
 from frontrow.web.endpoints.room.page_texts import wait_text
 from frontrow.web.http.messages import EndpointRequest, EndpointResponse
 from tests.support.built_files import serving_built
-from tests.web.room.conftest import Door
+from tests.web.room.conftest import ServedRoom
 from tests.web.room.page_size import MAX_PAGE_BYTES
 from tests.web.room.simple_room import SimpleRoom
 
@@ -198,9 +198,9 @@ def test_a_captcha_provider_is_allowed_by_name_and_no_check_needs_scripts_silent
     assert len(answer.body) <= MAX_PAGE_BYTES
 
 
-def test_a_browser_without_scripts_joins_waits_and_goes_in_by_forms(door: Door) -> None:
+def test_a_browser_without_scripts_joins_waits_and_goes_in_by_forms(server: ServedRoom) -> None:
     """W7, W9."""
-    with httpx.Client(base_url=door.client.base_url, trust_env=False, timeout=20) as browser:
+    with httpx.Client(base_url=server.client.base_url, trust_env=False, timeout=20) as browser:
         assert "Join the queue" in browser.get("/", headers=BROWSER).text
         sent = browser.post("/join", headers=FORM, data={"page": "true", "proof": "", "code": ""})
         assert (sent.status_code, sent.headers["location"]) == (303, "/v1/events/aurora/room/")
@@ -211,18 +211,18 @@ def test_a_browser_without_scripts_joins_waits_and_goes_in_by_forms(door: Door) 
         early = browser.post("/claim", headers=FORM, data={"page": "true"})
         assert early.status_code == 409
         assert "not your turn" in early.text
-        door.room.move(1)
+        server.room.move(1)
         assert "It’s your turn" in browser.get("/", headers=BROWSER).text
         taken = browser.post("/claim", headers=FORM, data={"page": "true"})
         assert (taken.status_code, taken.headers["location"]) == (303, "/shop")
         assert browser.get("/pass").status_code == 204
 
 
-def test_another_sites_form_is_refused(door: Door) -> None:
+def test_another_sites_form_is_refused(server: ServedRoom) -> None:
     for site in ("cross-site", "same-site"):
-        answer = door.client.post("/join", headers={"Sec-Fetch-Site": site}, data={"page": "true"})
+        answer = server.client.post("/join", headers={"Sec-Fetch-Site": site}, data={"page": "true"})
         assert answer.status_code == 403
-    assert door.room.state.lanes[0].issued == 0
+    assert server.room.state.lanes[0].issued == 0
 
 
 def test_a_cookie_that_is_no_place_is_treated_as_none() -> None:

@@ -1,6 +1,6 @@
 """A server behind the gate whose answers cost a known amount of CPU: `python -m tests.web.server.overload_server`.
 
-Prints its port. Both doors do the same work; /metrics of it is a JSON line of the gate's counts.
+Prints its port. Fast path and framework do the same work; /metrics of it is a JSON line of the gate's counts.
 """
 
 import json

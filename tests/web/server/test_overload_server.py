@@ -1,4 +1,4 @@
-"""The gate on a real server (F3): ten times too much is asked through both doors."""
+"""Load shedding on a real server (F3): ten times too much by fast path and framework."""
 
 import asyncio
 import json
@@ -71,7 +71,7 @@ async def test_f3_ten_times_too_much_keeps_the_goodput_and_sheds_by_class(port):
     assert storm["pay", 503] == 0
 
 
-async def test_f3_the_shed_are_told_in_problem_json_when_to_come_again_through_both_doors():
+async def test_f3_the_shed_are_told_in_problem_json_when_to_come_again_by_fast_path_and_framework():
     gate = OverloadGate(OverloadSettings(max_in_flight=100))
     routes = {(b"POST", HOT["hold"][1].encode()): lambda ask: EndpointResponse(200, b"", b"done")}
     server, task, port, _ = await running(gate, routes, app_of(gate))
@@ -113,7 +113,7 @@ async def test_f3_connections_over_the_cap_are_turned_away_and_counted():
     await task
 
 
-async def test_f3_an_answer_that_does_not_come_is_a_503_at_its_deadline_through_both_doors():
+async def test_f3_an_answer_that_does_not_come_is_a_503_at_its_deadline_by_fast_path_and_framework():
     gate = OverloadGate(OverloadSettings(deadline_s=0.1))
     never = asyncio.get_running_loop().create_future
 
@@ -166,7 +166,7 @@ async def test_f3_a_join_waits_without_a_task_and_has_the_same_deadline():
     await task
 
 
-async def test_f3_a_hold_waits_without_a_task_and_is_given_up_at_its_deadline_through_both_doors():
+async def test_f3_a_hold_waits_without_a_task_and_is_given_up_at_its_deadline_by_fast_path_and_framework():
     """At the deadline its attempt is cancelled, so that a claim it wins after that is released."""
     gate, asked = OverloadGate(OverloadSettings(deadline_s=0.1)), list[asyncio.Future[int]]()
 
@@ -192,7 +192,7 @@ async def test_f3_a_hold_waits_without_a_task_and_is_given_up_at_its_deadline_th
     server.should_exit = True
     await task
     asked.clear()
-    with pytest.raises(TimeoutError):  # the other door awaits it
+    with pytest.raises(TimeoutError):  # the framework awaits it
         await asyncio.wait_for(await_answer(hold(None)), 0.01)
     assert asked[0].cancelled()
     assert (await await_answer(hold(None))).body == b"50"

@@ -1,4 +1,4 @@
-"""B10: what the door's page decides without a network is what the Python gate decides, code by code (run on Node)."""
+"""B10: what the gate's page decides without a network is what the Python gate decides, code by code (run on Node)."""
 
 import base64
 import hashlib
@@ -21,7 +21,7 @@ from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import PREFIX, Issuer, read_code, shown_code
 from frontrow.web.api.gate.scans import ANSWERS
 from frontrow.web.http.bodies.json_values import time_text
-from tests.boxoffice.organiser.http import a_desk
+from tests.boxoffice.organiser.http import an_organiser_api
 
 NODE = Path(__file__).parents[2] / "node"
 NOW_US = 1_763_200_000_000_000
@@ -115,7 +115,7 @@ PASSAGES = {
 }
 
 
-class Doors:
+class Gates:
     """Two Python gates of one event, and what they say about a walk."""
 
     def __init__(self, folder: Path, bundle: Bundle, codes: list[str]) -> None:
@@ -133,8 +133,8 @@ class Doors:
             self.known[gate] += others
             all_known = [one for one in self._scans(gate) if one.ticket_id == self.ids[ticket]]
             return bool(find_duplicates(all_known))
-        door = self.gates[gate]
-        answer = (door.check if what == "in" else door.let_out)(self.codes[ticket], at_us)
+        one = self.gates[gate]
+        answer = (one.check if what == "in" else one.let_out)(self.codes[ticket], at_us)
         return PASSAGES[answer.verdict]
 
     def _scans(self, gate: int) -> list[Scan]:
@@ -162,9 +162,9 @@ def test_b10_the_page_and_the_python_gate_let_the_same_people_out_and_in_again(t
     for number in range(60):
         reentry = number % 3 != 0
         bundle = make_bundle(KEYS, "evt_1", "Aurora", [], NOW_US, reentry=reentry)
-        doors, steps = Doors(tmp_path, bundle, codes), a_walk(chance, reentry=reentry)
-        told = [doors.take(what, gate, ticket, at_ms * MS_US) for what, gate, ticket, at_ms in steps]
-        expected.append((told, doors.inside()))
+        gates, steps = Gates(tmp_path, bundle, codes), a_walk(chance, reentry=reentry)
+        told = [gates.take(what, gate, ticket, at_ms * MS_US) for what, gate, ticket, at_ms in steps]
+        expected.append((told, gates.inside()))
         said |= set(told)
         tickets = [read_code(code) for code in codes]
         known = [{"id": one.id, "seat": one.seat_index, "fence": one.fence} for one in tickets]
@@ -176,41 +176,41 @@ def test_b10_the_page_and_the_python_gate_let_the_same_people_out_and_in_again(t
 
 
 async def test_b10_the_server_decides_as_the_gates_do_and_merges_what_they_hand_in(tmp_path: Path) -> None:
-    async with a_desk(tmp_path, Role.OWNER) as desk:
-        path = f"/v1/door/events/{desk.event}"
-        await desk.ask("PATCH", f"/v1/organiser/events/{desk.event}", json={"reentry": True})
-        codes = await desk.codes(await desk.bought("S-A-1", "S-A-2", "S-A-3"))
-        bundle = await desk.platform.box_office.gates.bundle(desk.event, 1)
-        doors = Doors(tmp_path, bundle, codes)
+    async with an_organiser_api(tmp_path, Role.OWNER) as api:
+        path = f"/v1/door/events/{api.event}"
+        await api.ask("PATCH", f"/v1/organiser/events/{api.event}", json={"reentry": True})
+        codes = await api.codes(await api.bought("S-A-1", "S-A-2", "S-A-3"))
+        bundle = await api.platform.box_office.gates.bundle(api.event, 1)
+        gates = Gates(tmp_path, bundle, codes)
         chance = random.Random(7)
         for number in range(25):  # one gate hears all: the server's word is its own
             ticket, way = chance.randrange(3), "in" if number < 3 else chance.choice(["in", "out"])
             ticket = number if number < 3 else ticket  # a gate believes who leaves and was never seen; the server knows
             asked = {"code": codes[ticket], "gate": "online"}
-            said = await desk.post(f"{path}/{WAYS[Way(way)]}", json=asked)
-            assert said["verdict"] == doors.take(way, 0, ticket, desk.platform.clock()), number
+            said = await api.post(f"{path}/{WAYS[Way(way)]}", json=asked)
+            assert said["verdict"] == gates.take(way, 0, ticket, api.platform.clock()), number
         # both gates go offline knowing the same, decide alone, and hand in, the later one first
-        online = await desk.get(f"{path}/admissions")
-        assert len(online["admissions"]) == len(doors.logs[0].scans())
+        online = await api.get(f"{path}/admissions")
+        assert len(online["admissions"]) == len(gates.logs[0].scans())
         for ticket in range(3):
-            doors.take("learn", 1, ticket, 0)
+            gates.take("learn", 1, ticket, 0)
         for what, gate, ticket, at_ms in a_walk(chance, reentry=True):
             if what != "learn":
-                doors.take(what, gate, ticket, desk.platform.clock() + at_ms % 1_000)
-        handed = [doors.logs[gate].scans() for gate in (1, 0)]
+                gates.take(what, gate, ticket, api.platform.clock() + at_ms % 1_000)
+        handed = [gates.logs[gate].scans() for gate in (1, 0)]
         known = len(online["admissions"])
         for scans in (handed[0], handed[1][known:]):
             rows = [_handed(one) for one in scans]
             for body in (rows, rows[::-1]):  # twice, and backwards: nothing changes
-                await desk.post(f"{path}/sync", json={"scans": body})
+                await api.post(f"{path}/sync", json={"scans": body})
         for gate in (0, 1):
             for ticket in range(3):
-                doors.take("learn", gate, ticket, 0)
-        inside = doors.inside()
+                gates.take("learn", gate, ticket, 0)
+        inside = gates.inside()
         assert inside[0] == inside[1]
-        counts = await desk.get(f"{path}/counts")
+        counts = await api.get(f"{path}/counts")
         assert (counts["inside"], counts["outside"]) == (sum(inside[0]), 3 - sum(inside[0]))
-        twice = {one["ticket"] for one in (await desk.get(f"{path}/duplicates"))["duplicates"]}
+        twice = {one["ticket"] for one in (await api.get(f"{path}/duplicates"))["duplicates"]}
         assert twice == {one.ticket_id for one in find_duplicates([*handed[0], *handed[1]])}
 
 

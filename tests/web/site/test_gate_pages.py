@@ -28,7 +28,7 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
         yield asking
 
 
-async def test_only_the_doors_pages_may_run_webassembly_and_open_the_camera(client: httpx.AsyncClient) -> None:
+async def test_only_the_gates_pages_may_run_webassembly_and_open_the_camera(client: httpx.AsyncClient) -> None:
     for path in ("/door", "/door/evt_door"):
         answer = await client.get(path)
         assert answer.status_code == 200
@@ -52,7 +52,7 @@ async def test_a_shows_name_cannot_break_out_of_the_page(client: httpx.AsyncClie
     assert json.loads(told[1])["event"]["name"].startswith("Aurora </script>")
 
 
-async def test_the_service_worker_is_allowed_the_door_and_lists_files_that_exist(client: httpx.AsyncClient) -> None:
+async def test_the_service_worker_is_allowed_the_gate_and_lists_files_that_exist(client: httpx.AsyncClient) -> None:
     answer = await client.get("/door/sw.js")
     assert answer.headers["service-worker-allowed"] == "/door"
     assert answer.headers["cache-control"] == "no-cache"

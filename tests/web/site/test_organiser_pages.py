@@ -61,7 +61,7 @@ def test_every_page_under_organiser_asks_for_a_member_of_the_team() -> None:
                 assert handler.opt["access"].kind == "staff", path
 
 
-async def test_who_is_not_signed_in_is_led_to_the_staffs_door(platform: Platform, client: httpx.AsyncClient) -> None:
+async def test_who_is_not_signed_in_is_led_to_the_staffs_sign_in(platform: Platform, client: httpx.AsyncClient) -> None:
     somebody = await fan(platform)
     for path in EVERYWHERE:
         for headers in (BROWSER, BROWSER | cookie(somebody.session)):
@@ -159,17 +159,17 @@ async def test_every_form_of_a_member_who_may_only_read_is_refused_and_needs_its
 async def test_an_arrangement_is_saved_or_comes_back_with_what_is_wrong(
     platform: Platform, client: httpx.AsyncClient
 ) -> None:
-    mine, desk = await member(platform, Role.OWNER), platform.organiser.organise.venues
+    mine, venues = await member(platform, Role.OWNER), platform.organiser.organise.venues
     editor = Editor("stf_x", "org_hall")
     plan = PlanSource(csv="section,row,seat,x,y\nA,1,1,20,20\nA,1,2,30,20\nB,1,1,20,60\n")
-    made = await desk.create(editor, VenueEdit(name="Hall", plan=plan))
+    made = await venues.create(editor, VenueEdit(name="Hall", plan=plan))
     path = f"/organiser/venues/{made.venue.id}/arrange"
 
     async def save(placed: str, tag: str) -> httpx.Response:
         return await client.post(path, data=form(mine, placed=placed, tag=tag), headers=FORM | cookie(mine.session))
 
     assert (await save('{"sections":[{"of":"A"},{"of":"B"}]}', made.tag)).headers["location"].endswith("?done=saved")
-    same = await desk.get(editor, made.venue.id)
+    same = await venues.get(editor, made.venue.id)
     assert same.venue.plan_hash == made.venue.plan_hash, "saved without a change"
     onto = '{"sections":[{"of":"A"},{"of":"B","rows":[{"of":"1","points":[3000,2100]}]}]}'
     refused = await save(onto, same.tag)
@@ -178,8 +178,8 @@ async def test_an_arrangement_is_saved_or_comes_back_with_what_is_wrong(
     assert '"points":[3000,2100]' in refused.text, "nothing is lost"
     moved = '{"sections":[{"of":"A"},{"of":"B","rows":[{"of":"1","points":[3000,9000]}]}]}'
     assert (await save(moved, same.tag)).status_code == 303
-    after = await desk.get(editor, made.venue.id)
-    assert [(seat.x, seat.y) for seat in (await desk.plan(after.venue.plan_hash)).seats] == [
+    after = await venues.get(editor, made.venue.id)
+    assert [(seat.x, seat.y) for seat in (await venues.plan(after.venue.plan_hash)).seats] == [
         (20, 20),
         (30, 20),
         (30, 90),
@@ -216,23 +216,23 @@ async def test_an_edit_of_an_older_version_is_told_and_keeps_what_was_typed(
 
 async def test_w12_codes_of_a_batch_are_the_same_each_time_and_only_their_numbers_are_noted(platform: Platform) -> None:
     await on_sale(platform)
-    editor, desk, event = (
+    editor, codes, event = (
         Editor("stf_x", "org_hall"),
         platform.organiser.codes,
         await platform.ledger.catalogue.event(EVENT_ID),
     )
-    first, second = await desk.make(editor, event, "general", 5), await desk.make(editor, event, "general", 7)
-    kept = await desk.batches(editor, EVENT_ID)
+    first, second = await codes.make(editor, event, "general", 5), await codes.make(editor, event, "general", 7)
+    kept = await codes.batches(editor, EVENT_ID)
     assert [(one.first, one.count) for one in kept] == [(second.first, 7), (first.first, 5)]
-    texts = desk.texts(event, kept[1])
-    assert texts == desk.texts(event, first)
-    assert not set(texts) & set(desk.texts(event, second))
+    texts = codes.texts(event, kept[1])
+    assert texts == codes.texts(event, first)
+    assert not set(texts) & set(codes.texts(event, second))
     assert [platform.room.service.codes.check(EVENT_ID, text).lane for text in texts] == [0] * 5
-    assert await desk.used(EVENT_ID) == 0
+    assert await codes.used(EVENT_ID) == 0
     for lane, count in (("nowhere", 5), ("general", 0), ("general", 10_001)):
         with pytest.raises(InvalidInput):
-            await desk.make(editor, event, lane, count)
-    assert await desk.batches(Editor("stf_y", "org_other"), EVENT_ID) == []
+            await codes.make(editor, event, lane, count)
+    assert await codes.batches(Editor("stf_y", "org_other"), EVENT_ID) == []
 
 
 @pytest.mark.parametrize(

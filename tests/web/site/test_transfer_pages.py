@@ -1,4 +1,4 @@
-"""A ticket goes to somebody else: sent and accepted by pages and mails, the old code refused at every door."""
+"""A ticket goes to somebody else: sent and accepted by pages and mails, the old code refused at every gate."""
 
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -44,7 +44,7 @@ async def open_link(client: httpx.AsyncClient, mail: Mail) -> str:
     return str(answer.headers["location"])
 
 
-async def test_a_ticket_is_sent_accepted_and_only_the_new_code_opens_the_door(tmp_path: Path) -> None:
+async def test_a_ticket_is_sent_accepted_and_only_the_new_code_is_admitted(tmp_path: Path) -> None:
     async with a_platform(tmp_path) as platform, a_client(platform) as ada, a_client(platform) as grace:
         booking_id = await buy(platform, "S-A-1", "S-A-2")
         await platform.ledger.messages.put_contact(Contact("fan_ada", "ada@example.org", name="Ada"), platform.clock())

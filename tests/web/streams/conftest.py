@@ -1,5 +1,5 @@
-"""The doors of the waiting room's tests, for the streams behind them."""
+"""The servers of the waiting room's tests, for the streams behind them."""
 
-from tests.web.room.conftest import door, kind
+from tests.web.room.conftest import kind, server
 
-__all__ = ["door", "kind"]
+__all__ = ["kind", "server"]

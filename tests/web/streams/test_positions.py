@@ -15,7 +15,7 @@ from frontrow.web.fastpath.protocol import FastPathProtocol
 from frontrow.web.guard.guarded_protocol import GuardedProtocol
 from frontrow.web.streams.positions import MAX_MISSED, Streams
 from tests.support.eventually import eventually_sync
-from tests.web.room.conftest import Door, endpoints_of, opened
+from tests.web.room.conftest import ServedRoom, endpoints_of, opened
 from tests.web.room.served import Line
 from tests.web.room.simple_room import SimpleRoom
 
@@ -153,39 +153,39 @@ def events(line: Line) -> Iterator[bytes]:
         yield line.exactly(size + 2)[:-2].removeprefix(b"event: now-serving\ndata: ").rstrip(b"\n")
 
 
-def test_a_change_reaches_the_reader_at_once_and_heartbeats_follow(door: Door) -> None:
+def test_a_change_reaches_the_reader_at_once_and_heartbeats_follow(server: ServedRoom) -> None:
     """W9."""
-    with Line(door.port) as line:
+    with Line(server.port) as line:
         line.send(GET)
         head = line.until(b"\r\n\r\n")
         assert b"content-type: text/event-stream" in head
         assert b"cache-control: no-store" in head
         found = events(line)
         first = next(found)
-        assert first == door.client.get("/now-serving").content
-        door.room.move(hi=42)
+        assert first == server.client.get("/now-serving").content
+        server.room.move(hi=42)
         told = next(document for document in found if b"[0,42," in document)
-        assert told == door.client.get("/now-serving").content
+        assert told == server.client.get("/now-serving").content
         assert next(found) == told, "the heartbeat repeats it"
 
 
 def test_over_the_connection_cap_readers_get_503_the_document_and_when_to_come_again(kind: str) -> None:
     """W10, F3, N7: degrade to polling."""
     room = SimpleRoom()
-    for door in opened(kind, room, endpoints_of(room, max_open=2)):
-        lines = [Line(door.port), Line(door.port)]
+    for server in opened(kind, room, endpoints_of(room, max_open=2)):
+        lines = [Line(server.port), Line(server.port)]
         for line in lines:
             line.send(GET)
             line.until(b"data: ")
-        refused = door.client.get("/stream")
+        refused = server.client.get("/stream")
         assert refused.status_code == 503
         assert 1 <= int(refused.headers["retry-after"]) <= 60
-        assert refused.content == door.client.get("/now-serving").content
-        assert door.client.post("/join").status_code == 201, "only streams are full"
-        streams = door.endpoints.streams["aurora"]
+        assert refused.content == server.client.get("/now-serving").content
+        assert server.client.post("/join").status_code == 201, "only streams are full"
+        streams = server.endpoints.streams["aurora"]
         lines[0].sock.close()
         eventually_sync(streams.__len__, until=lambda left: left <= 1)  # who left is forgotten
-        lines[0] = Line(door.port)
+        lines[0] = Line(server.port)
         lines[0].send(GET)
         assert b"200 OK" in lines[0].until(b"\r\n")
         for line in lines:
@@ -204,12 +204,12 @@ def kept_objects() -> int:
 def test_a_stream_keeps_nothing_of_the_request_that_opened_it(kind: str) -> None:
     """The protocol's object, its parser and the app's task go at once, and not when the garbage is collected next."""
     room = SimpleRoom()
-    for door in opened(kind, room, endpoints_of(room)):
+    for server in opened(kind, room, endpoints_of(room)):
         gc.collect()
         gc.disable()
         try:
             before = kept_objects()
-            lines = [Line(door.port) for _ in range(10)]
+            lines = [Line(server.port) for _ in range(10)]
             for line in lines:
                 line.send(GET)
                 line.until(b"data: ")
@@ -218,9 +218,9 @@ def test_a_stream_keeps_nothing_of_the_request_that_opened_it(kind: str) -> None
                 assert time.monotonic() < deadline_s, "they wait for the garbage collector"
         finally:
             gc.enable()
-        streams = door.endpoints.streams["aurora"]
+        streams = server.endpoints.streams["aurora"]
         assert (len(streams.readers), streams.others) == (10, 0), "all were taken over"
-        door.room.move(hi=9)
+        server.room.move(hi=9)
         for line in lines:
             line.until(b"[0,9,")
             line.sock.close()
@@ -230,14 +230,14 @@ def test_a_stream_keeps_nothing_of_the_request_that_opened_it(kind: str) -> None
 def test_a_stream_that_cannot_be_taken_over_is_served_by_the_app(kind: str) -> None:
     """HTTP/1.0 knows no chunks, and a request that is already waiting behind the stream is the app's."""
     room = SimpleRoom()
-    for door in opened(kind, room, endpoints_of(room)):
-        streams = door.endpoints.streams["aurora"]
+    for server in opened(kind, room, endpoints_of(room)):
+        streams = server.endpoints.streams["aurora"]
         for hi, request in ((5, GET.replace(b"1.1", b"1.0")), (6, GET + GET)):
-            with Line(door.port) as line:
+            with Line(server.port) as line:
                 line.send(request)
                 line.until(b"data: ")
                 assert (len(streams.readers), streams.others) == (0, 1)
-                door.room.move(hi=hi)
+                server.room.move(hi=hi)
                 line.until(b"[0,%d," % hi)
             eventually_sync(streams.__len__, until=lambda left: left == 0)  # who left is forgotten
 
@@ -245,8 +245,8 @@ def test_a_stream_that_cannot_be_taken_over_is_served_by_the_app(kind: str) -> N
 def test_a_stopping_server_ends_streams_properly(kind: str) -> None:
     room = SimpleRoom()
     line = None
-    for door in opened(kind, room, endpoints_of(room)):
-        line = Line(door.port)
+    for server in opened(kind, room, endpoints_of(room)):
+        line = Line(server.port)
         line.send(GET)
         line.until(b"data: ")
     assert line is not None
@@ -257,16 +257,16 @@ def test_a_stopping_server_ends_streams_properly(kind: str) -> None:
 
 
 @pytest.mark.parametrize("count", [200])
-def test_many_readers_are_served_and_the_room_goes_on(door: Door, count: int) -> None:
-    lines = [Line(door.port) for _ in range(count)]
+def test_many_readers_are_served_and_the_room_goes_on(server: ServedRoom, count: int) -> None:
+    lines = [Line(server.port) for _ in range(count)]
     for line in lines:
         line.send(GET)
     for line in lines:
         line.until(b"data: ")
-    door.room.move(hi=7)
+    server.room.move(hi=7)
     for line in lines:
         line.until(b"[0,7,")
-    with httpx.Client(base_url=door.client.base_url, trust_env=False, timeout=20) as client:
+    with httpx.Client(base_url=server.client.base_url, trust_env=False, timeout=20) as client:
         assert client.post("/join").status_code == 201
     for line in lines:
         line.sock.close()

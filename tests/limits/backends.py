@@ -1,4 +1,4 @@
-"""One way to ask, four ways through: memory and Redis, blocking and asyncio. The contract suite runs through all."""
+"""One interface over four backends: memory and Redis, blocking and asyncio. The contract suite runs over all."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,15 +8,15 @@ from frontrow.core.clock import Clock
 from frontrow.limits import Decision, Limiter, Quota, Reservation, Rule
 from frontrow.limits.quota import ALGORITHMS
 
-DOORS = ("memory", "pure", "redis", "redis-async")
+BACKENDS = ("memory", "pure", "redis", "redis-async")
 T0_US = 1_700_000_000_000_000
 S = 1_000_000
 
-__all__ = ["ALGORITHMS", "DOORS", "T0_US", "Door", "S"]
+__all__ = ["ALGORITHMS", "BACKENDS", "T0_US", "Backend", "S"]
 
 
-class Door:
-    """A limiter behind one of the four ways; every method answers as the blocking ones do."""
+class Backend:
+    """Makes limiters of one of the four kinds; every method answers as the blocking ones do."""
 
     def __init__(self, kind: str, redis_url: str, loop: asyncio.AbstractEventLoop) -> None:
         self._kind = kind
@@ -78,7 +78,7 @@ class Asker:
 
 
 class Estimate:
-    """A reservation that is settled through the same door."""
+    """A reservation that is settled through the same backend."""
 
     def __init__(self, reservation: Reservation, loop: asyncio.AbstractEventLoop | None) -> None:
         self.reservation = reservation

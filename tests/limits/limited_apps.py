@@ -1,6 +1,6 @@
-"""The doors the HTTP contract runs through: real Starlette, Litestar and Flask applications, and a real uvicorn server.
+"""The applications that the HTTP contract runs over: Starlette, Litestar and Flask, and a real uvicorn server.
 
-Every door believes 127.0.0.1 as a proxy, so a request's address is set by `X-Forwarded-For` everywhere.
+Every application trusts 127.0.0.1 as a proxy, so a request's address is set by `X-Forwarded-For` everywhere.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ class Answer:
 
 
 @dataclass
-class Door:
+class LimitedApp:
     """One application behind the middleware; `ask` sends a request, `served` counts what reached the application."""
 
     wrapped: Any
@@ -76,7 +76,7 @@ def litestar_app(calls: list[str]) -> Any:
 def flask_app(calls: list[str]) -> Any:
     import flask
 
-    app = flask.Flask("door")
+    app = flask.Flask("shop")
 
     def endpoint() -> Any:
         calls.append(flask.request.path)
@@ -122,7 +122,9 @@ async def call_asgi(
     return Answer(sent[0]["status"], fields, b"".join(message.get("body", b"") for message in sent[1:]))
 
 
-def asgi_door(make: Callable[[list[str]], Any], middleware: Any = asgi.RateLimitMiddleware, **options: Any) -> Door:
+def limited_asgi_app(
+    make: Callable[[list[str]], Any], middleware: Any = asgi.RateLimitMiddleware, **options: Any
+) -> LimitedApp:
     calls: list[str] = []
     wrapped = middleware(make(calls), trusted_proxies=["127.0.0.1"], **options)
     loop = asyncio.new_event_loop()
@@ -134,10 +136,10 @@ def asgi_door(make: Callable[[list[str]], Any], middleware: Any = asgi.RateLimit
         loop.run_until_complete(wrapped.aclose())
         loop.close()
 
-    return Door(wrapped, send, calls, close)
+    return LimitedApp(wrapped, send, calls, close)
 
 
-def flask_door(**options: Any) -> Door:
+def limited_flask_app(**options: Any) -> LimitedApp:
     calls: list[str] = []
     app = flask_app(calls)
     wrapped = wsgi.RateLimitMiddleware(app.wsgi_app, trusted_proxies=["127.0.0.1"], **options)
@@ -151,7 +153,7 @@ def flask_door(**options: Any) -> Door:
             response.status_code, {name.lower(): value for name, value in response.headers.items()}, response.data
         )
 
-    return Door(wrapped, send, calls, wrapped.close)
+    return LimitedApp(wrapped, send, calls, wrapped.close)
 
 
 class Uvicorn:
@@ -191,16 +193,16 @@ class Uvicorn:
         assert not self.thread.is_alive()
 
 
-def uvicorn_door(**options: Any) -> Door:
+def limited_uvicorn_app(**options: Any) -> LimitedApp:
     calls: list[str] = []
     wrapped = asgi.RateLimitMiddleware(starlette_app(calls), trusted_proxies=["127.0.0.1"], **options)
     server = Uvicorn(wrapped)
-    return Door(wrapped, server.send, calls, server.close)
+    return LimitedApp(wrapped, server.send, calls, server.close)
 
 
-DOORS: dict[str, Callable[..., Door]] = {
-    "starlette": lambda **options: asgi_door(starlette_app, **options),
-    "litestar": lambda **options: asgi_door(litestar_app, **options),
-    "flask": flask_door,
-    "uvicorn": uvicorn_door,
+APPS: dict[str, Callable[..., LimitedApp]] = {
+    "starlette": lambda **options: limited_asgi_app(starlette_app, **options),
+    "litestar": lambda **options: limited_asgi_app(litestar_app, **options),
+    "flask": limited_flask_app,
+    "uvicorn": limited_uvicorn_app,
 }
