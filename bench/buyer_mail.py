@@ -36,8 +36,8 @@ from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.events.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
-from frontrow.boxoffice.messages.buyer_message_mail import LANES, PER_LANE
-from frontrow.boxoffice.messages.deliveries import LEASE_S
+from frontrow.boxoffice.messages.buyer_message_mail import PER_QUEUE, QUEUES
+from frontrow.boxoffice.messages.deliveries import WORK_CLAIM_S
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.seats.formats.plan_document import plan_bytes, plan_hash
 from frontrow.boxoffice.seats.model.venues import Plan, Venue, area
@@ -237,8 +237,8 @@ async def send_and_watch(
         took_s = time.monotonic() - began_s
         await asyncio.sleep(2 * SALE_EVERY_S)
     waits = [mails.got[to][0] - at_s for to, at_s in asked_s.items() if mails.got.get(to)]
-    # A lane that the dead server had leased is worked on again when the lease ends.
-    struck = [to for to, at_s in asked_s.items() if killed_s and abs(at_s - killed_s) < LEASE_S]
+    # A queue that the dead server had claimed is worked on again when the claim ends.
+    struck = [to for to, at_s in asked_s.items() if killed_s and abs(at_s - killed_s) < WORK_CLAIM_S]
     usual = [mails.got[to][0] - at_s for to, at_s in asked_s.items() if mails.got.get(to) and to not in struck]
     usual = usual if len(usual) > 1 else waits  # a short run
     times = [len(mails.got.get(f"buyer{n}@example.org", ())) for n in range(buyers)]
@@ -292,7 +292,7 @@ def run(buyers: int, *, postgres: bool, limit_s: float) -> dict[str, Any]:
 
 def failures(figures: dict[str, Any]) -> list[str]:
     """What must hold and did not."""
-    bound = LANES * PER_LANE
+    bound = QUEUES * PER_QUEUE
     return [
         text
         for text, wrong in (

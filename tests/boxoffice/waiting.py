@@ -70,9 +70,9 @@ class Waiting:
 
     async def facts(self) -> list[Fact]:
         """The facts since the last look, in order."""
-        leased = await self.ledger.lease_facts(self.clock(), 1, 10_000)
-        await self.ledger.facts_published([fact.number for fact in leased], self.clock())
-        return [fact.fact for fact in leased]
+        claimed = await self.ledger.claim_facts(self.clock(), 1, 10_000)
+        await self.ledger.facts_published([fact.number for fact in claimed], self.clock())
+        return [fact.fact for fact in claimed]
 
     async def tell(self) -> int:
         """The bus works: the worker hears all facts and serves."""

@@ -58,9 +58,9 @@ class Bench:
 
     async def facts(self) -> list[Any]:
         """All facts of this event so far, in order; takes them out of the outbox."""
-        leased = await self.one.lease_facts(self.now_us, 1, 10_000)
-        await self.one.facts_published([fact.number for fact in leased], self.now_us)
-        return [fact.fact for fact in leased if fact.fact.event_id == self.event]
+        claimed = await self.one.claim_facts(self.now_us, 1, 10_000)
+        await self.one.facts_published([fact.number for fact in claimed], self.now_us)
+        return [fact.fact for fact in claimed if fact.fact.event_id == self.event]
 
 
 Check = Callable[[Bench], Coroutine[Any, Any, None]]

@@ -209,18 +209,18 @@ async def a_sweep_says_when_money_may_have_to_be_given_back(bench: Bench) -> Non
 
 
 @check
-async def facts_are_leased_to_one_worker_until_published(bench: Bench) -> None:
+async def facts_are_claimed_to_one_worker_until_published(bench: Bench) -> None:
     for seat in range(10):
         await bench.hold(seat)
-    batches, _ = await outcomes([bench.either(n).lease_facts(bench.now_us, 1_000, 1) for n in range(CALLERS)])
+    batches, _ = await outcomes([bench.either(n).claim_facts(bench.now_us, 1_000, 1) for n in range(CALLERS)])
     mine = [fact.number for batch in batches for fact in batch]
     assert len(mine) == len(set(mine)) >= 10
     await bench.one.facts_published(mine[:-1], bench.now_us)
-    assert await bench.one.lease_facts(bench.now_us + 999, 1_000, 100) == []
-    again = await bench.two.lease_facts(bench.now_us + 1_000, 1_000, 100)
+    assert await bench.one.claim_facts(bench.now_us + 999, 1_000, 100) == []
+    again = await bench.two.claim_facts(bench.now_us + 1_000, 1_000, 100)
     assert [fact.number for fact in again] == [mine[-1]]
     await bench.two.facts_published(mine, bench.now_us)
-    assert await bench.one.lease_facts(bench.now_us + 9_000, 1_000, 100) == []
+    assert await bench.one.claim_facts(bench.now_us + 9_000, 1_000, 100) == []
 
 
 @check

@@ -24,15 +24,15 @@ Check = Callable[[Bench], Coroutine[Any, Any, None]]
 
 
 async def put(bench: Bench, kind: str, *deliveries: tuple[str, str]) -> None:
-    """Put (lane, dedupe) in line."""
-    new = [NewDelivery(kind, lane, dedupe, '{"ü": "\\\\"}') for lane, dedupe in deliveries]
+    """Put (queue, dedupe) in line."""
+    new = [NewDelivery(kind, queue, dedupe, '{"ü": "\\\\"}') for queue, dedupe in deliveries]
     source = f"{bench.event} {kind}"
     for query in bench.one.messages.make_delivery_writes(new, bench.now_us):
         await bench.one.messages.once(source, deliveries[0][1], [query], bench.now_us)
 
 
-async def lease(bench: Bench, kind: str, *, per_lane: int = 10, limit: int = 100, at: int = 0) -> list[Delivery]:
-    return await bench.two.messages.lease_deliveries(kind, bench.now_us + at, 1_000, limit, per_lane)
+async def claim(bench: Bench, kind: str, *, per_queue: int = 10, limit: int = 100, at: int = 0) -> list[Delivery]:
+    return await bench.two.messages.claim_deliveries(kind, bench.now_us + at, 1_000, limit, per_queue)
 
 
 async def of_many_callers_with_one_message_exactly_one_acts(bench: Bench) -> None:
@@ -56,7 +56,7 @@ async def many_messages_are_heard_once_each_in_one_step(bench: Bench) -> None:
     ]
     assert await bench.one.messages.once(kind, "a", (), bench.now_us)
     assert await bench.two.messages.once_each(kind, batch, bench.now_us) == [False, True, False, True]
-    assert [one.dedupe for one in await lease(bench, kind)] == [f"{kind}:1", f"{kind}:3"]
+    assert [one.dedupe for one in await claim(bench, kind)] == [f"{kind}:1", f"{kind}:3"]
     heard = await asyncio.gather(
         *(bench.either(n).messages.once_each(kind, batch, bench.now_us) for n in range(CALLERS))
     )
@@ -69,42 +69,42 @@ async def many_messages_are_heard_once_each_in_one_step(bench: Bench) -> None:
     assert await bench.one.messages.once_each(kind, [], bench.now_us) == []
 
 
-async def a_lane_is_leased_to_one_worker_and_no_lane_waits_for_another(bench: Bench) -> None:
+async def a_lane_is_claimed_to_one_worker_and_no_lane_waits_for_another(bench: Bench) -> None:
     kind = f"k {bench.event}"
-    await put(bench, kind, *((f"lane {n % 2}", f"{kind}:{n}") for n in range(8)), ("lane 2", f"{kind}:x"))
-    first = await lease(bench, kind, per_lane=3)
-    assert [one.lane for one in first] == ["lane 0", "lane 1", "lane 0", "lane 1", "lane 0", "lane 1", "lane 2"]
+    await put(bench, kind, *((f"queue {n % 2}", f"{kind}:{n}") for n in range(8)), ("queue 2", f"{kind}:x"))
+    first = await claim(bench, kind, per_queue=3)
+    assert [one.queue for one in first] == ["queue 0", "queue 1", "queue 0", "queue 1", "queue 0", "queue 1", "queue 2"]
     assert first[0].body == '{"ü": "\\\\"}'
-    assert await lease(bench, kind, per_lane=3) == [], "every lane is being worked on"
-    of_lane_1 = [one for one in first if one.lane == "lane 1"]
+    assert await claim(bench, kind, per_queue=3) == [], "every queue is being worked on"
+    of_lane_1 = [one for one in first if one.queue == "queue 1"]
     await bench.one.messages.save_delivery_results(
         [apply_outcome(one, Outcome(True), bench.now_us, 60) for one in of_lane_1], bench.now_us
     )
-    assert [one.lane for one in await lease(bench, kind)] == ["lane 1"], "the rest of a lane that is free again"
-    renewed = [one.number for one in first if one.lane == "lane 2"]
+    assert [one.queue for one in await claim(bench, kind)] == ["queue 1"], "the rest of a queue that is free again"
+    renewed = [one.number for one in first if one.queue == "queue 2"]
     await bench.one.messages.renew_deliveries(renewed, bench.now_us + 999, 1_000)
     await bench.one.messages.renew_deliveries([], bench.now_us + 999, 1_000)
-    assert len(await lease(bench, kind, at=1_000)) == 5, "when a lease ends, somebody else may try"
+    assert len(await claim(bench, kind, at=1_000)) == 5, "when a claim ends, somebody else may try"
     await bench.one.messages.renew_deliveries(renewed, bench.now_us + 1_999, 1_000)
-    assert [one.lane for one in await lease(bench, kind, at=1_999)] == ["lane 2"], "a lease that ended is not renewed"
+    assert [one.queue for one in await claim(bench, kind, at=1_999)] == ["queue 2"], "a claim that ended is not renewed"
 
 
 async def a_delivery_comes_back_at_its_time_and_is_sent_once(bench: Bench) -> None:
     kind = f"k {bench.event}"
     await put(bench, kind, ("l", f"{kind}:1"))
     await put(bench, kind, ("l", f"{kind}:1"))
-    (one,) = await lease(bench, kind)
+    (one,) = await claim(bench, kind)
     again = apply_outcome(one, Outcome(False, final=False, reason="busy"), bench.now_us, 60)
     await bench.one.messages.save_delivery_results([again], bench.now_us)
     wait_us = again.next_at_us - bench.now_us
-    assert await lease(bench, kind, at=wait_us - 1) == []
-    (two,) = await lease(bench, kind, at=wait_us)
+    assert await claim(bench, kind, at=wait_us - 1) == []
+    (two,) = await claim(bench, kind, at=wait_us)
     assert (two.number, two.attempts) == (one.number, 1)
     await bench.one.messages.save_delivery_results([apply_outcome(two, Outcome(True), bench.now_us, 60)], bench.now_us)
     await bench.one.messages.save_delivery_results([again], bench.now_us)
     assert await bench.two.messages.delivery_counts(kind) == {"sent": 1}
-    assert await lease(bench, kind, at=10**12) == []
-    assert (await refusal(lease(bench, kind, limit=0), InvalidInput)).param == "limit"
+    assert await claim(bench, kind, at=10**12) == []
+    assert (await refusal(claim(bench, kind, limit=0), InvalidInput)).param == "limit"
 
 
 async def what_a_buyer_says_is_kept_and_a_proven_address_stays(bench: Bench) -> None:
@@ -239,7 +239,7 @@ async def the_page_has_each_message_once_newest_first(bench: Bench) -> None:
 
 CHECKS: list[Check] = [
     of_many_callers_with_one_message_exactly_one_acts,
-    a_lane_is_leased_to_one_worker_and_no_lane_waits_for_another,
+    a_lane_is_claimed_to_one_worker_and_no_lane_waits_for_another,
     a_delivery_comes_back_at_its_time_and_is_sent_once,
     what_people_and_organisers_want_is_kept,
     what_a_buyer_says_is_kept_and_a_proven_address_stays,

@@ -166,24 +166,24 @@ async def facts_are_written_with_the_payment_or_not_at_all(bench: Bench) -> None
 
 
 @check
-async def due_payments_are_leased_to_one_worker(bench: Bench) -> None:
+async def due_payments_are_claimed_to_one_worker(bench: Bench) -> None:
     wanted = {(await begun(bench, seat))[1].id for seat in range(20)}
     assert not wanted & {
-        p.id for p in await bench.one.payments.lease_payments(bench.now_us + 29, bench.now_us + 60, 1000)
+        p.id for p in await bench.one.payments.claim_payments(bench.now_us + 29, bench.now_us + 60, 1000)
     }
-    leased = await asyncio.gather(
-        *(bench.either(n).payments.lease_payments(bench.now_us + 30, bench.now_us + 60, 4) for n in range(CALLERS))
+    claimed = await asyncio.gather(
+        *(bench.either(n).payments.claim_payments(bench.now_us + 30, bench.now_us + 60, 4) for n in range(CALLERS))
     )
-    ids = [payment.id for one in leased for payment in one if payment.id in wanted]
+    ids = [payment.id for one in claimed for payment in one if payment.id in wanted]
     assert sorted(ids) == sorted(wanted)
-    again = await bench.one.payments.lease_payments(bench.now_us + 60, bench.now_us + 90, 1000)
+    again = await bench.one.payments.claim_payments(bench.now_us + 60, bench.now_us + 90, 1000)
     assert wanted <= {payment.id for payment in again}
     moved = again[0].moved(PaymentState.OPEN, bench.now_us)
-    await bench.one.payments.save_payment(moved, now_us=bench.now_us)  # a lease is no change: the version still fits
+    await bench.one.payments.save_payment(moved, now_us=bench.now_us)  # a claim is no change: the version still fits
 
 
 @check
-async def payments_that_an_outage_put_off_are_woken_once_and_leased_ones_are_not(bench: Bench) -> None:
+async def payments_that_an_outage_put_off_are_woken_once_and_claimed_ones_are_not(bench: Bench) -> None:
     """B8: after each number of tries, with a retry that the hold's end makes earlier, over two servers."""
     late_us = bench.now_us + 200_000_000
     ids, put_off = set(), []
@@ -199,11 +199,11 @@ async def payments_that_an_outage_put_off_are_woken_once_and_leased_ones_are_not
     leased_us = put_off[4].retry_at_us  # one has become due, and a driver has it
     untouched = {put_off[4].id}
     await bench.one.payments.save_payment(due := replace(put_off[4], version=3, retry_at_us=late_us), now_us=late_us)
-    lease = await bench.two.payments.lease_payments(late_us, leased_us + 30_000_000, 1000)
-    assert due.id in {one.id for one in lease}
+    claim = await bench.two.payments.claim_payments(late_us, leased_us + 30_000_000, 1000)
+    assert due.id in {one.id for one in claim}
     assert await bench.one.payments.wake_payments(late_us, 1) == 1
     woken = await asyncio.gather(*(bench.either(n).payments.wake_payments(late_us, 1000) for n in range(CALLERS)))
-    assert sum(woken) == 4, "each once, and none that is leased or met no outage"
+    assert sum(woken) == 4, "each once, and none that is claimed or met no outage"
     for payment in put_off:
         kept = await bench.two.payments.payment(payment.id)
         assert kept is not None
@@ -211,7 +211,7 @@ async def payments_that_an_outage_put_off_are_woken_once_and_leased_ones_are_not
             assert kept.version == due.version
         else:
             assert (kept.tries, kept.retry_at_us, kept.version) == (1, late_us, payment.version + 1)
-    again = await bench.one.payments.lease_payments(late_us, late_us + 30_000_000, 1000)
+    again = await bench.one.payments.claim_payments(late_us, late_us + 30_000_000, 1000)
     assert {one.id for one in put_off} - untouched == {one.id for one in again} & ids
     assert await bench.two.payments.wake_payments(late_us + 1_000_000, 1000) == 0, "they are being driven"
 
@@ -273,19 +273,19 @@ async def of_many_refunds_of_one_seat_one_is_written(bench: Bench) -> None:
 
 
 @check
-async def refunds_are_leased_and_change_by_version(bench: Bench) -> None:
+async def refunds_are_claimed_and_change_by_version(bench: Bench) -> None:
     hold, payment = await sold(bench, 1)
     refund = await bench.one.payments.ask_refund(owed(bench, payment, 1, 1), fence=hold.fence, now_us=bench.now_us)
-    leased = [
+    claimed = [
         r
-        for r in await bench.two.payments.lease_refunds(bench.now_us, bench.now_us + 9, 1000)
+        for r in await bench.two.payments.claim_refunds(bench.now_us, bench.now_us + 9, 1000)
         if r.booking_id == hold.booking_id
     ]
-    assert [r.id for r in leased] == [refund.id]
+    assert [r.id for r in claimed] == [refund.id]
     assert refund.id not in [
-        r.id for r in await bench.one.payments.lease_refunds(bench.now_us + 8, bench.now_us + 9, 1000)
+        r.id for r in await bench.one.payments.claim_refunds(bench.now_us + 8, bench.now_us + 9, 1000)
     ]
-    done = leased[0].moved(RefundState.DONE, bench.now_us, ref="re_1")
+    done = claimed[0].moved(RefundState.DONE, bench.now_us, ref="re_1")
     await bench.one.payments.save_refund(done, now_us=bench.now_us)
     await bench.two.payments.save_refund(done, now_us=bench.now_us)
     await refusal(bench.two.payments.save_refund(replace(done, ref="re_2"), now_us=bench.now_us), PaymentChanged)

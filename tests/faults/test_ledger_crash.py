@@ -137,7 +137,7 @@ async def test_an_unknown_commit_is_resolved_by_asking_again(cut: str, proxied: 
         proxy.cut = cut
         await asyncio.gather(*[move(hold.booking_id, hold.fence, NOW_US) for hold in holds])
     assert proxy.cuts == 3
-    facts = [fact.fact for fact in await ledger.lease_facts(NOW_US, 1, 1_000)]
+    facts = [fact.fact for fact in await ledger.claim_facts(NOW_US, 1, 1_000)]
     kinds = [type(fact).__name__ for fact in facts if fact.booking_id != "bkg_00001000"]
     assert {kind: kinds.count(kind) for kind in kinds} == {
         "HoldPlaced": 60,
@@ -147,19 +147,19 @@ async def test_an_unknown_commit_is_resolved_by_asking_again(cut: str, proxied: 
     await assert_all_there(ledger, {h.booking_id: h.fence for h in holds}, {h.booking_id: h.fence for h in holds})
 
 
-async def test_a_lease_whose_answer_was_lost_is_given_again(proxied: tuple[CuttingProxy, SqlLedger]) -> None:
-    """B15: it was committed and nobody heard of it. Else facts waited 30 s and mails 120 s for the lease to end."""
+async def test_a_claim_whose_answer_was_lost_is_given_again(proxied: tuple[CuttingProxy, SqlLedger]) -> None:
+    """B15: it was committed and nobody heard of it. Else facts waited 30 s and mails 120 s for the claim to end."""
     proxy, ledger = proxied
     await ledger.place_hold(wish(1))
     queries = ledger.messages.make_delivery_writes([NewDelivery("k", "lane", "one", "")], NOW_US)
     await ledger.messages.once("test", "one", queries, NOW_US)
     proxy.cut = "after"
-    assert len(await ledger.lease_facts(NOW_US, 30_000_000, 10)) == 1
+    assert len(await ledger.claim_facts(NOW_US, 30_000_000, 10)) == 1
     proxy.cut = "after"
-    assert len(await ledger.messages.lease_deliveries("k", NOW_US, 120_000_000, 10, 10)) == 1
+    assert len(await ledger.messages.claim_deliveries("k", NOW_US, 120_000_000, 10, 10)) == 1
     assert proxy.cuts == 2
-    assert await ledger.lease_facts(NOW_US, 30_000_000, 10) == []
-    assert await ledger.messages.lease_deliveries("k", NOW_US, 120_000_000, 10, 10) == []
+    assert await ledger.claim_facts(NOW_US, 30_000_000, 10) == []
+    assert await ledger.messages.claim_deliveries("k", NOW_US, 120_000_000, 10, 10) == []
 
 
 def said_until_killed(command: list[str]) -> list[str]:

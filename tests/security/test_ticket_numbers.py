@@ -101,8 +101,8 @@ async def test_a_member_who_only_reads_cannot_make_tickets_from_lists_and_files(
 async def test_a_receiver_of_webhooks_cannot_make_tickets_from_facts(tmp_path: Path) -> None:
     async with an_organiser_api(tmp_path, Role.DOOR) as api:
         booking = await api.bought("S-A-1", "S-A-2", fan="fan_ada", email="ada@example.org")
-        leased = await api.platform.ledger.lease_facts(api.platform.clock(), 1, 1_000)
-        sent = [encode_fact(one.fact) for one in leased]  # what a webhook's body carries
+        claimed = await api.platform.ledger.claim_facts(api.platform.clock(), 1, 1_000)
+        sent = [encode_fact(one.fact) for one in claimed]  # what a webhook's body carries
         facts = [one for one in map(json.loads, sent) if one["booking_id"] == booking.id]
         assert facts, "the receiver heard of the booking"
         tickets = {one.id for one in await api.platform.ledger.tickets.tickets_of(booking.id)}

@@ -30,7 +30,7 @@ def list_command(
     found = _run(_list, config, folder, ledger)
     for one in found:
         text = msgspec.json.encode({"reason": one.reason} | msgspec.structs.asdict(one)).decode()
-        typer.echo(text if as_json else f"{one.number}\t{one.kind}\t{one.lane}\t{one.dedupe}\t{one.reason}")
+        typer.echo(text if as_json else f"{one.number}\t{one.kind}\t{one.queue}\t{one.dedupe}\t{one.reason}")
     if not as_json:
         typer.echo(f"dead letters: {len(found)}")
 

@@ -95,9 +95,9 @@ class Till:
         await self.turn()
 
     async def facts(self) -> list[Any]:
-        leased = await self.ledger.lease_facts(self.clock(), 1, 10_000)
-        await self.ledger.facts_published([fact.number for fact in leased], self.clock())
-        return [fact.fact for fact in leased]
+        claimed = await self.ledger.claim_facts(self.clock(), 1, 10_000)
+        await self.ledger.facts_published([fact.number for fact in claimed], self.clock())
+        return [fact.fact for fact in claimed]
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from frontrow.core.clock import WallClock
 
 async def main(path: str, redis_url: str, stream: str) -> None:
     ledger = SqlLedger(SqliteStore(Path(path)))
-    relay = OutboxRelay(ledger, RedisBus(redis_url, stream=stream), WallClock(), batch=100, lease_s=0.05, every_s=0.01)
+    relay = OutboxRelay(ledger, RedisBus(redis_url, stream=stream), WallClock(), batch=100, claim_s=0.05, every_s=0.01)
     await relay.run()
 
 

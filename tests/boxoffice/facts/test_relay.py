@@ -30,7 +30,7 @@ from tests.support.eventually import eventually
 FACTS = 10_000
 KILLS = 4
 PATIENCE_S = 90.0
-LEASE_S = 30.0
+WORK_CLAIM_S = 30.0
 
 
 @pytest.fixture
@@ -56,10 +56,10 @@ class MortalOutbox:
             self.deaths[name] += 1
             raise Killed(name)
 
-    async def lease_facts(self, now_us: int, lease_us: int, limit: int) -> list[OutboxFact]:
-        self.point("before lease")
-        facts = await self._ledger.lease_facts(now_us, lease_us, limit)
-        self.point("after lease")
+    async def claim_facts(self, now_us: int, claim_us: int, limit: int) -> list[OutboxFact]:
+        self.point("before claim")
+        facts = await self._ledger.claim_facts(now_us, claim_us, limit)
+        self.point("after claim")
         return facts
 
     async def facts_published(self, numbers: Sequence[int], now_us: int) -> None:
@@ -75,13 +75,13 @@ async def test_a_relay_that_dies_at_every_point_loses_none_of_10_000_facts(ledge
     outbox = MortalOutbox(ledger, random.Random(5))
     for _ in range(2_000):
         try:
-            relay = OutboxRelay(outbox, bus, clock, batch=100, lease_s=LEASE_S)
+            relay = OutboxRelay(outbox, bus, clock, batch=100, claim_s=WORK_CLAIM_S)
             if not await relay.relay_pending() and not await unpublished(ledger):
                 break
         except Killed:
-            clock.advance(LEASE_S)  # a new relay takes over when the lease has ended
+            clock.advance(WORK_CLAIM_S)  # a new relay takes over when the claim has ended
     assert await unpublished(ledger) == 0
-    assert set(outbox.deaths) == {"before lease", "after lease", "after publish", "after mark"}
+    assert set(outbox.deaths) == {"before claim", "after claim", "after publish", "after mark"}
     effects: Counter[str] = Counter()
 
     async def plan(number: int, fact: Fact) -> list[Query]:
@@ -163,7 +163,7 @@ async def test_a_bus_that_is_down_leaves_the_facts_in_the_outbox(ledger: SqlLedg
     await eventually(lambda: relay._rounds.failures)
     relay.stop()
     await running
-    clock.advance(LEASE_S)
+    clock.advance(WORK_CLAIM_S)
     assert await OutboxRelay(ledger, MemoryBus(), clock).relay_pending() == 10
 
 

@@ -71,7 +71,7 @@ from tests.support.booking_moves import refund_booking
 from tests.support.eventually import eventually
 from tests.support.pictures import a_logo
 
-LEASE_S = 120
+WORK_CLAIM_S = 120
 LINKS = MailLinks(b"k" * 32, "https://tickets.example.org")
 
 
@@ -131,10 +131,10 @@ async def test_the_confirmation_is_sent_at_least_once_with_the_same_tickets_each
     await case.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
     notifier = case.notifier(SmtpChannel("127.0.0.1", post.port, "tickets@example.org", sender_name="Box Office"))
     await case.tell(notifier)
-    due = await case.ledger.messages.lease_deliveries(KIND, NOW, LEASE_S * 1_000_000, 100, 100)
-    mails = [one for one in due if "email" in one.lane]
+    due = await case.ledger.messages.claim_deliveries(KIND, NOW, WORK_CLAIM_S * 1_000_000, 100, 100)
+    mails = [one for one in due if "email" in one.queue]
     assert await notifier.send(mails, in_vain) == [Outcome(True)]  # and dies here
-    case.clock.advance(LEASE_S)
+    case.clock.advance(WORK_CLAIM_S)
     await notifier.worker().drain()
     assert len(post.mails) == 2
     tickets = await case.ledger.tickets.tickets_of(case.fact.booking_id)
@@ -169,7 +169,7 @@ async def test_the_mail_links_to_the_wallets_that_the_organiser_has_keys_for(
     notifier = case.notifier(FolderChannel(tmp_path / "outbox"))
     change = Change(Editor("stf_1", "org_default"), "change_wallet", "", NOW)
     told = []
-    for number, ends_us in enumerate((None, NOW + LEASE_S * 5_000_000, NOW), start=1):
+    for number, ends_us in enumerate((None, NOW + WORK_CLAIM_S * 5_000_000, NOW), start=1):
         for wallet in Wallet if ends_us is not None else ():
             await case.ledger.wallets.put(WalletKeys("org_default", wallet, "a", "h", ends_us, "sealed", NOW), change)
         await case.tell(notifier, number=number)
@@ -357,7 +357,7 @@ async def test_only_a_payment_that_somebody_declined_is_called_declined(
 
 
 async def test_the_page_is_written_when_somebody_reads_it_in_the_language_they_have_then(case: NotifierCase) -> None:
-    """Issue 14: nobody rendered, leased and recorded a text that most fans never look at."""
+    """Issue 14: nobody rendered, claimed and recorded a text that most fans never look at."""
     notifier = case.notifier(InAppChannel(case.ledger.messages, case.clock))
     await case.tell(notifier)
     assert await notifier.worker().drain() == 0
@@ -395,7 +395,7 @@ async def test_a_refunded_booking_is_told_no_dead_tickets(case: NotifierCase, tm
 
 
 async def test_a_worker_that_dies_repeats_only_the_mail_that_it_was_sending(case: NotifierCase, post: Postbox) -> None:
-    """B15: each mail is recorded before the next one of its lane. A killed worker repeated up to 50 of them."""
+    """B15: each mail is recorded before the next one of its queue. A killed worker repeated up to 50 of them."""
     await case.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
     notifier = case.notifier(SmtpChannel("127.0.0.1", post.port, "tickets@example.org"))
     for number in range(6):
@@ -407,7 +407,7 @@ async def test_a_worker_that_dies_repeats_only_the_mail_that_it_was_sending(case
         if task is dying or "DeliveryWorker" in repr(task.get_coro()):
             task.cancel()
     await asyncio.wait([dying])
-    case.clock.advance(LEASE_S)
+    case.clock.advance(WORK_CLAIM_S)
     await notifier.worker().drain()
     ids = [str(mail["Message-ID"]) for mail in post.mails]
     assert ids == [f"<declined-bkg_{number}-{number}@example.org>" for number in (0, 1, 2, 3, 3, 4, 5)]
@@ -580,7 +580,7 @@ async def test_every_mail_has_the_link_that_does_what_it_is_about(
     await case.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org", locale="ja"), NOW)
     notifier = case.notifier(FolderChannel(tmp_path / "outbox"), InAppChannel(case.ledger.messages, case.clock))
     await case.tell(notifier, fact)
-    due = await case.ledger.messages.lease_deliveries(KIND, NOW, LEASE_S * 1_000_000, 100, 100)
+    due = await case.ledger.messages.claim_deliveries(KIND, NOW, WORK_CLAIM_S * 1_000_000, 100, 100)
     assert not any("frm_" in one.body for one in due)
     for one in due:
         assert await notifier.send([one], in_vain) == [Outcome(True)]

@@ -35,11 +35,11 @@ async def ledger(tmp_path: Path) -> AsyncIterator[SqlLedger]:
 
 
 def effect(ledger: SqlLedger, number: int) -> list[Query]:
-    return ledger.messages.make_delivery_writes([NewDelivery(KIND, "lane", f"of fact {number}", "{}")], NOW)
+    return ledger.messages.make_delivery_writes([NewDelivery(KIND, "queue", f"of fact {number}", "{}")], NOW)
 
 
 async def put_delivery(ledger: SqlLedger) -> None:
-    queries = ledger.messages.make_delivery_writes([NewDelivery(KIND, "lane", "one", "{}")], NOW)
+    queries = ledger.messages.make_delivery_writes([NewDelivery(KIND, "queue", "one", "{}")], NOW)
     await ledger.messages.once("test", "one", queries, NOW)
 
 
@@ -88,14 +88,14 @@ async def test_what_was_sent_while_the_ledger_went_away_is_recorded_later_and_no
     await put_delivery(ledger)
     worker = DeliveryWorker(KIND, ledger.messages, clock, send, give_up_after_s=3_600)
     await worker.drain()
-    clock.advance(121)  # its lease is over
+    clock.advance(121)  # its claim is over
     assert await worker.drain() == 0
     assert (sent, failures) == (1, -1)
     assert await ledger.messages.delivery_counts(KIND) == {"sent": 1}
 
 
 async def test_a_batch_that_fails_in_the_middle_sends_nothing_twice(ledger: SqlLedger) -> None:
-    """A mail server so slow that the lease ended got the first mails of the batch again and again."""
+    """A mail server so slow that the claim ended got the first mails of the batch again and again."""
     clock, sent = ManualClock(NOW), list[str]()
 
     async def send(deliveries: Sequence[Delivery], note: NoteDelivery) -> list[Outcome]:
@@ -104,7 +104,7 @@ async def test_a_batch_that_fails_in_the_middle_sends_nothing_twice(ledger: SqlL
             await note(one, SENT)
         raise TimeoutError
 
-    new = [NewDelivery(KIND, "lane", f"mail {number}", "{}") for number in range(6)]
+    new = [NewDelivery(KIND, "queue", f"mail {number}", "{}") for number in range(6)]
     await ledger.messages.once("test", "six", ledger.messages.make_delivery_writes(new, NOW), NOW)
     worker = DeliveryWorker(KIND, ledger.messages, clock, send, give_up_after_s=3_600)
     for _ in range(3):
@@ -115,7 +115,7 @@ async def test_a_batch_that_fails_in_the_middle_sends_nothing_twice(ledger: SqlL
 
 
 async def test_facts_in_hand_go_out_as_soon_as_the_bus_is_back(ledger: SqlLedger) -> None:
-    """After a lost Redis mails came 31 s late: the relay waited for the end of its own lease."""
+    """After a lost Redis mails came 31 s late: the relay waited for the end of its own claim."""
 
     class Away(MemoryBus):
         away = True

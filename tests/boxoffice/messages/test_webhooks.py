@@ -145,7 +145,7 @@ async def test_a_receiver_that_is_down_is_tried_for_three_days_with_growing_paus
 async def test_one_organisers_dead_receiver_delays_nobody_else(
     ledger: SqlLedger, receiver: HttpReceiver, outgoing: SafeHttpClient
 ) -> None:
-    """A lane that hangs is worked on alone; 200 facts of the other organiser arrive meanwhile."""
+    """A queue that hangs is worked on alone; 200 facts of the other organiser arrive meanwhile."""
     clock = ManualClock(NOW)
     hooks = OrganiserWebhooks(ledger.messages, outgoing, clock)
     stuck, free = asyncio.Event(), asyncio.Event()
@@ -174,7 +174,7 @@ async def test_one_organisers_dead_receiver_delays_nobody_else(
     assert len(receiver.calls) == 200
     assert not free.is_set()
     free.set()
-    await worker.wait_for_lanes()
+    await worker.wait_for_queues()
     dead.close()
     await dead.wait_closed()
     assert (await ledger.messages.delivery_counts(KIND))["sent"] == 200
@@ -211,20 +211,20 @@ async def test_a_private_url_is_never_called_however_it_got_into_the_ledger(ledg
 
 
 async def test_fifty_workers_send_each_delivery_once(bench) -> None:  # type: ignore[no-untyped-def]
-    """Leases on both stores: 50 workers, 300 deliveries in 30 lanes, nobody sends one twice."""
+    """Claims on both stores: 50 workers, 300 deliveries in 30 queues, nobody sends one twice."""
     clock = ManualClock(NOW)
-    new = [NewDelivery("x", f"lane {n % 30}", f"x:{n}", "") for n in range(300)]
+    new = [NewDelivery("x", f"queue {n % 30}", f"x:{n}", "") for n in range(300)]
     await bench.one.messages.once("t", "1", bench.one.messages.make_delivery_writes(new, NOW), NOW)
     sent: list[int] = []
 
     async def send(deliveries: list[Delivery], note: NoteDelivery) -> list[Outcome]:
-        assert len({one.lane for one in deliveries}) == 1
+        assert len({one.queue for one in deliveries}) == 1
         sent.extend(one.number for one in deliveries)
         await asyncio.sleep(0)
         return [Outcome(True)] * len(deliveries)
 
     workers = [
-        DeliveryWorker("x", bench.either(n).messages, clock, send, give_up_after_s=60, per_lane=3)  # type: ignore[arg-type]
+        DeliveryWorker("x", bench.either(n).messages, clock, send, give_up_after_s=60, per_queue=3)  # type: ignore[arg-type]
         for n in range(50)
     ]
     for _ in range(100):
@@ -234,8 +234,8 @@ async def test_fifty_workers_send_each_delivery_once(bench) -> None:  # type: ig
     assert await bench.one.messages.delivery_counts("x") == {"sent": 300}
 
 
-async def test_a_worker_that_sends_for_long_keeps_its_lease(ledger: SqlLedger) -> None:
-    """So leases can be short: the deliveries of a killed worker waited two minutes."""
+async def test_a_worker_that_sends_for_long_keeps_its_claim(ledger: SqlLedger) -> None:
+    """So claims can be short: the deliveries of a killed worker waited two minutes."""
     clock, book = ManualClock(NOW), ledger.messages
     await book.once("t", "1", book.make_delivery_writes([NewDelivery("x", "a", "x:1", "")], NOW), NOW)
     sending, renewed = asyncio.Event(), asyncio.Event()
@@ -244,36 +244,36 @@ async def test_a_worker_that_sends_for_long_keeps_its_lease(ledger: SqlLedger) -
         await sending.wait()
         return [Outcome(True)] * len(deliveries)
 
-    async def renew(numbers: Sequence[int], now_us: int, lease_us: int) -> None:
-        await SqlMessageBook.renew_deliveries(book, numbers, now_us, lease_us)
+    async def renew(numbers: Sequence[int], now_us: int, claim_us: int) -> None:
+        await SqlMessageBook.renew_deliveries(book, numbers, now_us, claim_us)
         renewed.set()
 
     book.renew_deliveries = renew  # type: ignore[method-assign]
-    worker = DeliveryWorker("x", book, clock, send, give_up_after_s=60, lease_s=0.2)
+    worker = DeliveryWorker("x", book, clock, send, give_up_after_s=60, claim_s=0.2)
     assert await worker.round() == 1
     for _ in range(3):
         clock.advance(0.1)
         renewed.clear()
         await asyncio.wait_for(renewed.wait(), 30)
-    assert await book.lease_deliveries("x", clock(), 1_000, 10, 10) == []
+    assert await book.claim_deliveries("x", clock(), 1_000, 10, 10) == []
     sending.set()
-    await worker.wait_for_lanes()
+    await worker.wait_for_queues()
     assert await book.delivery_counts("x") == {"sent": 1}
 
 
-async def test_a_worker_that_dies_after_sending_sends_again_when_the_lease_ends(ledger: SqlLedger) -> None:
+async def test_a_worker_that_dies_after_sending_sends_again_when_the_claim_ends(ledger: SqlLedger) -> None:
     clock = ManualClock(NOW)
     await ledger.messages.once(
         "t", "1", ledger.messages.make_delivery_writes([NewDelivery("x", "a", "x:1", "")], NOW), NOW
     )
-    leased = await ledger.messages.lease_deliveries("x", NOW, 1_000, 10, 10)
-    assert len(leased) == 1  # sent, and then the process died
-    assert await ledger.messages.lease_deliveries("x", NOW + 999, 1_000, 10, 10) == []
-    again = await ledger.messages.lease_deliveries("x", NOW + 1_000, 1_000, 10, 10)
+    claimed = await ledger.messages.claim_deliveries("x", NOW, 1_000, 10, 10)
+    assert len(claimed) == 1  # sent, and then the process died
+    assert await ledger.messages.claim_deliveries("x", NOW + 999, 1_000, 10, 10) == []
+    again = await ledger.messages.claim_deliveries("x", NOW + 1_000, 1_000, 10, 10)
     assert [one.dedupe for one in again] == ["x:1"]
     await ledger.messages.save_delivery_results([apply_outcome(again[0], Outcome(True), clock(), 60)], NOW)
     await ledger.messages.save_delivery_results(
-        [apply_outcome(leased[0], Outcome(False, final=False), clock(), 60)], NOW
+        [apply_outcome(claimed[0], Outcome(False, final=False), clock(), 60)], NOW
     )
     assert await ledger.messages.delivery_counts("x") == {"sent": 1}, "what was sent stays sent"
 

@@ -181,18 +181,18 @@ async def test_b15_workers_that_die_send_nobody_twice_and_forget_nobody(ledger, 
     await dying.send(ADA, event, draft)
     await dying.work()
     queued = await dying.progress(await dying.of_event(event, draft.id))
-    assert 5 < (await ledger.buyer_messages.mails([f"{draft.id}/{lane}" for lane in range(8)])).total < 12
+    assert 5 < (await ledger.buyer_messages.mails([f"{draft.id}/{queue}" for queue in range(8)])).total < 12
     assert queued.total == 12  # as counted when it was sent
     worker = dying._mail.worker()
     stuck = asyncio.create_task(worker.drain())
     await asyncio.wait_for(post.dying.wait(), 30)
-    await eventually(lambda: len(worker._lanes) == post.stuck)  # the lanes that sent something record it
+    await eventually(lambda: len(worker._queues) == post.stuck)  # the queues that sent something record it
     stuck.cancel()  # killed: what it has in hand was not sent
-    lanes = list(worker._lanes.values())
-    for lane in lanes:
-        lane.cancel()
-    await asyncio.gather(stuck, *lanes, return_exceptions=True)
-    clock.now_us += 300 * US_PER_S  # its leases end
+    queues = list(worker._queues.values())
+    for queue in queues:
+        queue.cancel()
+    await asyncio.gather(stuck, *queues, return_exceptions=True)
+    clock.now_us += 300 * US_PER_S  # its claims end
     living = Post()
     others = [writing(ledger, office, clock, living) for _ in range(3)]
     for _ in range(12):
@@ -205,7 +205,7 @@ async def test_b15_workers_that_die_send_nobody_twice_and_forget_nobody(ledger, 
 
 
 async def test_b13_mails_of_a_message_take_turns_so_that_a_sales_mail_waits_for_one(sqlite_ledger, monkeypatch):
-    """Writing a mail takes milliseconds of CPU. The lanes of a message are sent at once, but not written at once."""
+    """Writing a mail takes milliseconds of CPU. The queues of a message are sent at once, but not written at once."""
     ledger, clock, post = sqlite_ledger, a_clock(), Post()
     office = an_office(ledger, clock)
     event = await on_sale(office)
@@ -215,7 +215,7 @@ async def test_b13_mails_of_a_message_take_turns_so_that_a_sales_mail_waits_for_
     await messages.send(ADA, event, await messages.write(ADA, event, ALL, "Subject", "Text"))
     await messages.work()
     mail = messages._mail
-    busy = {"lanes": 0, "writing": 0, "most_lanes": 0, "most_writing": 0}
+    busy = {"queues": 0, "writing": 0, "most_queues": 0, "most_writing": 0}
 
     def counted(what, act):
         async def run(*given):
@@ -229,10 +229,10 @@ async def test_b13_mails_of_a_message_take_turns_so_that_a_sales_mail_waits_for_
         return run
 
     monkeypatch.setattr(mail, "_try_write", counted("writing", mail._try_write))
-    monkeypatch.setattr(mail, "send", counted("lanes", mail.send))
+    monkeypatch.setattr(mail, "send", counted("queues", mail.send))
     await mail.worker().drain()
     assert len(post.addresses()) == 12
-    assert busy["most_lanes"] > 1
+    assert busy["most_queues"] > 1
     assert busy["most_writing"] == 1
 
 

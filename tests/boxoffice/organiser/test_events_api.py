@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from frontrow.boxoffice.people.model.roles import ROLES, Role
-from frontrow.boxoffice.refunds.event_cancellation import LEASE_US, SURE_US, EventCancellations
+from frontrow.boxoffice.refunds.event_cancellation import SURE_US, WORK_CLAIM_US, EventCancellations
 from frontrow.web.server.app import routes
-from tests.boxoffice.organiser.http import EVENTS, an_organiser_api, a_venue_body, an_event_body
+from tests.boxoffice.organiser.http import EVENTS, a_venue_body, an_event_body, an_organiser_api
 from tests.boxoffice.people.support import api_key, opened
 from tests.support.eventually import eventually
 
@@ -166,7 +166,7 @@ async def test_b12_cancelling_gives_everybody_their_money_back_and_says_how_far_
 
 
 async def test_b12_a_cancellation_that_died_half_way_is_resumed_by_whoever_looks_next(tmp_path):
-    """F5: the server that leased the job dies after a page; the lease ends, another goes on, nothing is done twice."""
+    """F5: the server that claimed the job dies after a page; the claim ends, another goes on, nothing is done twice."""
     async with an_organiser_api(tmp_path) as api:
         bookings = [await api.bought(f"S-B-{n}", fan=f"fan_{n}") for n in range(1, 8)]
         await api.post(f"{EVENTS}/{api.event}/cancel", 202)
@@ -183,8 +183,10 @@ async def test_b12_a_cancellation_that_died_half_way_is_resumed_by_whoever_looks
             await EventCancellations(ledger.organiser, Dies(), clock).work()
         half = await ledger.organiser.cancellation(api.event)
         assert (half.state, half.refunded) == ("running", 2)
-        assert await api.platform.organiser.cancelling.work() == 0  # the dead one's lease still stands
-        later = EventCancellations(ledger.organiser, api.platform.box_office.refunds, lambda: clock() + LEASE_US + 1)
+        assert await api.platform.organiser.cancelling.work() == 0  # the dead one's claim still stands
+        later = EventCancellations(
+            ledger.organiser, api.platform.box_office.refunds, lambda: clock() + WORK_CLAIM_US + 1
+        )
         assert await later.work() == 1
         done = await ledger.organiser.cancellation(api.event)
         assert (done.state, done.refunded, done.failed) == ("done", 7, 0)

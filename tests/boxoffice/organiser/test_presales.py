@@ -115,8 +115,8 @@ async def test_of_many_servers_that_send_a_notice_each_address_gets_one(ledger: 
 
     for _ in range(4):
         await asyncio.gather(*(book.send_notices("evt_1", mail, 10, NOW_US) for _ in range(5)))
-    leased = await ledger.messages.lease_deliveries("signup", NOW_US, US_PER_S, 100, 100)
-    assert sorted(one.body for one in leased) == sorted(f"{number}@example.org" for number in range(25))
+    claimed = await ledger.messages.claim_deliveries("signup", NOW_US, US_PER_S, 100, 100)
+    assert sorted(one.body for one in claimed) == sorted(f"{number}@example.org" for number in range(25))
     assert await book.events_with_notices(0) == []
 
 

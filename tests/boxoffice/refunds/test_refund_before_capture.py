@@ -104,7 +104,7 @@ async def test_cancelled_while_the_capture_is_under_way(till: Till, fee: int) ->
     await till.refunds.refund(booking_id, fence)
     till.provider.capture = capture  # type: ignore[method-assign]
     other = till.restarted()
-    till.clock.advance(31)  # the lease of the first worker has ended: a second one drives the same payment
+    till.clock.advance(31)  # the claim of the first worker has ended: a second one drives the same payment
     await other.checkout.work()
     go.set()
     await working

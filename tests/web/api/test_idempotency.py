@@ -53,7 +53,7 @@ async def test_a_kept_answer_is_given_back_and_a_forgotten_key_is_free(book):
     assert await book.begin("l", "other", 100, 200) is None
 
 
-async def test_a_lease_that_ended_is_taken_over_by_the_same_request_only(book):
+async def test_a_claim_that_ended_is_taken_over_by_the_same_request_only(book):
     assert await book.begin("k", "asked", 100, 200) is None
     assert await book.begin("k", "asked", 199, 300) is not None, "alive until 200"
     assert await book.begin("k", "other", 200, 300) is not None

@@ -19,7 +19,7 @@ from frontrow.boxoffice.events.catalogue_follower import CatalogueFollower
 from frontrow.boxoffice.facts.fact_consumers import FactConsumer
 from frontrow.boxoffice.holds.expiry import Sweeper
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentState
-from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
+from frontrow.boxoffice.payments.model.retry_schedule import WORK_CLAIM_S
 from frontrow.boxoffice.payments.payment_log import PAYMENT_JOB
 from frontrow.boxoffice.payments.provider_calls import ProviderCalls
 from frontrow.boxoffice.payments.resting_payments import LONGEST_REST_S, RestingPayments, rest_s
@@ -109,7 +109,7 @@ async def test_o3_b8_a_payment_that_meets_a_bug_is_tried_less_and_less_often(tmp
                 clock.advance(us=payment.retry_at_us - clock())
             assert tries == 12
             assert pauses_s == [rest_s(n) for n in range(12)]
-            assert (pauses_s[0], pauses_s[-1]) == (LEASE_S, LONGEST_REST_S)
+            assert (pauses_s[0], pauses_s[-1]) == (WORK_CLAIM_S, LONGEST_REST_S)
             assert payment.state is PaymentState.CAPTURING, "the money is owed: it is never dropped"
             patch.setattr(ProviderCalls, "capture", original)
             await checkout.work()

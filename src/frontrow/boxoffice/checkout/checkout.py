@@ -27,7 +27,7 @@ from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, HoldE
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
 from frontrow.boxoffice.payments.model.payments import ENDED, Payment, PaymentChanged, PaymentState
 from frontrow.boxoffice.payments.model.provider_intents import Intent, NoticeKind, ProviderError
-from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
+from frontrow.boxoffice.payments.model.retry_schedule import WORK_CLAIM_S
 from frontrow.boxoffice.payments.outage_watch import OutageWatch
 from frontrow.boxoffice.payments.payment_driver import AFTER_SALE, PaymentDriver
 from frontrow.boxoffice.payments.payment_log import PAYMENT_JOB, about_payment, log_sale, log_step
@@ -346,7 +346,7 @@ class Checkout:
             while len(self._driving) > self._at_once - batch:  # a call to the provider has a deadline
                 await asyncio.wait(self._driving, return_when=asyncio.FIRST_COMPLETED)
             now_us = self._clock()
-            due = await self._ledger.payments.lease_payments(now_us, now_us + LEASE_S * US_PER_S, batch)
+            due = await self._ledger.payments.claim_payments(now_us, now_us + WORK_CLAIM_S * US_PER_S, batch)
             for payment in due:
                 task = start_task(self._drive_due(payment), PAYMENT_JOB, **about_payment(payment))
                 self._driving.add(task)

@@ -26,7 +26,7 @@ from frontrow.boxoffice.payments.model.provider_intents import (
     ProviderRefused,
     ProviderUnknown,
 )
-from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
+from frontrow.boxoffice.payments.model.retry_schedule import WORK_CLAIM_S
 from frontrow.boxoffice.payments.payment_driver import PaymentDriver
 from frontrow.boxoffice.payments.payment_records import PaymentRecords
 from frontrow.boxoffice.payments.ports import PaymentLedger, PaymentProvider
@@ -45,7 +45,7 @@ WINDOW_S: Final = 8 * DAY_S  # authorisations are valid for about 7 days
 OLD_AGES_S: Final = tuple(2**n * WINDOW_S for n in range(1, 7))  # 16 days to 512: later nothing can be given back
 FIRST_LOOK_BACK_S: Final = DAY_S  # how far back a starting process reads, in case no reconciler ran
 MARGIN_US: Final = 3600 * US_PER_S
-YOUNG_US: Final = 2 * LEASE_S * US_PER_S  # younger objects may still be saved by the driver that created them
+YOUNG_US: Final = 2 * WORK_CLAIM_S * US_PER_S  # younger objects may still be saved by the driver that created them
 MAX_PROBLEMS: Final = 1_000
 
 

@@ -20,12 +20,12 @@ class PlannedWrite(msgspec.Struct, frozen=True):
 class Outbox(Protocol):
     """The facts of committed transactions. Every fact leaves it at least once."""
 
-    async def lease_facts(self, now_us: int, lease_us: int, limit: int) -> list[OutboxFact]:
-        """Lease the oldest unpublished facts until `now_us + lease_us`. Workers get distinct ones."""
+    async def claim_facts(self, now_us: int, claim_us: int, limit: int) -> list[OutboxFact]:
+        """Claim the oldest unpublished facts until `now_us + claim_us`. Workers get distinct ones."""
         ...
 
     async def facts_published(self, numbers: Sequence[int], now_us: int) -> None:
-        """Mark these facts as published. They are never leased again."""
+        """Mark these facts as published. They are never claimed again."""
         ...
 
     async def purge_facts(self, before_us: int, limit: int) -> None:

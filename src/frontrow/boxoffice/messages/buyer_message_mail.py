@@ -32,8 +32,8 @@ from frontrow.core.errors import Overloaded, Unavailable
 from frontrow.core.failures import note_failure
 
 KIND: Final = "buyer_message"  # of its deliveries, and of its texts (boxoffice/texts/languages/*.json)
-LANES: Final = 8  # per message: one organiser's mails do not wait for another's
-PER_LANE: Final = 10  # claimed at once: they wait for the end of the claim if their worker is killed
+QUEUES: Final = 8  # per message: one organiser's mails do not wait for another's
+PER_QUEUE: Final = 10  # claimed at once: they wait for the end of the claim if their worker is killed
 GIVE_UP_AFTER_S: Final = 24 * 3600
 LINK_LIFE_US: Final = 30 * 86_400 * US_PER_S  # after the show
 KEY_CHARS: Final = 32
@@ -62,13 +62,13 @@ class _Letter(msgspec.Struct, frozen=True):
     html: str  # of the organiser's text, before its variables are filled
 
 
-def lanes_of(message_id: str) -> list[str]:
+def queues_of(message_id: str) -> list[str]:
     """The queues of a message's mails."""
-    return [f"{message_id}/{number}" for number in range(LANES)]
+    return [f"{message_id}/{number}" for number in range(QUEUES)]
 
 
-def _lane_number(who: str) -> int:
-    return zlib.crc32(who.encode()) % LANES
+def _queue_number(who: str) -> int:
+    return zlib.crc32(who.encode()) % QUEUES
 
 
 class BuyerMessageMail:
@@ -96,16 +96,16 @@ class BuyerMessageMail:
         found = []
         if holder.address:
             digest = hmac.new(self._key, f"{message_id}\n{holder.address}".encode(), hashlib.sha256).hexdigest()
-            lane = f"{message_id}/{_lane_number(holder.address)}"
-            found.append(self._delivery(message_id, "email", holder, lane, digest[:KEY_CHARS]))
+            queue = f"{message_id}/{_queue_number(holder.address)}"
+            found.append(self._delivery(message_id, "email", holder, queue, digest[:KEY_CHARS]))
         if holder.is_buyer:
-            lane = f"{message_id}/page/{_lane_number(holder.fan)}"
-            found.append(self._delivery(message_id, "in_app", holder, lane, holder.fan))
+            queue = f"{message_id}/page/{_queue_number(holder.fan)}"
+            found.append(self._delivery(message_id, "in_app", holder, queue, holder.fan))
         return found
 
-    def _delivery(self, message_id: str, channel: str, holder: TicketHolder, lane: str, who: str) -> NewDelivery:
+    def _delivery(self, message_id: str, channel: str, holder: TicketHolder, queue: str, who: str) -> NewDelivery:
         body = _BuyerMailBody(message_id, channel, holder.booking_id, holder.fan, holder.transfer_id)
-        return NewDelivery(KIND, lane, f"{message_id}:{who}:{channel}", msgspec.json.encode(body).decode())
+        return NewDelivery(KIND, queue, f"{message_id}:{who}:{channel}", msgspec.json.encode(body).decode())
 
     async def send(self, deliveries: Sequence[Delivery], note: NoteDelivery) -> list[Outcome]:
         """Write the messages of one queue, which are of one message, and send them as one batch."""
@@ -209,5 +209,5 @@ class BuyerMessageMail:
             self._clock,
             self.send,
             give_up_after_s=GIVE_UP_AFTER_S,
-            per_lane=PER_LANE,
+            per_queue=PER_QUEUE,
         )

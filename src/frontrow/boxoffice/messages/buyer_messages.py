@@ -15,7 +15,7 @@ import msgspec
 from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound
-from frontrow.boxoffice.messages.buyer_message_mail import BuyerMessageMail, lanes_of
+from frontrow.boxoffice.messages.buyer_message_mail import BuyerMessageMail, queues_of
 from frontrow.boxoffice.messages.model.buyer_messages import (
     Audience,
     AudienceKind,
@@ -135,7 +135,7 @@ class BuyerMessages:
         """How many mails went out."""
         if message.state is BuyerMessageState.SENT:
             return MailCounts(message.recipients, message.sent, message.failed, message.skipped)
-        mails = await self._book.mails(lanes_of(message.id))
+        mails = await self._book.mails(queues_of(message.id))
         if message.all_queued:
             return mails
         return msgspec.structs.replace(mails, total=max(message.recipients, mails.total))
@@ -150,7 +150,7 @@ class BuyerMessages:
 
     async def _advance(self, message: BuyerMessage) -> None:
         """Queue more deliveries, unless enough are waiting; finish a message that everybody got."""
-        mails = await self._book.mails(lanes_of(message.id))
+        mails = await self._book.mails(queues_of(message.id))
         if message.all_queued:
             if not mails.waiting:
                 await self._book.finish(message.id, mails, self._clock())

@@ -23,10 +23,10 @@ from frontrow.core.failures import job_name, note_failure
 from frontrow.shared.log_lines import DELIVERY_GIVEN_UP, DELIVERY_RETRIED, DELIVERY_SENT
 from frontrow.shared.polling import PollLoop
 
-PER_LANE: Final = 50
+PER_QUEUE: Final = 50
 LIMIT: Final = 500
-MAX_LANES: Final = 32  # in work at once, per worker
-LEASE_S: Final = 30.0  # how long the deliveries of a killed worker wait
+MAX_QUEUES: Final = 32  # in work at once, per worker
+WORK_CLAIM_S: Final = 30.0  # how long the deliveries of a killed worker wait
 RENEWALS: Final = 4  # of a claim while the worker runs, so that an outage of the ledger does not end it
 WORK_S: Final = 120.0  # the longest work on a queue
 SETTLE_S: Final = 1.0  # after an outage of the ledger others record what they sent before anything is claimed
@@ -67,16 +67,16 @@ class DeliveryWorker:
         send: Send,
         *,
         give_up_after_s: int,
-        per_lane: int = PER_LANE,
-        lease_s: float = LEASE_S,
+        per_queue: int = PER_QUEUE,
+        claim_s: float = WORK_CLAIM_S,
         every_s: float = EVERY_S,
     ) -> None:
         self.kind = kind
         self._book, self._clock, self._send = book, clock, send
-        self._give_up_after_s, self._per_lane, self._every_s = give_up_after_s, per_lane, every_s
-        self._lease_us = round(lease_s * US_PER_S)
-        self._lanes: dict[str, asyncio.Task[None]] = {}
-        self._leased: set[int] = set()
+        self._give_up_after_s, self._per_queue, self._every_s = give_up_after_s, per_queue, every_s
+        self._claim_us = round(claim_s * US_PER_S)
+        self._queues: dict[str, asyncio.Task[None]] = {}
+        self._claimed: set[int] = set()
         self._renewing: asyncio.Task[None] | None = None
         self._was_away = False
         self._rounds = PollLoop(every_s, LONGEST_PAUSE_S, book.quiet)
@@ -85,37 +85,37 @@ class DeliveryWorker:
 
     async def round(self) -> int:
         """Start work on every queue with due deliveries that nobody works on. Returns the number of deliveries."""
-        if len(self._lanes) >= MAX_LANES:
+        if len(self._queues) >= MAX_QUEUES:
             return 0
-        due = await self._lease()
-        for lane, of_lane in groupby(sorted(due, key=lambda one: (one.lane, one.number)), key=lambda one: one.lane):
-            self._lanes[lane] = start_task(self._work(lane, list(of_lane)), job_name.get())
+        due = await self._claim_due()
+        for queue, of_queue in groupby(sorted(due, key=lambda one: (one.queue, one.number)), key=lambda one: one.queue):
+            self._queues[queue] = start_task(self._work(queue, list(of_queue)), job_name.get())
         if due and self._renewing is None:
             self._renewing = start_task(self._renew(), job_name.get())
         return len(due)
 
-    async def _lease(self) -> list[Delivery]:
+    async def _claim_due(self) -> list[Delivery]:
         if self._was_away:
             await asyncio.sleep(SETTLE_S)
         try:
-            due = await self._book.lease_deliveries(self.kind, self._clock(), self._lease_us, LIMIT, self._per_lane)
+            due = await self._book.claim_deliveries(self.kind, self._clock(), self._claim_us, LIMIT, self._per_queue)
         except (Unavailable, Overloaded):
             self._was_away = True
             raise
         self._was_away = False
-        new = [one for one in due if one.number not in self._leased]  # a claim that ended during an outage
-        self._leased.update(one.number for one in new)
+        new = [one for one in due if one.number not in self._claimed]  # a claim that ended during an outage
+        self._claimed.update(one.number for one in new)
         return new
 
     async def _renew(self) -> None:
         """Renew the claims of what is in work. Ends with the work."""
-        while self._leased:
-            await asyncio.sleep(self._lease_us / US_PER_S / RENEWALS)
+        while self._claimed:
+            await asyncio.sleep(self._claim_us / US_PER_S / RENEWALS)
             with contextlib.suppress(Unavailable, Overloaded):
-                await self._book.renew_deliveries(sorted(self._leased), self._clock(), self._lease_us)
+                await self._book.renew_deliveries(sorted(self._claimed), self._clock(), self._claim_us)
         self._renewing = None
 
-    async def _work(self, lane: str, deliveries: list[Delivery]) -> None:
+    async def _work(self, queue: str, deliveries: list[Delivery]) -> None:
         known: dict[int, Outcome] = {}
         recorded: set[int] = set()
 
@@ -123,7 +123,7 @@ class DeliveryWorker:
             known[delivery.number] = outcome
             await self._save([(delivery, outcome)])
             recorded.add(delivery.number)
-            self._leased.discard(delivery.number)
+            self._claimed.discard(delivery.number)
 
         try:
             try:
@@ -143,8 +143,8 @@ class DeliveryWorker:
             self.failed += len(deliveries)  # not recorded, so they are sent again when the claim ends
             note_failure(error, delivery=deliveries[0].number)
         finally:
-            self._lanes.pop(lane, None)
-            self._leased.difference_update(one.number for one in deliveries)
+            self._queues.pop(queue, None)
+            self._claimed.difference_update(one.number for one in deliveries)
 
     async def _save(self, pairs: Sequence[tuple[Delivery, Outcome]]) -> None:
         now_us = self._clock()
@@ -170,10 +170,10 @@ class DeliveryWorker:
                     raise
             await asyncio.sleep(SAVE_AGAIN_S)
 
-    async def wait_for_lanes(self) -> None:
+    async def wait_for_queues(self) -> None:
         """Wait for the queues in work."""
-        if self._lanes:
-            await asyncio.wait(list(self._lanes.values()))
+        if self._queues:
+            await asyncio.wait(list(self._queues.values()))
         if self._renewing is not None:
             self._renewing.cancel()
             self._renewing = None
@@ -183,7 +183,7 @@ class DeliveryWorker:
         count = 0
         for _ in range(MAX_ROUNDS):
             began = await self.round()
-            await self.wait_for_lanes()
+            await self.wait_for_queues()
             count += began
             if not began:
                 break
@@ -196,7 +196,7 @@ class DeliveryWorker:
     async def run(self) -> None:
         """Deliver until stopped."""
         await self._rounds.run(self._round)
-        await self.wait_for_lanes()
+        await self.wait_for_queues()
 
     async def _round(self) -> float:
         return BUSY_PAUSE_S if await self.round() else self._every_s

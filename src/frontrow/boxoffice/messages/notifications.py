@@ -63,7 +63,7 @@ from frontrow.shared.money import Money
 KIND: Final = "notification"
 STAFF_LOCALE: Final = "en"  # members of a team have no language in the ledger
 GIVE_UP_AFTER_S: Final = 24 * 3600
-LANES: Final = 8  # queues per channel; a person's messages are always in the same one
+QUEUES: Final = 8  # per channel; a person's messages are always in the same one
 # fact -> kind of message (boxoffice/texts/languages/*.json)
 KIND_OF_FACT: Final = {
     "BookingConfirmed": "confirmed",
@@ -153,7 +153,7 @@ class Notifier:
         deliveries += [
             NewDelivery(
                 KIND,
-                f"{name}/{zlib.crc32(fact.fan.encode()) % LANES}",
+                f"{name}/{zlib.crc32(fact.fan.encode()) % QUEUES}",
                 f"{message_id}:{name}",
                 msgspec.json.encode(_NotificationBody(name, kind, encode_fact(fact), message_id)).decode(),
             )
@@ -217,8 +217,8 @@ class Notifier:
     def _delivery_to_recipient(self, number: int, fact: Fact, kind: str, transfer_id: str) -> NewDelivery:
         message_id = f"{kind}-{transfer_id}-{number}"
         body = _NotificationBody("email", kind, encode_fact(fact), message_id, transfer=transfer_id)
-        lane = f"email/{zlib.crc32(transfer_id.encode()) % LANES}"
-        return NewDelivery(KIND, lane, f"{message_id}:email", msgspec.json.encode(body).decode())
+        queue = f"email/{zlib.crc32(transfer_id.encode()) % QUEUES}"
+        return NewDelivery(KIND, queue, f"{message_id}:email", msgspec.json.encode(body).decode())
 
     async def _plan_for_staff(self, number: int, fact: Fact) -> list[NewDelivery]:
         """A mail to each member of the organiser's team who has the permission."""
@@ -232,8 +232,8 @@ class Notifier:
             if permission in ROLES[member.role]:
                 message_id = f"{kind}-{fact.booking_id}-{number}-{member.id}"
                 body = msgspec.json.encode(_NotificationBody("email", kind, text, message_id, member.id)).decode()
-                lane = f"email/{zlib.crc32(member.id.encode()) % LANES}"
-                deliveries.append(NewDelivery(KIND, lane, f"{message_id}:email", body))
+                queue = f"email/{zlib.crc32(member.id.encode()) % QUEUES}"
+                deliveries.append(NewDelivery(KIND, queue, f"{message_id}:email", body))
         return deliveries
 
     async def resend_confirmation(self, booking: Booking) -> bool:
@@ -254,9 +254,9 @@ class Notifier:
         )
         message_id = f"confirmed-{booking.id}-again-{now_us}"
         body = msgspec.json.encode(_NotificationBody("email", "confirmed", encode_fact(fact), message_id)).decode()
-        lane = f"email/{zlib.crc32(booking.fan.encode()) % LANES}"
+        queue = f"email/{zlib.crc32(booking.fan.encode()) % QUEUES}"
         writes = self._ledger.messages.make_delivery_writes(
-            [NewDelivery(KIND, lane, f"{message_id}:email", body)], now_us
+            [NewDelivery(KIND, queue, f"{message_id}:email", body)], now_us
         )
         return await self._ledger.messages.once("resend", message_id, writes, now_us)
 

@@ -29,7 +29,7 @@ from frontrow.shared.webhook_signature import sign
 KIND: Final = "webhook"
 GIVE_UP_AFTER_S: Final = 3 * 24 * 3600
 AT_ONCE: Final = 8  # calls to one organiser at a time
-PER_LANE: Final = 40
+PER_QUEUE: Final = 40
 CACHED_S: Final = 5  # how long the endpoints of an event are cached
 MAX_CACHED: Final = 10_000
 CLOCKS_DIFFER_US: Final = 60 * US_PER_S  # those of two servers, at most
@@ -150,5 +150,5 @@ class OrganiserWebhooks:
 
     def worker(self) -> DeliveryWorker:
         return DeliveryWorker(
-            KIND, self._book, self._clock, self.send, give_up_after_s=GIVE_UP_AFTER_S, per_lane=PER_LANE
+            KIND, self._book, self._clock, self.send, give_up_after_s=GIVE_UP_AFTER_S, per_queue=PER_QUEUE
         )

@@ -47,18 +47,18 @@ class SealedMail(Generic[Body]):
         vault: Vault,
         clock: Clock,
         seal_purpose: str,
-        lanes: int,
+        queues: int,
         give_up_after_s: int,
     ) -> None:
         self._kind, self._body_type, self._describe = kind, body_type, describe
         self._book, self._channel, self._vault, self._clock = book, channel, vault, clock
-        self._seal_purpose, self._lanes, self._give_up_after_s = seal_purpose, lanes, give_up_after_s
+        self._seal_purpose, self._queues, self._give_up_after_s = seal_purpose, queues, give_up_after_s
 
     def new_delivery(self, message_id: str, body: Body) -> NewDelivery:
         """A delivery of this mail. Mails to one address are always in the same queue."""
         sealed = self._vault.seal(msgspec.json.encode(body).decode(), f"{self._seal_purpose}:{message_id}")
-        lane = f"email/{zlib.crc32(body.email.encode()) % self._lanes}"
-        return NewDelivery(self._kind, lane, message_id, sealed)
+        queue = f"email/{zlib.crc32(body.email.encode()) % self._queues}"
+        return NewDelivery(self._kind, queue, message_id, sealed)
 
     async def send(self, deliveries: Sequence[Delivery], note: NoteDelivery) -> list[Outcome]:
         """Open, render and send the mails of one queue as one batch."""

@@ -32,7 +32,7 @@ KIND: Final = "report"
 REPORT_MAIL_KINDS: Final = ("sales_report",)  # kinds of boxoffice/texts/languages/*.json
 EVERY_S: Final = 30.0
 BATCH: Final = 100
-LANES: Final = 4
+QUEUES: Final = 4
 GIVE_UP_AFTER_S: Final = 24 * 3600
 AFTER_SHOW_US: Final = 8 * 86_400 * US_PER_S
 
@@ -100,7 +100,7 @@ class ReportMails:
             vault=vault,
             clock=clock,
             seal_purpose="report mail",
-            lanes=LANES,
+            queues=QUEUES,
             give_up_after_s=GIVE_UP_AFTER_S,
         )
 

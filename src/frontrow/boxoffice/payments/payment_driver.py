@@ -25,7 +25,7 @@ from frontrow.boxoffice.payments.model.payments import (
     PaymentState,
 )
 from frontrow.boxoffice.payments.model.provider_intents import ProviderNotCalled, ProviderUnknown
-from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
+from frontrow.boxoffice.payments.model.retry_schedule import WORK_CLAIM_S
 from frontrow.boxoffice.payments.payment_log import log_retry, log_step
 from frontrow.boxoffice.payments.payment_records import PaymentRecords
 from frontrow.boxoffice.payments.ports import PaymentLedger
@@ -243,7 +243,7 @@ class PaymentDriver:
         A card that is accepted at the same time is voided too. If the sale was saved first it raises `PaymentChanged`.
         """
         if payment.state is PaymentState.VOIDING:
-            moved = self._records.reschedule(payment, self._clock() + LEASE_S * US_PER_S)
+            moved = self._records.reschedule(payment, self._clock() + WORK_CLAIM_S * US_PER_S)
         else:
             moved = self._end_at_provider(payment, reason)
         changed = await self._records.save(moved, move, booking, reason=reason)
@@ -257,7 +257,7 @@ class PaymentDriver:
         """The payment failed for good: free the seats and notify the fan."""
         reason = payment.reason if move is Move.DECLINE else "capture_failed"
         needs_void = payment.state is PaymentState.DECLINED and payment.ref
-        moved = self._records.reschedule(payment, self._clock() + LEASE_S * US_PER_S if needs_void else 0)
+        moved = self._records.reschedule(payment, self._clock() + WORK_CLAIM_S * US_PER_S if needs_void else 0)
         ended = await self._records.save(moved, move, booking, reason=reason)
         assert ended is not None
         await self._free(ended)
@@ -285,7 +285,7 @@ class PaymentDriver:
             method=method,
             created_at_us=now_us,
             changed_at_us=now_us,
-            retry_at_us=now_us + LEASE_S * US_PER_S,
+            retry_at_us=now_us + WORK_CLAIM_S * US_PER_S,
             declines=declines,
         )
         return await self._records.save(payment, move, booking) or booking, payment

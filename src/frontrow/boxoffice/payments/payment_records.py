@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from frontrow.boxoffice.facts.model import Fact
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingNotFound, Move
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentNotFound, PaymentState
-from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
+from frontrow.boxoffice.payments.model.retry_schedule import WORK_CLAIM_S
 from frontrow.boxoffice.payments.ports import PaymentLedger
 from frontrow.boxoffice.tickets.model.tickets import NewTicket
 from frontrow.core.clock import US_PER_S, Clock
@@ -62,7 +62,7 @@ class PaymentRecords:
     def advance(self, payment: Payment, state: PaymentState, **changes: object) -> Payment:
         """The next version, in `state`. It is due again soon, in case this process dies before it goes on."""
         now_us = self._clock()
-        return payment.moved(state, now_us, retry_at_us=now_us + LEASE_S * US_PER_S, **changes)
+        return payment.moved(state, now_us, retry_at_us=now_us + WORK_CLAIM_S * US_PER_S, **changes)
 
     def reschedule(self, payment: Payment, retry_at_us: int = 0) -> Payment:
         """The next version in the same state, due at `retry_at_us` (0: never)."""

@@ -128,14 +128,14 @@ class PaymentBook(PaymentReads, Protocol):
         """
         ...
 
-    async def lease_payments(self, now_us: int, until_us: int, limit: int) -> list[Payment]:
-        """Lease payments that are due (`0 < retry_at_us <= now_us`). Nobody else gets them before `until_us`."""
+    async def claim_payments(self, now_us: int, until_us: int, limit: int) -> list[Payment]:
+        """Claim payments that are due (`0 < retry_at_us <= now_us`). Nobody else gets them before `until_us`."""
         ...
 
     async def wake_payments(self, now_us: int, limit: int) -> int:
         """Make payments due now that an outage postponed, the longest unchanged first.
 
-        Their retries begin anew. Payments that a driver has leased are left to it. Returns how many there were.
+        Their retries begin anew. Payments that a driver has claimed are left to it. Returns how many there were.
         """
         ...
 
@@ -161,7 +161,7 @@ class PaymentBook(PaymentReads, Protocol):
 
     async def save_refund(self, refund: Refund, *, now_us: int, facts: Sequence[Fact] = ()) -> None: ...
 
-    async def lease_refunds(self, now_us: int, until_us: int, limit: int) -> list[Refund]: ...
+    async def claim_refunds(self, now_us: int, until_us: int, limit: int) -> list[Refund]: ...
 
 
 class PaymentLedger(Ledger, Protocol):

@@ -18,7 +18,7 @@ from frontrow.boxoffice.payments.model.provider_intents import (
     ProviderRefused,
     ProviderUnknown,
 )
-from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
+from frontrow.boxoffice.payments.model.retry_schedule import WORK_CLAIM_S
 from frontrow.boxoffice.payments.payment_records import PaymentRecords
 from frontrow.boxoffice.payments.ports import PaymentLedger, PaymentProvider
 from frontrow.core.clock import US_PER_S, Clock
@@ -70,7 +70,7 @@ class ProviderCalls:
             # Not saved on its own: the transaction that confirms or voids follows at once and saves this too.
             return replace(payment, state=PaymentState.AUTHORISED)
         return await self.apply_intent(payment, intent) or await self._save(
-            self._records.reschedule(payment, self._clock() + LEASE_S * US_PER_S)
+            self._records.reschedule(payment, self._clock() + WORK_CLAIM_S * US_PER_S)
         )
 
     async def capture(self, payment: Payment) -> Payment:
@@ -109,7 +109,7 @@ class ProviderCalls:
         except ProviderRefused as error:  # no object, or the booking was changed: the reconciler looks for it
             voided = self._records.advance(payment, PaymentState.VOIDED, reason=payment.reason or error.reason)
             return await self._save(replace(voided, retry_at_us=0))
-        found = self._records.reschedule(payment, self._clock() + LEASE_S * US_PER_S)
+        found = self._records.reschedule(payment, self._clock() + WORK_CLAIM_S * US_PER_S)
         return await self._save(replace(found, ref=intent.ref, call=1, tries=0))
 
     async def _read_after_refused_void(self, payment: Payment, refused: ProviderRefused) -> Payment | None:

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from typing import Final
 
 from frontrow.boxoffice.payments.model.payments import Payment
-from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
+from frontrow.boxoffice.payments.model.retry_schedule import WORK_CLAIM_S
 from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.core.clock import US_PER_S
 
@@ -19,7 +19,7 @@ MAX_REMEMBERED: Final = 10_000
 
 def rest_s(tries: int) -> int:
     """How long a payment is paused after this many failed tries."""
-    return min(LEASE_S << min(tries, 20), LONGEST_REST_S)
+    return min(WORK_CLAIM_S << min(tries, 20), LONGEST_REST_S)
 
 
 class RestingPayments:

@@ -17,7 +17,7 @@ from frontrow.shared.vault import Vault
 
 KIND: Final = "account"
 GIVE_UP_AFTER_S: Final = 15 * 60
-LANES: Final = 4
+QUEUES: Final = 4
 SIGN_IN_PATH, INVITATION_PATH = "/sign-in", "/invitation"
 
 
@@ -45,7 +45,7 @@ class AccountMail:
             vault=vault,
             clock=clock,
             seal_purpose="mail",
-            lanes=LANES,
+            queues=QUEUES,
             give_up_after_s=GIVE_UP_AFTER_S,
         )
 

@@ -22,7 +22,7 @@ from frontrow.shared.vault import Vault
 
 KIND: Final = "signup"
 GIVE_UP_AFTER_S: Final = 24 * 3600
-LANES: Final = 8
+QUEUES: Final = 8
 CONFIRM_PATH, END_PATH = "/sign-ups/confirm", "/sign-ups/end"
 _MAC_BYTES: Final = 16
 
@@ -88,7 +88,7 @@ class SignupMail:
             vault=vault,
             clock=clock,
             seal_purpose="signup mail",
-            lanes=LANES,
+            queues=QUEUES,
             give_up_after_s=GIVE_UP_AFTER_S,
         )
 

@@ -15,7 +15,7 @@ from frontrow.core.clock import US_PER_S, Clock
 from frontrow.shared.jobs import Job, every
 from frontrow.shared.quiet_time import QuietTime
 
-LEASE_US: Final = 60 * US_PER_S
+WORK_CLAIM_US: Final = 60 * US_PER_S
 RETRY_US: Final = 5 * US_PER_S  # between two rounds over bookings that failed
 SURE_US: Final = 30 * US_PER_S  # longer than any transaction and than a reconnect of the ledger
 PAGE: Final = 200
@@ -32,7 +32,7 @@ class EventCancellations:
     async def work(self) -> int:
         """One round over every cancellation that is due. Returns how many there were."""
         now_us = self._clock()
-        due = await self._book.lease_cancellations(now_us, now_us + LEASE_US, EVENTS_PER_TURN)
+        due = await self._book.claim_cancellations(now_us, now_us + WORK_CLAIM_US, EVENTS_PER_TURN)
         for event_id, started_at_us in due:
             await self._round(event_id, started_at_us)
         return len(due)
@@ -46,7 +46,7 @@ class EventCancellations:
         async for so_far in self._refunds.cancel_event(event_id, page=PAGE):
             now_us = self._clock()
             done = _difference(before, so_far)
-            await self._book.note_cancellation(event_id, "running", done, now_us + LEASE_US, now_us)
+            await self._book.note_cancellation(event_id, "running", done, now_us + WORK_CLAIM_US, now_us)
             before = so_far
         now_us = self._clock()
         finished = not before.failed and began_us >= started_at_us + SURE_US

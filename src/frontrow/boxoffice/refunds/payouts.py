@@ -21,7 +21,7 @@ from frontrow.boxoffice.payments.model.provider_intents import (
     ProviderRefused,
     ProviderUnknown,
 )
-from frontrow.boxoffice.payments.model.retry_schedule import LEASE_S
+from frontrow.boxoffice.payments.model.retry_schedule import WORK_CLAIM_S
 from frontrow.boxoffice.payments.ports import PaymentLedger, PaymentProvider
 from frontrow.boxoffice.payments.resting_payments import RestingPayments
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
@@ -53,7 +53,7 @@ class RefundPayouts:
         count = 0
         for _ in range(BATCHES_PER_TURN):
             now_us = self._clock()
-            due = await self._ledger.payments.lease_refunds(now_us, now_us + LEASE_S * US_PER_S, WORK_BATCH)
+            due = await self._ledger.payments.claim_refunds(now_us, now_us + WORK_CLAIM_S * US_PER_S, WORK_BATCH)
             await asyncio.gather(*(self._pay_due(refund, gate) for refund in due))
             count += len(due)
             if len(due) < WORK_BATCH:

@@ -38,7 +38,7 @@ from frontrow.web.platform.platform import Platform
 MAX_KEPT_BYTES: Final = 256 * 1024
 DEADLINES: Final = 2  # so many of the longest deadline a request with a key may work on, heard or unheard
 STORE_AGAIN_S: Final = (0.2, 0.5, 1.0, 2.0, 4.0)  # between tries to store a response; the last one repeats
-LEASE_MARGIN_S: Final = 30  # after the longest work the request counts as lost with its server
+CLAIM_MARGIN_S: Final = 30  # after the longest work the request counts as lost with its server
 HOP: Final = (b"content-length", b"x-request-id", b"date", b"server", b"set-cookie")
 
 
@@ -83,8 +83,8 @@ async def before_request(request: Request[Any, Any, Any]) -> Response[bytes] | N
     asked = _digest(await request.body())
     now_us = platform.clock()
     book = platform.stores.requests
-    lease_s = work_within_s(platform.settings.overload) + LEASE_MARGIN_S
-    kept = await book.begin(name, asked, now_us, now_us + round(lease_s * US_PER_S))
+    claim_s = work_within_s(platform.settings.overload) + CLAIM_MARGIN_S
+    kept = await book.begin(name, asked, now_us, now_us + round(claim_s * US_PER_S))
     vault = Vault([platform.secrets.key("requests")]) if kind == "sealed" else None
     if kept is None:
         request.scope["state"]["idempotency"] = _Begun(name, book, now_us, vault)
@@ -156,7 +156,7 @@ class IdempotencyMiddleware:
             async with asyncio.timeout(within_s):
                 await self.app(scope, receive, kept.send)
         except (TimeoutError, asyncio.CancelledError):
-            raise  # nobody knows what was done: the key stays taken until its lease ends
+            raise  # nobody knows what was done: the key stays taken until its claim ends
         except BaseException:
             await kept.give_up()
             raise
@@ -173,7 +173,7 @@ class _Kept:
     def __init__(self, scope: Scope, send: Send, unheard: UnheardWork, within_s: float) -> None:
         self.is_heard = True
         self._scope, self._send_on, self._unheard = scope, send, unheard
-        self._store_until_s = asyncio.get_running_loop().time() + within_s + LEASE_MARGIN_S / 2
+        self._store_until_s = asyncio.get_running_loop().time() + within_s + CLAIM_MARGIN_S / 2
         self._start: Any = None
         self._body: list[bytes] = []
 
@@ -223,7 +223,7 @@ class _Kept:
     async def _store_later(self, begun: _Begun, answer: KeptAnswer) -> None:
         now_s = asyncio.get_running_loop().time
         for pause_s in itertools.chain(STORE_AGAIN_S, itertools.repeat(STORE_AGAIN_S[-1])):
-            if now_s() + pause_s > self._store_until_s:  # then the lease of the key ends
+            if now_s() + pause_s > self._store_until_s:  # then the claim of the key ends
                 log.error("the response to a request with a key was never stored; repeated, it is carried out again")
                 return
             await asyncio.sleep(pause_s)
@@ -236,7 +236,7 @@ class _Kept:
         begun = self._begun()
         if begun is not None:
             self._scope["state"].pop("idempotency")
-            with contextlib.suppress(FrontrowError):  # the lease of the key ends it
+            with contextlib.suppress(FrontrowError):  # the claim of the key ends it
                 await begun.book.forget(begun.name)
 
 

@@ -12,7 +12,7 @@ TABLES: Final = (
 ACROSS: Final = {
     "jobs look for work that is due in any event": (
         "due_facts", "due_holds", "due_offers", "due_payments", "due_refunds", "due_work", "facts_published",
-        "lease_facts", "leased_facts", "missed_facts", "payments_page", "purge_facts", "put_off_payments",
+        "claim_facts", "claimed_facts", "missed_facts", "payments_page", "purge_facts", "put_off_payments",
         "resold_returns", "returns_in_state",
     ),
     "a person's own list, whatever the events": (

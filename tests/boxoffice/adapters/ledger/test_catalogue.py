@@ -80,9 +80,9 @@ async def test_published_facts_may_be_purged_unpublished_never(ledger: SqlLedger
     bench = Bench(ledger, ledger)
     for seat in range(3):
         await bench.hold(seat)
-    facts = await ledger.lease_facts(NOW_US, 1, 2)
+    facts = await ledger.claim_facts(NOW_US, 1, 2)
     await ledger.facts_published([fact.number for fact in facts], NOW_US)
     await ledger.purge_facts(NOW_US, 100)
     assert dict(await ledger.store.read(Query("ledger_counts")))["facts unpublished"] == 1  # type: ignore[arg-type]
     await ledger.purge_facts(NOW_US + 1, 100)
-    assert [fact.number for fact in await ledger.lease_facts(NOW_US + 9, 1, 9)] == [facts[-1].number + 1]
+    assert [fact.number for fact in await ledger.claim_facts(NOW_US + 9, 1, 9)] == [facts[-1].number + 1]

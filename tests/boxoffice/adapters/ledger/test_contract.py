@@ -56,10 +56,10 @@ CANARIES = {
     ),
     "a sweep that is early": ("due_holds", ("hold_expires_at_us <= ", "hold_expires_at_us - 1 <= "), "SWEEP"),
     "seats that stay taken": ("free_seats", ("SET active = 0", "SET active = 1"), "a_released_seat_is_free_at_once"),
-    "facts without a lease": (
-        "lease_facts",
+    "facts without a claim": (
+        "claim_facts",
         ("leased_until_us = r.until_us", "leased_until_us = 0"),
-        "facts_are_leased_to_one_worker_until_published",
+        "facts_are_claimed_to_one_worker_until_published",
     ),
 }
 

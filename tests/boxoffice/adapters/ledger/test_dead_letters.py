@@ -49,7 +49,7 @@ class Shop:
         return []
 
     async def _strong(self, number: int, fact: Fact) -> list[Query]:
-        new = NewDelivery("notice", "lane", f"of fact {number}", "{}")
+        new = NewDelivery("notice", "queue", f"of fact {number}", "{}")
         return self.book.make_delivery_writes([new], NOW)
 
     async def turn(self) -> None:
@@ -67,7 +67,7 @@ async def test_a_dead_letter_is_handled_once_it_can_be_and_only_where_it_failed(
     await put_facts(ledger, [confirmed(1), confirmed(2)])
     await shop.turn()
     (letter,) = await ledger.dead_letters.page()
-    assert (letter.kind, letter.lane, letter.reason) == ("poison", "weak", "KeyError: 'no template'")
+    assert (letter.kind, letter.queue, letter.reason) == ("poison", "weak", "KeyError: 'no template'")
     if purged:
         await ledger.purge_facts(NOW + 1, 100)
     await ledger.dead_letters.retry(letter.number, clock())

@@ -13,19 +13,19 @@ from frontrow.boxoffice.messages.model.messages import NewDelivery
 from frontrow.core.clock import US_PER_S
 from tests.contracts.ledger_contract import Bench
 
-LEASE_US = 10 * US_PER_S
+WORK_CLAIM_US = 10 * US_PER_S
 
 
 def polls(ledger: SqlLedger, now_us: int) -> dict[str, Callable[[], Awaitable[Any]]]:
     """What the background jobs ask the ledger again and again."""
     return {
-        "facts": lambda: ledger.lease_facts(now_us, LEASE_US, 100),
+        "facts": lambda: ledger.claim_facts(now_us, WORK_CLAIM_US, 100),
         "holds": lambda: ledger.expire_due(now_us, 100),
-        "payments": lambda: ledger.payments.lease_payments(now_us, now_us + LEASE_US, 100),
-        "refunds": lambda: ledger.payments.lease_refunds(now_us, now_us + LEASE_US, 100),
-        "cancellations": lambda: ledger.organiser.lease_cancellations(now_us, now_us + LEASE_US, 10),
-        "mails": lambda: ledger.messages.lease_deliveries("mails", now_us, LEASE_US, 100, 10),
-        "webhooks": lambda: ledger.messages.lease_deliveries("webhooks", now_us, LEASE_US, 100, 10),
+        "payments": lambda: ledger.payments.claim_payments(now_us, now_us + WORK_CLAIM_US, 100),
+        "refunds": lambda: ledger.payments.claim_refunds(now_us, now_us + WORK_CLAIM_US, 100),
+        "cancellations": lambda: ledger.organiser.claim_cancellations(now_us, now_us + WORK_CLAIM_US, 10),
+        "mails": lambda: ledger.messages.claim_deliveries("mails", now_us, WORK_CLAIM_US, 100, 10),
+        "webhooks": lambda: ledger.messages.claim_deliveries("webhooks", now_us, WORK_CLAIM_US, 100, 10),
     }
 
 
@@ -83,7 +83,7 @@ async def test_after_a_quiet_time_jobs_read_rarely_and_still_find_an_expired_hol
     monkeypatch.setattr("frontrow.boxoffice.adapters.ledger.engine.due_work.QUIET_FRESH_S", 60.0)
     ledger.due_work.share()
     held = await bench.hold(1)
-    numbers = [fact.number for fact in await ledger.lease_facts(bench.now_us, LEASE_US, 100)]
+    numbers = [fact.number for fact in await ledger.claim_facts(bench.now_us, WORK_CLAIM_US, 100)]
     await ledger.facts_published(numbers, bench.now_us)
     monkeypatch.setattr(ledger.store, "read", noted)
     for step in range(5):

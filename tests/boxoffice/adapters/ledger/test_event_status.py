@@ -72,8 +72,8 @@ async def settled(ledger: SqlLedger, now_us: int = NOW_US) -> tuple[EventStatus,
 
 
 async def told(ledger: SqlLedger) -> list[str]:
-    leased = await ledger.lease_facts(NOW_US, 1, 1_000)
-    return [name for name in (type(one.fact).__name__ for one in leased) if name in SYSTEM_FACTS]
+    claimed = await ledger.claim_facts(NOW_US, 1, 1_000)
+    return [name for name in (type(one.fact).__name__ for one in claimed) if name in SYSTEM_FACTS]
 
 
 async def test_b20_the_last_seat_sold_sells_out_and_a_refund_reopens(show: SqlLedger) -> None:
@@ -195,8 +195,8 @@ async def test_b20_the_keeper_hears_sweeps_and_survives_a_silent_ledger(show: Sq
     clock = ManualClock(NOW_US)
     keeper = EventStatusKeeper(show.catalogue, clock)
     await buy(show, 0, 1, 2, 3)
-    for leased in await show.lease_facts(NOW_US, 1, 100):
-        keeper.add_fact(leased.fact)
+    for claimed in await show.claim_facts(NOW_US, 1, 100):
+        keeper.add_fact(claimed.fact)
     settle, away = show.catalogue.update_event_status, 1
 
     async def flaky(event_id: str, now_us: int) -> object:

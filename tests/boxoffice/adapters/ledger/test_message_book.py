@@ -14,8 +14,8 @@ async def test_message_book(check: Check, bench: Bench) -> None:
 
 # the statement, what is changed in it, and which check must fail
 CANARIES = {
-    "lanes that are leased twice": ("due_deliveries", ("busy.leased_until_us >", "0 >"), 1),
-    "a lane that takes everything": ("due_deliveries", ("ranked.place <= ", "0 * ranked.place <= "), 1),
+    "queues that are claimed twice": ("due_deliveries", ("busy.leased_until_us >", "0 >"), 1),
+    "a queue that takes everything": ("due_deliveries", ("ranked.place <= ", "0 * ranked.place <= "), 1),
     "retries without their pause": ("due_deliveries", ("next_at_us <= ", "0 * next_at_us <= "), 2),
     "sent and sent again": ("save_delivery_results", ("= 'waiting'", "<> ''"), 2),
     "an inbox that forgets": (

@@ -97,7 +97,7 @@ async def test_an_old_file_upgrades_by_itself_and_goes_on(tmp_path: Path) -> Non
         assert taken.value.seats == (2, 3)
         new = await bench.hold(4)
         assert new.fence > held.fence
-        assert len(await ledger.lease_facts(bench.now_us, 1, 100)) == 5, "facts of the old version wait in the outbox"
+        assert len(await ledger.claim_facts(bench.now_us, 1, 100)) == 5, "facts of the old version wait in the outbox"
         assert not await ledger.messages.seen_before("old", "message_1", bench.now_us), (
             "the tables of later versions are there"
         )

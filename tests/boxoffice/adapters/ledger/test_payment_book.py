@@ -37,13 +37,13 @@ CANARIES = {
         ("lock_payments", ("WHERE (p.id) IN", "WHERE (p.id || 'x') IN")),
         "of_many_writers_of_one_version_one_wins",
     ),
-    "never remembers a lease": (
-        ("lease_payments", ("retry_at_us = r.until_us", "retry_at_us = p.retry_at_us")),
-        "due_payments_are_leased_to_one_worker",
+    "never remembers a claim": (
+        ("claim_payments", ("retry_at_us = r.until_us", "retry_at_us = p.retry_at_us")),
+        "due_payments_are_claimed_to_one_worker",
     ),
-    "takes a woken payment that is leased for put off": (
+    "takes a woken payment that is claimed for put off": (
         ("wake_payments", ("tries = 1,", "tries = p.tries,")),
-        "payments_that_an_outage_put_off_are_woken_once_and_leased_ones_are_not",
+        "payments_that_an_outage_put_off_are_woken_once_and_claimed_ones_are_not",
     ),
     "keeps the seats of a partial refund": (
         ("free_some_seats", ("SET active = 0", "SET active = 1")),
@@ -59,7 +59,7 @@ CANARIES = {
     ),
     "changes a refund that is done": (
         ("set_refunds", ("f.version = r.version - 1", "f.version <> 0")),
-        "refunds_are_leased_and_change_by_version",
+        "refunds_are_claimed_and_change_by_version",
     ),
 }
 

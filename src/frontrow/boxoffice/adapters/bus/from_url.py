@@ -9,7 +9,7 @@ from frontrow.boxoffice.facts.ports import Bus
 from frontrow.core.errors import ConfigError
 from frontrow.core.redis_url import SCHEMES, mask_password
 
-FINISH_WITHIN_S: Final = 20.0  # less than the relay's lease
+FINISH_WITHIN_S: Final = 20.0  # less than the relay's claim
 
 
 def open_bus(url: str, groups: Sequence[str] = (), access: KafkaAccess | None = None) -> Bus:

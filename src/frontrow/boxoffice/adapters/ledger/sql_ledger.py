@@ -13,8 +13,8 @@ from frontrow.boxoffice.adapters.ledger.checkout.invoice_book import SqlInvoiceB
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import BatchedReads, KeyedRead
 from frontrow.boxoffice.adapters.ledger.engine.due_work import FACTS, HOLDS, DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import (
+    ClaimFacts,
     CommitLine,
-    LeaseFacts,
     LedgerStore,
     Operation,
     RunProgram,
@@ -264,10 +264,10 @@ class SqlLedger:
     async def time_us(self) -> int:
         return await self.store.time_us()
 
-    async def lease_facts(self, now_us: int, lease_us: int, limit: int) -> list[OutboxFact]:
+    async def claim_facts(self, now_us: int, claim_us: int, limit: int) -> list[OutboxFact]:
         if not await self.due_work.may_have(FACTS, now_us):
             return []
-        return cast(list[OutboxFact], await self.line.submit(LeaseFacts(now_us, lease_us, _page(limit))))
+        return cast(list[OutboxFact], await self.line.submit(ClaimFacts(now_us, claim_us, _page(limit))))
 
     async def facts_published(self, numbers: Sequence[int], now_us: int) -> None:
         if numbers:

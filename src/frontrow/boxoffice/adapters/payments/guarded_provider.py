@@ -28,7 +28,7 @@ Answer = TypeVar("Answer")
 FAILURES: Final = 5
 PAUSE_S: Final = 5.0
 MAX_IN_FLIGHT: Final = 5_000
-DEADLINE_S: Final = 25.0  # less than payments.LEASE_S: a call has ended before another driver takes over
+DEADLINE_S: Final = 25.0  # less than payments.WORK_CLAIM_S: a call has ended before another driver takes over
 
 
 class GuardedProvider:

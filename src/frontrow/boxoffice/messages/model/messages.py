@@ -96,10 +96,10 @@ class DeliveryState(StrEnum):
 
 
 class NewDelivery(msgspec.Struct, frozen=True):
-    """Something to be delivered. Queues (`lane`) do not wait for each other; `dedupe` makes a repeat harmless."""
+    """Something to be delivered. Queues do not wait for each other; `dedupe` makes a repeat harmless."""
 
     kind: str
-    lane: str
+    queue: str
     dedupe: str
     body: str
 
@@ -109,7 +109,7 @@ class Delivery(msgspec.Struct, frozen=True):
 
     number: int
     kind: str
-    lane: str
+    queue: str
     dedupe: str
     body: str
     attempts: int
@@ -125,11 +125,11 @@ class UnhandledFact(msgspec.Struct, frozen=True):
 
 
 class DeadLetter(msgspec.Struct, frozen=True):
-    """A delivery or fact that failed for good; `lane` of an unhandled fact is the consumer that failed."""
+    """A delivery or fact that failed for good; `queue` of an unhandled fact is the consumer that failed."""
 
     number: int
     kind: str
-    lane: str
+    queue: str
     dedupe: str
     body: str
     attempts: int

@@ -36,16 +36,16 @@ class MessageBook(MessageReads, Inbox, Protocol):
         """When workers may sleep."""
         ...
 
-    async def lease_deliveries(
-        self, kind: str, now_us: int, lease_us: int, limit: int, per_lane: int
+    async def claim_deliveries(
+        self, kind: str, now_us: int, claim_us: int, limit: int, per_queue: int
     ) -> list[Delivery]:
-        """Claim due deliveries: at most `per_lane` per queue, and none of a queue that another worker has claimed.
+        """Claim due deliveries: at most `per_queue` per queue, and none of a queue that another worker has claimed.
 
         So a slow or broken queue does not delay the others.
         """
         ...
 
-    async def renew_deliveries(self, numbers: Sequence[int], now_us: int, lease_us: int) -> None:
+    async def renew_deliveries(self, numbers: Sequence[int], now_us: int, claim_us: int) -> None:
         """Renew the claims of these deliveries. Claims that have ended are not renewed."""
         ...
 

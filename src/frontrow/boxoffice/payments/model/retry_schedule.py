@@ -3,7 +3,7 @@
 from typing import Final
 
 RETRIES_S: Final = (5, 15, 45, 135)  # after an outage (B8)
-LEASE_S: Final = 30  # a driver that has saved nothing for this long is taken to be dead
+WORK_CLAIM_S: Final = 30  # a driver that has saved nothing for this long is taken to be dead
 MAX_RETRY_S: Final = 135  # then everything is retried at this pace: a fan's payment as long as the hold lasts
 
 

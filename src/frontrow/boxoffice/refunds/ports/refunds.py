@@ -38,8 +38,8 @@ class RefundBook(RefundReads, Protocol):
         """Write the next version of a refund with its note, in one transaction."""
         ...
 
-    async def lease_cancellations(self, now_us: int, until_us: int, limit: int) -> list[tuple[str, int]]:
-        """Lease cancelled events, each with the time of its cancellation. Workers get distinct ones."""
+    async def claim_cancellations(self, now_us: int, until_us: int, limit: int) -> list[tuple[str, int]]:
+        """Claim cancelled events, each with the time of its cancellation. Workers get distinct ones."""
         ...
 
     async def note_cancellation(

@@ -1,6 +1,6 @@
 """Whether there is work for the background jobs: one read for all of them, instead of a transaction per job.
 
-About ten jobs of a process lease work several times per second. While nothing happens, each of these transactions finds
+About ten jobs of a process claim work several times per second. While nothing happens, each of these transactions finds
 nothing. A job asks here first. The answer of one read is good for all jobs for a moment, or until this process writes.
 
 After some seconds without work the reads are rarer. Each then also asks about what becomes due before the next one, so

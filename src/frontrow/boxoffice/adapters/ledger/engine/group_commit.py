@@ -22,11 +22,11 @@ from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import (
 from frontrow.boxoffice.adapters.ledger.holds.hold_transactions import fan_lock, place_holds
 from frontrow.boxoffice.adapters.ledger.holds.optimistic_insert import ConflictHistory
 from frontrow.boxoffice.adapters.ledger.payments.payment_transactions import (
-    LeaseDue,
+    ClaimDue,
     RequestRefund,
     SavePayment,
     SaveRefund,
-    lease_due,
+    claim_due,
     request_refunds,
     save_payments,
     save_refunds,
@@ -36,13 +36,13 @@ from frontrow.boxoffice.holds.model.holds import NewHold
 from frontrow.shared.coalescer import Coalescer
 
 
-class LeaseFacts(msgspec.Struct, frozen=True):
-    """Lease the oldest unpublished facts."""
+class ClaimFacts(msgspec.Struct, frozen=True):
+    """Claim the oldest unpublished facts."""
 
     now_us: int
-    lease_us: int
+    claim_us: int
     limit: int
-    taken: list[int] = []  # what the last run of this request has leased
+    taken: list[int] = []  # what the last run of this request has claimed
 
 
 class RunStatements(msgspec.Struct, frozen=True):
@@ -75,12 +75,12 @@ Operation: TypeAlias = (
     NewHold
     | MakeMove
     | ExpireHolds
-    | LeaseFacts
+    | ClaimFacts
     | RunStatements
     | SavePayment
     | RequestRefund
     | SaveRefund
-    | LeaseDue
+    | ClaimDue
     | RunProgram
 )
 CommitLine: TypeAlias = Coalescer[Operation, Any]
@@ -123,12 +123,12 @@ def transaction(
         _put(answers, saved, (yield from save_refunds([operations[at] for at in saved], facts)))  # type: ignore[misc]
     for at, operation in enumerate(operations):
         match operation:
-            case LeaseDue():
-                answers[at] = yield from lease_due(operation)
+            case ClaimDue():
+                answers[at] = yield from claim_due(operation)
             case ExpireHolds():
                 answers[at] = yield from expire_due(operation, facts)
-            case LeaseFacts():
-                answers[at] = yield from lease_facts(operation)
+            case ClaimFacts():
+                answers[at] = yield from claim_facts(operation)
             case RunProgram():
                 answers[at] = yield from operation.program(facts)
                 done = bool(operation.note) and answers[at] and not isinstance(answers[at], BaseException)
@@ -187,17 +187,17 @@ def _record(
     return entry
 
 
-def lease_facts(request: LeaseFacts) -> Program[list[OutboxFact]]:
-    """Facts that nobody has leased, oldest first."""
-    until_us = request.now_us + request.lease_us
+def claim_facts(request: ClaimFacts) -> Program[list[OutboxFact]]:
+    """Facts that nobody has claimed, oldest first."""
+    until_us = request.now_us + request.claim_us
     due: list[Row] = []
-    if request.taken:  # this lease is run again: its first answer may have been lost after the commit
-        due = yield Query("leased_facts", [(number, until_us) for number in request.taken])
+    if request.taken:  # this claim is run again: its first answer may have been lost after the commit
+        due = yield Query("claimed_facts", [(number, until_us) for number in request.taken])
     due = due or (yield Query("due_facts", params=(request.now_us, request.limit)))
     request.taken[:] = [row[0] for row in due]
     if not due:
         return []
-    rows = yield Query("lease_facts", [(row[0], until_us) for row in due])
+    rows = yield Query("claim_facts", [(row[0], until_us) for row in due])
     return sorted((OutboxFact(row[0], decode_fact(row[1]), row[1]) for row in rows), key=lambda fact: fact.number)
 
 

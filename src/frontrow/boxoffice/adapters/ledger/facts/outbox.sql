@@ -25,11 +25,11 @@ SELECT r.fact, r.body, r.event_id, r.booking_id, r.at_us FROM :rows
 SELECT number FROM outbox WHERE published_at_us IS NULL AND leased_until_us <= :now_us
 ORDER BY number LIMIT :limit :skip_locked
 
--- name: leased_facts(number int, until_us int)
+-- name: claimed_facts(number int, until_us int)
 SELECT o.number FROM :rows CROSS JOIN outbox AS o
 WHERE o.number = r.number AND o.leased_until_us = r.until_us AND coalesce(o.published_at_us, 0) = 0
 
--- name: lease_facts(number int, until_us int)
+-- name: claim_facts(number int, until_us int)
 UPDATE outbox AS o SET leased_until_us = r.until_us FROM :rows WHERE o.number = r.number
 RETURNING o.number, o.body
 

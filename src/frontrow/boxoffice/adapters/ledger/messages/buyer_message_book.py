@@ -79,8 +79,8 @@ class SqlBuyerMessageBook:
         rows = await self._store.read(Query("first_ticket_holder", params=_params(scope)))
         return programs.holder_of(rows[0]) if rows else None
 
-    async def mails(self, lanes: Sequence[str]) -> MailCounts:
-        rows = await self._store.read(Query("mails_of_messages", [(lane,) for lane in lanes], (NOT_NEEDED,)))
+    async def mails(self, queues: Sequence[str]) -> MailCounts:
+        rows = await self._store.read(Query("mails_of_messages", [(queue,) for queue in queues], (NOT_NEEDED,)))
         counts = {"total": 0, "sent": 0, "failed": 0, "skipped": 0, "untried": 0}
         for state, is_untried, not_needed, count in rows:
             counts["total"] += count

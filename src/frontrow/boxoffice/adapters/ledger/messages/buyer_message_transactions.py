@@ -88,7 +88,7 @@ def queue_next(
             for delivery in make(holder_of(row)):
                 deliveries.setdefault(delivery.dedupe, delivery)
     if deliveries:
-        new = [(one.kind, one.lane, one.dedupe, one.body, now_us) for one in deliveries.values()]
+        new = [(one.kind, one.queue, one.dedupe, one.body, now_us) for one in deliveries.values()]
         yield Query("add_deliveries", new)
     last = bookings[-1][0] if bookings else message.last_fence
     yield Query("advance_buyer_messages", [(message_id, last, int(len(bookings) < limit))])

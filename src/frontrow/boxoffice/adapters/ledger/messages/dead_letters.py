@@ -54,7 +54,7 @@ def _retry(number: int, now_us: int, facts: list[Fact]) -> Program[DeadLetter | 
     except msgspec.DecodeError as error:
         return InvalidInput(f"{number} cannot be read as a fact by this version: {error}", param="number")
     yield Query("drop_deliveries", [(number,)])  # the same fact may become a dead letter again
-    yield Query("forget_inbox", [(letter.lane, str(kept.number))])
+    yield Query("forget_inbox", [(letter.queue, str(kept.number))])
     row = (kept.number, type(fact).__name__, kept.fact, fact.event_id, fact.booking_id, fact.at_us)
     yield Query("publish_again", [row])
     return letter

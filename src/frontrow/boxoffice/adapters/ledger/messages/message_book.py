@@ -1,4 +1,4 @@
-"""The ledger's messages: the inbox of consumers, deliveries with leases and retries, contacts and webhook endpoints.
+"""The ledger's messages: the inbox of consumers, deliveries with claims and retries, contacts and webhook endpoints.
 
 The contract is in `messages/ports/message_book.py`.
 """
@@ -28,7 +28,7 @@ from frontrow.boxoffice.people.model.email_addresses import canonical_email
 from frontrow.boxoffice.people.model.person_names import folded_name, name_tails
 from frontrow.core.errors import InvalidInput
 
-MAX_LEASED: Final = 1_000
+MAX_CLAIMED: Final = 1_000
 MAX_PUSH: Final = 20  # devices per person
 MAX_BODY_CHARS: Final = 100_000
 NEWEST_FACTS: Final = 100_000  # how far back a consumer looks for facts that the bus lost
@@ -75,24 +75,24 @@ class SqlMessageBook:
             return []
         if any(len(one.body) > MAX_BODY_CHARS for one in deliveries):
             raise InvalidInput(f"a delivery's body has at most {MAX_BODY_CHARS:,} characters", param="body")
-        rows = [(one.kind, one.lane, one.dedupe, one.body, now_us) for one in deliveries]
+        rows = [(one.kind, one.queue, one.dedupe, one.body, now_us) for one in deliveries]
         return [Query(ADD_DELIVERIES, rows)]
 
-    async def lease_deliveries(
-        self, kind: str, now_us: int, lease_us: int, limit: int, per_lane: int
+    async def claim_deliveries(
+        self, kind: str, now_us: int, claim_us: int, limit: int, per_queue: int
     ) -> list[Delivery]:
-        if not (1 <= limit <= MAX_LEASED and per_lane >= 1):
-            raise InvalidInput(f"limit must be 1 to {MAX_LEASED}, not {limit}", param="limit")
+        if not (1 <= limit <= MAX_CLAIMED and per_queue >= 1):
+            raise InvalidInput(f"limit must be 1 to {MAX_CLAIMED}, not {limit}", param="limit")
         if not await self._due.may_have_deliveries(kind, now_us):
             return []
-        until_us = now_us + lease_us
-        params, taken = (kind, now_us, per_lane, limit), list[int]()
-        leased = await self._line.submit(RunProgram(lambda _: _lease(params, until_us, taken), now_us))
-        return [Delivery(*row) for row in sorted(leased, key=lambda row: int(row[0]))]
+        until_us = now_us + claim_us
+        params, taken = (kind, now_us, per_queue, limit), list[int]()
+        claimed = await self._line.submit(RunProgram(lambda _: _claim_due(params, until_us, taken), now_us))
+        return [Delivery(*row) for row in sorted(claimed, key=lambda row: int(row[0]))]
 
-    async def renew_deliveries(self, numbers: Sequence[int], now_us: int, lease_us: int) -> None:
+    async def renew_deliveries(self, numbers: Sequence[int], now_us: int, claim_us: int) -> None:
         if numbers:
-            rows = [(number, now_us, now_us + lease_us) for number in numbers]
+            rows = [(number, now_us, now_us + claim_us) for number in numbers]
             await self._line.submit(RunStatements((Query("renew_deliveries", rows),), now_us=now_us))
 
     async def save_delivery_results(self, results: Sequence[DeliveryResult], now_us: int) -> None:
@@ -191,16 +191,16 @@ def _once_each(source: str, messages: Sequence[tuple[str, Sequence[Query]]], now
     return heard
 
 
-def _lease(params: tuple[str, int, int, int], until_us: int, taken: list[int]) -> Program[list[Row]]:
-    """Lease what is due. `taken` is what the last run of this request has leased: its answer may have been lost."""
+def _claim_due(params: tuple[str, int, int, int], until_us: int, taken: list[int]) -> Program[list[Row]]:
+    """Claim what is due. `taken` is what the last run of this request has claimed: its answer may have been lost."""
     due: list[Row] = []
     if taken:
-        due = yield Query("leased_deliveries", [(number, until_us) for number in taken])
+        due = yield Query("claimed_deliveries", [(number, until_us) for number in taken])
     due = due or (yield Query("due_deliveries", params=params))
     taken[:] = [row[0] for row in due]
     if not due:
         return []
-    return (yield Query("lease_deliveries", [(row[0], until_us) for row in due]))
+    return (yield Query("claim_deliveries", [(row[0], until_us) for row in due]))
 
 
 def _endpoint_of(row: Row) -> Endpoint:

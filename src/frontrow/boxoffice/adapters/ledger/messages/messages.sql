@@ -4,9 +4,9 @@ SELECT r.kind, r.lane, r.dedupe, r.body, 'waiting', 0, r.now_us, r.now_us, r.now
   ORDER BY r.dedupe
 ON CONFLICT DO NOTHING
 
--- name: due_deliveries() :kind text :now_us int :per_lane int :limit int
--- The oldest of each lane, except lanes that another worker has leased. The outer conditions are checked again once a
--- row is locked; the inner ones are as old as the statement.
+-- name: due_deliveries() :kind text :now_us int :per_queue int :limit int
+-- The oldest of each queue (`lane`), except queues that another worker has claimed. The outer conditions are checked
+-- again once a row is locked; the inner ones are as old as the statement.
 SELECT number FROM deliveries
 WHERE delivery_state = 'waiting' AND leased_until_us <= :now_us AND next_at_us <= :now_us AND number IN (
   SELECT ranked.number FROM (
@@ -15,19 +15,19 @@ WHERE delivery_state = 'waiting' AND leased_until_us <= :now_us AND next_at_us <
     WHERE d.kind = :kind AND d.delivery_state = 'waiting' AND next_at_us <= :now_us
       AND d.lane NOT IN (SELECT busy.lane FROM deliveries AS busy
         WHERE busy.kind = :kind AND busy.delivery_state = 'waiting' AND busy.leased_until_us > :now_us)
-  ) AS ranked WHERE ranked.place <= :per_lane ORDER BY ranked.next_at_us, ranked.number LIMIT :limit)
+  ) AS ranked WHERE ranked.place <= :per_queue ORDER BY ranked.next_at_us, ranked.number LIMIT :limit)
 ORDER BY number :skip_locked
 
--- name: leased_deliveries(number int, until_us int)
+-- name: claimed_deliveries(number int, until_us int)
 SELECT d.number FROM :rows CROSS JOIN deliveries AS d
 WHERE d.number = r.number AND d.leased_until_us = r.until_us AND coalesce(d.delivery_state, '') = 'waiting'
 
--- name: lease_deliveries(number int, until_us int)
+-- name: claim_deliveries(number int, until_us int)
 UPDATE deliveries AS d SET leased_until_us = r.until_us FROM :rows WHERE d.number = r.number
 RETURNING d.number, d.kind, d.lane, d.dedupe, d.body, d.attempts, d.created_at_us
 
 -- name: renew_deliveries(number int, now_us int, until_us int)
--- A lease that has ended may be somebody else's by now.
+-- A claim that has ended may be somebody else's by now.
 UPDATE deliveries AS d SET leased_until_us = r.until_us FROM :rows
 WHERE d.number = r.number AND coalesce(d.delivery_state, '') = 'waiting' AND d.leased_until_us > r.now_us
 

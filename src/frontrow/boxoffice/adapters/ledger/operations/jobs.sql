@@ -1,5 +1,5 @@
 -- name: due_work(kind text) :now_us int
--- The kinds of work that are due, by the conditions of the statements that lease them.
+-- The kinds of work that are due, by the conditions of the statements that claim them.
 SELECT 'facts' WHERE EXISTS (SELECT 1 FROM outbox
   WHERE number > 0 AND published_at_us IS NULL AND leased_until_us <= :now_us)
 UNION ALL SELECT 'holds' WHERE EXISTS

@@ -68,7 +68,7 @@ FROM cancellations WHERE event_id = :event_id
 SELECT event_id FROM cancellations WHERE job_state = 'running' AND next_at_us <= :now_us
 ORDER BY next_at_us LIMIT :limit :skip_locked
 
--- name: lease_cancellations(event_id text, until_us int)
+-- name: claim_cancellations(event_id text, until_us int)
 UPDATE cancellations AS c SET next_at_us = r.until_us FROM :rows WHERE c.event_id = r.event_id
 RETURNING c.event_id, c.started_at_us
 

@@ -228,11 +228,11 @@ class SqlOrganiserBook:
         rows = await self._store.read(Query("cancellation_of", params=(event_id,)))
         return Cancellation(*rows[0]) if rows else None
 
-    async def lease_cancellations(self, now_us: int, until_us: int, limit: int) -> list[tuple[str, int]]:
-        """Lease cancelled events, each with the time of its cancellation. Workers get distinct ones."""
+    async def claim_cancellations(self, now_us: int, until_us: int, limit: int) -> list[tuple[str, int]]:
+        """Claim cancelled events, each with the time of its cancellation. Workers get distinct ones."""
         if not await self._due.may_have(CANCELLATIONS, now_us):
             return []
-        run = RunProgram(lambda facts: _lease(now_us, until_us, limit), now_us)
+        run = RunProgram(lambda facts: _claim_due(now_us, until_us, limit), now_us)
         return [(str(row[0]), int(row[1])) for row in await self._line.submit(run)]
 
     async def note_cancellation(
@@ -520,11 +520,11 @@ def organiser_note(change: Change) -> str:
     return msgspec.json.encode(note | {"detail": change.detail, "at_us": change.at_us}).decode()
 
 
-def _lease(now_us: int, until_us: int, limit: int) -> Program[list[Row]]:
+def _claim_due(now_us: int, until_us: int, limit: int) -> Program[list[Row]]:
     due = yield Query("due_cancellations", params=(now_us, limit))
     if not due:
         return []
-    return (yield Query("lease_cancellations", [(row[0], until_us) for row in due]))
+    return (yield Query("claim_cancellations", [(row[0], until_us) for row in due]))
 
 
 def _admit(scan: Scan, *, again: bool) -> Program[list[Row] | BaseException]:

@@ -40,7 +40,7 @@ class SqlReportBook:
         def run() -> Program[bool]:
             moved = yield Query("move_report_mails", [(mail.staff_id, mail.event_id, mail.next_at_us, next_at_us)])
             if moved:
-                row = (delivery.kind, delivery.lane, delivery.dedupe, delivery.body, now_us)
+                row = (delivery.kind, delivery.queue, delivery.dedupe, delivery.body, now_us)
                 yield Query(ADD_DELIVERIES, [row])
             return bool(moved)
 

@@ -9,7 +9,7 @@ from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, L
 from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import MakeMove
 from frontrow.boxoffice.adapters.ledger.payments.payment_transactions import (
-    LeaseDue,
+    ClaimDue,
     RequestRefund,
     SavePayment,
     SaveRefund,
@@ -61,10 +61,10 @@ class SqlPaymentBook:
         rows = await self._store.read(Query("payment_by_ref", params=(provider, ref)))
         return payment_of(rows[0]) if rows else None
 
-    async def lease_payments(self, now_us: int, until_us: int, limit: int) -> list[Payment]:
+    async def claim_payments(self, now_us: int, until_us: int, limit: int) -> list[Payment]:
         if not await self._due.may_have(PAYMENTS, now_us):
             return []
-        return cast(list[Payment], await self._line.submit(LeaseDue("payments", now_us, until_us, limit)))
+        return cast(list[Payment], await self._line.submit(ClaimDue("payments", now_us, until_us, limit)))
 
     async def wake_payments(self, now_us: int, limit: int) -> int:
         return cast(int, await self._line.submit(RunProgram(lambda _: wake_payments(now_us, limit), now_us)))
@@ -94,10 +94,10 @@ class SqlPaymentBook:
     async def refunds_of(self, booking_id: str) -> list[Refund]:
         return [refund_of(row) for row in await self._reads["refunds_of_bookings"].read(booking_id)]
 
-    async def lease_refunds(self, now_us: int, until_us: int, limit: int) -> list[Refund]:
+    async def claim_refunds(self, now_us: int, until_us: int, limit: int) -> list[Refund]:
         if not await self._due.may_have(REFUNDS, now_us):
             return []
-        return cast(list[Refund], await self._line.submit(LeaseDue("refunds", now_us, until_us, limit)))
+        return cast(list[Refund], await self._line.submit(ClaimDue("refunds", now_us, until_us, limit)))
 
     async def all_payments(self) -> AsyncIterator[Payment]:
         """Every payment in the order of ids, read page by page."""

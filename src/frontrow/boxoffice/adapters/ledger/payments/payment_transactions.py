@@ -76,8 +76,8 @@ class SaveRefund(msgspec.Struct, frozen=True):
     now_us: int
 
 
-class LeaseDue(msgspec.Struct, frozen=True):
-    """Lease due payments (`payments`) or refunds (`refunds`)."""
+class ClaimDue(msgspec.Struct, frozen=True):
+    """Claim due payments (`payments`) or refunds (`refunds`)."""
 
     what: str
     now_us: int
@@ -98,7 +98,7 @@ def refund_of(row: Row) -> Refund:
 
 
 def same(kept: Payment, asked: Payment) -> bool:
-    """Whether the ledger already has this payment. `retry_at_us` is ignored, since a lease may have changed it."""
+    """Whether the ledger already has this payment. `retry_at_us` is ignored, since a claim may have changed it."""
     return replace(kept, retry_at_us=0) == replace(asked, retry_at_us=0)
 
 
@@ -487,12 +487,12 @@ def _new_refund(f: Refund, bookings: dict[str, Booking]) -> tuple[object, ...]:
     )
 
 
-def lease_due(ask: LeaseDue) -> Program[list[Payment] | list[Refund]]:
-    """Lease what is due."""
+def claim_due(ask: ClaimDue) -> Program[list[Payment] | list[Refund]]:
+    """Claim what is due."""
     due = yield Query(f"due_{ask.what}", params=(ask.now_us, ask.limit))
     if not due:
         return []
-    rows = yield Query(f"lease_{ask.what}", [(*row, ask.until_us) for row in due])
+    rows = yield Query(f"claim_{ask.what}", [(*row, ask.until_us) for row in due])
     return [payment_of(row) for row in rows] if ask.what == "payments" else [refund_of(row) for row in rows]
 
 

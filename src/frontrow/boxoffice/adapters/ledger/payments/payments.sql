@@ -41,13 +41,13 @@ SELECT :payment FROM payments AS p WHERE p.provider_ref = :ref AND p.provider = 
 SELECT id, booking_id FROM payments WHERE retry_at_us > 0 AND retry_at_us <= :now_us
 ORDER BY retry_at_us LIMIT :limit :skip_locked
 
--- name: lease_payments(id text, booking_id text, until_us int)
+-- name: claim_payments(id text, booking_id text, until_us int)
 UPDATE payments AS p SET retry_at_us = r.until_us FROM :rows :event_of r.booking_id
 WHERE p.id = r.id{ AND p.event_id = d.event_id}
 RETURNING :payment
 
 -- name: put_off_payments() :now_us int :first_us int :second_us int :third_us int :last_us int :limit int
--- Payments that an outage put off. One that a driver has leased is due later than its retry would have been.
+-- Payments that an outage put off. One that a driver has claimed is due later than its retry would have been.
 SELECT id, booking_id FROM payments
 WHERE retry_at_us > :now_us AND tries > 0
   AND payment_state IN ('creating', 'open', 'authorising', 'action', 'capturing', 'voiding')
@@ -56,7 +56,7 @@ WHERE retry_at_us > :now_us AND tries > 0
 ORDER BY changed_at_us LIMIT :limit :skip_locked
 
 -- name: wake_payments(id text, booking_id text, now_us int)
--- With one try, a lease of 30 s is later than the retry of 5 s: nobody takes it for put off.
+-- With one try, a claim of 30 s is later than the retry of 5 s: nobody takes it for put off.
 UPDATE payments AS p SET retry_at_us = r.now_us, changed_at_us = r.now_us, tries = 1, version = p.version + 1
 FROM :rows :event_of r.booking_id
 WHERE p.id = r.id{ AND p.event_id = d.event_id}
@@ -105,7 +105,7 @@ WHERE f.booking_id = r.id{ AND f.event_id = d.event_id} ORDER BY f.booking_id, f
 SELECT id, booking_id FROM refunds WHERE retry_at_us > 0 AND retry_at_us <= :now_us
 ORDER BY retry_at_us LIMIT :limit :skip_locked
 
--- name: lease_refunds(id text, booking_id text, until_us int)
+-- name: claim_refunds(id text, booking_id text, until_us int)
 UPDATE refunds AS f SET retry_at_us = r.until_us FROM :rows :event_of r.booking_id
 WHERE f.id = r.id{ AND f.event_id = d.event_id}
 RETURNING :refund

@@ -139,7 +139,7 @@ class SqlSignupBook:
 
 
 def _row(one: NewDelivery, now_us: int) -> Row:
-    return (one.kind, one.lane, one.dedupe, one.body, now_us)
+    return (one.kind, one.queue, one.dedupe, one.body, now_us)
 
 
 def _signup(row: Row) -> Signup:

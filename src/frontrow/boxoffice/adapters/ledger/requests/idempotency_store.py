@@ -31,7 +31,7 @@ class IdempotencyStore:
     async def begin(self, name: str, asked: str, now_us: int, lease_until_us: int) -> KeptAnswer | None:
         """Claim the key. Returns None when the caller has it now, or else what is stored under it.
 
-        Of many callers at once, one gets the key. After a lease that ended without a response, the next caller with the
+        Of many callers at once, one gets the key. After a claim that ended without a response, the next caller with the
         same request gets it.
         """
         rows: list[Row] = await self._line.submit(

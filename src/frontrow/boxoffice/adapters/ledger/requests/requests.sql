@@ -1,5 +1,5 @@
 -- name: begin_requests(name text, asked text, now_us int, lease_until_us int)
--- Claims the key. A lease that ended without a response is taken over by the same request.
+-- Claims the key. A claim that ended without a response is taken over by the same request.
 INSERT INTO requests (name, asked, status, kind, headers, body, created_at_us, lease_until_us)
 SELECT r.name, r.asked, 0, '', '{}', '', r.now_us, r.lease_until_us FROM :rows WHERE true
 ON CONFLICT (name) DO UPDATE SET lease_until_us = excluded.lease_until_us, created_at_us = excluded.created_at_us
