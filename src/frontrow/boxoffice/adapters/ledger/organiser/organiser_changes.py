@@ -37,6 +37,7 @@ from frontrow.boxoffice.events.model.events import Event, Fee
 from frontrow.boxoffice.events.model.pictures import KEEP_UNUSED_US
 from frontrow.boxoffice.events.model.show_dates import MAX_DATES
 from frontrow.boxoffice.facts.model import Fact
+from frontrow.boxoffice.gate.model.scans import Scan, Way, later_than
 from frontrow.boxoffice.holds.model.bookings import Booking, Move
 from frontrow.boxoffice.messages.model.messages import Buyer, Endpoint, SentDelivery
 from frontrow.boxoffice.organiser.model.booking_search import MAX_SCANNED, BookingSearch, like_part
@@ -47,7 +48,7 @@ from frontrow.boxoffice.people.model.person_names import LAST
 from frontrow.boxoffice.pricing.model.taxes import SELLERS_TAX, TaxRates
 from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.boxoffice.seats.model.venues import Venue
-from frontrow.boxoffice.tickets.model.tickets import NewTicket, Scan, TicketRevoked, Way, later_than
+from frontrow.boxoffice.tickets.model.tickets import NewTicket, TicketRevoked
 from frontrow.boxoffice.waitlist.model.waitlist import WaitlistEntry
 from frontrow.core.errors import InvalidInput
 
