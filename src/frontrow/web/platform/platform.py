@@ -31,6 +31,7 @@ from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.ports import ReadLedger
 from frontrow.boxoffice.presale.presales import Presales
 from frontrow.boxoffice.presale.signups import Signups
+from frontrow.boxoffice.pricing.discount_code_limits import DiscountCodeLimits
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.seats.map.map_feed import MapFeed
@@ -79,6 +80,7 @@ class BoxOfficeServices:
     provider: PaymentProvider
     checkout: Checkout
     purchases: Purchases
+    code_limits: DiscountCodeLimits
     refunds: Refunds
     waitlist: WaitlistService
     offering: OfferWorker

@@ -6,10 +6,10 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
+from frontrow.boxoffice.attempt_limit import TooManyTries
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.bookings import Booking, HoldEnded
 from frontrow.boxoffice.people.model.email_addresses import is_email
-from frontrow.boxoffice.people.model.people import TooManyTries
 from frontrow.boxoffice.pricing.model.booking_choices import (
     BookingChoice,
     DiscountRefused,

@@ -9,14 +9,8 @@ from typing import Any, Final
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
-from frontrow.boxoffice.people.model.people import (
-    LinkSpent,
-    Session,
-    Stage,
-    SubjectKind,
-    TooManyTries,
-    WrongCredentials,
-)
+from frontrow.boxoffice.attempt_limit import TooManyTries
+from frontrow.boxoffice.people.model.people import LinkSpent, Session, Stage, SubjectKind, WrongCredentials
 from frontrow.boxoffice.people.sessions import SignedIn
 from frontrow.boxoffice.people.staff_sign_in import Enrolment
 from frontrow.boxoffice.tickets import qr_code as qr
