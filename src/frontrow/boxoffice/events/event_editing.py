@@ -30,7 +30,6 @@ from frontrow.boxoffice.events.model.events import (
     Fee,
     FeesShown,
     PriceTier,
-    RefundPolicy,
     check_event,
 )
 from frontrow.boxoffice.events.model.published_changes import FINAL, FixedOncePublished, check_change, check_editable
@@ -41,6 +40,7 @@ from frontrow.boxoffice.holds.model.holds import SeatsTaken
 from frontrow.boxoffice.people.model.people import checked_name
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, SharedLimit, TicketType
 from frontrow.boxoffice.pricing.model.taxes import SELLERS_TAX
+from frontrow.boxoffice.refunds.model.refund_policy import RefundPolicy
 from frontrow.boxoffice.seats.model.venues import Plan, UnknownSeats
 from frontrow.boxoffice.seats.venues import Venues
 from frontrow.core.clock import Clock
