@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.events.model.event_changes import EndpointNotFound
+from frontrow.boxoffice.messages.model.messages import EndpointNotFound
 from frontrow.boxoffice.messages.safe_http import SafeHttpClient, UnsafeAddress
 from frontrow.boxoffice.messages.webhook_endpoints import MAX_ENDPOINTS, TooManyEndpoints, WebhookEndpoints
 from frontrow.cli.event import app

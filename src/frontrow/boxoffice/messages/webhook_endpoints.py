@@ -3,9 +3,8 @@
 import secrets
 from typing import Final, get_args
 
-from frontrow.boxoffice.events.model.event_changes import EndpointNotFound
 from frontrow.boxoffice.facts import model as facts
-from frontrow.boxoffice.messages.model.messages import Endpoint
+from frontrow.boxoffice.messages.model.messages import Endpoint, EndpointNotFound
 from frontrow.boxoffice.messages.ports.message_book import MessageBook
 from frontrow.boxoffice.messages.safe_http import SafeHttpClient
 from frontrow.boxoffice.messages.webhook_secrets import EndpointSecrets

@@ -8,9 +8,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from frontrow.boxoffice.events.model.event_changes import Change, DeliveryNotFound, Editor, EndpointNotFound
+from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.messages.model.messages import Endpoint, SentDelivery
+from frontrow.boxoffice.messages.model.messages import DeliveryNotFound, Endpoint, EndpointNotFound, SentDelivery
 from frontrow.boxoffice.messages.organiser_webhooks import OrganiserWebhooks
 from frontrow.boxoffice.messages.webhook_endpoints import FACTS, SECRET_BYTES
 from frontrow.boxoffice.messages.webhook_secrets import EndpointSecrets

@@ -9,6 +9,8 @@ from typing import Final
 
 import msgspec
 
+from frontrow.core.errors import NotFound
+
 DEFAULT_CHANNELS: Final = ("email", "in_app")
 MAX_ERROR_CHARS: Final = 300
 POISON: Final = "poison"  # the kind of deliveries that keep facts no consumer could handle
@@ -182,3 +184,11 @@ class Endpoint(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"Endpoint({self.id}, {self.organiser}, {self.url})"
+
+
+class EndpointNotFound(NotFound):
+    code = "webhook_not_found"
+
+
+class DeliveryNotFound(NotFound):
+    code = "delivery_not_found"

@@ -5,8 +5,8 @@ from typing import Any, Final
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
-from frontrow.boxoffice.events.model.event_changes import OwnVenue
 from frontrow.boxoffice.organiser.webhooks import MAX_ENDPOINTS
+from frontrow.boxoffice.seats.model.venues import OwnVenue
 from frontrow.core.errors import InvalidInput
 from frontrow.web.http.access import Access, Caller, editor_of
 from frontrow.web.http.cursors import cursor_of, read_number
