@@ -38,7 +38,7 @@ def open_store(
     if names_memory(url):
         return open_memory_store(slots, clock, **_read_memory_options(url, options))
     from frontrow.limits.stores.leased_blocks import LeasingStore
-    from frontrow.limits.stores.refused_keys import record_refusals
+    from frontrow.limits.stores.most_refused_keys import record_refusals
     from frontrow.limits.stores.resilient import open_shared_store
 
     of_redis = dict(options)
