@@ -1,8 +1,8 @@
 """Authentication and authorisation: what a request proves (`Caller`) and what a route requires (`Access`).
 
 A request may carry several proofs at once: a pass (shop calls), a session (cookie or bearer), an API key, booking
-tokens. `endpoints.callers` reads them all; `platform.access` compares them with the route's `opt["access"]`. Every
-route has one, or the app does not start.
+tokens. `endpoints.callers` reads them all; `platform.access_check` compares them with the route's `opt["access"]`.
+Every route has one, or the app does not start.
 """
 
 import base64

@@ -21,10 +21,10 @@ from frontrow.boxoffice.pricing.model.prices import decode_lines
 from frontrow.boxoffice.pricing.model.sale_options import fold_code
 from frontrow.core.errors import InvalidInput, Refused, Unauthorised
 from frontrow.web.http.access import Access
-from frontrow.web.platform.access import client_ip
+from frontrow.web.platform.access_check import client_ip
 from frontrow.web.platform.booking_choices import choose_for
 from frontrow.web.platform.injected import FromCaller, FromPlatform
-from frontrow.web.site.cookies import Ready
+from frontrow.web.site.cookie_contents import Ready
 from frontrow.web.site.fans.checkout import keep_contact_of, outcome_page, page_again
 from frontrow.web.site.fans.choice_form import CODE_ANSWERS, say_none_left
 from frontrow.web.site.languages import N_, Words

@@ -23,7 +23,7 @@ from frontrow.web.http.access import Access, Caller
 from frontrow.web.http.bodies.json_values import time_text
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
-from frontrow.web.site.cookies import Ready, keep_visit, ready_of, remember_booking
+from frontrow.web.site.cookie_contents import Ready, keep_visit, ready_of, remember_booking
 from frontrow.web.site.event_display import shown
 from frontrow.web.site.fans.choice_form import ChoiceForm, choice_form, say_none_left
 from frontrow.web.site.fans.demo_cards import SHOWN, TypedCard, method_of
