@@ -19,7 +19,7 @@ from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput, Overloaded
 from frontrow.shared.ids import Ids
 
-MAX_ENDPOINTS: Final = 50  # per organiser
+MAX_PER_ORGANISER: Final = 50
 
 
 class ManagedWebhooks:
@@ -53,8 +53,8 @@ class ManagedWebhooks:
         if unknown:
             raise InvalidInput(f"there is no fact {unknown[0][:60]!r}", param="facts")
         self._sender.check_url(url)
-        if len(await self.page(editor.organiser_id, "", MAX_ENDPOINTS)) >= MAX_ENDPOINTS:
-            raise Overloaded(f"an organiser has at most {MAX_ENDPOINTS} webhooks; remove one", retry_after_s=3600)
+        if len(await self.page(editor.organiser_id, "", MAX_PER_ORGANISER)) >= MAX_PER_ORGANISER:
+            raise Overloaded(f"an organiser has at most {MAX_PER_ORGANISER} webhooks; remove one", retry_after_s=3600)
         endpoint = Endpoint(
             self._ids.new("whk"), editor.organiser_id, event.id, url, _new_secret(), tuple(sorted(set(facts)))
         )
