@@ -128,9 +128,9 @@ from frontrow.web.platform.platform import (
     Stores,
 )
 from frontrow.web.platform.platform_keys import open_keys
-from frontrow.web.platform.sitemaps import Sitemaps
 from frontrow.web.platform.visits import RoomVisits
 from frontrow.web.server.app import open_sales
+from frontrow.web.site.fans.sitemaps import Sitemaps
 from frontrow.web.site.fans.waiting_room import SiteSurroundings
 from frontrow.web.streams.positions import Streams
 

@@ -55,7 +55,6 @@ from frontrow.web.observability.telemetry import Telemetry
 from frontrow.web.platform.event_openings import Openings
 from frontrow.web.platform.organiser_services import OrganiserServices
 from frontrow.web.platform.picture_cache import PictureCache
-from frontrow.web.platform.sitemaps import Sitemaps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,12 +127,22 @@ class RequestRules(Protocol):
         """Count a request by the rules that apply to it. Raises `TooManyRequests`."""
 
 
+class SitemapFiles(Protocol):
+    """The sitemaps of all public events (`site.fans.sitemaps`)."""
+
+    async def whole(self) -> bytes:
+        """The only file, or an index of several."""
+
+    async def files(self) -> list[bytes]:
+        """The files, each with as many addresses as one may have."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServerServices:
     """What the server needs to answer requests: limits, measurements, files that are kept in memory."""
 
     limiter: EntranceLimits
-    sitemaps: Sitemaps
+    sitemaps: SitemapFiles
     pictures: PictureCache
     work: HeavyWork = field(repr=False)  # for what takes the CPU for long
     telemetry: Telemetry = field(repr=False)
