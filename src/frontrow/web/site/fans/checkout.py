@@ -14,7 +14,7 @@ from frontrow.boxoffice.checkout.checkout import CheckoutResult, CheckoutState
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, HoldEnded, MoveRefused, StaleFence
 from frontrow.boxoffice.holds.model.holds import MAX_HOLD_FACTOR, ShopPass
 from frontrow.boxoffice.messages.model.messages import Contact
-from frontrow.boxoffice.payments.model.provider_intents import MISTYPED
+from frontrow.boxoffice.payments.model.card_declines import MISTYPED
 from frontrow.boxoffice.people.model.email_addresses import is_email
 from frontrow.boxoffice.pricing.model.booking_choices import NoneLeft
 from frontrow.core.clock import US_PER_S
