@@ -146,12 +146,6 @@ class ChangedMeanwhile(Refused):
     http_status = 412
 
 
-class EmailChangeRefused(Refused):
-    """The organiser may not change this buyer's e-mail address."""
-
-    code = "email_change_refused"
-
-
 def tag_of(document: str | bytes) -> str:
     """The tag of a version of something kept as a document."""
     body = document.encode() if isinstance(document, str) else document

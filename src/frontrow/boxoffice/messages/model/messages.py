@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from frontrow.core.errors import NotFound
+from frontrow.core.errors import NotFound, Refused
 
 DEFAULT_CHANNELS: Final = ("email", "in_app")
 MAX_ERROR_CHARS: Final = 300
@@ -192,3 +192,9 @@ class EndpointNotFound(NotFound):
 
 class DeliveryNotFound(NotFound):
     code = "delivery_not_found"
+
+
+class EmailChangeRefused(Refused):
+    """The organiser may not change this buyer's e-mail address."""
+
+    code = "email_change_refused"
