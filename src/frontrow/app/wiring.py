@@ -86,7 +86,7 @@ from frontrow.limits.http.client import ClientAddress
 from frontrow.settings.colours import theme_css
 from frontrow.settings.platform import PlatformSettings, read_settings
 from frontrow.settings.room import PLATFORM_IDLE_S
-from frontrow.shared.cookies import is_https
+from frontrow.shared.cookie_headers import is_https
 from frontrow.shared.derived_keys import Secrets
 from frontrow.shared.heavy_work import HeavyWork
 from frontrow.shared.ids import Ids

@@ -28,7 +28,7 @@ from frontrow.boxoffice.people.model.people import (
 from frontrow.boxoffice.people.model.roles import PERMISSIONS, Role
 from frontrow.boxoffice.people.team import Actor
 from frontrow.core.errors import ConfigError
-from frontrow.shared.cookies import names_to_read, read_cookie, read_cookies
+from frontrow.shared.cookie_headers import names_to_read, read_cookie, read_cookies
 from frontrow.shared.derived_keys import Secrets
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.web.http.cookies import SESSION_COOKIE

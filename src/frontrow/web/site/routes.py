@@ -21,7 +21,7 @@ from litestar.params import SkipValidation
 
 from frontrow.boxoffice.people.model.people import SignInNeeded, csrf_of
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput
-from frontrow.shared.cookies import is_https, names_to_read, read_cookies
+from frontrow.shared.cookie_headers import is_https, names_to_read, read_cookies
 from frontrow.web.http.access import (
     BOOKING_PREFIX,
     MAX_BOOKING_TOKENS,
