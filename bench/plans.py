@@ -16,7 +16,7 @@ from frontrow.boxoffice.seats.formats.pretix_format import from_pretix, to_preti
 from frontrow.boxoffice.seats.map.map_ring import MapRing
 from frontrow.boxoffice.seats.model.best_seats import best_available, layouts
 from frontrow.boxoffice.seats.model.map_format import Frame, Snapshot, decode_changes, encode_changes, write_snapshot
-from frontrow.boxoffice.seats.plan_picture import to_svg
+from frontrow.boxoffice.seats.plan_svg import to_svg
 from frontrow.shared.money import Money
 
 SEATS = 50_000

@@ -9,7 +9,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.events.model.event_changes import Change, Editor
-from frontrow.boxoffice.tickets.model.tickets import Scan
+from frontrow.boxoffice.gate.model.scans import Scan
 from tests.browser.gates import (
     OTHER,
     SHOW,

@@ -7,12 +7,13 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.events.model.events import Fee, RefundPolicy
+from frontrow.boxoffice.events.model.events import Fee
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, TicketType
+from frontrow.boxoffice.refunds.model.refund_policy import RefundPolicy
 from frontrow.core.clock import US_PER_S
 from frontrow.web.http.access import booking_token
 from tests.browser.looks import bring_axe, read_booking_view

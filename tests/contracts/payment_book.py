@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from frontrow.boxoffice.events.model.events import EventCancelled, EventStatus
 from frontrow.boxoffice.facts.model import PriorityGranted
+from frontrow.boxoffice.gate.model.scans import Scan
 from frontrow.boxoffice.holds.model.bookings import (
     BookingState,
     HoldEnded,
@@ -19,7 +20,7 @@ from frontrow.boxoffice.holds.model.bookings import (
 from frontrow.boxoffice.holds.model.holds import PlacedHold
 from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged, PaymentState
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
-from frontrow.boxoffice.tickets.model.tickets import NewTicket, Scan, TicketRevoked, TicketScanned, TicketState
+from frontrow.boxoffice.tickets.model.tickets import NewTicket, TicketRevoked, TicketScanned, TicketState
 from tests.boxoffice.shop import shop_event
 from tests.contracts.ledger_contract import CALLERS, TEN_MINUTES_US, Bench, outcomes, refusal
 from tests.support.booking_moves import cancel_booking, refund_booking

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from frontrow.boxoffice.gate.model.scans import Scan, Way
 from frontrow.boxoffice.payments.model.payments import PaymentState
-from frontrow.boxoffice.tickets.model.tickets import NewTicket, Scan, TicketState, Way
+from frontrow.boxoffice.tickets.model.tickets import NewTicket, TicketState
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError
 from tests.contracts.ledger_contract import CALLERS, Bench, outcomes, refusal

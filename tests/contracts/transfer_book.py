@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from frontrow.boxoffice.gate.model.scans import Scan
 from frontrow.boxoffice.payments.model.payments import BY_FAN
 from frontrow.boxoffice.refunds.model.ticket_returns import NotReturnable
 from frontrow.boxoffice.tickets.model.ticket_transfers import (
@@ -18,7 +19,7 @@ from frontrow.boxoffice.tickets.model.ticket_transfers import (
     TransferRefused,
     TransferState,
 )
-from frontrow.boxoffice.tickets.model.tickets import NewTicket, Scan, TicketState
+from frontrow.boxoffice.tickets.model.tickets import NewTicket, TicketState
 from frontrow.core.errors import FrontrowError
 from tests.contracts.ledger_contract import CALLERS, Bench, outcomes, refusal
 from tests.contracts.payment_book import owed, sold

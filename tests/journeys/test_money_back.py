@@ -14,8 +14,8 @@ from playwright.sync_api import Locator, Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.events.model.events import RefundPolicy
 from frontrow.boxoffice.messages.model.messages import Contact
+from frontrow.boxoffice.refunds.model.refund_policy import RefundPolicy
 from tests.browser.staff import staff
 from tests.browser.steps import click_seat, until
 from tests.journeys.conftest import Visitor

@@ -9,7 +9,8 @@ import pytest
 
 from frontrow.core.clock import US_PER_S
 from frontrow.limits import InvalidCost, LeasedLimiter, Limiter, Quota, Rule
-from frontrow.limits.leased_limiter import FREE_AGAIN_PERIODS, lease_of
+from frontrow.limits.lease_size import lease_of
+from frontrow.limits.leased_limiter import FREE_AGAIN_PERIODS
 from frontrow.limits.stores.protocol import Store, StoreRequest, StoreResult
 from frontrow.testing.clock import ManualClock
 from tests.support.servers import Valkey

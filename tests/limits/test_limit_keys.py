@@ -16,8 +16,8 @@ from frontrow.limits import Limiter, Quota, Rule
 from frontrow.limits.config import load_config
 from frontrow.limits.http.asgi import RateLimitMiddleware
 from frontrow.limits.http.decorators import limited
-from frontrow.limits.stores import refused_keys
-from frontrow.limits.stores.refused_keys import RefusedKeys, readable_key, top_refused
+from frontrow.limits.stores import most_refused_keys
+from frontrow.limits.stores.most_refused_keys import RefusedKeys, readable_key, top_refused
 from tests.limits.limited_apps import call_asgi, starlette_app
 
 run = CliRunner().invoke
@@ -199,7 +199,7 @@ def test_the_record_uses_the_stores_own_credentials(redis_url):
 
 
 def test_refusals_are_written_after_a_second_by_themselves(redis_url, monkeypatch):
-    monkeypatch.setattr(refused_keys, "FLUSH_AFTER_S", 0.01)
+    monkeypatch.setattr(most_refused_keys, "FLUSH_AFTER_S", 0.01)
     client = connect_sync(redis_url)
     with Limiter("1/hour", store=redis_url, deadline_s=5.0, record_refusals=True) as limiter:
         for _ in range(3):
@@ -207,23 +207,23 @@ def test_refusals_are_written_after_a_second_by_themselves(redis_url, monkeypatc
         for _ in range(500):
             if top_refused(client, "frl", 60, 5):
                 break
-            refused_keys.threading.Event().wait(0.01)
+            most_refused_keys.threading.Event().wait(0.01)
         assert sum(row.refusals for row in top_refused(client, "frl", 60, 5)) >= 1
     assert [tuple(row) for row in top_refused(client, "frl", 60, 5)] == [("default", "fan", 2)]
     disconnect_sync(client)
 
 
 def test_the_record_is_bounded_and_expires(redis_url, monkeypatch):
-    monkeypatch.setattr(refused_keys, "MAX_COUNTED", 700)
+    monkeypatch.setattr(most_refused_keys, "MAX_COUNTED", 700)
     client = connect_sync(redis_url)
     refused = RefusedKeys(lambda: connect_sync(redis_url), "frl")
     for number in range(1000):
         refused.count("fan", f"bot{number}")
     refused.close()
     [name] = client.keys("frl!refused:*")
-    assert client.zcard(name) == refused_keys.MAX_KEPT
-    assert 0 < client.pttl(name) <= refused_keys.KEPT_S * 1000
-    assert top_refused(client, "frl", 60, 1)[0] == ("fan", refused_keys.OTHERS, 300)
+    assert client.zcard(name) == most_refused_keys.MAX_KEPT
+    assert 0 < client.pttl(name) <= most_refused_keys.KEPT_S * 1000
+    assert top_refused(client, "frl", 60, 1)[0] == ("fan", most_refused_keys.OTHERS, 300)
     disconnect_sync(client)
 
 

@@ -10,9 +10,10 @@ from typing import Any
 from frontrow.boxoffice.adapters.payments.simulated import CARDS, LAPSES, Fault
 from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.events.model.event_changes import Change
-from frontrow.boxoffice.events.model.events import EventStatus, RefundPolicy
+from frontrow.boxoffice.events.model.events import EventStatus
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.payments.model.payments import ENDED
+from frontrow.boxoffice.refunds.model.refund_policy import RefundPolicy
 from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.boxoffice.refunds.model.ticket_returns import ReturnState
 from frontrow.boxoffice.refunds.refunds import Refunds

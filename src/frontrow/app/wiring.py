@@ -63,6 +63,7 @@ from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.presale.presales import Presales
 from frontrow.boxoffice.presale.signup_mail import SignupLinks, SignupMail
 from frontrow.boxoffice.presale.signups import Signups
+from frontrow.boxoffice.pricing.discount_code_limits import DiscountCodeLimits
 from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
@@ -85,7 +86,7 @@ from frontrow.limits.http.client import ClientAddress
 from frontrow.settings.colours import theme_css
 from frontrow.settings.platform import PlatformSettings, read_settings
 from frontrow.settings.room import PLATFORM_IDLE_S
-from frontrow.shared.cookies import is_https
+from frontrow.shared.cookie_headers import is_https
 from frontrow.shared.derived_keys import Secrets
 from frontrow.shared.heavy_work import HeavyWork
 from frontrow.shared.ids import Ids
@@ -127,9 +128,9 @@ from frontrow.web.platform.platform import (
     Stores,
 )
 from frontrow.web.platform.platform_keys import open_keys
-from frontrow.web.platform.sitemaps import Sitemaps
 from frontrow.web.platform.visits import RoomVisits
 from frontrow.web.server.app import open_sales
+from frontrow.web.site.fans.sitemaps import Sitemaps
 from frontrow.web.site.fans.waiting_room import SiteSurroundings
 from frontrow.web.streams.positions import Streams
 
@@ -210,6 +211,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         box_office = _make_box_office(settings, adapters, provider, keys.tickets, issuer, ids, wallet_vault)
         stack.push_async_callback(box_office.holds.aclose)
         stack.push_async_callback(box_office.openings.aclose)
+        stack.push_async_callback(box_office.code_limits.aclose)
         with named("mail.url"):
             channels = open_channels(settings.mail_url, settings.messages, ledger.messages, outgoing, now)
         links = MailLinks(secret_keys.key("mail links"), settings.public_url)
@@ -540,6 +542,7 @@ def _make_box_office(
         provider=provider,
         checkout=checkout,
         purchases=Purchases(sales, holds, checkout, clock),
+        code_limits=DiscountCodeLimits(settings.redis.url or "memory://", clock),
         refunds=refunds,
         waitlist=WaitlistService(sales, ledger, claims, holds.held, clock, ids=ids),
         offering=OfferWorker(sales, ledger, claims, holds.held, clock, on_change=show_changes),

@@ -12,7 +12,7 @@ import typer
 
 from frontrow.boxoffice.gate.gate_bundle import read_bundle, write_bundle
 from frontrow.boxoffice.gate.gate_check import MAX_LOG_LINES, VERDICT_TEXTS, Gate, GateAnswer, GateVerdict, ScanLog
-from frontrow.boxoffice.tickets.model.tickets import DuplicateScan, Scan, find_duplicates
+from frontrow.boxoffice.gate.model.scans import DuplicateScan, Scan, find_duplicates
 from frontrow.cli.deployment_options import (
     ConfigOption,
     FolderOption,

@@ -15,7 +15,7 @@ from frontrow.boxoffice.seats.formats.plan_document import digest, plan_bytes
 from frontrow.boxoffice.seats.formats.plan_generator import generate
 from frontrow.boxoffice.seats.formats.plan_reader import decode_plan, plan_from_document
 from frontrow.boxoffice.seats.model.venues import Plan, SeatFlag, SectionKind
-from frontrow.boxoffice.seats.plan_picture import tier_colours, to_svg
+from frontrow.boxoffice.seats.plan_svg import palette_colours, to_svg
 from frontrow.cli.webhooks import app as webhooks_app
 from frontrow.core.errors import ConfigError, FrontrowError, InvalidInput
 
@@ -84,7 +84,7 @@ def export_command(
     """Write a plan document as pretix seating-plan JSON."""
     try:
         plan, _ = read_plan(file)
-        body = plan_bytes(plan) if to is Format.FRONTROW else _pretty(_pretix().to_pretix(plan, tier_colours(plan)))
+        body = plan_bytes(plan) if to is Format.FRONTROW else _pretty(_pretix().to_pretix(plan, palette_colours(plan)))
     except FrontrowError as error:
         _fail(error)
     _write(body, out)

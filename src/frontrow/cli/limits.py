@@ -23,9 +23,9 @@ from frontrow.limits.http.decorators import rules_of_function
 from frontrow.limits.http.key_states import KeyState, KeyStates, keys_of_config, keys_of_limiter, rules_of_config
 from frontrow.limits.limiter import Limiter
 from frontrow.limits.quota import Quota, Rule
-from frontrow.limits.rule_list import to_rules
+from frontrow.limits.rules import to_rules
+from frontrow.limits.stores.most_refused_keys import KEPT_S, RefusedKey, top_refused
 from frontrow.limits.stores.protocol import DEFAULT_PREFIX
-from frontrow.limits.stores.refused_keys import KEPT_S, RefusedKey, top_refused
 
 app = typer.Typer(help="The rate limiter: see, try, check; look at a running store.", no_args_is_help=True)
 app.command("demo")(demo)

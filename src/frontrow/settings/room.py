@@ -6,7 +6,7 @@ from typing import Final
 from frontrow.boxoffice.events.model.room_rules import Lane, RoomRules
 from frontrow.core.errors import ConfigError
 from frontrow.core.settings_loader import setting
-from frontrow.shared.cookies import is_https
+from frontrow.shared.cookie_headers import is_https
 from frontrow.waitingroom.model.config import LaneRule, Phase, RoomConfig
 
 PLATFORM_IDLE_S: Final = 120  # in `frontrow serve`, unless room.idle_s says otherwise

@@ -8,11 +8,11 @@ from typing import Any
 from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.events.model.events import Event, EventStatus
+from frontrow.boxoffice.gate.model.scans import Scan
 from frontrow.boxoffice.organiser.reseating import Reseater
 from frontrow.boxoffice.refunds.event_cancellation import RETRY_US, EventCancellations
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.refunds.refunds import Refunds
-from frontrow.boxoffice.tickets.model.tickets import Scan
 from frontrow.testing.clock import ManualClock
 from tests.boxoffice.checkout.till import ISSUER
 from tests.boxoffice.refunds.market import Market

@@ -12,7 +12,7 @@ from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.gate.gate_bundle import make_bundle, sign_revocations, write_bundle
 from frontrow.boxoffice.gate.gate_check import GateVerdict, ScanLog
 from frontrow.boxoffice.gate.gate_service import GateService
-from frontrow.boxoffice.tickets.model.tickets import ReentryNotAllowed, Scan
+from frontrow.boxoffice.gate.model.scans import ReentryNotAllowed, Scan
 from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.cli.door import app
 from frontrow.core.errors import InvalidInput

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.events.model.event_changes import EndpointNotFound
+from frontrow.boxoffice.messages.model.messages import EndpointNotFound
 from frontrow.boxoffice.messages.safe_http import SafeHttpClient, UnsafeAddress
-from frontrow.boxoffice.messages.webhook_endpoints import MAX_ENDPOINTS, TooManyEndpoints, WebhookEndpoints
+from frontrow.boxoffice.messages.webhook_endpoints import MAX_PER_EVENT, TooManyEndpoints, WebhookEndpoints
 from frontrow.cli.event import app
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.testing.clock import ManualClock
@@ -80,7 +80,7 @@ async def test_unknown_facts_and_too_many_webhooks_are_refused(endpoints: Webhoo
     url = "https://hooks.example.org/x"
     with pytest.raises(InvalidInput):
         await endpoints.register("org_1", "evt_1", url, ("BookingConfimed",))
-    for _ in range(MAX_ENDPOINTS):
+    for _ in range(MAX_PER_EVENT):
         await endpoints.register("org_1", "evt_1", url)
     with pytest.raises(TooManyEndpoints):
         await endpoints.register("org_1", "evt_1", url)

@@ -17,15 +17,9 @@ from frontrow.app.wiring import Platform
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.events.model.event_changes import Editor
-from frontrow.boxoffice.events.model.pictures import KEEP_UNUSED_US
+from frontrow.boxoffice.events.model.pictures import KEEP_UNUSED_US, PictureTooLarge
 from frontrow.boxoffice.events.picture_leftovers import PictureLeftovers
-from frontrow.boxoffice.events.pictures import (
-    LOGO_HEIGHT,
-    LOGO_WIDTH,
-    MAX_LOGO_BYTES,
-    PictureTooLarge,
-    prepare_logo,
-)
+from frontrow.boxoffice.events.pictures import LOGO_HEIGHT, LOGO_WIDTH, MAX_LOGO_BYTES, prepare_logo
 from frontrow.boxoffice.organiser.brands import Brands
 from frontrow.boxoffice.organiser.model.brands import Brand
 from frontrow.boxoffice.people.model.roles import Role

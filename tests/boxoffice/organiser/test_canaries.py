@@ -7,7 +7,7 @@ import pytest
 from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
 from frontrow.boxoffice.events.event_editing import EventEdit
 from frontrow.boxoffice.events.model.event_changes import ChangedMeanwhile
-from frontrow.boxoffice.tickets.model.tickets import Scan
+from frontrow.boxoffice.gate.model.scans import Scan
 from tests.boxoffice.conftest import opened
 from tests.boxoffice.organiser.support import ADA, NOW_US, a_clock, a_purchase, an_office, on_sale
 

@@ -9,19 +9,14 @@ from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.checkout.model.receipts import Seller
 from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.events.event_editing import EventEdit
-from frontrow.boxoffice.events.model.event_changes import Change, ChangedMeanwhile, VenueNotFound
-from frontrow.boxoffice.events.model.events import (
-    EventMoveRefused,
-    EventNotFound,
-    EventStatus,
-    Fee,
-    PriceTier,
-    RefundPolicy,
-)
+from frontrow.boxoffice.events.model.event_changes import Change, ChangedMeanwhile
+from frontrow.boxoffice.events.model.events import EventMoveRefused, EventNotFound, EventStatus, Fee, PriceTier
 from frontrow.boxoffice.events.model.published_changes import FixedOncePublished
 from frontrow.boxoffice.holds.model.holds import SeatsTaken
 from frontrow.boxoffice.pricing.model.taxes import SELLERS_TAX
+from frontrow.boxoffice.refunds.model.refund_policy import RefundPolicy
 from frontrow.boxoffice.seats.formats.pretix_format import to_pretix
+from frontrow.boxoffice.seats.model.venues import VenueNotFound
 from frontrow.boxoffice.seats.venues import PlanSource, VenueEdit
 from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.core.errors import InvalidInput

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from frontrow.boxoffice.events.pictures import MAX_BYTES, MAX_UPLOAD_BYTES, prepare_picture
+from frontrow.boxoffice.events.model.pictures import MAX_UPLOAD_BYTES
+from frontrow.boxoffice.events.pictures import MAX_BYTES, prepare_picture
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.core.errors import InvalidInput
 from tests.boxoffice.people.support import api_key, fan, member

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import icalendar
 import pytest
 
+from frontrow.boxoffice.gate.model.scans import Scan
 from frontrow.boxoffice.messages.model.messages import Outcome
 from frontrow.boxoffice.organiser import workbooks
 from frontrow.boxoffice.organiser.model.csv_cells import amount_cell
@@ -20,7 +21,6 @@ from frontrow.boxoffice.organiser.reports import Reports
 from frontrow.boxoffice.organiser.workbooks import WorkbookFile
 from frontrow.boxoffice.people.model.people import Staff
 from frontrow.boxoffice.people.model.roles import Role
-from frontrow.boxoffice.tickets.model.tickets import Scan
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput
 from frontrow.shared.vault import Vault

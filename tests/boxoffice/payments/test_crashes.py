@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from frontrow.boxoffice.checkout.checkout import Checkout
-from frontrow.boxoffice.events.model.events import RefundPolicy
 from frontrow.boxoffice.holds.model.bookings import BookingState
+from frontrow.boxoffice.refunds.model.refund_policy import RefundPolicy
 from frontrow.boxoffice.refunds.refunds import Refunds
 from tests.boxoffice.checkout.till import EVENT, ISSUER, Till, assert_money, open_till
 from tests.boxoffice.payments.crashes import (

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from frontrow.boxoffice.attempt_limit import TooManyTries
 from frontrow.boxoffice.messages.model.messages import Contact
 from frontrow.boxoffice.people.model.password_rules import checked_password
 from frontrow.boxoffice.people.model.people import (
@@ -12,7 +13,6 @@ from frontrow.boxoffice.people.model.people import (
     NotAllowed,
     OtherBrowser,
     Stage,
-    TooManyTries,
     WrongCredentials,
     secret_hash,
 )

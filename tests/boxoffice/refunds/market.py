@@ -5,12 +5,13 @@ from collections.abc import AsyncIterator
 
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutResult, CheckoutState
+from frontrow.boxoffice.gate.model.scans import Scan
 from frontrow.boxoffice.payments.model.payments import PaymentState
 from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.boxoffice.refunds.model.ticket_returns import ReturnState
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
-from frontrow.boxoffice.tickets.model.tickets import Scan, TicketState
+from frontrow.boxoffice.tickets.model.tickets import TicketState
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.testing.clock import ManualClock

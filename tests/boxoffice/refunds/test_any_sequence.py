@@ -10,9 +10,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frontrow.boxoffice.events.model.events import RefundPolicy
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.refunds.model.refund_lines import add_ons_gone, decode_refund_lines
+from frontrow.boxoffice.refunds.model.refund_policy import RefundPolicy
 from frontrow.boxoffice.refunds.model.refunds import Refund
 from frontrow.boxoffice.refunds.model.ticket_returns import OWED_STATES, NotReturnable, ReturnState
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds

@@ -16,13 +16,14 @@ from frontrow.boxoffice.checkout.checkout import CheckoutState
 from frontrow.boxoffice.events.model.event_changes import Change
 from frontrow.boxoffice.events.model.events import EventCancelled, EventStatus
 from frontrow.boxoffice.facts.model import LatePaymentReturned, RefundFailed, RefundPaid, TicketResold, WaitlistEnded
+from frontrow.boxoffice.gate.model.scans import Scan
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.organiser.exports import Exports
 from frontrow.boxoffice.payments.model.payments import PaymentState
 from frontrow.boxoffice.refunds.event_cancellation import SURE_US
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.refunds.model.ticket_returns import NotReturnable, ReturnState
-from frontrow.boxoffice.tickets.model.tickets import Scan, TicketRevoked, TicketScanned, TicketState
+from frontrow.boxoffice.tickets.model.tickets import TicketRevoked, TicketScanned, TicketState
 from frontrow.boxoffice.waitlist.model.waitlist import EntryState, NewEntry
 from frontrow.core.errors import FrontrowError
 from tests.boxoffice.checkout.office import ADA, Office, an_office, an_office_beside, replace_event

@@ -8,12 +8,12 @@ import pytest
 
 from frontrow.boxoffice.adapters.payments.simulated import AUTHORISATION_LIFETIME_US, LAPSES, Fault
 from frontrow.boxoffice.checkout.receipts import Receipts
-from frontrow.boxoffice.events.model.events import RefundPolicy
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.payments.model.payments import PaymentState
 from frontrow.boxoffice.payments.model.provider_intents import Intent
 from frontrow.boxoffice.pricing.model.booking_choices import Reprice
 from frontrow.boxoffice.pricing.model.prices import encode_lines, quote
+from frontrow.boxoffice.refunds.model.refund_policy import RefundPolicy
 from frontrow.boxoffice.refunds.model.refunds import RefundState
 from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.core.clock import US_PER_S

@@ -9,16 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontrow.boxoffice.events.model.events import (
-    Event,
-    EventStatus,
-    Fee,
-    FeesShown,
-    PriceTier,
-    RefundPolicy,
-    RefundStep,
-    check_event,
-)
+from frontrow.boxoffice.events.model.events import Event, EventStatus, Fee, FeesShown, PriceTier, check_event
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, SeatsNotInBooking
 from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice, price_choice
 from frontrow.boxoffice.pricing.model.prices import LineKind, Quote, decode_lines, encode_lines, move_lines
@@ -33,6 +24,7 @@ from frontrow.boxoffice.refunds.model.refund_lines import (
     paid_for,
     seat_fees,
 )
+from frontrow.boxoffice.refunds.model.refund_policy import RefundPolicy, RefundStep
 from frontrow.boxoffice.refunds.model.refund_rules import RefundRefused, RefundSum, check_window, refund_sum, resale_sum
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from frontrow.boxoffice.adapters.payments.simulated import Fault
-from frontrow.boxoffice.events.model.events import EventStatus, RefundPolicy
+from frontrow.boxoffice.events.model.events import EventStatus
 from frontrow.boxoffice.facts.model import BookingPartlyRefunded, BookingRefunded, PaymentDeclined, RefundPaid
 from frontrow.boxoffice.holds.model.bookings import BookingState, MoveRefused, SeatsNotInBooking
+from frontrow.boxoffice.refunds.model.refund_policy import RefundPolicy
 from frontrow.boxoffice.refunds.model.refund_rules import RefundRefused
 from frontrow.boxoffice.refunds.model.refunds import RefundState
 from tests.boxoffice.checkout.till import EVENT, Till, assert_money, open_till

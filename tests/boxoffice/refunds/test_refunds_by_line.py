@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.events.model.events import RefundPolicy
 from frontrow.boxoffice.facts.model import BookingPartlyRefunded
 from frontrow.boxoffice.holds.model.bookings import BookingState, SeatsNotInBooking
 from frontrow.boxoffice.payments.model.payments import PaymentChanged, PaymentState
@@ -16,6 +15,7 @@ from frontrow.boxoffice.pricing.model.booking_choices import BookingChoice, None
 from frontrow.boxoffice.pricing.model.prices import decode_lines, encode_lines
 from frontrow.boxoffice.pricing.model.sale_options import Discount
 from frontrow.boxoffice.refunds.model.refund_lines import add_ons_gone, decode_refund_lines
+from frontrow.boxoffice.refunds.model.refund_policy import RefundPolicy
 from frontrow.boxoffice.refunds.model.refunds import Refund, RefundState
 from frontrow.boxoffice.refunds.model.ticket_returns import ReturnState
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds

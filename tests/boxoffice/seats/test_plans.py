@@ -19,7 +19,7 @@ from frontrow.boxoffice.seats.formats.plan_reader import BadPlan, decode_plan
 from frontrow.boxoffice.seats.model.map_format import Snapshot, write_snapshot
 from frontrow.boxoffice.seats.model.plan_shapes import AreaShape, Decor, GridShape, row_points
 from frontrow.boxoffice.seats.model.venues import Plan, Row, Seat, SeatFlag, Section, area
-from frontrow.boxoffice.seats.plan_picture import to_svg
+from frontrow.boxoffice.seats.plan_svg import to_svg
 from frontrow.cli.event import app, read_plan
 from frontrow.core.errors import InvalidInput
 from tests.boxoffice.plan_samples import an_event, small_plan

@@ -20,7 +20,7 @@ from frontrow.boxoffice.seats.formats.pretix_format import _validator, check_pre
 from frontrow.boxoffice.seats.formats.pretix_scale import SEAT_RADIUS
 from frontrow.boxoffice.seats.formats.pretix_types import matches_types
 from frontrow.boxoffice.seats.model.venues import SectionKind
-from frontrow.boxoffice.seats.plan_picture import to_svg
+from frontrow.boxoffice.seats.plan_svg import to_svg
 from frontrow.core.errors import InvalidInput
 from tests.boxoffice.plan_samples import small_plan
 

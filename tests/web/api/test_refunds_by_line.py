@@ -7,8 +7,9 @@ from typing import Any
 
 import httpx
 
-from frontrow.boxoffice.events.model.events import Event, Fee, RefundPolicy, RefundStep
+from frontrow.boxoffice.events.model.events import Event, Fee
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, TicketType
+from frontrow.boxoffice.refunds.model.refund_policy import RefundPolicy, RefundStep
 from frontrow.core.clock import US_PER_S
 from frontrow.testing.clock import ManualClock
 from frontrow.web.http.access import booking_token

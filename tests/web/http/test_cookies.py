@@ -13,7 +13,7 @@ import pytest
 from frontrow.app.room_wiring import make_endpoints
 from frontrow.core.errors import Unauthorised
 from frontrow.settings.room import RoomSettings
-from frontrow.shared.cookies import cookie_line, cookie_names, is_https, read_cookie, read_cookies
+from frontrow.shared.cookie_headers import cookie_line, cookie_names, is_https, read_cookie, read_cookies
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.web.endpoints.room.page import PageSettings, RoomPages
 from frontrow.web.http.messages import EndpointRequest

@@ -9,10 +9,10 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.checkout.reconciliation import Reconciler, ReconciliationReport
-from frontrow.boxoffice.events.model.events import RefundPolicy
 from frontrow.boxoffice.facts.fact_consumers import TRIES, FactConsumer
 from frontrow.boxoffice.facts.model import BusFact, Fact, HoldPlaced, OutboxFact, on_the_bus
 from frontrow.boxoffice.holds.expiry import Sweeper
+from frontrow.boxoffice.refunds.model.refund_policy import RefundPolicy
 from frontrow.boxoffice.refunds.model.refund_rules import RefundRefused
 from frontrow.core.breaker import Breaker
 from frontrow.core.clock import US_PER_S

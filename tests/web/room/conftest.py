@@ -15,7 +15,7 @@ from frontrow.web.fastpath.protocol import fast_path
 from frontrow.web.fastpath.room_routes import hot_routes
 from frontrow.web.guard.guarded_protocol import GuardedRequests, guarded
 from frontrow.web.room.app import room_app
-from frontrow.web.server.limit_headers import LimitHeadersMiddleware
+from frontrow.web.server.limit_headers_middleware import LimitHeadersMiddleware
 from frontrow.web.streams.positions import Streams
 from tests.web.room.served import serving
 from tests.web.room.simple_room import SimpleRoom

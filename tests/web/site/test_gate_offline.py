@@ -14,9 +14,9 @@ import msgspec
 
 from frontrow.boxoffice.gate.gate_bundle import Bundle, make_bundle, sign_revocations
 from frontrow.boxoffice.gate.gate_check import Gate, GateVerdict, ScanLog
+from frontrow.boxoffice.gate.model.scans import Scan, Way, find_duplicates, order_scans
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.people.model.roles import Role
-from frontrow.boxoffice.tickets.model.tickets import Scan, Way, find_duplicates, order_scans
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import PREFIX, Issuer, read_code, shown_code
 from frontrow.web.api.gate.scans import ANSWERS

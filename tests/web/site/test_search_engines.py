@@ -15,9 +15,9 @@ from frontrow.boxoffice.events.model.events import EventStatus, Fee, FeesShown, 
 from frontrow.core.clock import US_PER_S
 from frontrow.shared.money import Money
 from frontrow.testing.clock import ManualClock
-from frontrow.web.platform.sitemaps import Sitemaps
 from frontrow.web.site import event_markup
 from frontrow.web.site.event_markup import plain_text
+from frontrow.web.site.fans.sitemaps import Sitemaps
 from frontrow.web.site.posters import poster_of, poster_svg
 from tests.support.browser_headers import BROWSER
 from tests.web.api.support import EVENT_ID, a_client, a_platform, one_row, put_event

@@ -4,9 +4,9 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from frontrow.boxoffice.events.model.events import RefundPolicy
 from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.boxoffice.people.model.roles import Role
+from frontrow.boxoffice.refunds.model.refund_policy import RefundPolicy
 from frontrow.web.http.access import booking_token
 from tests.boxoffice.organiser.http import EVENTS, a_venue_body, an_event_body
 from tests.boxoffice.organiser.site import a_site

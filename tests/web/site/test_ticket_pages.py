@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from frontrow.boxoffice.events.model.events import RefundPolicy
+from frontrow.boxoffice.gate.model.scans import Scan
 from frontrow.boxoffice.holds.model.bookings import booking_number
 from frontrow.boxoffice.messages.model.messages import Contact
-from frontrow.boxoffice.tickets.model.tickets import Scan
+from frontrow.boxoffice.refunds.model.refund_policy import RefundPolicy
 from frontrow.core.clock import US_PER_S
 from frontrow.testing.clock import ManualClock
 from frontrow.web.http.access import booking_token

@@ -20,8 +20,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from frontrow.boxoffice.checkout.model.outage_priority import check_priority
 from frontrow.boxoffice.checkout.ports import CheckoutLedger
-from frontrow.boxoffice.checkout.priority import check_priority
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, HoldEnded, Move, MoveRefused, StaleFence
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener

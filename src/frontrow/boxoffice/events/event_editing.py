@@ -30,10 +30,9 @@ from frontrow.boxoffice.events.model.events import (
     Fee,
     FeesShown,
     PriceTier,
-    RefundPolicy,
     check_event,
 )
-from frontrow.boxoffice.events.model.published_changes import FixedOncePublished, check_change
+from frontrow.boxoffice.events.model.published_changes import FINAL, FixedOncePublished, check_change, check_editable
 from frontrow.boxoffice.events.model.room_rules import HUMAN_CHECKS, RoomRules, check_rules
 from frontrow.boxoffice.events.pictures import PREPARE_WITHIN_S, prepare_picture
 from frontrow.boxoffice.events.ports import EventLedger
@@ -41,6 +40,7 @@ from frontrow.boxoffice.holds.model.holds import SeatsTaken
 from frontrow.boxoffice.people.model.people import checked_name
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, SharedLimit, TicketType
 from frontrow.boxoffice.pricing.model.taxes import SELLERS_TAX
+from frontrow.boxoffice.refunds.model.refund_policy import RefundPolicy
 from frontrow.boxoffice.seats.model.venues import Plan, UnknownSeats
 from frontrow.boxoffice.seats.venues import Venues
 from frontrow.core.clock import Clock
@@ -51,8 +51,6 @@ from frontrow.shared.money import Money
 
 MAX_TRIES: Final = 20  # how often an edit without a tag is repeated on a newer version
 MAX_DESCRIPTION_CHARS: Final = 10_000
-FINAL: Final = frozenset({EventStatus.COMPLETED, EventStatus.CANCELLED})
-FIXED: Final = ("venue_id", "currency")  # once published
 
 
 class EventEdit(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,7 +160,7 @@ class OrganiserEvents:
         for _ in range(MAX_TRIES):
             event, document = await self.read(editor, event_id)
             check_tag(tag, tag_of(document))
-            _check_editable(event, edit)
+            check_editable(event, venue_id=edit.venue_id, currency=edit.currency)
             changed = await self._apply_edit(editor, event, edit)
             if event.status is not EventStatus.DRAFT:
                 check_change(event, changed, self.room_defaults, self._clock())
@@ -325,17 +323,6 @@ def _tax_history(was: Event, event: Event) -> tuple[int, int] | None:
 def _left_picture(was: Event, event: Event) -> str:
     """The picture that this event no longer shows, or empty."""
     return was.picture if was.picture != event.picture else ""
-
-
-def _check_editable(event: Event, edit: EventEdit) -> None:
-    """Refuse edits of an event that is over, and of fields that are fixed once it is published."""
-    if event.status in FINAL:
-        raise FixedOncePublished(f"an event that is {event.status.value} cannot be changed")
-    if event.status is not EventStatus.DRAFT:
-        for name in FIXED:
-            if getattr(edit, name) not in (None, getattr(event, name)):
-                param = name.removesuffix("_id")
-                raise FixedOncePublished(f"{param} is fixed once the event is published", param=param)
 
 
 def check_draft(event: Event, plan: Plan) -> None:

@@ -2,7 +2,8 @@
 
 An event's picture becomes a JPEG of 1200 by 630 or less, the shape of posters; a logo becomes a PNG. Both stay under a
 bound of bytes and are named by their hash. A picture that claims to be huge is refused before it is unpacked. None of
-this runs on the event loop: `prepare_picture` and `prepare_logo` are for `HeavyWork`.
+this runs on the event loop: `prepare_picture` and `prepare_logo` are for `HeavyWork`. What an upload may be, in bytes,
+pixels and formats, is in `model/pictures.py`.
 """
 
 import base64
@@ -12,36 +13,32 @@ import io
 import warnings
 from typing import TYPE_CHECKING, Final
 
-from frontrow.boxoffice.events.model.pictures import Picture
+from frontrow.boxoffice.events.model.pictures import (
+    FORMATS,
+    MAX_PIXELS,
+    MAX_UPLOAD_BYTES,
+    MAX_UPLOAD_CHARS,
+    MIN_LOGO_SIDE,
+    MIN_SIDE,
+    Picture,
+    PictureTooLarge,
+)
 from frontrow.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from PIL import Image
 
-MAX_UPLOAD_BYTES: Final = 10 * 1024 * 1024
-MAX_UPLOAD_CHARS: Final = -(-MAX_UPLOAD_BYTES // 3) * 4  # in base64
-MAX_PIXELS: Final = 50_000_000
-MIN_SIDE: Final = 200
 WIDTH, HEIGHT = 1200, 630
 MAX_BYTES: Final = 400_000
 QUALITIES: Final = (85, 75, 60, 45, 30)
-FORMATS: Final = ("JPEG", "PNG", "WEBP")
 PREPARE_WITHIN_S: Final = 20.0
 
 LOGO_WIDTH, LOGO_HEIGHT = 480, 128
-MIN_LOGO_SIDE: Final = 16
 MAX_LOGO_BYTES: Final = 60_000
 LOGO_TRIES: Final = 4  # each half as large as the one before
 PLATE_MARGIN_PERCENT: Final = 12  # around a transparent logo, of its height
 LIGHT_PLATE, DARK_PLATE = "#ffffff", "#161b22"
 LIGHT_LOGO: Final = 170  # the mean brightness, of 255, from which on a logo needs a dark plate
-
-
-class PictureTooLarge(InvalidInput):
-    """The file has too many bytes, or too many pixels once it is unpacked."""
-
-    code = "picture_too_large"
-    http_status = 413
 
 
 def prepare_picture(encoded: str | bytes) -> Picture:

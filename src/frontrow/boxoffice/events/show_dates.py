@@ -10,10 +10,10 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.events.event_editing import FINAL, OrganiserEvents, check_draft
+from frontrow.boxoffice.events.event_editing import OrganiserEvents, check_draft
 from frontrow.boxoffice.events.model.event_changes import Change, ChangedMeanwhile, Editor
 from frontrow.boxoffice.events.model.events import Event, EventStatus
-from frontrow.boxoffice.events.model.published_changes import FixedOncePublished
+from frontrow.boxoffice.events.model.published_changes import FINAL, FixedOncePublished
 from frontrow.boxoffice.events.model.show_dates import MAX_DATES, SaleOpening, further_dates, moments_of
 from frontrow.boxoffice.events.ports import EventLedger
 from frontrow.core.clock import Clock

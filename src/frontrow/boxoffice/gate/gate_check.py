@@ -14,8 +14,7 @@ from typing import Final
 import msgspec
 
 from frontrow.boxoffice.gate.gate_bundle import Bundle, Revocations, check_revocations
-from frontrow.boxoffice.seats.model.seat_labels import seat_name
-from frontrow.boxoffice.tickets.model.tickets import (
+from frontrow.boxoffice.gate.model.scans import (
     DuplicateScan,
     ReentryNotAllowed,
     Scan,
@@ -24,6 +23,7 @@ from frontrow.boxoffice.tickets.model.tickets import (
     later_than,
     order_scans,
 )
+from frontrow.boxoffice.seats.model.seat_labels import seat_name
 from frontrow.boxoffice.tickets.rotating_codes import is_rotating_code, ticket_secret
 from frontrow.boxoffice.tickets.ticket_codes import Misread, ReadTicket, read_code, signed_text
 from frontrow.core.errors import InvalidInput

@@ -10,10 +10,11 @@ from frontrow.boxoffice.events.model.event_changes import Change, Editor, tag_of
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.gate.gate_bundle import Bundle, Revocations, make_bundle, sign_revocations
 from frontrow.boxoffice.gate.gate_check import GateVerdict, check_rotating_code
+from frontrow.boxoffice.gate.model.scans import DuplicateScan, Scan
 from frontrow.boxoffice.gate.ports import GateLedger
 from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.pricing.model.booking_choices import type_names
-from frontrow.boxoffice.tickets.model.tickets import DuplicateScan, Scan, Ticket
+from frontrow.boxoffice.tickets.model.tickets import Ticket
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Misread, ReadTicket, event_hash, read_code, signed_text
 from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer

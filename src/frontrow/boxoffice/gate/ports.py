@@ -5,10 +5,10 @@ from typing import Any, Protocol
 
 from frontrow.boxoffice.events.model.event_changes import Change
 from frontrow.boxoffice.events.ports import Catalogue
+from frontrow.boxoffice.gate.model.scans import Scan
 from frontrow.boxoffice.holds.ports.ledger import Ledger
 from frontrow.boxoffice.organiser.ports.figures import FiguresBook
 from frontrow.boxoffice.payments.ports import PaymentBook
-from frontrow.boxoffice.tickets.model.tickets import Scan
 from frontrow.boxoffice.tickets.ports.tickets import TicketBook
 
 

@@ -3,9 +3,8 @@
 import secrets
 from typing import Final, get_args
 
-from frontrow.boxoffice.events.model.event_changes import EndpointNotFound
 from frontrow.boxoffice.facts import model as facts
-from frontrow.boxoffice.messages.model.messages import Endpoint
+from frontrow.boxoffice.messages.model.messages import Endpoint, EndpointNotFound
 from frontrow.boxoffice.messages.ports.message_book import MessageBook
 from frontrow.boxoffice.messages.safe_http import SafeHttpClient
 from frontrow.boxoffice.messages.webhook_secrets import EndpointSecrets
@@ -13,7 +12,7 @@ from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput, Refused
 from frontrow.shared.ids import Ids
 
-MAX_ENDPOINTS: Final = 20  # per event
+MAX_PER_EVENT: Final = 20
 SECRET_BYTES: Final = 32
 FACTS: Final = frozenset(kind.__name__ for kind in get_args(facts.Fact))
 
@@ -47,8 +46,8 @@ class WebhookEndpoints:
         if unknown:
             raise InvalidInput(f"there is no fact {unknown[0][:60]!r}; one is BookingConfirmed", param="facts")
         await self._outgoing.check(url)
-        if len(await self._book.endpoints_of(event_id)) >= MAX_ENDPOINTS:
-            raise TooManyEndpoints(f"an event has at most {MAX_ENDPOINTS} webhooks; remove one first", event=event_id)
+        if len(await self._book.endpoints_of(event_id)) >= MAX_PER_EVENT:
+            raise TooManyEndpoints(f"an event has at most {MAX_PER_EVENT} webhooks; remove one first", event=event_id)
         secret = f"whsec_{secrets.token_urlsafe(SECRET_BYTES)}"
         endpoint = Endpoint(self._ids.new("whk"), organiser, event_id, url, secret, tuple(sorted(set(wanted))))
         await self._book.put_endpoint(self._secrets.seal(endpoint), self._clock())

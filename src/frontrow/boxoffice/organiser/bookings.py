@@ -6,11 +6,12 @@ The API and the pages use the same methods. Every change is recorded with who ma
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
-from frontrow.boxoffice.events.model.event_changes import Change, Editor, ReseatRefused
+from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, Move, MoveRefused
 from frontrow.boxoffice.messages.notifications import Notifier
 from frontrow.boxoffice.organiser.model.booking_search import read_search
+from frontrow.boxoffice.organiser.model.reseating import ReseatRefused
 from frontrow.boxoffice.organiser.ports.ledger import OrganiserLedger
 from frontrow.boxoffice.organiser.reseating import Reseater
 from frontrow.boxoffice.people.model.email_addresses import checked_email, is_email

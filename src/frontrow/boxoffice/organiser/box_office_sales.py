@@ -9,6 +9,8 @@ tickets and the note of who sold it. A sale that dies on the way leaves a hold t
 
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import date, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.events.model.events import Event, EventStatus, NotOnSale
@@ -255,9 +257,16 @@ class BoxOfficeSales:
         if isinstance(answer, ClaimRefused):
             raise SeatsTaken(claim.event_id, [taken.seat for taken in answer.taken])
 
-    async def totals(self, event: Event, from_us: int, before_us: int) -> list[BoxOfficeTotal]:
-        """What each member of the team took between two moments, by way of payment."""
-        return await self._ledger.organiser.box_office_totals(event.id, from_us, before_us)
+    async def totals(self, event: Event, day: date | None) -> tuple[date, list[BoxOfficeTotal]]:
+        """A day in the venue's time (None: today), and what each member of the team took on it, by way of payment."""
+        venue = await self._ledger.catalogue.venue(event.venue_id)
+        zone = ZoneInfo(venue.time_zone if venue else "UTC")
+        day = day or datetime.fromtimestamp(self._clock() / US_PER_S, zone).date()
+        begins = datetime(day.year, day.month, day.day, tzinfo=zone)
+        after = day + timedelta(days=1)
+        ends = datetime(after.year, after.month, after.day, tzinfo=zone)
+        from_us, before_us = (int(moment.timestamp()) * US_PER_S for moment in (begins, ends))
+        return day, await self._ledger.organiser.box_office_totals(event.id, from_us, before_us)
 
 
 def _buyer(fan: str, name: str, email: str, paid_by: PaidBy) -> Contact:

@@ -10,14 +10,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from frontrow.boxoffice.events.model.event_changes import Change, ReseatRefused
+from frontrow.boxoffice.events.model.event_changes import Change
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.holds.model.claims import ClaimRefused, SeatClaim
 from frontrow.boxoffice.holds.model.holds import SeatsTaken
 from frontrow.boxoffice.holds.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.holds.ports.seat_listener import SeatListener
-from frontrow.boxoffice.organiser.model.reseating import Reseat
+from frontrow.boxoffice.organiser.model.reseating import Reseat, ReseatRefused
 from frontrow.boxoffice.organiser.ports.organiser_book import OrganiserBook
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.boxoffice.tickets.ports.tickets import TicketIssuer

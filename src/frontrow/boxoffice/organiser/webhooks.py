@@ -8,9 +8,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from frontrow.boxoffice.events.model.event_changes import Change, DeliveryNotFound, Editor, EndpointNotFound
+from frontrow.boxoffice.events.model.event_changes import Change, Editor
 from frontrow.boxoffice.events.model.events import Event
-from frontrow.boxoffice.messages.model.messages import Endpoint, SentDelivery
+from frontrow.boxoffice.messages.model.messages import DeliveryNotFound, Endpoint, EndpointNotFound, SentDelivery
 from frontrow.boxoffice.messages.organiser_webhooks import OrganiserWebhooks
 from frontrow.boxoffice.messages.webhook_endpoints import FACTS, SECRET_BYTES
 from frontrow.boxoffice.messages.webhook_secrets import EndpointSecrets
@@ -19,7 +19,7 @@ from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput, Overloaded
 from frontrow.shared.ids import Ids
 
-MAX_ENDPOINTS: Final = 50  # per organiser
+MAX_PER_ORGANISER: Final = 50
 
 
 class ManagedWebhooks:
@@ -53,8 +53,8 @@ class ManagedWebhooks:
         if unknown:
             raise InvalidInput(f"there is no fact {unknown[0][:60]!r}", param="facts")
         self._sender.check_url(url)
-        if len(await self.page(editor.organiser_id, "", MAX_ENDPOINTS)) >= MAX_ENDPOINTS:
-            raise Overloaded(f"an organiser has at most {MAX_ENDPOINTS} webhooks; remove one", retry_after_s=3600)
+        if len(await self.page(editor.organiser_id, "", MAX_PER_ORGANISER)) >= MAX_PER_ORGANISER:
+            raise Overloaded(f"an organiser has at most {MAX_PER_ORGANISER} webhooks; remove one", retry_after_s=3600)
         endpoint = Endpoint(
             self._ids.new("whk"), editor.organiser_id, event.id, url, _new_secret(), tuple(sorted(set(facts)))
         )

@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from frontrow.boxoffice.checkout.model.outage_priority import PRIORITY_US
 from frontrow.boxoffice.events.model.events import EventCancelled
 from frontrow.boxoffice.facts.model import Fact, LatePaymentReturned, PriorityGranted
 from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, BookingState, HoldEnded, Move, MoveRefused
@@ -39,7 +40,6 @@ from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 
 MAX_STEPS: Final = 24  # more than the longest path through the table; after that the worker continues
-PRIORITY_S: Final = 86_400  # how long a fan whose payment met an outage has priority
 AFTER_SALE: Final = frozenset({PaymentState.CAPTURING, PaymentState.LAPSED})  # of a booking that was sold with it
 _NOT_LOST: Final = frozenset({BookingState.CANCELLED, BookingState.CONFIRMED, BookingState.REFUNDED})
 READ_BACK: Final = TAKES_CARDS | {PaymentState.CAPTURING, PaymentState.VOIDING}
@@ -223,7 +223,7 @@ class PaymentDriver:
         facts: list[Fact] = []
         is_outage = payment.is_lost_to_outage and booking.state not in _NOT_LOST
         if is_outage:
-            facts.append(PriorityGranted(*common, until_us=now_us + PRIORITY_S * US_PER_S))
+            facts.append(PriorityGranted(*common, until_us=now_us + PRIORITY_US))
         elif payment.state is PaymentState.AUTHORISED:
             facts.append(LatePaymentReturned(*common, amount_minor=payment.amount_minor, currency=payment.currency))
         moved = self._end_at_provider(payment, PROVIDER_UNAVAILABLE if is_outage else "hold_ended")

@@ -8,10 +8,10 @@ that means "outcome unknown".
 from msgspec.structs import replace
 
 from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, Move
+from frontrow.boxoffice.payments.model.card_declines import count_decline, may_try_again
 from frontrow.boxoffice.payments.model.payment_saga import next_check_us, state_from_intent
 from frontrow.boxoffice.payments.model.payments import TAKES_CARDS, Payment, PaymentState
 from frontrow.boxoffice.payments.model.provider_intents import (
-    MISTYPED,
     Intent,
     IntentState,
     NewIntent,
@@ -155,11 +155,9 @@ class ProviderCalls:
 
     async def _card_failed(self, payment: Payment, reason: str, failure: str) -> Payment:
         """A card was not accepted. The payment waits for another card, or ends if this was the last allowed try."""
-        declines = payment.declines + (reason not in MISTYPED)
-        tries = await self.card_tries(payment)  # 0 once the hold is over or sold: nobody gives another card
-        may_try_again = tries > 0 and (reason in MISTYPED or declines < tries)
+        declines = count_decline(payment.declines, reason)
         changes = {"reason": reason, "failure": failure, "declines": declines}
-        if may_try_again:
+        if may_try_again(declines, reason, await self.card_tries(payment)):
             return await self._save(
                 self._records.advance(payment, PaymentState.OPEN, method="", call=payment.call + 1, **changes)
             )

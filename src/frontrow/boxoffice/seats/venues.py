@@ -5,22 +5,14 @@ from typing import Any, Final
 
 import msgspec
 
-from frontrow.boxoffice.events.model.event_changes import (
-    Change,
-    ChangedMeanwhile,
-    Editor,
-    OwnVenue,
-    VenueNotFound,
-    check_tag,
-    describe_changes,
-)
+from frontrow.boxoffice.events.model.event_changes import Change, ChangedMeanwhile, Editor, check_tag, describe_changes
 from frontrow.boxoffice.people.model.people import checked_name
 from frontrow.boxoffice.seats.formats.csv_plans import from_csv
 from frontrow.boxoffice.seats.formats.plan_document import digest, plan_bytes
 from frontrow.boxoffice.seats.formats.plan_generator import generate
 from frontrow.boxoffice.seats.formats.plan_reader import decode_plan, plan_from_document
 from frontrow.boxoffice.seats.formats.pretix_format import from_pretix
-from frontrow.boxoffice.seats.model.venues import Plan, Venue
+from frontrow.boxoffice.seats.model.venues import OwnVenue, Plan, Venue, VenueNotFound
 from frontrow.boxoffice.seats.ports.venues import VenueLedger
 from frontrow.boxoffice.seats.time_zones import checked_zone
 from frontrow.core.clock import Clock

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from frontrow.core.clock import US_PER_S, Clock, WallClock
 from frontrow.core.errors import ConfigError, Forbidden, FrontrowError, Unauthorised
-from frontrow.shared.cookies import cookie_names, names_to_read, read_cookie
+from frontrow.shared.cookie_headers import cookie_names, names_to_read, read_cookie
 from frontrow.waitingroom.credentials.passes import MAX_PASS_CHARS, Pass
 
 PASS_COOKIES = cookie_names("pass")

@@ -32,7 +32,7 @@ from frontrow.core.errors import FrontrowError, Refused, Unavailable
 from frontrow.settings.overload import OverloadSettings
 from frontrow.shared.vault import Vault
 from frontrow.web.http.messages import EndpointResponse, check_key, problem_answer
-from frontrow.web.platform.access import client_ip
+from frontrow.web.platform.access_check import client_ip
 from frontrow.web.platform.platform import Platform
 
 MAX_KEPT_BYTES: Final = 256 * 1024

@@ -16,7 +16,7 @@ from litestar.handlers import HTTPRouteHandler
 from frontrow.web.api.operation_groups import GROUPS, group_of
 from frontrow.web.http.access import Access
 from frontrow.web.http.problems import Problem
-from frontrow.web.platform.access import check_shown
+from frontrow.web.platform.access_check import check_shown
 
 REF: Final = "#/components/schemas/{name}"
 COMMON: Final = (400, 405, 422, 429, 500, 503)

@@ -11,7 +11,7 @@ from frontrow.boxoffice.events.model.events import EventNotFound
 from frontrow.core.clock import US_PER_S
 from frontrow.web.http.access import Access
 from frontrow.web.http.bodies.json_values import Time, time_text
-from frontrow.web.platform.access import client_ip
+from frontrow.web.platform.access_check import client_ip
 from frontrow.web.platform.injected import FromPlatform
 from frontrow.web.platform.storm_consent import MAX_CHARS, read_consent
 

@@ -18,7 +18,7 @@ from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.people.sessions import KEY_PREFIX, SESSION_PREFIX, Sessions
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError, Unauthorised
-from frontrow.shared.cookies import is_https, names_to_read, read_cookie
+from frontrow.shared.cookie_headers import is_https, names_to_read, read_cookie
 from frontrow.shared.derived_keys import Secrets
 from frontrow.waitingroom.credentials.passes import MAX_PASS_CHARS, Pass
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits

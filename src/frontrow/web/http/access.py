@@ -1,8 +1,8 @@
 """Authentication and authorisation: what a request proves (`Caller`) and what a route requires (`Access`).
 
 A request may carry several proofs at once: a pass (shop calls), a session (cookie or bearer), an API key, booking
-tokens. `endpoints.callers` reads them all; `platform.access` compares them with the route's `opt["access"]`. Every
-route has one, or the app does not start.
+tokens. `endpoints.callers` reads them all; `platform.access_check` compares them with the route's `opt["access"]`.
+Every route has one, or the app does not start.
 """
 
 import base64
@@ -28,7 +28,7 @@ from frontrow.boxoffice.people.model.people import (
 from frontrow.boxoffice.people.model.roles import PERMISSIONS, Role
 from frontrow.boxoffice.people.team import Actor
 from frontrow.core.errors import ConfigError
-from frontrow.shared.cookies import names_to_read, read_cookie, read_cookies
+from frontrow.shared.cookie_headers import names_to_read, read_cookie, read_cookies
 from frontrow.shared.derived_keys import Secrets
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.web.http.cookies import SESSION_COOKIE

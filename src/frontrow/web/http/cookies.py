@@ -1,14 +1,14 @@
 """Every cookie of the platform's API and pages: its name and how it is set.
 
 Cookies that prove a person (session, sign-in request) exist only over TLS. Cookies that pages keep for a browser have
-a second name for plain http; see `shared.cookies`. The waiting room's cookies (place, pass) belong to the room.
+a second name for plain http; see `shared.cookie_headers`. The waiting room's cookies (place, pass) belong to the room.
 """
 
 from typing import Final
 
 from litestar.datastructures import Cookie
 
-from frontrow.shared.cookies import cookie_names
+from frontrow.shared.cookie_headers import cookie_names
 
 SESSION_COOKIE: Final = "__Host-frontrow-session"
 SIGN_IN_COOKIE: Final = "__Host-frontrow-ask"

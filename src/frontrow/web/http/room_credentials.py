@@ -1,7 +1,7 @@
 """A visitor's place and pass as requests carry them: as a bearer token, in a header or in a cookie."""
 
 from frontrow.core.errors import Unauthorised
-from frontrow.shared.cookies import cookie_names, names_to_read, read_cookie
+from frontrow.shared.cookie_headers import cookie_names, names_to_read, read_cookie
 from frontrow.waitingroom.protect.guard import PASS_COOKIES, pass_from
 from frontrow.web.http.messages import EndpointRequest
 

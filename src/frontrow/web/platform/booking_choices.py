@@ -11,13 +11,10 @@ async def choose_for(platform: Platform, booking: Booking, visit: ShopPass, choi
     """Make the choice. A new code counts as a try until it proves right, so that codes cannot be guessed."""
     event = platform.box_office.sales.get(booking.event_id).event
     is_new = bool(choice.code) and choice.code != choice_of(event, decode_lines(booking.price_lines)).code
-    limits = platform.people.sign_in_limits
-    who = f"{booking.event_id} {booking.fan}"
+    limits = platform.box_office.code_limits
     if is_new:
-        await limits.discount.count_attempt(who)
-        await limits.discount_ip.count_attempt(ip)
+        await limits.count_try(booking.event_id, booking.fan, ip)
     changed = await platform.box_office.purchases.choose(booking, visit, choice)
     if is_new:
-        await limits.discount.forgive_attempt(who)
-        await limits.discount_ip.forgive_attempt(ip)
+        await limits.forgive_try(booking.event_id, booking.fan, ip)
     return changed

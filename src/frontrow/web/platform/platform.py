@@ -31,6 +31,7 @@ from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.ports import ReadLedger
 from frontrow.boxoffice.presale.presales import Presales
 from frontrow.boxoffice.presale.signups import Signups
+from frontrow.boxoffice.pricing.discount_code_limits import DiscountCodeLimits
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.seats.map.map_feed import MapFeed
@@ -54,7 +55,6 @@ from frontrow.web.observability.telemetry import Telemetry
 from frontrow.web.platform.event_openings import Openings
 from frontrow.web.platform.organiser_services import OrganiserServices
 from frontrow.web.platform.picture_cache import PictureCache
-from frontrow.web.platform.sitemaps import Sitemaps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +79,7 @@ class BoxOfficeServices:
     provider: PaymentProvider
     checkout: Checkout
     purchases: Purchases
+    code_limits: DiscountCodeLimits
     refunds: Refunds
     waitlist: WaitlistService
     offering: OfferWorker
@@ -126,12 +127,22 @@ class RequestRules(Protocol):
         """Count a request by the rules that apply to it. Raises `TooManyRequests`."""
 
 
+class SitemapFiles(Protocol):
+    """The sitemaps of all public events (`site.fans.sitemaps`)."""
+
+    async def whole(self) -> bytes:
+        """The only file, or an index of several."""
+
+    async def files(self) -> list[bytes]:
+        """The files, each with as many addresses as one may have."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServerServices:
     """What the server needs to answer requests: limits, measurements, files that are kept in memory."""
 
     limiter: EntranceLimits
-    sitemaps: Sitemaps
+    sitemaps: SitemapFiles
     pictures: PictureCache
     work: HeavyWork = field(repr=False)  # for what takes the CPU for long
     telemetry: Telemetry = field(repr=False)

@@ -1,6 +1,6 @@
 """The pass of a booking that gives priority (B8)."""
 
-from frontrow.boxoffice.checkout.priority import NoPriority
+from frontrow.boxoffice.checkout.model.outage_priority import NoPriority
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.core.clock import US_PER_S
 from frontrow.web.platform.platform import Platform

@@ -34,7 +34,7 @@ from frontrow.web.http.access import Access, Caller, Connection
 from frontrow.web.http.notices import Notices
 from frontrow.web.http.problems import on_bug, on_problem, on_unreadable_body
 from frontrow.web.http.request_ids import RequestIds
-from frontrow.web.platform.access import check_access
+from frontrow.web.platform.access_check import check_access
 from frontrow.web.platform.measuring import measure
 from frontrow.web.platform.platform import Platform
 from frontrow.web.server.request_middleware import MAX_REQUEST_BYTES, Front

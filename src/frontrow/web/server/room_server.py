@@ -36,7 +36,7 @@ from frontrow.web.observability.room_metrics import write_room_counts
 from frontrow.web.observability.worker_metrics import Board
 from frontrow.web.room.app import room_app
 from frontrow.web.server.head_requests import HeadRequests
-from frontrow.web.server.limit_headers import LimitHeadersMiddleware
+from frontrow.web.server.limit_headers_middleware import LimitHeadersMiddleware
 from frontrow.web.server.nosniff import SERVER_HEADERS, OnceOnly
 
 log = logging.getLogger("frontrow.room")

@@ -8,7 +8,7 @@ from typing import Any, Final
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
-from frontrow.web.platform.access import check_shown
+from frontrow.web.platform.access_check import check_shown
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import page
 from frontrow.web.site.security_headers import PagePolicy

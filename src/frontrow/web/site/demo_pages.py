@@ -41,12 +41,6 @@ MAIL: Final = PagePolicy(
 )
 
 
-class NoSuchMail(NotFound):
-    """There is no such mail here."""
-
-    code = "mail_not_found"
-
-
 @dataclass(frozen=True)
 class Mail:
     """One mail of the folder."""
@@ -104,7 +98,7 @@ def _demo(request: Request[Any, Any, Any]) -> Platform:
 def _folder(request: Request[Any, Any, Any]) -> Path:
     mail_url = _demo(request).settings.mail_url
     if "://" in mail_url:
-        raise NoSuchMail("the mails of this demo are sent, as mail.url says")
+        raise NotFound("the mails of this demo are sent, as mail.url says")
     return Path(mail_url)
 
 
@@ -134,7 +128,7 @@ async def _find(request: Request[Any, Any, Any], name: str) -> Mail:
     folder = _folder(request)
     found = await asyncio.to_thread(_read, folder / name) if NAME.fullmatch(name) else None
     if found is None:
-        raise NoSuchMail("there is no such mail")
+        raise NotFound("there is no such mail")
     return found
 
 
@@ -172,7 +166,7 @@ async def mail_file(request: Request[Any, Any, Any], name: FromPath[str], number
     """An attachment, to be saved."""
     files = (await _find(request, name)).files
     if not 0 <= number < len(files):
-        raise NoSuchMail("this mail has no such file")
+        raise NotFound("this mail has no such file")
     title, kind, content = files[number]
     headers = {
         "content-disposition": f"attachment; filename*=UTF-8''{quote(title)}",

@@ -6,7 +6,7 @@ A browser that wants HTML gets a small page in its language; programs get proble
 from typing import Final
 
 from frontrow.core.errors import FrontrowError
-from frontrow.shared.cookies import read_cookie
+from frontrow.shared.cookie_headers import read_cookie
 from frontrow.web.http.cookies import LANGUAGE_COOKIES
 from frontrow.web.http.messages import NO_STORE, EndpointRequest, EndpointResponse
 from frontrow.web.http.notices import ForPeople, Notices

@@ -17,7 +17,7 @@ from frontrow.boxoffice.holds.model.bookings import booking_number
 from frontrow.boxoffice.people.model.people import csrf_of
 from frontrow.boxoffice.request_reads import request_reads
 from frontrow.settings.colours import theme_css
-from frontrow.shared.cookies import read_cookie
+from frontrow.shared.cookie_headers import read_cookie
 from frontrow.web.http.access import Caller, presented
 from frontrow.web.http.brand_styles import ShownBrand, shown_brand
 from frontrow.web.http.cookies import LANGUAGE_COOKIES

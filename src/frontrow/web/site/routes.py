@@ -21,7 +21,7 @@ from litestar.params import SkipValidation
 
 from frontrow.boxoffice.people.model.people import SignInNeeded, csrf_of
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput
-from frontrow.shared.cookies import is_https, names_to_read, read_cookies
+from frontrow.shared.cookie_headers import is_https, names_to_read, read_cookies
 from frontrow.web.http.access import (
     BOOKING_PREFIX,
     MAX_BOOKING_TOKENS,
@@ -35,7 +35,7 @@ from frontrow.web.http.access import (
 )
 from frontrow.web.http.cookies import BOOKINGS_COOKIES, LINKS_COOKIES
 from frontrow.web.http.csrf import check_media_type, check_same_site
-from frontrow.web.platform.access import check_access, choose_reads
+from frontrow.web.platform.access_check import check_access, choose_reads
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.error_pages import on_page_bug, on_page_http_error, on_page_problem
 

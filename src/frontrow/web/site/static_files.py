@@ -11,7 +11,7 @@ from frontrow.settings.colours import theme_css
 from frontrow.waitingroom.protect.guard import is_page
 from frontrow.web.http.access import Access
 from frontrow.web.site.assets import THEME, site_assets, theme_asset
-from frontrow.web.site.cookies import language_cookie
+from frontrow.web.site.cookie_contents import language_cookie
 from frontrow.web.site.languages import LANGUAGES
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import go_to, page

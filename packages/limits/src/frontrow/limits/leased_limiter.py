@@ -19,20 +19,15 @@ from typing import Any
 
 from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import US_PER_S, Clock, SystemClock, steady
+from frontrow.limits.lease_size import lease_of
 from frontrow.limits.limiter import DEFAULT_DEADLINE_S, Limiter
 from frontrow.limits.quota import MAX_PERIOD_US, Decision, Quota, Rule
 
 _new: Any = tuple.__new__  # builds a named tuple at half the cost of calling its class
 log = logging.getLogger("frontrow.limits")
 MAX_BUSY = 10_000  # keys; the one that has been busy for the longest time is forgotten first
-MIN_LEASE, LEASE_PART = 10, 5  # a lease is a fifth of the quota, and enough for a page that asks for everything at once
 FREE_AGAIN_PERIODS = 10  # free units come back slowly: a steady stream must not stay uncounted on any number of servers
 AGAIN_US = 50_000  # what a caller is told that came while a whole lease was on its way to the store
-
-
-def lease_of(quota: Quota) -> int:
-    """The units of a key that one process may admit before the store knows of them."""
-    return min(quota.capacity, max(MIN_LEASE, quota.capacity // LEASE_PART))
 
 
 class _BusyKey:

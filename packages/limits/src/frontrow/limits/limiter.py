@@ -17,7 +17,7 @@ from frontrow.limits.keys import Key, pack_parts, rule_key
 from frontrow.limits.quota import Decision, InvalidKey, Rule, check_time
 from frontrow.limits.refusal_cache import RefusalCache
 from frontrow.limits.reservations import Reservation
-from frontrow.limits.rule_list import RuleLike, to_rules
+from frontrow.limits.rules import RuleLike, to_rules
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.from_url import open_store
 from frontrow.limits.stores.protocol import (

@@ -1,1 +1,1 @@
-"""Receipts and invoices as pure values and rules."""
+"""Receipts, invoices and the priority after an outage as pure values and rules."""

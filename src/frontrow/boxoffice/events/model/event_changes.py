@@ -16,8 +16,7 @@ import msgspec
 from frontrow.boxoffice.events.model.events import PriceTier
 from frontrow.boxoffice.events.model.room_rules import RoomRules
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, SharedLimit, TicketType
-from frontrow.boxoffice.seats.model.venues import Venue
-from frontrow.core.errors import NotFound, Refused
+from frontrow.core.errors import Refused
 from frontrow.shared.money import Money
 
 TAG_BYTES: Final = 12
@@ -126,18 +125,6 @@ class NotedChange(msgspec.Struct, frozen=True):
     detail: str  # JSON
 
 
-class OwnVenue(msgspec.Struct, frozen=True):
-    """An organiser's venue; `changed_at_us` is its version."""
-
-    venue: Venue
-    changed_at_us: int
-    seat_count: int
-
-    @property
-    def tag(self) -> str:
-        return f"v{self.changed_at_us:x}"
-
-
 class Cancellation(msgspec.Struct, frozen=True):
     """How far the cancellation of an event is. `failed` bookings of the last round are tried again."""
 
@@ -157,30 +144,6 @@ class ChangedMeanwhile(Refused):
 
     code = "changed_meanwhile"
     http_status = 412
-
-
-class VenueNotFound(NotFound):
-    code = "venue_not_found"
-
-
-class EndpointNotFound(NotFound):
-    code = "webhook_not_found"
-
-
-class DeliveryNotFound(NotFound):
-    code = "delivery_not_found"
-
-
-class ReseatRefused(Refused):
-    """The booking cannot move to those seats."""
-
-    code = "reseat_refused"
-
-
-class EmailChangeRefused(Refused):
-    """The organiser may not change this buyer's e-mail address."""
-
-    code = "email_change_refused"
 
 
 def tag_of(document: str | bytes) -> str:

@@ -7,22 +7,20 @@ inside the sale window (half-open). A sold-out event goes back on sale when a se
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import pairwise
 from urllib.parse import urlsplit
 
 from frontrow.boxoffice.events.model.room_rules import NO_RULES, RoomRules, check_rules
 from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, SharedLimit, TicketType, check_options
 from frontrow.boxoffice.pricing.model.taxes import check_tax
+from frontrow.boxoffice.refunds.model.refund_policy import DEFAULT_POLICY, RefundPolicy, check_policy
 from frontrow.boxoffice.seats.model.venues import MAX_SEATS_NAMED, Plan
-from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput, NotFound, Refused
-from frontrow.shared.money import BASIS_POINTS, Money
+from frontrow.shared.money import Money
 
 MAX_PER_PERSON = 100
 MAX_HOLD_TTL_S = 3600
 SHOW_US = 6 * 3600 * 1_000_000  # the assumed length of a show without an end
 MAX_CARD_TRIES = 5
-MAX_REFUND_STEPS = 6
 MAX_LINE_UP = 50
 MAX_LINKS = 10
 MAX_LINE_CHARS = 100
@@ -105,45 +103,6 @@ class Fee:
 
 
 @dataclass(frozen=True, slots=True)
-class RefundStep:
-    """Until `until_s` before the show, `basis_points` of what was paid are refunded."""
-
-    until_s: int
-    basis_points: int = 10_000
-
-    def __str__(self) -> str:
-        """As the audit shows it."""
-        return f"{self.basis_points / 100:g} % until {self.until_s / 3600:g} h before"
-
-
-@dataclass(frozen=True, slots=True)
-class RefundPolicy:
-    """What a fan is refunded (B12): until `window_s` before the show, less a fee. Organisers can override it.
-
-    The fee is `fee_per_seat_minor` plus `fee_basis_points` of what is refunded, and never more than was paid. Fees that
-    were paid with the price go back with their seat, or with the booking's last seat, unless they are kept. `steps`
-    refund less as the show comes nearer; without them all is refunded until `window_s`, which is the first step's end.
-    """
-
-    allowed: bool = True
-    window_s: int = 48 * 3600
-    fee_per_seat_minor: int = 0
-    fee_basis_points: int = 0
-    keeps_seat_fees: bool = False
-    keeps_booking_fees: bool = False
-    steps: tuple[RefundStep, ...] = ()
-
-    @property
-    def all_steps(self) -> tuple[RefundStep, ...]:
-        """The steps, the earliest first: at least one."""
-        return self.steps or (RefundStep(self.window_s),)
-
-    def step_at(self, starts_at_us: int, now_us: int) -> RefundStep | None:
-        """The step that applies at `now_us`; None once the last one is over."""
-        return next((step for step in self.all_steps if now_us < starts_at_us - step.until_s * US_PER_S), None)
-
-
-@dataclass(frozen=True, slots=True)
 class EventLink:
     """A page elsewhere about the event or who performs."""
 
@@ -173,7 +132,7 @@ class Event:
     ends_at_us: int = 0
     paused: bool = False
     description: str = ""
-    refunds: RefundPolicy = RefundPolicy()
+    refunds: RefundPolicy = DEFAULT_POLICY
     tax_basis_points: int | None = None  # of the tax that prices include; None: the seller's rate
     card_tries: int = 1  # after this many declined cards the seats are free again
     organiser_id: str = "org_default"  # see people.model.people.DEFAULT_ORGANISER
@@ -294,25 +253,8 @@ def _check_prices(event: Event, plan: Plan) -> None:
     for tier in event.tiers:
         if tier.price.currency != event.currency or tier.price.minor < 0:
             raise InvalidInput(f"tier {tier.key}: {tier.price} must be 0 or more {event.currency}", param="tiers")
-    policy = event.refunds
-    if min(policy.window_s, policy.fee_per_seat_minor, policy.fee_basis_points) < 0 or policy.fee_basis_points > 10_000:
-        raise InvalidInput("refunds: window and fees must be 0 or more, the fee at most 10000 points", param="refunds")
-    _check_steps(policy)
+    check_policy(event.refunds)
     check_fees(event.fees)
-
-
-def _check_steps(policy: RefundPolicy) -> None:
-    """Each step ends later than the one before, and refunds less."""
-    steps = policy.steps
-    if len(steps) > MAX_REFUND_STEPS:
-        raise InvalidInput(f"refunds: at most {MAX_REFUND_STEPS} steps", param="refunds")
-    if any(one.until_s < 0 or not 1 <= one.basis_points <= BASIS_POINTS for one in steps):
-        raise InvalidInput("refunds: a step refunds 1 to 10000 points, until 0 s or more before", param="refunds")
-    for one, later in pairwise(steps):
-        if later.until_s >= one.until_s or later.basis_points >= one.basis_points:
-            raise InvalidInput("refunds: each step must end nearer to the show and refund less", param="refunds")
-    if steps and policy.window_s != steps[0].until_s:
-        raise InvalidInput("refunds: window_s must be the end of the first step", param="refunds")
 
 
 def check_fees(fees: Sequence[Fee]) -> None:

@@ -1,12 +1,17 @@
-"""What can still be changed once an event is published. `check_change` is the one place that decides it. Pure."""
+"""What can still be changed once an event is published. This is the one place that decides it. Pure.
+
+`check_editable` looks at what an edit asks for, before anything is loaded for it. `check_change` compares the event
+with the edited one.
+"""
 
 from typing import Final
 
-from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.events.model.events import Event, EventStatus
 from frontrow.boxoffice.events.model.room_rules import RoomRules
 from frontrow.core.errors import Refused
 
-# what cannot be changed once an event is published -> why
+FINAL: Final = frozenset({EventStatus.COMPLETED, EventStatus.CANCELLED})  # nothing can be changed any more
+# what cannot be changed once an event is published, besides its venue and its currency -> why
 FIXED: Final = {
     "rotating_codes": "tickets that people have already would behave differently at the gate",
     "one_place_per_person": "people in the line joined under the other rule",
@@ -20,6 +25,17 @@ class FixedOncePublished(Refused):
     """This cannot change any more: people have bought by it."""
 
     code = "fixed_once_published"
+
+
+def check_editable(event: Event, *, venue_id: str | None, currency: str | None) -> None:
+    """Refuse every edit of an event that is over, and another venue or currency of one that is published."""
+    if event.status in FINAL:
+        raise FixedOncePublished(f"an event that is {event.status.value} cannot be changed")
+    if event.status is EventStatus.DRAFT:
+        return
+    for param, wanted, now in (("venue", venue_id, event.venue_id), ("currency", currency, event.currency)):
+        if wanted not in (None, now):
+            raise FixedOncePublished(f"{param} is fixed once the event is published", param=param)
 
 
 def check_change(was: Event, now: Event, defaults: RoomRules, at_us: int) -> None:

@@ -9,6 +9,8 @@ from typing import Final
 
 import msgspec
 
+from frontrow.core.errors import NotFound, Refused
+
 DEFAULT_CHANNELS: Final = ("email", "in_app")
 MAX_ERROR_CHARS: Final = 300
 UNHANDLED_FACT: Final = "poison"  # stored: the kind of deliveries that keep facts no consumer could handle
@@ -182,3 +184,17 @@ class Endpoint(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"Endpoint({self.id}, {self.organiser}, {self.url})"
+
+
+class EndpointNotFound(NotFound):
+    code = "webhook_not_found"
+
+
+class DeliveryNotFound(NotFound):
+    code = "delivery_not_found"
+
+
+class EmailChangeRefused(Refused):
+    """The organiser may not change this buyer's e-mail address."""
+
+    code = "email_change_refused"

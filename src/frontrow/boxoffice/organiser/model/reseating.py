@@ -1,8 +1,9 @@
-"""The move of a booking to other seats: pairs of seats, and the tickets of the new ones."""
+"""The move of a booking to other seats: pairs of seats, the tickets of the new ones, and its refusal."""
 
 import msgspec
 
 from frontrow.boxoffice.tickets.model.tickets import NewTicket
+from frontrow.core.errors import Refused
 
 
 class Reseat(msgspec.Struct, frozen=True):
@@ -13,3 +14,9 @@ class Reseat(msgspec.Struct, frozen=True):
     pairs: tuple[tuple[int, int], ...]
     tickets: tuple[NewTicket, ...]
     now_us: int
+
+
+class ReseatRefused(Refused):
+    """The booking cannot move to those seats."""
+
+    code = "reseat_refused"

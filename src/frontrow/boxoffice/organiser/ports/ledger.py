@@ -21,6 +21,9 @@ class OrganiserLedger(Ledger, Protocol):
     def brands(self) -> BrandBook: ...
 
     @property
+    def catalogue(self) -> EventReads: ...
+
+    @property
     def messages(self) -> MessageBook: ...
 
     @property

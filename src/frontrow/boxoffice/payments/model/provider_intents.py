@@ -7,31 +7,11 @@ ProviderError
 """
 
 from enum import StrEnum
-from typing import Final
 
 import msgspec
 
+from frontrow.boxoffice.payments.model.card_declines import MISTYPED
 from frontrow.core.errors import FrontrowError
-
-# Typing errors. They are errors of the form and never count as a declined card.
-MISTYPED: Final = frozenset(
-    {
-        "incorrect_number",
-        "invalid_number",
-        "incomplete_number",
-        "incorrect_cvc",
-        "invalid_cvc",
-        "incomplete_cvc",
-        "invalid_expiry_month",
-        "invalid_expiry_year",
-        "invalid_expiry_month_past",
-        "invalid_expiry_year_past",
-        "incomplete_expiry",
-        "incorrect_zip",
-        "incomplete_zip",
-        "incorrect_address",
-    }
-)
 
 
 class IntentState(StrEnum):

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from frontrow.boxoffice.people.model.roles import PERMISSIONS, ROLES, Role
-from frontrow.core.errors import Forbidden, InvalidInput, NotFound, Overloaded, Refused, Unauthorised
+from frontrow.core.errors import Forbidden, InvalidInput, NotFound, Refused, Unauthorised
 
 DEFAULT_ORGANISER: Final = "org_default"  # has the events that were created before organisers existed
 
@@ -65,13 +65,6 @@ class LastOwner(Refused):
 
 class PersonNotFound(NotFound):
     code = "person_not_found"
-
-
-class TooManyTries(Overloaded):
-    """Too many attempts for this account or from this address; `Retry-After` says when to try again."""
-
-    code = "too_many_tries"
-    http_status = 429
 
 
 class Stage(StrEnum):

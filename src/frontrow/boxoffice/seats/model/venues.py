@@ -227,6 +227,23 @@ class Venue:
     time_zone: str = "UTC"
 
 
+@dataclass(frozen=True, slots=True)
+class OwnVenue:
+    """An organiser's venue; `changed_at_us` is its version."""
+
+    venue: Venue
+    changed_at_us: int
+    seat_count: int
+
+    @property
+    def tag(self) -> str:
+        return f"v{self.changed_at_us:x}"
+
+
+class VenueNotFound(NotFound):
+    code = "venue_not_found"
+
+
 def area(
     section_id: str, capacity: int, *, tier: str = "standing", shape: AreaShape | None = None, **more: str
 ) -> Section:

@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from frontrow.boxoffice.events.model.event_changes import Change, OwnVenue
-from frontrow.boxoffice.seats.model.venues import Plan, Venue
+from frontrow.boxoffice.events.model.event_changes import Change
+from frontrow.boxoffice.seats.model.venues import OwnVenue, Plan, Venue
 
 
 class VenueReads(Protocol):

@@ -6,11 +6,10 @@ sees it, for the PDF, the calendar and wallets.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -30,13 +29,6 @@ _ID_CHARS: Final = 26
 class TicketState(StrEnum):
     VALID = "valid"
     REVOKED = "revoked"
-
-
-class Way(StrEnum):
-    """Through a gate: in or out."""
-
-    IN = "in"
-    OUT = "out"
 
 
 class NewTicket(msgspec.Struct, frozen=True, gc=False):
@@ -72,29 +64,6 @@ class Ticket(msgspec.Struct, frozen=True):
         return self.scanned_at_us is not None and self.left_at_us is None
 
 
-class Scan(msgspec.Struct, frozen=True):
-    """One admission at one gate, or one exit. The gate makes the `id`, so submitting a scan twice is harmless.
-
-    Gates also exchange the seat and its fence, so that an older ticket of the seat is refused.
-    """
-
-    id: str
-    event_id: str
-    ticket_id: str
-    gate: str
-    at_us: int
-    seat_index: int = -1
-    fence: int = 0
-    way: Way = Way.IN
-
-
-class DuplicateScan(msgspec.Struct, frozen=True):
-    """A ticket that was admitted more than once, with all its scans, earliest first."""
-
-    ticket_id: str
-    scans: tuple[Scan, ...]
-
-
 class TicketNotFound(NotFound):
     code = "ticket_not_found"
 
@@ -121,12 +90,6 @@ class TicketRevoked(Refused):
         super().__init__("this ticket was cancelled or returned", ticket=ticket_id)
 
 
-class ReentryNotAllowed(Refused):
-    """The event does not let people come back, so nobody is scanned at the exit."""
-
-    code = "reentry_not_allowed"
-
-
 def ticket_id_bytes(secret: bytes, booking_id: str, fence: int, seat_index: int) -> bytes:
     """The short form of a ticket id. The same booking and seat always have the same ticket.
 
@@ -139,30 +102,6 @@ def ticket_id_bytes(secret: bytes, booking_id: str, fence: int, seat_index: int)
 def ticket_id(short: bytes) -> str:
     """The id of a ticket as text."""
     return f"tkt_{encode32(int.from_bytes(short), _ID_CHARS)}"
-
-
-def order_scans(scans: Iterable[Scan]) -> list[Scan]:
-    """The scans of one ticket, earliest first. The same scan twice counts once."""
-    return sorted({scan.id: scan for scan in scans}.values(), key=lambda scan: (scan.at_us, scan.id))
-
-
-def later_than(scans: Sequence[Scan], at_us: int) -> int:
-    """The time of a new scan: after all recorded scans of its ticket. Gates' clocks differ, and are corrected. A
-    browser's clock has milliseconds."""
-    return max(at_us, max((scan.at_us + 1_000 for scan in scans), default=0))
-
-
-def find_duplicates(scans: Sequence[Scan]) -> list[DuplicateScan]:
-    """The tickets admitted while they were inside, in any order of the scans. The same scan twice counts once."""
-    by_ticket: dict[str, list[Scan]] = {}
-    for scan in scans:
-        by_ticket.setdefault(scan.ticket_id, []).append(scan)
-    found = []
-    for ticket, known in sorted(by_ticket.items()):
-        ordered = order_scans(known)
-        if any(one.way is Way.IN and after.way is Way.IN for one, after in pairwise(ordered)):
-            found.append(DuplicateScan(ticket, tuple(one for one in ordered if one.way is Way.IN)))
-    return found
 
 
 @dataclass(frozen=True, slots=True)

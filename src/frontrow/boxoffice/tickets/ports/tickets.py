@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from frontrow.boxoffice.gate.model.scans import DuplicateScan, Scan
 from frontrow.boxoffice.holds.model.bookings import Booking
-from frontrow.boxoffice.tickets.model.tickets import DuplicateScan, NewTicket, Scan, Ticket
+from frontrow.boxoffice.tickets.model.tickets import NewTicket, Ticket
 
 
 class TicketIssuer(Protocol):

@@ -19,7 +19,7 @@ from frontrow.web.http.access import Access, Caller
 from frontrow.web.http.bodies.json_values import MoneyView, Time, time_text
 from frontrow.web.http.bodies.sign_in import Email, Locale, checked_locale, private
 from frontrow.web.http.cookies import removed_cookie
-from frontrow.web.platform.access import proven_email
+from frontrow.web.platform.access_check import proven_email
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 

@@ -14,7 +14,7 @@ from frontrow.web.endpoints.event_details import TicketTypeView, type_views
 from frontrow.web.http.access import Access
 from frontrow.web.http.bodies.bookings import BookingView
 from frontrow.web.http.bodies.holds import SeatName
-from frontrow.web.platform.access import client_ip
+from frontrow.web.platform.access_check import client_ip
 from frontrow.web.platform.booking_choices import choose_for
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 

@@ -25,7 +25,7 @@ from frontrow.web.http.bodies.sign_in import (
     signed_in,
 )
 from frontrow.web.http.cookies import SIGN_IN_COOKIE, removed_cookie, sign_in_cookie
-from frontrow.web.platform.access import client_ip
+from frontrow.web.platform.access_check import client_ip
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 

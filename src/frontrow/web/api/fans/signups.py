@@ -12,7 +12,7 @@ from frontrow.core.errors import Unauthorised
 from frontrow.web.http.access import Access, Caller
 from frontrow.web.http.bodies.json_values import Time, time_text
 from frontrow.web.http.bodies.sign_in import checked_locale
-from frontrow.web.platform.access import client_ip, proven_email
+from frontrow.web.platform.access_check import client_ip, proven_email
 from frontrow.web.platform.event_access import shown_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform

@@ -14,11 +14,12 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
 from frontrow.boxoffice.events.model.events import Event
+from frontrow.boxoffice.gate.model.scans import ReentryNotAllowed, Way
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState
 from frontrow.boxoffice.messages.model.messages import NOBODY, Buyer
 from frontrow.boxoffice.organiser.model.booking_search import MAX_SEARCH_CHARS, ticket_number
 from frontrow.boxoffice.seats.model.seat_labels import seat_name
-from frontrow.boxoffice.tickets.model.tickets import ReentryNotAllowed, Ticket, TicketState, Way
+from frontrow.boxoffice.tickets.model.tickets import Ticket, TicketState
 from frontrow.web.api.gate.scans import PATH, SCANS, Gate, ScanId, ScanView, admit_ticket, let_ticket_out
 from frontrow.web.http.access import editor_of
 from frontrow.web.http.bodies.json_values import Time, time_text

@@ -12,7 +12,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
 from frontrow.boxoffice.gate.gate_bundle import Revocations
-from frontrow.boxoffice.tickets.model.tickets import Way
+from frontrow.boxoffice.gate.model.scans import Way
 from frontrow.web.api.gate.scans import PATH, SCANS, ScanId
 from frontrow.web.http.access import editor_of
 from frontrow.web.http.bodies.json_values import Time, time_text

@@ -15,16 +15,9 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 from frontrow.boxoffice.events.model.events import Event, EventNotFound
 from frontrow.boxoffice.gate.gate_bundle import Bundle
 from frontrow.boxoffice.gate.gate_check import VERDICT_TEXTS, GateVerdict
+from frontrow.boxoffice.gate.model.scans import DuplicateScan, ReentryNotAllowed, Scan, Way, correct_clock
 from frontrow.boxoffice.seats.model.seat_labels import seat_name
-from frontrow.boxoffice.tickets.model.tickets import (
-    DuplicateScan,
-    ReentryNotAllowed,
-    Scan,
-    Ticket,
-    TicketRevoked,
-    TicketState,
-    Way,
-)
+from frontrow.boxoffice.tickets.model.tickets import Ticket, TicketRevoked, TicketState
 from frontrow.boxoffice.tickets.ticket_codes import read_code
 from frontrow.web.api.organiser.parameters import Moment, moment_us
 from frontrow.web.http.access import Access, Caller
@@ -35,7 +28,6 @@ from frontrow.web.platform.platform import Platform
 
 PATH = "/v1/door/events/{event_id:str}"
 SCANS: dict[str, Any] = {"access": Access.staff("door:scan")}
-AHEAD_US: Final = 300_000_000  # how far a gate's clock may be ahead
 MAX_SCANS: Final = 1_000
 Gate = Annotated[str, msgspec.Meta(min_length=1, max_length=60, pattern=r"^[\w .-]+$", examples=["north"])]
 ScanId = Annotated[str, msgspec.Meta(min_length=1, max_length=120, pattern="^[!-~]+$", examples=["north:tkt_1:42"])]
@@ -276,10 +268,10 @@ async def sync_scans(
 ) -> SyncView:
     event = await own_event(platform, caller, event_id)
     tickets = await platform.ledger.organiser.known_tickets(event.id, [one.ticket for one in data.scans])
-    latest_us = platform.clock() + AHEAD_US
+    now_us = platform.clock()
     mine = {one.scan: one for one in data.scans if one.ticket in tickets}
     scans = [
-        Scan(one.scan, event.id, one.ticket, one.gate, min(moment_us(one.at, "at") or 0, latest_us), way=one.way)
+        Scan(one.scan, event.id, one.ticket, one.gate, correct_clock(moment_us(one.at, "at") or 0, now_us), way=one.way)
         for one in mine.values()
     ]
     duplicates = await platform.box_office.gates.record_scans(scans)

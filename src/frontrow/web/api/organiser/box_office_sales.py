@@ -16,7 +16,6 @@ from frontrow.web.api.organiser.bookings import OwnBookingView, booking_views
 from frontrow.web.http.access import Access, editor_of
 from frontrow.web.http.bodies.holds import SeatName
 from frontrow.web.http.bodies.json_values import MoneyView
-from frontrow.web.platform.box_office_totals import box_office_totals
 from frontrow.web.platform.event_access import own_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 
@@ -93,7 +92,7 @@ async def get_desk_totals(
     day: Annotated[date | None, QueryParameter(description="in the venue's time; today if left out")] = None,
 ) -> DeskTotalsView:
     event = await own_event(platform, caller, event_id)
-    shown, totals = await box_office_totals(platform, event, day)
+    shown, totals = await platform.organiser.box_office_sales.totals(event, day)
     return DeskTotalsView(
         shown.isoformat(),
         [

@@ -7,7 +7,7 @@ from litestar import delete, get, put
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromQuery, JSONBody
 
-from frontrow.boxoffice.events.pictures import MAX_UPLOAD_CHARS
+from frontrow.boxoffice.events.model.pictures import MAX_UPLOAD_CHARS
 from frontrow.boxoffice.organiser.model.brands import checked_colour
 from frontrow.core.errors import InvalidInput
 from frontrow.web.http.access import Access, editor_of

@@ -11,17 +11,15 @@ from frontrow.boxoffice.events.model.events import (
     MAX_LINE_CHARS,
     MAX_LINE_UP,
     MAX_LINKS,
-    MAX_REFUND_STEPS,
     Event,
     EventLink,
     Fee,
     FeesShown,
     PriceTier,
-    RefundPolicy,
-    RefundStep,
 )
 from frontrow.boxoffice.events.model.room_rules import Lane, RoomRules
 from frontrow.boxoffice.pricing.model.taxes import MAX_TAX_BASIS_POINTS
+from frontrow.boxoffice.refunds.model.refund_policy import MAX_REFUND_STEPS, RefundPolicy, RefundStep
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.shared.money import Money
 from frontrow.web.api.organiser.option_bodies import (

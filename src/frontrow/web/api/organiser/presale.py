@@ -15,7 +15,7 @@ from frontrow.web.http.bodies.json_values import Time, time_text
 from frontrow.web.platform.event_access import own_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
-from frontrow.web.platform.registration_export import registrations_file
+from frontrow.web.platform.registration_file import registrations_file
 
 PATH = "/v1/organiser/events/{event_id:str}/presale"
 ACCESS = Access.staff("codes:write")

@@ -7,6 +7,7 @@ from litestar import get, patch
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
+from frontrow.waitingroom.model.config import MAX_MESSAGE_CHARS
 from frontrow.web.endpoints.room.organiser import patch_room, room_body
 from frontrow.web.http.access import Access, editor_of
 from frontrow.web.platform.event_access import own_event
@@ -24,7 +25,7 @@ class RoomAsked(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     rate_per_s: Count | None = None
     burst: Count | None = None
     capacity: Count | None = None
-    message: Annotated[str, msgspec.Meta(max_length=280, examples=["Doors open soon"])] | None = None
+    message: Annotated[str, msgspec.Meta(max_length=MAX_MESSAGE_CHARS, examples=["Doors open soon"])] | None = None
 
 
 class LaneView(msgspec.Struct):

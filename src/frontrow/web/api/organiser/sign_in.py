@@ -22,7 +22,7 @@ from frontrow.web.http.bodies.sign_in import (
     private,
     signed_in,
 )
-from frontrow.web.platform.access import client_ip
+from frontrow.web.platform.access_check import client_ip
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 
 OWN = {"idempotency": "own"}  # their responses hold secrets, which are not stored

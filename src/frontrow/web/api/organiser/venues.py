@@ -7,7 +7,7 @@ from litestar import Response, get, patch, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.events.model.event_changes import OwnVenue
+from frontrow.boxoffice.seats.model.venues import OwnVenue
 from frontrow.boxoffice.seats.venues import PlanSource, VenueEdit
 from frontrow.web.api.organiser.parameters import Cursor, IfMatch, Limit, tagged
 from frontrow.web.http.access import Access, editor_of

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import jinja2
 
 from frontrow.core.errors import Forbidden, FrontrowError, Unauthorised
-from frontrow.shared.cookies import cookie_line
+from frontrow.shared.cookie_headers import cookie_line
 from frontrow.waitingroom.credentials.key_binding import place_hash
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.waitingroom.model.results import ClaimedPass, Joined, PlaceStatus

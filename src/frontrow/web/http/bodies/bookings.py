@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 
 from frontrow.boxoffice.checkout.checkout import CheckoutResult, CheckoutState
-from frontrow.boxoffice.payments.model.provider_intents import MISTYPED
+from frontrow.boxoffice.payments.model.card_declines import MISTYPED
 from frontrow.boxoffice.pricing.model.sale_options import MAX_ADD_ONS, MAX_OF_ONE_ADD_ON
 from frontrow.core.errors import Refused
 from frontrow.web.http.bodies.json_values import MoneyView, PriceLineView, Time, time_text

@@ -15,10 +15,10 @@ from frontrow.waitingroom.protect.guard import is_plain
 from frontrow.web.http.access import Access, Caller
 from frontrow.web.http.bodies.sign_in import agent_of
 from frontrow.web.http.cookies import SIGN_IN_COOKIE, cookie_header, session_cookie, sign_in_cookie
-from frontrow.web.platform.access import client_ip
+from frontrow.web.platform.access_check import client_ip
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
-from frontrow.web.site.cookies import Ready, forget_person, language_cookie, ready_cookie, ready_of
+from frontrow.web.site.cookie_contents import Ready, forget_person, language_cookie, ready_cookie, ready_of
 from frontrow.web.site.fans.checkout import BAD_EMAIL
 from frontrow.web.site.fans.push import PUSHES, push_key
 from frontrow.web.site.languages import LANGUAGES, N_

@@ -6,10 +6,10 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
+from frontrow.boxoffice.attempt_limit import TooManyTries
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.boxoffice.holds.model.bookings import Booking, HoldEnded
 from frontrow.boxoffice.people.model.email_addresses import is_email
-from frontrow.boxoffice.people.model.people import TooManyTries
 from frontrow.boxoffice.pricing.model.booking_choices import (
     BookingChoice,
     DiscountRefused,
@@ -21,10 +21,10 @@ from frontrow.boxoffice.pricing.model.prices import decode_lines
 from frontrow.boxoffice.pricing.model.sale_options import fold_code
 from frontrow.core.errors import InvalidInput, Refused, Unauthorised
 from frontrow.web.http.access import Access
-from frontrow.web.platform.access import client_ip
+from frontrow.web.platform.access_check import client_ip
 from frontrow.web.platform.booking_choices import choose_for
 from frontrow.web.platform.injected import FromCaller, FromPlatform
-from frontrow.web.site.cookies import Ready
+from frontrow.web.site.cookie_contents import Ready
 from frontrow.web.site.fans.checkout import keep_contact_of, outcome_page, page_again
 from frontrow.web.site.fans.choice_form import CODE_ANSWERS, say_none_left
 from frontrow.web.site.languages import N_, Words

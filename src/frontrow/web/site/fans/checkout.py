@@ -14,7 +14,7 @@ from frontrow.boxoffice.checkout.checkout import CheckoutResult, CheckoutState
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, HoldEnded, MoveRefused, StaleFence
 from frontrow.boxoffice.holds.model.holds import MAX_HOLD_FACTOR, ShopPass
 from frontrow.boxoffice.messages.model.messages import Contact
-from frontrow.boxoffice.payments.model.provider_intents import MISTYPED
+from frontrow.boxoffice.payments.model.card_declines import MISTYPED
 from frontrow.boxoffice.people.model.email_addresses import is_email
 from frontrow.boxoffice.pricing.model.booking_choices import NoneLeft
 from frontrow.core.clock import US_PER_S
@@ -23,7 +23,7 @@ from frontrow.web.http.access import Access, Caller
 from frontrow.web.http.bodies.json_values import time_text
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
-from frontrow.web.site.cookies import Ready, keep_visit, ready_of, remember_booking
+from frontrow.web.site.cookie_contents import Ready, keep_visit, ready_of, remember_booking
 from frontrow.web.site.event_display import shown
 from frontrow.web.site.fans.choice_form import ChoiceForm, choice_form, say_none_left
 from frontrow.web.site.fans.demo_cards import SHOWN, TypedCard, method_of

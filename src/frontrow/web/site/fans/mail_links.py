@@ -18,7 +18,7 @@ from frontrow.web.http.bodies.json_values import time_text
 from frontrow.web.platform.event_access import shown_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
-from frontrow.web.site.cookies import remember_link
+from frontrow.web.site.cookie_contents import remember_link
 from frontrow.web.site.event_display import seat_places, shown
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render

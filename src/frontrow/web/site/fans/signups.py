@@ -16,7 +16,7 @@ from frontrow.boxoffice.people.model.email_addresses import is_email
 from frontrow.boxoffice.presale.model import Presale, PresaleState, Purpose, Signup, SignupNotFound, SignupState
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.web.http.access import Caller
-from frontrow.web.platform.access import client_ip, proven_email
+from frontrow.web.platform.access_check import client_ip, proven_email
 from frontrow.web.platform.event_access import shown_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform

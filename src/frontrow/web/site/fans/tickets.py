@@ -27,7 +27,7 @@ from frontrow.web.http.access import Access, Caller
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 from frontrow.web.platform.priority_passes import make_priority_pass
-from frontrow.web.site.cookies import pass_cookie, remember_booking
+from frontrow.web.site.cookie_contents import pass_cookie, remember_booking
 from frontrow.web.site.event_display import Shown, shown
 from frontrow.web.site.fans.checkout import booking_context
 from frontrow.web.site.fans.mail_links import with_priority

@@ -13,7 +13,7 @@ from frontrow.web.http.bodies.json_values import time_text
 from frontrow.web.platform.event_access import shown_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
-from frontrow.web.site.cookies import pass_cookie
+from frontrow.web.site.cookie_contents import pass_cookie
 from frontrow.web.site.event_display import seat_places, shown
 from frontrow.web.site.fans.checkout import BAD_EMAIL
 from frontrow.web.site.fans.mail_links import may_answer

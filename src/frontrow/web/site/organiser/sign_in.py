@@ -9,14 +9,8 @@ from typing import Any, Final
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
-from frontrow.boxoffice.people.model.people import (
-    LinkSpent,
-    Session,
-    Stage,
-    SubjectKind,
-    TooManyTries,
-    WrongCredentials,
-)
+from frontrow.boxoffice.attempt_limit import TooManyTries
+from frontrow.boxoffice.people.model.people import LinkSpent, Session, Stage, SubjectKind, WrongCredentials
 from frontrow.boxoffice.people.sessions import SignedIn
 from frontrow.boxoffice.people.staff_sign_in import Enrolment
 from frontrow.boxoffice.tickets import qr_code as qr
@@ -26,7 +20,7 @@ from frontrow.shared.vault import SealBroken
 from frontrow.web.http.access import Caller
 from frontrow.web.http.bodies.sign_in import agent_of
 from frontrow.web.http.cookies import cookie_header, removed_cookie, session_cookie
-from frontrow.web.platform.access import client_ip
+from frontrow.web.platform.access_check import client_ip
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.site.fans.account import back_of
 from frontrow.web.site.languages import N_

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from frontrow.core.errors import ConfigError
 from frontrow.limits.limiter import Limiter
 from frontrow.limits.quota import Decision, Quota, Rule, Throttled
-from frontrow.limits.rule_list import RuleLike, to_rules
+from frontrow.limits.rules import RuleLike, to_rules
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -15,8 +15,7 @@ from frontrow.limits.http.caller_identity import RequestSource, Steps, arun_step
 from frontrow.limits.http.request_limits import Charge, LimitedRoute, RequestLimits, UncountableRequest
 from frontrow.limits.metrics import LimitMetrics, RefusalLog
 from frontrow.limits.quota import InvalidCost, InvalidKey, Quota
-from frontrow.limits.rule_list import name_quotas
-from frontrow.limits.rules import RequestRule
+from frontrow.limits.rules import RequestRule, name_quotas
 
 Request = Any
 QuotaLike = str | Quota

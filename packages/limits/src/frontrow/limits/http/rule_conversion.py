@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.quota import Quota, Rule
-from frontrow.limits.rule_list import RuleLike, name_quotas
-from frontrow.limits.rules import RequestRule, RuleBook, RuleSet, TierOf
+from frontrow.limits.rules import RequestRule, RuleBook, RuleLike, RuleSet, TierOf, name_quotas
 
 Rules = RuleBook | RequestRule | RuleLike | Sequence[RequestRule | RuleLike]
 

@@ -37,8 +37,8 @@ def open_store(
         raise ConfigError(f"deadline_s must be from 0.001 to 60 seconds, not {deadline_s!r}", param="deadline_s")
     if names_memory(url):
         return open_memory_store(slots, clock, **_read_memory_options(url, options))
-    from frontrow.limits.stores.leases import LeasingStore
-    from frontrow.limits.stores.refused_keys import record_refusals
+    from frontrow.limits.stores.leased_blocks import LeasingStore
+    from frontrow.limits.stores.most_refused_keys import record_refusals
     from frontrow.limits.stores.resilient import open_shared_store
 
     of_redis = dict(options)

@@ -13,13 +13,13 @@ from frontrow.boxoffice.adapters.ledger.engine.due_work import DueWork
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
 from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
 from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import Program
-from frontrow.boxoffice.events.model.event_changes import EmailChangeRefused
 from frontrow.boxoffice.facts.model import OutboxFact, decode_fact
 from frontrow.boxoffice.facts.ports import PlannedWrite
 from frontrow.boxoffice.messages.model.messages import (
     Contact,
     Delivery,
     DeliveryResult,
+    EmailChangeRefused,
     Endpoint,
     InAppMessage,
     NewDelivery,

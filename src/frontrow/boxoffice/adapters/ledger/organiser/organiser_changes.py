@@ -32,11 +32,12 @@ from frontrow.boxoffice.adapters.ledger.payments.payment_transactions import (
 from frontrow.boxoffice.adapters.ledger.tickets.ticket_book import scan_of, scan_row
 from frontrow.boxoffice.adapters.ledger.waitlist.waitlist_transactions import entry_of
 from frontrow.boxoffice.checkout.model.receipts import Seller
-from frontrow.boxoffice.events.model.event_changes import Cancellation, Change, NotedChange, OwnVenue
+from frontrow.boxoffice.events.model.event_changes import Cancellation, Change, NotedChange
 from frontrow.boxoffice.events.model.events import Event, Fee
 from frontrow.boxoffice.events.model.pictures import KEEP_UNUSED_US
 from frontrow.boxoffice.events.model.show_dates import MAX_DATES
 from frontrow.boxoffice.facts.model import Fact
+from frontrow.boxoffice.gate.model.scans import Scan, Way, later_than
 from frontrow.boxoffice.holds.model.bookings import Booking, Move
 from frontrow.boxoffice.messages.model.messages import Buyer, Endpoint, SentDelivery
 from frontrow.boxoffice.organiser.model.booking_search import MAX_SCANNED, BookingSearch, like_part
@@ -46,8 +47,8 @@ from frontrow.boxoffice.payments.model.payments import Payment, PaymentChanged
 from frontrow.boxoffice.people.model.person_names import LAST
 from frontrow.boxoffice.pricing.model.taxes import SELLERS_TAX, TaxRates
 from frontrow.boxoffice.refunds.model.refunds import Refund
-from frontrow.boxoffice.seats.model.venues import Venue
-from frontrow.boxoffice.tickets.model.tickets import NewTicket, Scan, TicketRevoked, Way, later_than
+from frontrow.boxoffice.seats.model.venues import OwnVenue, Venue
+from frontrow.boxoffice.tickets.model.tickets import NewTicket, TicketRevoked
 from frontrow.boxoffice.waitlist.model.waitlist import WaitlistEntry
 from frontrow.core.errors import InvalidInput
 

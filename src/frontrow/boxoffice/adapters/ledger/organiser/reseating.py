@@ -17,7 +17,6 @@ from frontrow.boxoffice.adapters.ledger.holds.booking_transactions import (
     scanned_seats,
 )
 from frontrow.boxoffice.adapters.ledger.refunds.return_transactions import resell_moved
-from frontrow.boxoffice.events.model.event_changes import ReseatRefused
 from frontrow.boxoffice.facts.model import BookingReseated, Fact
 from frontrow.boxoffice.holds.model.bookings import (
     Booking,
@@ -27,7 +26,7 @@ from frontrow.boxoffice.holds.model.bookings import (
     StaleFence,
 )
 from frontrow.boxoffice.holds.model.holds import SeatsTaken
-from frontrow.boxoffice.organiser.model.reseating import Reseat
+from frontrow.boxoffice.organiser.model.reseating import Reseat, ReseatRefused
 from frontrow.boxoffice.pricing.model.prices import move_lines
 from frontrow.boxoffice.tickets.model.tickets import TicketScanned
 

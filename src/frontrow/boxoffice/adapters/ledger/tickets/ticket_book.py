@@ -9,7 +9,8 @@ from typing import Final
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerReader, RunStatements
 from frontrow.boxoffice.adapters.ledger.engine.queries import Query, Row
-from frontrow.boxoffice.tickets.model.tickets import DuplicateScan, Scan, Ticket, TicketState, Way, find_duplicates
+from frontrow.boxoffice.gate.model.scans import DuplicateScan, Scan, Way, find_duplicates
+from frontrow.boxoffice.tickets.model.tickets import Ticket, TicketState
 from frontrow.core.errors import InvalidInput
 
 MAX_SCANS: Final = 1_000  # per call

@@ -15,7 +15,6 @@ from frontrow.boxoffice.people.model.person_names import MAX_NAME_CHARS
 from frontrow.boxoffice.pricing.model.booking_choices import DiscountRefused, NoneLeft, PricedType, priced_types
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Unavailable
 from frontrow.web.http.access import Access, Caller, editor_of
-from frontrow.web.platform.box_office_totals import box_office_totals
 from frontrow.web.platform.event_access import own_event, own_event_booking
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
@@ -63,7 +62,7 @@ async def _sales_page(
     form: dict[str, str] | None = None,
 ) -> Response[bytes]:
     event = await own_event(platform, caller, event_id)
-    day, totals = await box_office_totals(platform, event, None)
+    day, totals = await platform.organiser.box_office_sales.totals(event, None)
     names = await names_of_team(platform, caller) if totals and "team:read" in caller.permissions else {}
     shown = {"seats": "", "paid_by": PaidBy.CASH.value, "name": "", "email": "", "code": "", "booking": ""} | (
         form or {}

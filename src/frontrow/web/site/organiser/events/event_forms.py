@@ -7,18 +7,16 @@ from frontrow.boxoffice.events.event_editing import MAX_DESCRIPTION_CHARS, Event
 from frontrow.boxoffice.events.model.events import (
     MAX_CARD_TRIES,
     MAX_PER_PERSON,
-    MAX_REFUND_STEPS,
     Event,
     EventLink,
     EventStatus,
     Fee,
     FeesShown,
     PriceTier,
-    RefundPolicy,
-    RefundStep,
 )
 from frontrow.boxoffice.events.model.room_rules import MAX_DEPTH, MAX_WEIGHT, PRESALE_LANE, Lane, RoomRules
 from frontrow.boxoffice.pricing.model.taxes import MAX_TAX_BASIS_POINTS, SELLERS_TAX
+from frontrow.boxoffice.refunds.model.refund_policy import MAX_REFUND_STEPS, RefundPolicy, RefundStep
 from frontrow.boxoffice.seats.model.venues import Plan
 from frontrow.boxoffice.seats.seat_ranges import format_seat_ranges, parse_seat_ranges
 from frontrow.core.errors import InvalidInput

@@ -10,11 +10,12 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.events.event_editing import FINAL, EventEdit
-from frontrow.boxoffice.events.model.event_changes import ChangedMeanwhile, OwnVenue
+from frontrow.boxoffice.events.event_editing import EventEdit
+from frontrow.boxoffice.events.model.event_changes import ChangedMeanwhile
 from frontrow.boxoffice.events.model.events import Event, EventStatus
+from frontrow.boxoffice.events.model.published_changes import FINAL
 from frontrow.boxoffice.events.model.room_rules import RoomRules
-from frontrow.boxoffice.seats.model.venues import Plan, Venue
+from frontrow.boxoffice.seats.model.venues import OwnVenue, Plan, Venue
 from frontrow.core.errors import FrontrowError, NotFound, Unavailable
 from frontrow.web.http.access import Access, Caller, editor_of
 from frontrow.web.platform.injected import FromCaller, FromPlatform

@@ -7,8 +7,8 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
 from frontrow.boxoffice.events.event_editing import MAX_DESCRIPTION_CHARS, EventEdit
-from frontrow.boxoffice.events.model.event_changes import OwnVenue
 from frontrow.boxoffice.seats.formats.plan_generator import MAX_GENERATED, MIN_SEATS
+from frontrow.boxoffice.seats.model.venues import OwnVenue
 from frontrow.boxoffice.seats.time_zones import zones
 from frontrow.boxoffice.seats.venues import PlanSource, VenueEdit
 from frontrow.core.clock import US_PER_S

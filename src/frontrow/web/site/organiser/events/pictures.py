@@ -7,7 +7,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.events.event_editing import EventEdit
-from frontrow.boxoffice.events.pictures import MAX_UPLOAD_CHARS
+from frontrow.boxoffice.events.model.pictures import MAX_UPLOAD_CHARS
 from frontrow.core.errors import InvalidInput
 from frontrow.web.http.access import Access, editor_of
 from frontrow.web.platform.injected import FromCaller, FromPlatform

@@ -12,7 +12,7 @@ from frontrow.web.http.access import Access, Caller, editor_of
 from frontrow.web.platform.event_access import own_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
-from frontrow.web.platform.registration_export import registrations_file
+from frontrow.web.platform.registration_file import registrations_file
 from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.form_fields import Errors, Reading, Typed, local_text
 from frontrow.web.site.render import render

@@ -11,6 +11,7 @@ from litestar.params import FromPath
 from frontrow.boxoffice.events.event_listing import EventAvailability, FreeSeats
 from frontrow.boxoffice.events.model.events import EventMove, check_event
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Unavailable
+from frontrow.waitingroom.model.config import MAX_MESSAGE_CHARS
 from frontrow.web.endpoints.room.organiser import patch_room
 from frontrow.web.http.access import Access, Caller, editor_of
 from frontrow.web.http.bodies.json_values import time_text
@@ -67,6 +68,7 @@ async def _preview(
         missing=missing,
         errors=errors or Errors(),
         v=shown | (values or {}),
+        most_message=MAX_MESSAGE_CHARS,
         done=done_of(request),
         step_of=STEP_OF,
         tax=percent_text(seller.tax_basis_points if own is None else own),
@@ -136,7 +138,7 @@ async def publish(
     wanted = {
         "capacity": reading.whole("capacity", 1, MAX_ROOM),
         "rate_per_s": reading.whole("rate", 1, MAX_ROOM),
-        "message": reading.text("message", 280, needed=False),
+        "message": reading.text("message", MAX_MESSAGE_CHARS, needed=False),
     }
     if not reading.errors:
         try:

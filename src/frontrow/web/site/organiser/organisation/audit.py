@@ -5,8 +5,8 @@ from typing import Any, Final
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
-from frontrow.boxoffice.events.model.event_changes import OwnVenue
-from frontrow.boxoffice.organiser.webhooks import MAX_ENDPOINTS
+from frontrow.boxoffice.organiser.webhooks import MAX_PER_ORGANISER
+from frontrow.boxoffice.seats.model.venues import OwnVenue
 from frontrow.core.errors import InvalidInput
 from frontrow.web.http.access import Access, Caller, editor_of
 from frontrow.web.http.cursors import cursor_of, read_number
@@ -36,7 +36,7 @@ async def audit(request: Asked, platform: FromPlatform, caller: FromCaller) -> R
     words, currencies = words_for(request), {one.id: one.currency for one in own}
     events = await names_of_events(platform, own, words)
     called = events | {one.venue.id: one.venue.name for one in await _venues(platform, caller)}
-    hooks = await platform.organiser.webhooks.page(caller.organiser_id, "", MAX_ENDPOINTS)
+    hooks = await platform.organiser.webhooks.page(caller.organiser_id, "", MAX_PER_ORGANISER)
     called |= {one.id: one.url for one in hooks}
     event = query.get("event", "") if query.get("event", "") in events else ""
     try:

@@ -5,7 +5,7 @@ from typing import Any, Final
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 
-from frontrow.boxoffice.events.pictures import MAX_UPLOAD_CHARS
+from frontrow.boxoffice.events.model.pictures import MAX_UPLOAD_CHARS
 from frontrow.boxoffice.organiser.model.brands import Brand
 from frontrow.core.errors import InvalidInput
 from frontrow.settings.colours import site_colours

@@ -8,7 +8,7 @@ from litestar.params import FromPath
 
 from frontrow.boxoffice.messages.model.messages import SentDelivery
 from frontrow.boxoffice.messages.webhook_endpoints import FACTS
-from frontrow.boxoffice.organiser.webhooks import MAX_ENDPOINTS
+from frontrow.boxoffice.organiser.webhooks import MAX_PER_ORGANISER
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Unavailable
 from frontrow.web.http.access import Access, Caller, editor_of
 from frontrow.web.http.bodies.json_values import time_text
@@ -49,7 +49,7 @@ async def webhooks(request: Asked, platform: FromPlatform, caller: FromCaller) -
 async def _list(
     request: Asked, platform: Platform, caller: Caller, *, refusal: str = "", secret: str = "", url: str = ""
 ) -> Response[bytes]:
-    hooks = await platform.organiser.webhooks.page(caller.organiser_id, "", MAX_ENDPOINTS)
+    hooks = await platform.organiser.webhooks.page(caller.organiser_id, "", MAX_PER_ORGANISER)
     events = await platform.ledger.catalogue.events_of_organiser(caller.organiser_id, (-1, ""), EVENTS)
     return render(
         request,

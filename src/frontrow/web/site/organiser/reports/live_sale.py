@@ -14,6 +14,7 @@ from litestar.params import FromPath
 
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.core.errors import FrontrowError
+from frontrow.waitingroom.model.config import MAX_MESSAGE_CHARS
 from frontrow.web.endpoints.room.organiser import room_body
 from frontrow.web.http.access import Access
 from frontrow.web.platform.event_access import own_event
@@ -74,6 +75,7 @@ async def live_sale(
         control=control,
         tiles=TILES,
         health_tiles=HEALTH_TILES,
+        most_message=MAX_MESSAGE_CHARS,
         acts=await acts_of(platform, caller, changes, words_for(request), {event.id: event.currency}),
     )
 

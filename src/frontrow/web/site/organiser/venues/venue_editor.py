@@ -14,10 +14,10 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.events.model.event_changes import ChangedMeanwhile, OwnVenue
+from frontrow.boxoffice.events.model.event_changes import ChangedMeanwhile
 from frontrow.boxoffice.seats import plan_editing as editing
 from frontrow.boxoffice.seats.formats.plan_document import to_document
-from frontrow.boxoffice.seats.model.venues import Plan, SeatFlag, Section
+from frontrow.boxoffice.seats.model.venues import OwnVenue, Plan, SeatFlag, Section
 from frontrow.boxoffice.seats.seat_ranges import parse_seat_ranges
 from frontrow.boxoffice.seats.time_zones import zones
 from frontrow.boxoffice.seats.venues import PlanSource, VenueEdit

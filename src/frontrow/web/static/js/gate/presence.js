@@ -1,7 +1,7 @@
 // @ts-check
 /** Whether a ticket is inside, from all of its scans that this gate knows, in whatever order they became known.
  *
- * The twin of `boxoffice/gate/gate_check.py` and `boxoffice/tickets/model/tickets.py`, held equal by a test. Nothing here
+ * The twin of `boxoffice/gate/gate_check.py` and `boxoffice/gate/model/scans.py`, held equal by a test. Nothing here
  * stores: `store.js` reads, asks and writes in one transaction. */
 
 /** @typedef {"in" | "out"} Way */

@@ -15,7 +15,7 @@ from frontrow.boxoffice.checkout.purchases import is_held, kept_until_s
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.people.model.people import SubjectKind
 from frontrow.core.errors import FrontrowError
-from frontrow.shared.cookies import cookie_line, is_https
+from frontrow.shared.cookie_headers import cookie_line, is_https
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.web.http.access import MAX_BOOKING_TOKENS, Caller, booking_token, presented
 from frontrow.web.http.cookies import BOOKINGS_COOKIES, LANGUAGE_COOKIES, LINKS_COOKIES, READY_COOKIES, removed_cookie

@@ -13,7 +13,7 @@ STATE_COLOURS = {"free": "#2f9e6e", "held": "#e0a100", "sold": "#b9bec9", "block
 DOT = 7.0
 
 
-def tier_colours(plan: Plan) -> dict[str, str]:
+def palette_colours(plan: Plan) -> dict[str, str]:
     """A colour per price tier of the plan."""
     return {tier: PALETTE[number % len(PALETTE)] for number, tier in enumerate(plan.tiers)}
 
@@ -21,7 +21,7 @@ def tier_colours(plan: Plan) -> dict[str, str]:
 def to_svg(plan: Plan, states: Sequence[int] | None = None) -> str:
     """The plan as an SVG document."""
     if states is None:
-        colours = tier_colours(plan)
+        colours = palette_colours(plan)
         kinds = [seat.tier for seat in plan.seats]
     else:
         colours = STATE_COLOURS

@@ -1,4 +1,7 @@
-"""Priority for a fan whose booking was lost to an outage of the payment provider (B8): one pass, within a day."""
+"""Priority for a fan whose booking was lost to an outage of the payment provider (B8): one pass, within a day.
+
+Pure. The payment driver notifies the fan until when; the checkout checks it when the fan claims the pass.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,7 +11,7 @@ from frontrow.boxoffice.payments.model.payments import ENDED, PROVIDER_UNAVAILAB
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import Refused
 
-PRIORITY_US: Final = 86_400 * US_PER_S
+PRIORITY_US: Final = 86_400 * US_PER_S  # from when the payment was given up
 GIVEN_UP: Final = ENDED | {PaymentState.VOIDING}  # voided, or as soon as the provider is back
 
 

@@ -1,0 +1,1 @@
+"""Scans as pure values and rules."""
