@@ -45,9 +45,9 @@ def open_store(
     records = of_redis.pop("record_refusals", False)
     if records and not isinstance(url, str):
         raise ConfigError("record_refusals needs a URL as store, not a client", param="record_refusals")
-    store: Store = open_shared_store(url, slots, clock, stats, on_store_down, deadline_s, of_redis)
-    if any(slot.rule.lease > 1 for slot in slots):
-        store = LeasingStore(store, slots, clock)
+    shared = open_shared_store(url, slots, clock, stats, on_store_down, deadline_s, of_redis)
+    leases = any(slot.rule.lease > 1 for slot in slots)
+    store: Store = LeasingStore(shared, slots, clock) if leases else shared
     if records:
         prefix = of_redis.pop("prefix", DEFAULT_PREFIX)
         store = record_refusals(store, slots, url, prefix, **of_redis)  # connects like the store itself
