@@ -20,6 +20,7 @@ from typing import Any, Self
 
 from frontrow.core.clock import US_PER_S, Clock, SystemClock, steady
 from frontrow.core.errors import ConfigError
+from frontrow.core.forks import begin_in_child, fork_safe_lock
 from frontrow.limits.keys import Key, rule_key
 from frontrow.limits.permit_renewal import Renewals
 from frontrow.limits.quota import ON_STORE_DOWN, Decision, InvalidQuota, Quota, Rule, StoreDown, Throttled
@@ -357,8 +358,13 @@ class _Waiters:
     """The callers of this process that wait, by key and in order. A release wakes the first, so it need not poll."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._by_key: dict[str | bytes, dict[str, _Waiter]] = {}
+        begin_in_child(self._begin)
+
+    def _begin(self) -> None:
+        """Forget who waits. In a forked child they are gone."""
+        self._by_key.clear()
 
     def add(self, request: PermitRequest, wake: Callable[[], object]) -> _Waiter:
         waiter = _Waiter(wake)

@@ -5,11 +5,11 @@ environment and can be replaced while running: a request sees the old rules or t
 broken file leaves the old ones in force.
 """
 
-import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from frontrow.core.errors import ConfigError
+from frontrow.core.forks import fork_safe_lock
 from frontrow.limits.paths import PathMatcher, readings
 from frontrow.limits.quota import ON_STORE_DOWN, Quota, Rule
 from frontrow.limits.tiers import Tiers as Tiers  # documented under this module too
@@ -127,7 +127,7 @@ class RuleBook:
         self, rules: Iterable[RequestRule], *, read: Callable[[], Iterable[RequestRule]] | None = None
     ) -> None:
         self._read = read
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._followers: list[Prepare] = []
         self.current = RuleSet(rules)
         self.generation = 0

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.forks import begin_in_child, fork_safe_lock
 from frontrow.limits.quota import Decision, Throttled
 
 if TYPE_CHECKING:
@@ -89,7 +90,12 @@ class WaitingLines:
     """The lines of one limiter, by key."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
+        begin_in_child(self._begin)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin without lines. In a forked child, those who stood in them are gone."""
         self._lines: dict[Hashable, Line] = {}
         self._waiting = 0
 

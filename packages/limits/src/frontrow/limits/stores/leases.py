@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from frontrow.core.clock import Clock
+from frontrow.core.forks import begin_in_child, fork_safe_lock
 from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import Decision, StoreDown
 from frontrow.limits.stores.protocol import CHECK, RESET, QuotaSlot, StoreRequest, StoreResult
@@ -67,9 +68,14 @@ class LeasingStore:
         self._inner = inner
         self._slots = tuple(slots)
         self._clock = clock
-        self._blocks: dict[tuple[int, StoreKey], Block] = {}
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
+        begin_in_child(self._begin)
+        self._begin()
         self.tag_parts = inner.tag_parts
+
+    def _begin(self) -> None:
+        """Begin without blocks. In a forked child, the parent's are the parent's to spend."""
+        self._blocks: dict[tuple[int, StoreKey], Block] = {}
 
     def decide(self, request: StoreRequest) -> StoreResult:
         leased = self._leased_positions(request)
