@@ -30,3 +30,13 @@ def test_a_forked_child_gets_its_answers(redis_url: str, name: str) -> None:
 @pytest.mark.parametrize("name", IN_MEMORY)
 def test_a_child_forked_while_somebody_waits_in_memory_gets_its_turn(name: str) -> None:
     check_scenario(name, "memory://")
+
+
+CANARY = "import os, runpy; os.register_at_fork = lambda **_: None; runpy.run_module('{}', run_name='__main__')"
+
+
+def test_canary_a_process_that_does_nothing_when_it_forks_is_caught() -> None:
+    script = CANARY.format("tests.limits.fork_scenarios")
+    command = [sys.executable, "-c", script, "held_lock_of_permits", "memory://"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 14, ended.stderr
