@@ -35,7 +35,8 @@ from frontrow.limits.stores.permits import (
     PermitRequest,
     PermitStore,
 )
-from frontrow.limits.stores.protocol import DEFAULT_PREFIX, check_prefix, names_memory
+from frontrow.limits.stores.protocol import DEFAULT_PREFIX, check_deadline, check_prefix, names_memory
+from frontrow.limits.waiting_line import check_timeout
 
 MAX_AT_ONCE = 1_000_000
 MAX_WAIT_S = 3600.0  # of an acquire without a timeout
@@ -330,7 +331,7 @@ class ConcurrencyLimiter:
             await self._store.aapply(request._replace(op=RELEASE))
 
     def _deadline_us(self, timeout_s: float | None) -> int:
-        if timeout_s is not None and timeout_s < 0:
+        if timeout_s is not None and check_timeout(timeout_s) < 0:
             raise ConfigError(f"timeout_s must be 0 or more seconds, like 2.0; not {timeout_s!r}", param="timeout_s")
         return self._clock() + round(min(MAX_WAIT_S if timeout_s is None else timeout_s, MAX_WAIT_S) * US_PER_S)
 
@@ -414,7 +415,7 @@ def _open_store(
     if on_store_down not in ON_STORE_DOWN:
         message = f"on_store_down must be one of {', '.join(ON_STORE_DOWN)}, not {on_store_down!r}"
         raise ConfigError(message, param="on_store_down")
-    _to_us("deadline_s", deadline_s, 0.001, 60)
+    check_deadline(deadline_s)
     unknown = set(options) - {"prefix", "credential_provider"}
     if unknown:
         message = f"a concurrency limiter takes the options prefix and credential_provider, not {min(unknown)!r}"

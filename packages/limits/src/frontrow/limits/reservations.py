@@ -14,13 +14,14 @@ to the store it is not taken back. A task that is cancelled meanwhile leaves it 
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput
 from frontrow.limits.algorithms import SPECIFICATION
+from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import Decision, Quota, Throttled, check_time
 from frontrow.limits.stores.protocol import CHARGE, PEEK, REFUND, QuotaSlot, Store, StoreRequest, StoreResult
 
@@ -43,6 +44,7 @@ class Reservation:
         "_settling",
         "_slots",
         "_store",
+        "_wake",
         "decision",
     )
 
@@ -54,12 +56,15 @@ class Reservation:
         slots: Sequence[QuotaSlot],
         charged_us: int,
         clock: Clock,
+        wake: Callable[[Sequence[int], Sequence[StoreKey]], None],
     ) -> None:
+        """`wake` tells those who wait in line that units were given back."""
         self._store = store
         self._request = request  # that charged the estimate: the correction goes to the same keys and tiers
         self._slots = slots
         self._charged_us = charged_us
         self._clock = clock
+        self._wake = wake
         self._first = threading.Lock()  # taken by the first settlement, and kept
         self._settled: Decision | None = None
         self._settling: asyncio.Future[StoreResult] | None = None  # on its way to the store
@@ -80,6 +85,7 @@ class Reservation:
             except Exception:
                 self._first.release()  # the store decided nothing
                 raise
+            self._wake(request.slots, request.keys)
         return self._settled or self._store.decide(self._look(now_us)).decision
 
     async def asettle(self, actual: int, now_us: int | None = None) -> Decision:
@@ -101,6 +107,7 @@ class Reservation:
             self._settled = self.decision
         elif settling.exception() is None:
             self._settled = settling.result().decision
+            self._wake(self._request.slots, self._request.keys)
         else:  # the store decided nothing
             self._settling = None
             self._first.release()
