@@ -118,7 +118,6 @@ class WaitingLines:
         """Begin without lines. In a forked child, those who stood in them are gone."""
         self._lines: dict[LineKey, Line] = {}
         self._waiting = 0
-        self.returns = 0  # how often units were given back
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -159,7 +158,6 @@ class WaitingLines:
 
     def wake(self, slots: Sequence[int], keys: Sequence[StoreKey]) -> None:
         """Units of these slots and keys were given back. Tell the heads of all lines that count by one of them."""
-        self.returns += 1
         if not self._lines:
             return
         with self._lock:
@@ -216,19 +214,16 @@ def steps_to_acquire(
     clock: Clock,
     deadline_us: int | None,
     first: Decision | None,
-    returns: int,
 ) -> Steps:
     """What a caller must do, step by step, until its request is allowed. `Throttled` if that takes too long.
 
-    `first` is the decision of a check that was made already, because nobody waited; `returns` is how often units had
-    been given back before it.
+    `first` is the decision of a check that was made already, because nobody waited.
     """
     decision = first
     if decision is None and key not in lines:
-        returns = lines.returns
         decision = yield CheckAgain()
     if decision is None or not decision.allowed:
-        decision = yield from _wait_in_line(lines, key, turn, clock, deadline_us, decision, returns)
+        decision = yield from _wait_in_line(lines, key, turn, clock, deadline_us, decision)
     if decision.delay_us:
         left_us = None if deadline_us is None else deadline_us - clock()
         if left_us is not None and decision.delay_us > left_us:
@@ -253,34 +248,29 @@ def _wait_in_line(
     clock: Clock,
     deadline_us: int | None,
     refusal: Decision | None,
-    returns: int,
 ) -> Steps:
     joined = lines.join(key, turn)
     if joined is None:
-        decision = refusal or (yield CheckAgain())
+        decision: Decision = refusal or (yield CheckAgain())
         if decision.allowed:
             return decision
         raise Throttled(f"rule {decision.rule}: {MAX_WAITING} callers of this limiter wait already", decision)
     line, is_head = joined
-    if lines.returns != returns:  # since the refusal: it may not hold any more, and nobody was told
-        refusal = None
     try:
         while not is_head:
             _check_deadline(line, clock(), deadline_us)
             left_us = None if deadline_us is None else max(1000, deadline_us - clock())
             yield AwaitTurn(None if left_us is None else min(left_us / US_PER_S, MAX_NAP_S))
-            is_head, refusal = lines.is_head(key, turn), None
+            is_head = lines.is_head(key, turn)
         for _ in range(MAX_ATTEMPTS):
-            if refusal is None:
-                turn.clear()
-            decision = refusal or (yield CheckAgain())
+            turn.clear()  # before the check: what is given back after it is told again
+            decision = yield CheckAgain()
             if decision.allowed:
                 return decision
             wait_us = max(1, decision.retry_after_us)
             line.refusal, line.opens_at_us = decision, clock() + wait_us
             _check_deadline(line, clock(), deadline_us)
             yield Nap(min(wait_us / US_PER_S, MAX_NAP_S))
-            refusal = None
         raise Throttled(f"rule {decision.rule}: refused {MAX_ATTEMPTS} times in a row", decision)
     finally:
         lines.leave(key, turn)
@@ -297,13 +287,13 @@ def _check_deadline(line: Line, now_us: int, deadline_us: int | None) -> None:
 
 def acquire(limiter: "Limiter", key: "Key", cost: int, timeout_s: float | None) -> Decision:
     """Take every step of a blocking caller."""
-    deadline_us, returns = _deadline_us(limiter, timeout_s), limiter._lines.returns
+    deadline_us = _deadline_us(limiter, timeout_s)
     answer = None if limiter._lines else limiter.check(key, cost)
     if answer is not None and answer.allowed and not answer.delay_us:
         return answer
     turn = ThreadTurn()
     sleep = getattr(limiter._raw_clock, "sleep", None)  # of a clock that tests move
-    steps = _steps(limiter, key, cost, turn, deadline_us, answer, returns)
+    steps = _steps(limiter, key, cost, turn, deadline_us, answer)
     answer = None
     try:
         while True:
@@ -326,13 +316,13 @@ def acquire(limiter: "Limiter", key: "Key", cost: int, timeout_s: float | None) 
 
 async def aacquire(limiter: "Limiter", key: "Key", cost: int, timeout_s: float | None) -> Decision:
     """Take every step of an asyncio caller."""
-    deadline_us, returns = _deadline_us(limiter, timeout_s), limiter._lines.returns
+    deadline_us = _deadline_us(limiter, timeout_s)
     answer = None if limiter._lines else await limiter.acheck(key, cost)
     if answer is not None and answer.allowed and not answer.delay_us:
         return answer
     turn = TaskTurn()
     sleep: Callable[[float], Awaitable[None] | None] | None = getattr(limiter._raw_clock, "sleep", None)
-    steps = _steps(limiter, key, cost, turn, deadline_us, answer, returns)
+    steps = _steps(limiter, key, cost, turn, deadline_us, answer)
     answer = None
     try:
         while True:
@@ -370,8 +360,8 @@ def check_timeout(timeout_s: float) -> float:
 
 
 def _steps(
-    limiter: "Limiter", key: "Key", cost: int, turn: Turn, deadline_us: int | None, first: Decision | None, returns: int
+    limiter: "Limiter", key: "Key", cost: int, turn: Turn, deadline_us: int | None, first: Decision | None
 ) -> Steps:
     request = limiter._request(key, cost, None, 0)
     line = (request.slots, request.keys)
-    return steps_to_acquire(limiter._lines, line, turn, limiter._clock, deadline_us, first, returns)
+    return steps_to_acquire(limiter._lines, line, turn, limiter._clock, deadline_us, first)
