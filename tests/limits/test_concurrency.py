@@ -162,7 +162,7 @@ def hammer_by_threads(at_once: int, store: str) -> Work:
             time.sleep(0)
             work.leave()
 
-    options = {"name": "jobs", "store": store, "deadline_s": 30.0}
+    options = {"name": "jobs", "store": store, "deadline_s": 10.0}
     with ConcurrencyLimiter(at_once, **options) as limiter, ThreadPoolExecutor(50) as pool:
         list(pool.map(lambda _: run(limiter), range(50)))
     return work
@@ -178,7 +178,7 @@ def hammer_by_tasks(at_once: int, store: str) -> Work:
             work.leave()
 
     async def run_all() -> None:
-        async with ConcurrencyLimiter(at_once, name="jobs", store=store, deadline_s=30.0) as limiter:
+        async with ConcurrencyLimiter(at_once, name="jobs", store=store, deadline_s=10.0) as limiter:
             await asyncio.gather(*(run(limiter) for _ in range(50)))
 
     asyncio.run(run_all())
@@ -230,7 +230,7 @@ async def waiting_callers(limiter: ConcurrencyLimiter) -> int:
 CHILD = """
 import sys, time
 from frontrow.limits import ConcurrencyLimiter
-with ConcurrencyLimiter(2, name="jobs", store=sys.argv[1], ttl_s=0.6, deadline_s=20.0) as limiter:
+with ConcurrencyLimiter(2, name="jobs", store=sys.argv[1], ttl_s=0.6, deadline_s=10.0) as limiter:
     for line in sys.stdin:
         held = limiter.acquire("k", timeout_s=60)
         print("held", flush=True)
@@ -267,7 +267,7 @@ def test_a_killed_process_gives_its_permit_back_and_a_living_one_keeps_its_own(r
     """Renewed while its holder lives, far beyond its time to live; gone soon after the holder was killed."""
     holders = [Holder(redis_url), Holder(redis_url)]
     try:
-        with ConcurrencyLimiter(2, name="jobs", store=redis_url, deadline_s=20.0) as limiter:
+        with ConcurrencyLimiter(2, name="jobs", store=redis_url, deadline_s=10.0) as limiter:
             assert [holder.tell() for holder in holders] == ["held", "held"]
             assert limiter.try_acquire("k") is None
             holders[0].process.send_signal(signal.SIGKILL)

@@ -184,7 +184,7 @@ def test_l15_a_wrong_file_is_one_clear_sentence(text, expected, tmp_path):
         ("FRONTROW_LIMITS_RULE_HOLDS_COLOUR", "red", "fits no rule or field"),
         ("FRONTROW_LIMITS_RULE_HOLDS_SHADOW", "perhaps", "must be like true, not 'perhaps'"),
         ("FRONTROW_LIMITS_RULE_HOLDS_BURST", "many", "must be like 20, not 'many'"),
-        ("FRONTROW_LIMITS_DEADLINE_MS", "0", "FRONTROW_LIMITS_DEADLINE_MS must be from 1.0 to 60000.0"),
+        ("FRONTROW_LIMITS_DEADLINE_MS", "0", "FRONTROW_LIMITS_DEADLINE_MS must be from 1.0 to 10000.0"),
     ],
 )
 def test_l15_a_wrong_variable_is_named(variable, value, expected, tmp_path):

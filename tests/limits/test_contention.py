@@ -4,7 +4,6 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import pytest
 
@@ -124,5 +123,5 @@ def test_the_contention_test_catches_a_store_without_its_lock(monkeypatch: pytes
         return wait_and_judge  # type: ignore[return-value]
 
     monkeypatch.setitem(plain_checks.JUDGES, "fixed_window", slow)
-    monkeypatch.setattr(memory, "threading", SimpleNamespace(Lock=Open))
+    monkeypatch.setattr(memory, "fork_safe_lock", Open)
     assert hammer(compiled=False) > 100

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontrow.limits import Limiter, Quota, Rule
+from frontrow.limits.quota import BUCKETS, DAY_US, EXACT
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.from_url import CompiledStore
 from frontrow.limits.stores.memory import MemoryStore
-from frontrow.limits.stores.protocol import CHARGE, QuotaSlot, StoreRequest
+from frontrow.limits.stores.protocol import CHARGE, CHECK, PEEK, REFUND, QuotaSlot, StoreRequest
 from frontrow.limits.stores.redis import RedisStore
 from frontrow.testing.clock import ManualClock
 from tests.limits.backends import T0_US
@@ -55,6 +56,45 @@ def test_specification_kernel_and_script_agree_on_random_histories(
             cost = min(3 * cost, 2 * max(capacities)) if op == CHARGE else min(cost, *capacities)
             request = StoreRequest(tuple(range(len(slots))), (f"fan{who}",) * len(slots), cost, now_us, op)
             specified, *mirrors = [store.decide(request) for store in stores]
+            assert all(mirror == specified for mirror in mirrors)
+    finally:
+        shared.close()
+
+
+CENTURIES = [
+    Quota(limit, 366 * DAY_US, algorithm, burst)
+    for algorithm in BUCKETS
+    for limit, burst in ((1, 142), (1, 143), (1, 284), (3, 426), (7, 1000))
+]
+
+
+@settings(max_examples=200)
+@given(
+    quota=st.sampled_from(CENTURIES),
+    history=st.lists(
+        st.tuples(
+            st.sampled_from([CHECK, CHECK, PEEK, REFUND, CHARGE]),
+            st.integers(1, 4) | st.just(1000),
+            st.integers(0, 3) | st.integers(0, 40 * 366 * DAY_US) | st.integers(1, 9).map(lambda n: n * DAY_US + n),
+        ),
+        max_size=20,
+    ),
+)
+def test_buckets_that_drain_for_centuries_agree_to_the_microsecond(
+    every_redis_url: str, quota: Quota, history: list[tuple[int, int, int]]
+) -> None:
+    """Redis was 1 µs late: a debt and a cost together exceeded what a double holds exactly."""
+    slot = QuotaSlot(Rule("slow", quota), "", quota)
+    shared = RedisStore(every_redis_url, [slot], Stats([]), deadline_s=5.0)
+    with redis.Redis.from_url(every_redis_url) as client:
+        client.flushdb()
+    stores: list[Any] = [kind([slot], ManualClock(), 1000, 1 << 60) for kind in IN_MEMORY]
+    now_us = T0_US
+    try:
+        for op, cost, step_us in history:
+            now_us = min(now_us + step_us, EXACT - 1)
+            request = StoreRequest((0,), ("fan",), min(cost, quota.capacity), now_us, op)
+            specified, *mirrors = [store.decide(request) for store in (*stores, shared)]
             assert all(mirror == specified for mirror in mirrors)
     finally:
         shared.close()

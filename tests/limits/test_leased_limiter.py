@@ -11,8 +11,10 @@ from frontrow.core.clock import US_PER_S
 from frontrow.limits import InvalidCost, LeasedLimiter, Limiter, Quota, Rule
 from frontrow.limits.lease_size import lease_of
 from frontrow.limits.leased_limiter import FREE_AGAIN_PERIODS
-from frontrow.limits.stores.protocol import Store, StoreRequest, StoreResult
+from frontrow.limits.stores.from_url import open_memory_store
+from frontrow.limits.stores.protocol import QuotaSlot, Store, StoreRequest, StoreResult
 from frontrow.testing.clock import ManualClock
+from tests.limits.cancellation import SlowStore
 from tests.support.servers import Valkey
 
 QUOTA = Quota.parse("60/day")
@@ -34,6 +36,9 @@ class StoreByClock:
         self._limiter = Limiter(rule, store=url, clock=clock, deadline_s=5.0)
         self._store: Store = self._limiter._store
         self._clock = clock
+
+    def decide(self, request: StoreRequest) -> StoreResult:
+        return self._store.decide(request._replace(now_us=self._clock()))
 
     def adecide(self, request: StoreRequest) -> "Awaitable[StoreResult]":
         return self._store.adecide(request._replace(now_us=self._clock()))
@@ -307,3 +312,78 @@ def test_a_lease_is_a_part_of_the_quota() -> None:
     assert [lease_of(Quota.parse(text)) for text in ("5/s", "10/s", "50/s", "60/s", "1000/s")] == [5, 10, 10, 12, 200]
     with pytest.raises(InvalidCost):
         LeasedLimiter(RULE, store="memory://", lease=0)
+
+
+# -- callers without an event loop, and loops that end ----------------------------------------------------------------
+
+
+def open_slow(rule: Rule, clock: ManualClock) -> LeasedLimiter:
+    store = SlowStore(open_memory_store([QuotaSlot(rule, "", rule.quota)], clock))
+    return LeasedLimiter(rule, store=store, clock=clock, lease=10)
+
+
+@pytest.mark.parametrize("text", ["60/day", "60/day fixed_window", "60/day token_bucket"])
+def test_without_an_event_loop_a_busy_key_is_charged_at_once(shared_url: str, text: str) -> None:
+    """It raised RuntimeError once, and from then on refused the key for ever."""
+    clock, rule = ManualClock(), Rule("person", Quota.parse(text))
+    limiter = LeasedLimiter(rule, store=StoreByClock(shared_url, rule, clock), clock=clock)
+    assert sum(limiter.check("ann").allowed for _ in range(200)) == 60
+    assert limiter.shared.peek("ann").remaining == 0
+    clock.advance(2 * 86_400)
+    assert sum(limiter.check("ann").allowed for _ in range(200)) == 60
+    asyncio.run(limiter.aclose())
+
+
+def test_a_key_that_asked_without_a_loop_goes_on_within_one() -> None:
+    clock = ManualClock()
+    limiter = open_slow(Rule("person", Quota.parse("1000/day token_bucket")), clock)
+    assert all(limiter.check("ann").allowed for _ in range(30))
+
+    async def serve() -> None:
+        for _ in range(30):
+            assert limiter.check("ann").allowed
+            await limiter.settle()
+
+    asyncio.run(serve())
+    assert limiter.shared.peek("ann").remaining == 1000 - 60
+
+
+async def _ask(limiter: LeasedLimiter, times: int) -> int:
+    return sum(limiter.check("ann").allowed for _ in range(times))
+
+
+@pytest.mark.parametrize("how", ["closed", "stopped", "cancelled"])
+def test_a_loop_that_ends_while_a_key_is_charged_locks_nobody_out(how: str) -> None:
+    """Whoever charged the key is gone. The next caller charges it, in another loop or without one."""
+    clock = ManualClock()
+    limiter = open_slow(Rule("person", Quota.parse("1000/day token_bucket")), clock)
+    admitted, stopped = 0, list[asyncio.AbstractEventLoop]()
+    for _ in range(5):
+        if how == "cancelled":
+            admitted += asyncio.run(_ask(limiter, 12))
+        else:
+            loop = asyncio.new_event_loop()
+            admitted += loop.run_until_complete(_ask(limiter, 12))
+            if how == "closed":
+                loop.close()
+            else:
+                stopped.append(loop)
+        clock.advance(1)
+    assert admitted >= 5, "at least one in every loop"
+
+    async def serve() -> int:
+        served = 0
+        for _ in range(20):
+            served += limiter.check("ann").allowed
+            await limiter.settle()
+        return served
+
+    assert asyncio.run(serve()) == 20
+    used = 1000 - limiter.shared.peek("ann").remaining
+    assert admitted + 20 <= used <= admitted + 20 + 5 * 10, "all is counted; what was on its way perhaps twice"
+    while stopped:
+        loop = stopped.pop()
+        loop.run_until_complete(asyncio.sleep(0))  # what it had begun does not count again
+        loop.close()
+    assert sum(limiter.check("ann").allowed for _ in range(20)) == 20
+    assert 1000 - limiter.shared.peek("ann").remaining == used + 20

@@ -67,7 +67,7 @@ def test_a_loop_that_was_closed_without_more_ado_loses_its_connection_to_the_nex
 def test_more_threads_than_a_pool_has_connections_admit_exactly_the_limit(own_valkey: Valkey) -> None:
     threads, answers = 150, []
     start = threading.Barrier(threads)
-    with Limiter(Quota.parse("100/day"), store=own_valkey.url, deadline_s=30.0) as limiter:
+    with Limiter(Quota.parse("100/day"), store=own_valkey.url, deadline_s=10.0) as limiter:
 
         def ask() -> None:
             start.wait(30)
@@ -198,7 +198,7 @@ def test_threads_of_several_limiters_get_their_own_answers(own_valkey: Valkey) -
 
 def test_threads_that_ask_a_cluster_share_its_client_and_get_their_own_answers(redis_cluster: Cluster) -> None:
     answers: dict[int, Decision] = {}
-    with Limiter(QUOTA, store=redis_cluster.url, deadline_s=30.0, prefix="threads") as limiter:
+    with Limiter(QUOTA, store=redis_cluster.url, deadline_s=10.0, prefix="threads") as limiter:
 
         def ask(number: int) -> None:
             for _ in range(number + 1):

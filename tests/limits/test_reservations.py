@@ -1,12 +1,19 @@
 """An estimate that is charged first and corrected afterwards; a key that is reset. Over every backend."""
 
+import asyncio
+import threading
+from contextlib import suppress
+
 import pytest
 import redis
 
 from frontrow.core.errors import InvalidInput
 from frontrow.limits import CostTooLarge, Limiter, Quota, Rule, Throttled
+from frontrow.limits.stores.from_url import open_memory_store
+from frontrow.limits.stores.protocol import CHECK, PEEK, QuotaSlot, StoreRequest, StoreResult
 from frontrow.testing.clock import ManualClock
 from tests.limits.backends import ALGORITHMS, T0_US, Backend, S
+from tests.limits.cancellation import SlowStore
 
 BUCKETS = ("token_bucket", "leaky_bucket", "leaky_queue")
 
@@ -190,6 +197,80 @@ def test_a_reset_drops_units_that_were_leased(redis_url: str) -> None:
         assert limiter.check("anybody").allowed
         limiter.reset("anybody")
         assert sum(limiter.check("anybody").allowed for _ in range(20)) == 10
+
+
+class MeetingStore(SlowStore):
+    """Threads that change something meet on their way to the store, if they come within a tenth of a second."""
+
+    def __init__(self, rule: Rule, threads: int) -> None:
+        super().__init__(open_memory_store([QuotaSlot(rule, "", rule.quota)], ManualClock()))
+        self._together = threading.Barrier(threads)
+
+    def decide(self, request: StoreRequest) -> StoreResult:
+        if request.op not in (CHECK, PEEK):
+            with suppress(threading.BrokenBarrierError):
+                self._together.wait(0.1)
+        return super().decide(request)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_of_eight_threads_that_settle_at_once_one_counts(algorithm: str) -> None:
+    """Each of them gave 100 back: 200 of 1000 stayed used instead of 900."""
+    rule = Rule("a", Quota(1000, 366 * 86_400 * S, algorithm))
+    limiter = Limiter(rule, store=MeetingStore(rule, 8), clock=ManualClock())
+    reservation = limiter.reserve("fan", 1000)
+    told: list[int] = []
+    threads = [threading.Thread(target=lambda: told.append(reservation.settle(900).remaining)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert limiter.peek("fan").remaining == 100
+    assert set(told) <= {0, 100}, "who comes while another settles is told what is left at that time"
+
+
+async def test_of_two_tasks_that_settle_at_once_one_counts(redis_url: str) -> None:
+    async with Limiter("1000/day", store=redis_url, deadline_s=10.0) as limiter:
+        await limiter.acheck("fan", 100)
+        reservation = await limiter.areserve("fan", 800)
+        told = await asyncio.gather(*(reservation.asettle(700) for _ in range(50)))
+        assert {decision.remaining for decision in told} == {200}
+        assert (await limiter.apeek("fan")).remaining == 200
+        assert (await asyncio.to_thread(reservation.settle, 0)).remaining == 200
+
+
+async def test_a_thread_and_a_task_that_settle_at_once_do_not_wait_for_each_other() -> None:
+    rule = Rule("a", Quota.parse("1000/day"))
+    store = SlowStore(open_memory_store([QuotaSlot(rule, "", rule.quota)], ManualClock()))
+    limiter = Limiter(rule, store=store, clock=ManualClock())
+    reservation = await limiter.areserve("fan", 800)
+    settling = asyncio.create_task(reservation.asettle(700))
+    await asyncio.sleep(0)
+    assert reservation.settle(0).remaining == 200, "the task was first, and is still on its way"
+    assert (await settling).remaining == 300
+
+
+async def test_a_settlement_that_the_store_refused_to_take_can_be_made_again() -> None:
+    rule = Rule("a", Quota.parse("1000/day"))
+    broken = [True, True]
+
+    class Broken(SlowStore):
+        def decide(self, request: StoreRequest) -> StoreResult:
+            if request.op != CHECK and broken:
+                broken.pop()
+                raise ZeroDivisionError
+            return super().decide(request)
+
+        async def adecide(self, request: StoreRequest) -> StoreResult:
+            return self.decide(request)
+
+    limiter = Limiter(rule, store=Broken(open_memory_store([QuotaSlot(rule, "", rule.quota)], ManualClock())))
+    reservation = limiter.reserve("fan", 800)
+    with pytest.raises(ZeroDivisionError):
+        reservation.settle(700)
+    with pytest.raises(ZeroDivisionError):
+        await reservation.asettle(700)
+    assert (await reservation.asettle(700)).remaining == 300
 
 
 @pytest.mark.parametrize("actual", [-1, 1.5, True, "3", None])

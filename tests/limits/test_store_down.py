@@ -3,11 +3,13 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from frontrow.core.breaker import Breaker
-from frontrow.limits import CostTooLarge, InvalidCost, Limiter, Quota, Rule
+from frontrow.core.errors import ConfigError
+from frontrow.limits import ConcurrencyLimiter, CostTooLarge, InvalidCost, Limiter, Quota, Rule
 from frontrow.testing.clock import ManualClock
 from tests.support.servers import Valkey
 
@@ -208,3 +210,9 @@ def test_l9_one_decision_over_three_rules_is_one_round_trip(redis_url: str) -> N
         limiter.refund("fan")
         assert client.info("commandstats")["cmdstat_evalsha"]["calls"] == before + 3
         assert limiter.stats.store_calls == 4
+
+
+@pytest.mark.parametrize("limiter", [Limiter, ConcurrencyLimiter])
+def test_milliseconds_given_for_seconds_are_named(limiter: Any) -> None:
+    with pytest.raises(ConfigError, match=r"from 0\.001 to 10 seconds, not 25; 25 milliseconds are deadline_s=0\.025"):
+        limiter(1 if limiter is ConcurrencyLimiter else "1/day", store="memory://", deadline_s=25)

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from frontrow.limits import Limiter, Quota, Throttled, waiting_line
+from frontrow.core.errors import InvalidInput
+from frontrow.limits import ConcurrencyLimiter, Limiter, Quota, Rule, Throttled, waiting_line
 from frontrow.testing.clock import ManualClock
 from tests.limits.backends import Backend
+from tests.support.eventually import eventually, eventually_sync
 
 
 def test_l7_a_queue_whose_turn_comes_too_late_is_refused_at_once_and_returned(
@@ -210,3 +212,118 @@ def test_a_caller_whose_event_loop_is_gone_does_not_block_the_line() -> None:
     lines.leave("fan", gone)
     lines.leave("fan", last)
     assert "fan" not in lines
+
+
+# -- refunds and resets ----------------------------------------------------------------------------------------------
+
+
+def give_back(limiter: Limiter, how: str) -> None:
+    match how:
+        case "refund":
+            limiter.refund("fan", 3)
+        case "reset":
+            limiter.reset("fan")
+        case "settle":
+            limiter.reservation.settle(0)  # type: ignore[attr-defined]
+
+
+async def agive_back(limiter: Limiter, how: str) -> None:
+    match how:
+        case "refund":
+            await limiter.arefund("fan", 3)
+        case "reset":
+            await limiter.areset("fan")
+        case "settle":
+            await limiter.reservation.asettle(0)  # type: ignore[attr-defined]
+
+
+def use_up(url: str) -> Limiter:
+    options: dict[str, Any] = {} if url == "memory://" else {"deadline_s": 5.0}
+    limiter = Limiter("4/day token_bucket", store=url, **options)
+    limiter.check("fan")
+    limiter.reservation = limiter.reserve("fan", 3)  # type: ignore[attr-defined]
+    return limiter
+
+
+@pytest.mark.parametrize("how", ["refund", "reset", "settle"])
+@pytest.mark.parametrize("place", ["memory", "redis"])
+def test_threads_that_wait_are_woken_when_units_are_given_back(redis_url: str, place: str, how: str) -> None:
+    """They would have slept for six hours. Who is first in line is served first."""
+    with use_up("memory://" if place == "memory" else redis_url) as limiter:
+        served: list[int] = []
+
+        def work(number: int) -> None:
+            limiter.acquire("fan")
+            served.append(number)
+
+        for number in range(3):
+            threading.Thread(target=work, args=(number,), daemon=True).start()
+            eventually_sync(lambda wanted=number + 1: limiter._lines._waiting == wanted)  # type: ignore[misc]
+        give_back(limiter, how)
+        eventually_sync(lambda: len(served) == 3 and not len(limiter._lines))
+        assert served == [0, 1, 2]
+
+
+@pytest.mark.parametrize("how", ["refund", "reset", "settle"])
+@pytest.mark.parametrize("place", ["memory", "redis"])
+async def test_tasks_that_wait_are_woken_when_units_are_given_back(redis_url: str, place: str, how: str) -> None:
+    async with use_up("memory://" if place == "memory" else redis_url) as limiter:
+        waiting = [asyncio.create_task(limiter.aacquire("fan")) for _ in range(3)]
+        await eventually(lambda: limiter._lines._waiting == 3)
+        await agive_back(limiter, how)
+        async with asyncio.timeout(20):
+            assert all(decision.allowed for decision in await asyncio.gather(*waiting))
+
+
+async def test_a_refund_of_one_key_wakes_those_who_share_a_rule_with_it() -> None:
+    limiter = Limiter([Rule("all", Quota.parse("2/day"), per=()), Rule("user", Quota.parse("5/day"), per=("user",))])
+    limiter.check({"user": "ann"}, 2)
+    waiting = asyncio.create_task(limiter.aacquire({"user": "bob"}))
+    await eventually(lambda: len(limiter._lines))
+    await limiter.arefund({"user": "ann"})
+    async with asyncio.timeout(20):
+        assert (await waiting).allowed
+
+
+async def test_units_given_back_between_the_refusal_and_the_line_are_not_missed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limiter = Limiter("1/day token_bucket")
+    limiter.check("fan")
+    join = limiter._lines.join
+
+    def refund_and_join(*args: Any) -> Any:
+        limiter.refund("fan")
+        return join(*args)
+
+    monkeypatch.setattr(limiter._lines, "join", refund_and_join)
+    async with asyncio.timeout(20):
+        assert (await limiter.aacquire("fan")).allowed
+
+
+# -- what cannot be a timeout ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("timeout_s", [float("nan"), "5", True, [1]])
+async def test_a_wrong_timeout_is_named(timeout_s: Any) -> None:
+    limiter, permits = Limiter("1/day"), ConcurrencyLimiter(1)
+    for call in (limiter.acquire, permits.acquire):
+        with pytest.raises(InvalidInput, match=r"timeout_s must be a number of seconds, like 2\.5, or None"):
+            call("fan", timeout_s=timeout_s)
+    for acall in (limiter.aacquire, permits.aacquire):
+        with pytest.raises(InvalidInput, match=r"timeout_s must be a number of seconds, like 2\.5, or None"):
+            await acall("fan", timeout_s=timeout_s)
+    assert limiter.peek("fan").remaining == 1, "and nothing was charged"
+
+
+@pytest.mark.parametrize("timeout_s", [float("inf"), 1e15])
+async def test_an_endless_timeout_is_none(timeout_s: float) -> None:
+    limiter = Limiter("2/day token_bucket")
+    limiter.check("fan", 2)
+    task = asyncio.create_task(limiter.aacquire("fan", timeout_s=timeout_s))
+    await eventually(lambda: limiter._lines._waiting == 1)
+    thread = asyncio.create_task(asyncio.to_thread(limiter.acquire, "fan", 1, timeout_s))
+    await eventually(lambda: limiter._lines._waiting == 2)
+    limiter.reset("fan")
+    async with asyncio.timeout(20):
+        assert all(decision.allowed for decision in await asyncio.gather(task, thread))

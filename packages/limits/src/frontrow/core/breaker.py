@@ -2,10 +2,10 @@
 checks whether it is back, so recovery starts with one request and not with a stampede."""
 
 import random
-import threading
 from collections.abc import Callable
 
 from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.forks import fork_safe_lock
 
 
 class Breaker:
@@ -20,7 +20,7 @@ class Breaker:
         self._threshold = failures
         self._pause_us = round(pause_s * US_PER_S)
         self._jitter = jitter
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._failures = 0
         self._open_until_us: int | None = None
         self.closings = 0  # how often it has closed again

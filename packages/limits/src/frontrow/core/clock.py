@@ -5,9 +5,10 @@ clock once, so a change of the machine's time has no effect on it. `steady` make
 back. Tests use `frontrow.testing.clock.ManualClock`.
 """
 
-import threading
 import time
 from typing import Protocol, runtime_checkable
+
+from frontrow.core.forks import fork_safe_lock
 
 US_PER_S = 1_000_000
 
@@ -58,7 +59,7 @@ class SteadyClock:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._last_us = clock()
         self._offset_us = 0
 

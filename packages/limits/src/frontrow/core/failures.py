@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from typing import Final
 
 from frontrow.core.errors import FrontrowError
+from frontrow.core.forks import begin_in_child
 from frontrow.core.log_line import JOB_FAILED
 
 log = logging.getLogger("frontrow.jobs")
@@ -36,11 +37,15 @@ class FailureBook:
 
     def __init__(self, *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._monotonic_s = monotonic_s
-        self._lock = threading.RLock()  # the collector may report a lost task in the middle of anything
+        begin_in_child(self._begin)
+        self._begin()
         self.counts: dict[str, int] = {}  # job -> failures since the process began; 0 for jobs that are known
         self.last_errors: dict[str, str] = {}
         self._in_a_row: dict[str, tuple[int, float]] = {}  # job -> failures since it worked, and when the last was
         self._causes: dict[tuple[str, str, str], tuple[float, int]] = {}  # -> when it was logged, and times since
+
+    def _begin(self) -> None:
+        self._lock = threading.RLock()  # the collector may report a lost task in the middle of anything
 
     def expect(self, job: str) -> None:
         """Show this job with no failures from now on."""

@@ -12,6 +12,7 @@ from hashlib import sha1
 from typing import Any
 
 from frontrow.core.errors import ConfigError
+from frontrow.core.forks import begin_in_child
 from frontrow.core.redis_url import (
     call,
     call_sync,
@@ -46,6 +47,11 @@ class RedisScript:
         self._digest = sha1(source.encode(), usedforsecurity=False).hexdigest()
         self._timeout_s = timeout_s
         self._sync: Any = None
+        begin_in_child(self._begin)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin without calls and event loops. Of a fork, the child's copies of blocking clients connect anew."""
         self._connecting = threading.Lock()
         self._turns = threading.BoundedSemaphore(MAX_CALLS)
         self._clients: dict[asyncio.AbstractEventLoop, _LoopClient] = {}

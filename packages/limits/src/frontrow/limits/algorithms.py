@@ -16,6 +16,9 @@ All arithmetic uses whole numbers below 2^53, which Lua's doubles represent exac
 log, an array of times). `None` is a key that was never seen. A refusal returns no new state: it writes nothing and
 charges nothing.
 
+Two quotas may count in one state while servers are replaced one by one (`carry_over`). Together they never admit what
+the looser of them alone would not have admitted.
+
 Clocks: when time goes back by less than the life of a state, it stands still. When it goes back further, the clock was
 set, and the state moves along with it. Neither case grants units, burns units or locks anybody out.
 """
@@ -23,13 +26,15 @@ set, and the state moves along with it. Neither case grants units, burns units o
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from math import ceil
+from math import ceil, floor
 from typing import NamedTuple
 
-from frontrow.limits.quota import DAY_US, Quota
+from frontrow.limits.quota import DAY_US, EXACT, Quota
 
 State = Sequence[int]
 
+PARTS = 1 << 20  # of one unit, in which a bucket's total is counted
+MOST_TOTAL = PARTS << 31
 DAYS_BEFORE_1970 = 719_468  # since 1 March of the year 0
 
 
@@ -77,7 +82,10 @@ def month_start_us(now_us: int) -> int:
 
 
 def sliding_counter(quota: Quota, state: State | None, now_us: int, cost: int) -> VerdictAndState:
-    """Counts per aligned window and adds the share of the previous one still inside. State: (start, prev, cur)."""
+    """Counts per aligned window and adds the share of the previous one still inside. State: (start, prev, cur).
+
+    A count above the limit comes from servers whose limit is higher. It means that the limit is used up.
+    """
     grain = quota.grain_us
     period = quota.period_us
     start = now_us - now_us % period
@@ -87,17 +95,17 @@ def sliding_counter(quota: Quota, state: State | None, now_us: int, cost: int) -
         start = now_us = then
     elif then < start:
         prev, cur = (cur if start - then == period else 0), 0
-    width, into = period // grain, (now_us - start) // grain
-    weighed = prev * (width - into)
-    left = max(0, (quota.limit * width - weighed) // width - cur)
+    width, into, limit = period // grain, (now_us - start) // grain, quota.limit
+    before, used = prev if prev < limit else limit, cur if cur < limit else limit
+    left = max(0, (limit * width - before * (width - into)) // width - used)
     if cost <= left:
         cur += cost
         return RuleVerdict(True, left - cost, _counter_reset(quota, prev, cur, now_us - start)), (start, prev, cur)
-    room = quota.limit - cur - cost
+    room = limit - used - cost
     if room >= 0:  # enough of the previous window leaves before this one ends
-        opens = width - room * width // prev
+        opens = width - room * width // before
     else:  # only after this window has become the previous one
-        opens = 2 * width - (quota.limit - cost) * width // cur
+        opens = 2 * width - (limit - cost) * width // used
     verdict = RuleVerdict(False, left, _counter_reset(quota, prev, cur, now_us - start), start + opens * grain - now_us)
     return verdict, (start, prev, cur) if moved else None
 
@@ -127,7 +135,13 @@ def sliding_log(quota: Quota, state: State | None, now_us: int, cost: int) -> Ve
 
 
 def token_bucket(quota: Quota, state: State | None, now_us: int, cost: int) -> VerdictAndState:
-    """A debt that drains at the quota's rate and must fit the bucket. State: (time, debt)."""
+    """A debt that drains at the quota's rate and must fit. State: (time, debt) or (time, debt, total, since).
+
+    The total is there while servers with a larger bucket count in the same state. It is what they owed at `since`, more
+    than this bucket holds, and what was charged after that, in parts of a unit. It is kept for them.
+    """
+    if state is not None and len(state) > 2:
+        return _bucket_with_total(quota, state, now_us, cost)
     leak, unit = quota.drip
     full = quota.capacity * unit
     then, debt = state or (now_us, 0)
@@ -141,6 +155,35 @@ def token_bucket(quota: Quota, state: State | None, now_us: int, cost: int) -> V
         return RuleVerdict(True, max(0, (full - owed) // unit), -(-owed // leak), 0), (now_us, owed)
     verdict = RuleVerdict(False, max(0, (full - debt) // unit), -(-debt // leak), -((full - owed) // leak))
     return verdict, (now_us, debt) if moved else None
+
+
+def _bucket_with_total(quota: Quota, state: State, now_us: int, cost: int) -> VerdictAndState:
+    then, debt, total, since = state
+    verdict, after = token_bucket(quota, (then, debt), now_us, cost)
+    if after is None:
+        return verdict, None
+    at_us, owed = after
+    total += cost * PARTS if verdict.allowed else 0
+    return verdict, _with_total(quota, at_us, owed, total, since + min(0, at_us - then))
+
+
+def _with_total(quota: Quota, at_us: int, owed: int, total: int, since: int) -> State:
+    """A state with its total, unless that says no more than the debt."""
+    left = total - _drained_parts(quota, at_us - since)
+    if left <= _parts(owed, quota.drip[1], floor):
+        return (at_us, owed)
+    return (at_us, owed, total, since) if total < MOST_TOTAL else (at_us, owed, left, at_us)
+
+
+def _drained_parts(quota: Quota, elapsed_us: int) -> int:
+    leak, unit = quota.drip
+    return _parts(min(elapsed_us, 2 * EXACT // leak) * leak, unit, floor)
+
+
+def _parts(weight: int, unit: int, rounded: Callable[[float], int]) -> int:
+    """A weight in parts of a unit."""
+    whole, part = divmod(weight, unit)
+    return min(whole, 1 << 32) * PARTS + rounded(part / unit * PARTS)
 
 
 def leaky_queue(quota: Quota, state: State | None, now_us: int, cost: int) -> VerdictAndState:
@@ -186,7 +229,8 @@ def return_units(quota: Quota, state: State | None, now_us: int, cost: int) -> S
         case "sliding_log":
             return current[: max(0, len(current) - cost)]
         case _:
-            return (current[0], max(0, current[1] - cost * quota.drip[1]))
+            then, debt, *more = current
+            return (then, max(0, debt - cost * quota.drip[1]), *_add_to_total(more, -cost))
 
 
 def charge_units(quota: Quota, state: State | None, now_us: int, cost: int) -> State:
@@ -200,24 +244,37 @@ def charge_units(quota: Quota, state: State | None, now_us: int, cost: int) -> S
     assert current is not None, "what is left is always allowed"
     if not quota.is_bucket:
         return current
-    then, debt = current
-    return (then, max(debt, min(debt + cost * quota.drip[1], quota.most_owed)))
+    then, debt, *more = current
+    return (then, max(debt, min(debt + cost * quota.drip[1], quota.most_owed)), *_add_to_total(more, cost))
+
+
+def _add_to_total(total_and_since: Sequence[int], units: int) -> Sequence[int]:
+    if not total_and_since:
+        return ()
+    total, since = total_and_since
+    return (max(0, total + units * PARTS), since)
 
 
 def carry_over(quota: Quota, written_under: Quota, state: State) -> State:
     """What a state means under another quota of the same kind of algorithm and the same period.
 
-    A window's count and a log's times mean the same under any limit. A sliding counter's counts above the new limit
-    mean that it is used up. The units a bucket owes stay owed, up to the new capacity.
+    A window's counts and a log's times mean the same under any limit. The units a bucket owes stay owed. What a smaller
+    bucket does not hold stays in the total, so that a larger one owes it again: at its own rate since then, and at
+    least what the smaller one owes.
     """
-    if quota.algorithm == "sliding_counter" and quota.limit != written_under.limit:
-        start, prev, cur = state
-        return (start, min(prev, quota.limit), min(cur, quota.limit))
-    if quota.is_bucket:
-        (_, old_unit), (_, unit) = written_under.drip, quota.drip
-        if (old_unit, written_under.capacity) == (unit, quota.capacity):
-            return state
-        then, debt = state
-        whole, part = divmod(debt, old_unit)
-        return (then, min(quota.capacity * unit, whole * unit + min(unit, ceil(part / old_unit * unit))))
-    return state
+    (_, old_unit), (_, unit) = written_under.drip, quota.drip
+    if not quota.is_bucket or (old_unit, written_under.capacity) == (unit, quota.capacity):
+        return state
+    then, debt, *more = state
+    full, (whole, part) = quota.capacity * unit, divmod(debt, old_unit)
+    owed = whole * unit + min(unit, ceil(part / old_unit * unit))
+    if owed <= full and not more:
+        return (then, owed)
+    total, since = more or (0, then)
+    if owed > full:
+        owed, total, since = full, max(total, _parts(debt, old_unit, ceil)), then
+    left = total - _drained_parts(quota, then - since)
+    if left > 0:
+        whole, part = divmod(left, PARTS)
+        owed = max(owed, min(full, whole * unit + ceil(part / PARTS * unit)))
+    return _with_total(quota, then, owed, total, since)

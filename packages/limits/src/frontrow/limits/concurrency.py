@@ -20,6 +20,7 @@ from typing import Any, Self
 
 from frontrow.core.clock import US_PER_S, Clock, SystemClock, steady
 from frontrow.core.errors import ConfigError
+from frontrow.core.forks import begin_in_child, fork_safe_lock
 from frontrow.limits.keys import Key, rule_key
 from frontrow.limits.permit_renewal import Renewals
 from frontrow.limits.quota import ON_STORE_DOWN, Decision, InvalidQuota, Quota, Rule, StoreDown, Throttled
@@ -34,7 +35,8 @@ from frontrow.limits.stores.permits import (
     PermitRequest,
     PermitStore,
 )
-from frontrow.limits.stores.protocol import DEFAULT_PREFIX, check_prefix, names_memory
+from frontrow.limits.stores.protocol import DEFAULT_PREFIX, check_deadline, check_prefix, names_memory
+from frontrow.limits.waiting_line import check_timeout
 
 MAX_AT_ONCE = 1_000_000
 MAX_WAIT_S = 3600.0  # of an acquire without a timeout
@@ -329,7 +331,7 @@ class ConcurrencyLimiter:
             await self._store.aapply(request._replace(op=RELEASE))
 
     def _deadline_us(self, timeout_s: float | None) -> int:
-        if timeout_s is not None and timeout_s < 0:
+        if timeout_s is not None and check_timeout(timeout_s) < 0:
             raise ConfigError(f"timeout_s must be 0 or more seconds, like 2.0; not {timeout_s!r}", param="timeout_s")
         return self._clock() + round(min(MAX_WAIT_S if timeout_s is None else timeout_s, MAX_WAIT_S) * US_PER_S)
 
@@ -357,8 +359,13 @@ class _Waiters:
     """The callers of this process that wait, by key and in order. A release wakes the first, so it need not poll."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._by_key: dict[str | bytes, dict[str, _Waiter]] = {}
+        begin_in_child(self._begin)
+
+    def _begin(self) -> None:
+        """Forget who waits. In a forked child they are gone."""
+        self._by_key.clear()
 
     def add(self, request: PermitRequest, wake: Callable[[], object]) -> _Waiter:
         waiter = _Waiter(wake)
@@ -408,7 +415,7 @@ def _open_store(
     if on_store_down not in ON_STORE_DOWN:
         message = f"on_store_down must be one of {', '.join(ON_STORE_DOWN)}, not {on_store_down!r}"
         raise ConfigError(message, param="on_store_down")
-    _to_us("deadline_s", deadline_s, 0.001, 60)
+    check_deadline(deadline_s)
     unknown = set(options) - {"prefix", "credential_provider"}
     if unknown:
         message = f"a concurrency limiter takes the options prefix and credential_provider, not {min(unknown)!r}"

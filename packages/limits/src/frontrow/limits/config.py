@@ -59,7 +59,7 @@ class LimitsSettings:
 
     store: str = setting("memory://", example="redis://127.0.0.1:6379/0")
     on_store_down: str = setting("local", choices=ON_STORE_DOWN)
-    deadline_ms: float = setting(25.0, low=1.0, high=60_000.0, example="25")
+    deadline_ms: float = setting(25.0, low=1.0, high=10_000.0, example="25")
     trusted_proxies: tuple[str, ...] = setting(())
     ipv6_prefix: int = setting(64, low=1, high=128)
     exempt_addresses: tuple[str, ...] = setting(())

@@ -9,16 +9,20 @@ When the store has nothing left, the key is used up: the process refuses it unti
 then asks before it admits anything. So all processes together admit over any time what the quota allows in that time,
 and at most `processes × lease` besides: once, not once per period. Only what stays below the free units is not counted;
 they come back within `FREE_AGAIN_PERIODS` periods. When the store is down, each process counts by itself.
+
+Without a running event loop there is no background: then a busy key is charged at once, and its caller waits for that.
+When a loop ends while it charges, the next caller charges what was left.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from itertools import islice
 from typing import Any
 
 from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import US_PER_S, Clock, SystemClock, steady
+from frontrow.core.forks import begin_in_child
 from frontrow.limits.lease_size import lease_of
 from frontrow.limits.limiter import DEFAULT_DEADLINE_S, Limiter
 from frontrow.limits.quota import MAX_PERIOD_US, Decision, Quota, Rule
@@ -28,6 +32,10 @@ log = logging.getLogger("frontrow.limits")
 MAX_BUSY = 10_000  # keys; the one that has been busy for the longest time is forgotten first
 FREE_AGAIN_PERIODS = 10  # free units come back slowly: a steady stream must not stay uncounted on any number of servers
 AGAIN_US = 50_000  # what a caller is told that came while a whole lease was on its way to the store
+
+
+_Question = tuple[str, int]  # to the shared store: the key and the cost of a check; a cost of 0 is a peek
+_Questions = Generator[_Question, Decision, Any]
 
 
 class _BusyKey:
@@ -45,6 +53,10 @@ class _BusyKey:
         self.seen_us = now_us
         self.alarm: asyncio.TimerHandle | None = None  # asks the store when `refused_until_us` has come
 
+    def wait_us(self, now_us: int) -> int:
+        """How long the key is refused, as far as is known now."""
+        return max(self.refused_until_us - now_us, AGAIN_US if self.is_used_up else 0)
+
     def forget_alarm(self) -> None:
         if self.alarm is not None:
             self.alarm.cancel()
@@ -52,7 +64,7 @@ class _BusyKey:
 
 
 class LeasedLimiter:
-    """One rule for all processes at a shared store. Create it once per process; its callers share an event loop."""
+    """One rule for all processes at a shared store. Create it once per process. Its callers share an event loop."""
 
     def __init__(
         self,
@@ -80,6 +92,11 @@ class LeasedLimiter:
         self._free = Limiter(Rule(rule.name, free), clock=clock)
         self._check_free = self._free.check
         self.shared = Limiter(rule, store=store, clock=clock, deadline_s=deadline_s, **options)
+        begin_in_child(self._begin)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin without busy keys. What they owe in a forked child's copy, the parent charges."""
         self._busy: dict[str, _BusyKey] = {}
         self._due: dict[str, _BusyKey] = {}
         self._charging: asyncio.Task[None] | None = None
@@ -109,9 +126,10 @@ class LeasedLimiter:
         now_us = busy.seen_us = self._clock()
         reset_us = max(0, busy.reset_at_us - now_us)
         wait_us = busy.refused_until_us - now_us
+        if wait_us <= 0 and busy.charging and self._is_abandoned():
+            self._abandon()
         if wait_us <= 0 and busy.is_used_up:
-            self._charge_soon(key, busy)
-            wait_us = AGAIN_US
+            wait_us = busy.wait_us(now_us) if self._charge_soon(key, busy) else AGAIN_US
         elif wait_us <= 0 and busy.charging and busy.owed >= min(self.lease, max(1, busy.left)):
             wait_us = AGAIN_US
         if wait_us > 0:
@@ -122,45 +140,90 @@ class LeasedLimiter:
 
     # -- charging the store ------------------------------------------------------------------------------------------
 
-    def _charge_soon(self, key: str, busy: _BusyKey) -> None:
-        self._due[key] = busy
+    def _charge_soon(self, key: str, busy: _BusyKey) -> bool:
+        """Charge the key in the background, or at once if there is no event loop. Returns whether it is charged."""
         if busy.charging:
-            return  # whoever charges it now looks again afterwards
-        busy.charging = True
-        if self._charging is None:
+            self._due[key] = busy
+            return False  # whoever charges it now looks again afterwards
+        if self._charging is None or self._is_abandoned():
+            self._abandon()
+            if not _has_loop():
+                self._charge_at_once(key, busy)
+                return True
             self._charging = start_task(self._charge_all(), "limit charges")
             self._charging.add_done_callback(self._note_ended)
+        self._due[key] = busy
+        busy.charging = True
+        return False
+
+    def _is_abandoned(self) -> bool:
+        """Whether nobody charges any more: the loop that did has ended, or stands still."""
+        charging = self._charging
+        return charging is None or charging.done() or not charging.get_loop().is_running()
+
+    def _abandon(self) -> None:
+        """Begin to charge anew. Who has begun before, and may still go on one day, changes nothing any more."""
+        if self._charging is not None:
+            self._charging = None
+            for busy in self._busy.values():
+                busy.charging = False
 
     def _note_ended(self, task: "asyncio.Task[None]") -> None:
         if self._charging is task:  # cancelled before it began: the next request of a key charges it
-            self._charging = None
-            for busy in self._due.values():
-                busy.charging = False
+            self._abandon()
 
     async def _charge_all(self) -> None:
         """Charge what is owed until nothing is. Keys of the same moment share a round trip."""
-        due: dict[str, _BusyKey] = {}
+        me = asyncio.current_task()
         try:
-            while self._due:
+            while self._due and self._charging is me:
                 due, self._due = self._due, {}
-                await asyncio.gather(*(self._charge(key, busy) for key, busy in due.items()))
+                await asyncio.gather(*(self._charge(me, key, busy) for key, busy in due.items()))
+                if self._charging is not me:
+                    return
                 for key, busy in due.items():
                     busy.charging = key in self._due
                 self._forget_idle(2 * len(due))
         finally:
-            for busy in [*due.values(), *self._due.values()]:
-                busy.charging = False  # cancelled in the middle: the next request of the key charges it
-            self._charging = None
+            if self._charging is me:  # also when cancelled in the middle: the next request of the key charges it
+                self._abandon()
 
-    async def _charge(self, key: str, busy: _BusyKey) -> None:
+    async def _charge(self, charging: "asyncio.Task[Any] | None", key: str, busy: _BusyKey) -> None:
+        """Charge one key, as long as `charging` is the task that charges."""
+        questions = self._charge_key(key, busy)
+        answer: Decision | Exception | None = None
+        while (question := _next(questions, answer)) is not None:
+            shared_key, cost = question
+            try:
+                answer = await (self.shared.acheck(shared_key, cost) if cost else self.shared.apeek(shared_key))
+            except Exception as error:
+                answer = error
+            if self._charging is not charging:
+                return
+
+    def _charge_at_once(self, key: str, busy: _BusyKey) -> None:
+        busy.charging = True
+        try:
+            questions = self._charge_key(key, busy)
+            answer: Decision | Exception | None = None
+            while (question := _next(questions, answer)) is not None:
+                shared_key, cost = question
+                try:
+                    answer = self.shared.check(shared_key, cost) if cost else self.shared.peek(shared_key)
+                except Exception as error:
+                    answer = error
+        finally:
+            busy.charging = False
+
+    def _charge_key(self, key: str, busy: _BusyKey) -> _Questions:
         """Charge what the key owes, as far as it fits, and learn what is left."""
         busy.forget_alarm()
         units, sent_us = busy.owed, self._clock()
         try:
             shared_key = self._shared_key(key)
-            charged, decision = await self._charge_what_fits(shared_key, units)
+            charged, decision = yield from _charge_what_fits(shared_key, units)
             if charged < units or not decision.remaining:
-                decision = await self.shared.apeek(shared_key)  # when does the next unit fit?
+                decision = yield shared_key, 0  # when does the next unit fit?
         except Exception:
             log.exception("%d units of rule %s were not charged", units, self._rule.name)
             busy.owed -= units
@@ -171,21 +234,9 @@ class LeasedLimiter:
         busy.is_used_up = charged < units or not decision.allowed
         busy.reset_at_us = sent_us + decision.reset_after_us
         busy.refused_until_us = 0 if decision.allowed else sent_us + decision.retry_after_us
-        if not decision.allowed:
+        if not decision.allowed and _has_loop():
             after_s = (busy.refused_until_us - self._clock()) / US_PER_S
             busy.alarm = asyncio.get_running_loop().call_later(after_s, self._ask_when_due, key, busy)
-
-    async def _charge_what_fits(self, shared_key: str, units: int) -> tuple[int, Decision]:
-        """Charge these units, or as many of them as the store has left. How many, and its last reply."""
-        if not units:
-            return 0, await self.shared.apeek(shared_key)
-        decision = await self.shared.acheck(shared_key, units)
-        if decision.allowed:
-            return units, decision
-        fitting = min(units - 1, decision.remaining)
-        if fitting > 0:
-            decision = await self.shared.acheck(shared_key, fitting)
-        return (fitting, decision) if decision.allowed else (0, decision)
 
     def _ask_when_due(self, key: str, busy: _BusyKey) -> None:
         """The promised time has come: know what is left before the key asks again, if it still does."""
@@ -217,3 +268,32 @@ class LeasedLimiter:
         for busy in self._busy.values():
             busy.forget_alarm()
         await self.shared.aclose()
+
+
+def _charge_what_fits(shared_key: str, units: int) -> _Questions:
+    """Charge these units, or as many of them as the store has left. How many, and its last reply."""
+    if not units:
+        return 0, (yield shared_key, 0)
+    decision = yield shared_key, units
+    if decision.allowed:
+        return units, decision
+    fitting = min(units - 1, decision.remaining)
+    if fitting > 0:
+        decision = yield shared_key, fitting
+    return (fitting, decision) if decision.allowed else (0, decision)
+
+
+def _next(questions: _Questions, answer: Decision | Exception | None) -> _Question | None:
+    """The next question after this answer, or `None` if there is none."""
+    try:
+        return questions.throw(answer) if isinstance(answer, Exception) else questions.send(answer)  # type: ignore[arg-type]
+    except StopIteration:
+        return None
+
+
+def _has_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

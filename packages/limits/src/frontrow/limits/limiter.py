@@ -106,11 +106,17 @@ class Limiter:
 
     def refund(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
         """Return `cost` units that were charged but not used. The decision is that of a `peek` afterwards."""
-        return self._store.decide(self._request(key, cost, now_us, REFUND)).decision
+        request = self._request(key, cost, now_us, REFUND)
+        result = self._store.decide(request)
+        self._lines.wake(request.slots, request.keys)
+        return result.decision
 
     async def arefund(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
         """`refund` for asyncio."""
-        return (await self._store.adecide(self._request(key, cost, now_us, REFUND))).decision
+        request = self._request(key, cost, now_us, REFUND)
+        result = await self._store.adecide(request)
+        self._lines.wake(request.slots, request.keys)
+        return result.decision
 
     def charge(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
         """Charge `cost` whether or not it fits, for work that was done already. A window is used up at most; a bucket
@@ -127,11 +133,17 @@ class Limiter:
         A rule that counts everybody together (`per=()`) is reset for everybody. Of a rule with tiers, the key's current
         tier is reset.
         """
-        return self._store.decide(self._request(key, 1, now_us, RESET)).decision
+        request = self._request(key, 1, now_us, RESET)
+        result = self._store.decide(request)
+        self._lines.wake(request.slots, request.keys)
+        return result.decision
 
     async def areset(self, key: Key, now_us: int | None = None) -> Decision:
         """`reset` for asyncio."""
-        return (await self._store.adecide(self._request(key, 1, now_us, RESET))).decision
+        request = self._request(key, 1, now_us, RESET)
+        result = await self._store.adecide(request)
+        self._lines.wake(request.slots, request.keys)
+        return result.decision
 
     def reserve(self, key: Key, cost: int, now_us: int | None = None) -> Reservation:
         """Charge an estimated cost, to be corrected by `settle` when the real one is known (see `Reservation`)."""
@@ -199,7 +211,7 @@ class Limiter:
 
     def _reservation(self, request: StoreRequest, decision: Decision, charged_us: int) -> Reservation:
         slots = [self._slots[at] for at in request.slots]
-        return Reservation(self._store, request, decision, slots, charged_us, self._clock)
+        return Reservation(self._store, request, decision, slots, charged_us, self._clock, self._lines.wake)
 
     def _slot_index(self, at: int, rule: Rule, key: Key) -> int:
         slots = self._slot_of_tier[at]

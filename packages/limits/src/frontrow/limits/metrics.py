@@ -9,7 +9,6 @@ not reveal the person.
 import json
 import logging
 import secrets
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from frontrow.core.errors import ConfigError
+from frontrow.core.forks import fork_safe_lock
 from frontrow.limits.quota import Decision
 from frontrow.limits.stats import RuleStats, Stats
 
@@ -146,7 +146,7 @@ class RefusalLog:
         self._hash_key = hash_key or secrets.token_bytes(16)
         self._monotonic_s = monotonic_s
         self._max_rules = max_rules
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._seen: dict[str, tuple[int, int]] = {}  # rule -> (second, lines written or suppressed in it)
 
     def write(self, rule: str, key: str | Mapping[str, str], **about: object) -> None:

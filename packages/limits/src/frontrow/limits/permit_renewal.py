@@ -9,6 +9,8 @@ import weakref
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from frontrow.core.forks import fork_safe_lock
+
 Held = TypeVar("Held")
 
 
@@ -18,7 +20,7 @@ class Renewals(Generic[Held]):
     def __init__(self, renew: Callable[[Held], None], interval_s: float) -> None:
         self._renew = renew
         self._interval_s = interval_s
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._stopped = threading.Event()  # of the current thread
         self._held: dict[int, weakref.ref[Held]] = {}
         self._thread: threading.Thread | None = None

@@ -10,12 +10,12 @@ ones in force.
 """
 
 import inspect
-import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from frontrow.core.errors import ConfigError
+from frontrow.core.forks import fork_safe_lock
 from frontrow.limits.paths import PathMatcher, readings
 from frontrow.limits.quota import ON_STORE_DOWN, InvalidQuota, Quota, Rule
 from frontrow.limits.tiers import Tiers as Tiers  # documented under this module too
@@ -165,7 +165,7 @@ class RuleBook:
         self, rules: Iterable[RequestRule], *, read: Callable[[], Iterable[RequestRule]] | None = None
     ) -> None:
         self._read = read
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._followers: list[Prepare] = []
         self.current = RuleSet(rules)
         self.generation = 0

@@ -3,6 +3,7 @@
 The first caller that is refused begins a line. The head of a line waits for the promised time and checks again; the
 others wait for their turn. A caller that comes while others wait goes to the end. Threads and asyncio tasks stand in
 the same line. Every process has lines of its own: between processes, the first to ask after the promised time wins.
+Units that this process gives back (a refund, a reset, a settlement) wake the head at once.
 
 `steps_to_acquire` decides what to do next. `acquire` does it for blocking callers, `aacquire` for asyncio.
 """
@@ -12,11 +13,15 @@ import inspect
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Generator, Hashable
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.errors import InvalidInput
+from frontrow.core.forks import begin_in_child, fork_safe_lock
+from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import Decision, Throttled
 
 if TYPE_CHECKING:
@@ -25,6 +30,10 @@ if TYPE_CHECKING:
 
 MAX_ATTEMPTS = 10_000  # of one acquire; each waits for the promised time, so only heavy contention gets here
 MAX_WAITING = 100_000  # callers in all lines of one limiter
+MAX_NAP_S = 86_400.0  # of the head of a line, which then checks again; and what every system can wait for
+
+
+LineKey = tuple[tuple[int, ...], tuple[StoreKey, ...]]  # the slots and the keys of a request
 
 
 class Turn(Protocol):
@@ -32,6 +41,9 @@ class Turn(Protocol):
 
     def give(self) -> bool:
         """Tell the caller. False if it is gone."""
+
+    def clear(self) -> None:
+        """Forget what was told. Whatever changes afterwards is told again."""
 
 
 class ThreadTurn:
@@ -43,6 +55,10 @@ class ThreadTurn:
     def give(self) -> bool:
         self._event.set()
         return True
+
+    def clear(self) -> None:
+        """Forget what was told."""
+        self._event.clear()
 
     def wait(self, timeout_s: float | None) -> None:
         self._event.wait(timeout_s)
@@ -65,6 +81,11 @@ class TaskTurn:
     def _settle(self) -> None:
         if not self._given.done():
             self._given.set_result(None)
+
+    def clear(self) -> None:
+        """Forget what was told."""
+        if self._given.done():
+            self._given = self._loop.create_future()
 
     async def wait(self, timeout_s: float | None) -> None:
         await asyncio.wait((self._given,), timeout=timeout_s)
@@ -89,17 +110,22 @@ class WaitingLines:
     """The lines of one limiter, by key."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._lines: dict[Hashable, Line] = {}
+        self._lock = fork_safe_lock()
+        begin_in_child(self._begin)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin without lines. In a forked child, those who stood in them are gone."""
+        self._lines: dict[LineKey, Line] = {}
         self._waiting = 0
 
     def __len__(self) -> int:
         return len(self._lines)
 
-    def __contains__(self, key: Hashable) -> bool:
+    def __contains__(self, key: LineKey) -> bool:
         return key in self._lines
 
-    def join(self, key: Hashable, turn: Turn) -> tuple[Line, bool] | None:
+    def join(self, key: LineKey, turn: Turn) -> tuple[Line, bool] | None:
         """Go to the end of the line of `key`: the line, and whether this is its head. None: too many wait already."""
         with self._lock:
             if self._waiting >= MAX_WAITING:
@@ -109,12 +135,12 @@ class WaitingLines:
             self._waiting += 1
             return line, len(line.turns) == 1
 
-    def is_head(self, key: Hashable, turn: Turn) -> bool:
+    def is_head(self, key: LineKey, turn: Turn) -> bool:
         with self._lock:
             line = self._lines.get(key)
             return line is not None and next(iter(line.turns), None) is turn
 
-    def leave(self, key: Hashable, turn: Turn) -> None:
+    def leave(self, key: LineKey, turn: Turn) -> None:
         """Leave the line. If this was its head, the next caller has its turn."""
         with self._lock:
             line = self._lines.get(key)
@@ -129,6 +155,22 @@ class WaitingLines:
                 self._remove(line, head)
             if not line.turns:
                 del self._lines[key]
+
+    def wake(self, slots: Sequence[int], keys: Sequence[StoreKey]) -> None:
+        """Units of these slots and keys were given back. Tell the heads of all lines that count by one of them."""
+        if not self._lines:
+            return
+        with self._lock:
+            own = (tuple(slots), tuple(keys))
+            if len(slots) == 1 and own in self._lines:
+                lines = [self._lines[own]]
+            else:
+                freed = set(zip(slots, keys, strict=True))
+                lines = [line for key, line in self._lines.items() if not freed.isdisjoint(zip(*key, strict=True))]
+            for line in lines:
+                head = next(iter(line.turns), None)
+                if head is not None:
+                    head.give()
 
     def _remove(self, line: Line, turn: Turn) -> None:
         del line.turns[turn]
@@ -149,18 +191,29 @@ class Sleep(NamedTuple):
     seconds: float
 
 
+class Nap(NamedTuple):
+    """Wait this long, or until units are given back."""
+
+    seconds: float
+
+
 class AwaitTurn(NamedTuple):
     """Wait for the turn in the line, at most this long."""
 
     timeout_s: float | None
 
 
-Step = CheckAgain | GiveBack | Sleep | AwaitTurn
+Step = CheckAgain | GiveBack | Sleep | Nap | AwaitTurn
 Steps = Generator[Step, Any, Decision]
 
 
 def steps_to_acquire(
-    lines: WaitingLines, key: Hashable, turn: Turn, clock: Clock, deadline_us: int | None, first: Decision | None
+    lines: WaitingLines,
+    key: LineKey,
+    turn: Turn,
+    clock: Clock,
+    deadline_us: int | None,
+    first: Decision | None,
 ) -> Steps:
     """What a caller must do, step by step, until its request is allowed. `Throttled` if that takes too long.
 
@@ -189,11 +242,16 @@ def steps_to_acquire(
 
 
 def _wait_in_line(
-    lines: WaitingLines, key: Hashable, turn: Turn, clock: Clock, deadline_us: int | None, refusal: Decision | None
+    lines: WaitingLines,
+    key: LineKey,
+    turn: Turn,
+    clock: Clock,
+    deadline_us: int | None,
+    refusal: Decision | None,
 ) -> Steps:
     joined = lines.join(key, turn)
     if joined is None:
-        decision = refusal or (yield CheckAgain())
+        decision: Decision = refusal or (yield CheckAgain())
         if decision.allowed:
             return decision
         raise Throttled(f"rule {decision.rule}: {MAX_WAITING} callers of this limiter wait already", decision)
@@ -201,17 +259,18 @@ def _wait_in_line(
     try:
         while not is_head:
             _check_deadline(line, clock(), deadline_us)
-            yield AwaitTurn(None if deadline_us is None else max(1000, deadline_us - clock()) / US_PER_S)
-            is_head, refusal = lines.is_head(key, turn), None
+            left_us = None if deadline_us is None else max(1000, deadline_us - clock())
+            yield AwaitTurn(None if left_us is None else min(left_us / US_PER_S, MAX_NAP_S))
+            is_head = lines.is_head(key, turn)
         for _ in range(MAX_ATTEMPTS):
-            decision = refusal or (yield CheckAgain())
+            turn.clear()  # before the check: what is given back after it is told again
+            decision = yield CheckAgain()
             if decision.allowed:
                 return decision
             wait_us = max(1, decision.retry_after_us)
             line.refusal, line.opens_at_us = decision, clock() + wait_us
             _check_deadline(line, clock(), deadline_us)
-            yield Sleep(wait_us / US_PER_S)
-            refusal = None
+            yield Nap(min(wait_us / US_PER_S, MAX_NAP_S))
         raise Throttled(f"rule {decision.rule}: refused {MAX_ATTEMPTS} times in a row", decision)
     finally:
         lines.leave(key, turn)
@@ -232,8 +291,8 @@ def acquire(limiter: "Limiter", key: "Key", cost: int, timeout_s: float | None) 
     answer = None if limiter._lines else limiter.check(key, cost)
     if answer is not None and answer.allowed and not answer.delay_us:
         return answer
-    sleep = getattr(limiter._raw_clock, "sleep", time.sleep)
     turn = ThreadTurn()
+    sleep = getattr(limiter._raw_clock, "sleep", None)  # of a clock that tests move
     steps = _steps(limiter, key, cost, turn, deadline_us, answer)
     answer = None
     try:
@@ -244,7 +303,9 @@ def acquire(limiter: "Limiter", key: "Key", cost: int, timeout_s: float | None) 
                 case GiveBack():
                     answer = limiter.refund(key, cost)
                 case Sleep(seconds):
-                    sleep(seconds)
+                    (sleep or time.sleep)(seconds)
+                case Nap(seconds):
+                    (sleep or turn.wait)(seconds)
                 case AwaitTurn(seconds_left):
                     turn.wait(seconds_left)
     except StopIteration as done:
@@ -259,8 +320,8 @@ async def aacquire(limiter: "Limiter", key: "Key", cost: int, timeout_s: float |
     answer = None if limiter._lines else await limiter.acheck(key, cost)
     if answer is not None and answer.allowed and not answer.delay_us:
         return answer
-    sleep: Callable[[float], Awaitable[None] | None] = getattr(limiter._raw_clock, "sleep", asyncio.sleep)
     turn = TaskTurn()
+    sleep: Callable[[float], Awaitable[None] | None] | None = getattr(limiter._raw_clock, "sleep", None)
     steps = _steps(limiter, key, cost, turn, deadline_us, answer)
     answer = None
     try:
@@ -271,7 +332,10 @@ async def aacquire(limiter: "Limiter", key: "Key", cost: int, timeout_s: float |
                 case GiveBack():
                     answer = await limiter.arefund(key, cost)
                 case Sleep(seconds):
-                    if inspect.isawaitable(waiting := sleep(seconds)):
+                    if inspect.isawaitable(waiting := (sleep or asyncio.sleep)(seconds)):
+                        await waiting
+                case Nap(seconds):
+                    if inspect.isawaitable(waiting := (sleep or turn.wait)(seconds)):
                         await waiting
                 case AwaitTurn(seconds_left):
                     await turn.wait(seconds_left)
@@ -282,11 +346,22 @@ async def aacquire(limiter: "Limiter", key: "Key", cost: int, timeout_s: float |
 
 
 def _deadline_us(limiter: "Limiter", timeout_s: float | None) -> int | None:
-    return None if timeout_s is None else limiter._clock() + round(timeout_s * US_PER_S)
+    if timeout_s is None or check_timeout(timeout_s) == inf:
+        return None
+    return limiter._clock() + round(timeout_s * US_PER_S)
+
+
+def check_timeout(timeout_s: float) -> float:
+    """Return `timeout_s` if one can wait for so long, else raise."""
+    if type(timeout_s) is bool or not isinstance(timeout_s, int | float) or timeout_s != timeout_s:
+        message = f"timeout_s must be a number of seconds, like 2.5, or None to wait for ever; not {timeout_s!r:.80}"
+        raise InvalidInput(message, param="timeout_s")
+    return timeout_s
 
 
 def _steps(
     limiter: "Limiter", key: "Key", cost: int, turn: Turn, deadline_us: int | None, first: Decision | None
 ) -> Steps:
     request = limiter._request(key, cost, None, 0)
-    return steps_to_acquire(limiter._lines, (request.slots, request.keys), turn, limiter._clock, deadline_us, first)
+    line = (request.slots, request.keys)
+    return steps_to_acquire(limiter._lines, line, turn, limiter._clock, deadline_us, first)

@@ -9,7 +9,7 @@ from frontrow.core.errors import ConfigError
 from frontrow.limits.quota import ON_STORE_DOWN
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.memory import DEFAULT_MAX_KEYS, MemoryStore
-from frontrow.limits.stores.protocol import DEFAULT_PREFIX, QuotaSlot, Store, check_prefix, names_memory
+from frontrow.limits.stores.protocol import DEFAULT_PREFIX, QuotaSlot, Store, check_deadline, check_prefix, names_memory
 
 try:
     from frontrow.limits.stores._kernel import CompiledStore
@@ -33,8 +33,7 @@ def open_store(
     if on_store_down not in ON_STORE_DOWN:
         message = f"on_store_down must be one of {', '.join(ON_STORE_DOWN)}, not {on_store_down!r}"
         raise ConfigError(message, param="on_store_down")
-    if not isinstance(deadline_s, int | float) or not 0.001 <= deadline_s <= 60:
-        raise ConfigError(f"deadline_s must be from 0.001 to 60 seconds, not {deadline_s!r}", param="deadline_s")
+    check_deadline(deadline_s)
     if names_memory(url):
         return open_memory_store(slots, clock, **_read_memory_options(url, options))
     from frontrow.limits.stores.leased_blocks import LeasingStore
@@ -45,9 +44,9 @@ def open_store(
     records = of_redis.pop("record_refusals", False)
     if records and not isinstance(url, str):
         raise ConfigError("record_refusals needs a URL as store, not a client", param="record_refusals")
-    store: Store = open_shared_store(url, slots, clock, stats, on_store_down, deadline_s, of_redis)
-    if any(slot.rule.lease > 1 for slot in slots):
-        store = LeasingStore(store, slots, clock)
+    shared = open_shared_store(url, slots, clock, stats, on_store_down, deadline_s, of_redis)
+    leases = any(slot.rule.lease > 1 for slot in slots)
+    store: Store = LeasingStore(shared, slots, clock) if leases else shared
     if records:
         prefix = of_redis.pop("prefix", DEFAULT_PREFIX)
         store = record_refusals(store, slots, url, prefix, **of_redis)  # connects like the store itself

@@ -4,6 +4,9 @@ A global rule is one key that every request of every server needs. With `lease=n
 and then decides n requests without a call. It never over-admits: units are charged before they are spent, and a block
 ends with its fixed window (counted from when it was requested, so never later than the store's own window). Units that
 a process has not spent by then are lost until the window ends. That is the price: at most `lease` units per process.
+
+While the store is down there are no blocks. What is left of one is spent, and after that the policies of the rules
+decide each request at its own cost.
 """
 
 import asyncio
@@ -14,9 +17,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from frontrow.core.clock import Clock
+from frontrow.core.forks import begin_in_child, fork_safe_lock
 from frontrow.limits.keys import StoreKey
-from frontrow.limits.quota import Decision
-from frontrow.limits.stores.protocol import CHECK, RESET, QuotaSlot, Store, StoreRequest, StoreResult
+from frontrow.limits.quota import Decision, StoreDown
+from frontrow.limits.stores.protocol import CHECK, RESET, QuotaSlot, StoreRequest, StoreResult
+from frontrow.limits.stores.resilient import SharedStore
 
 MAX_TRIES = 8  # attempts to spend from blocks that other callers empty at the same time
 MAX_BLOCKS = 10_000
@@ -59,13 +64,18 @@ class SpentUnits(NamedTuple):
 class LeasingStore:
     """Decides leased rules from their blocks and sends everything else to `inner`."""
 
-    def __init__(self, inner: Store, slots: Sequence[QuotaSlot], clock: Clock) -> None:
+    def __init__(self, inner: SharedStore, slots: Sequence[QuotaSlot], clock: Clock) -> None:
         self._inner = inner
         self._slots = tuple(slots)
         self._clock = clock
-        self._blocks: dict[tuple[int, StoreKey], Block] = {}
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
+        begin_in_child(self._begin)
+        self._begin()
         self.tag_parts = inner.tag_parts
+
+    def _begin(self) -> None:
+        """Begin without blocks. In a forked child, the parent's are the parent's to spend."""
+        self._blocks: dict[tuple[int, StoreKey], Block] = {}
 
     def decide(self, request: StoreRequest) -> StoreResult:
         leased = self._leased_positions(request)
@@ -73,6 +83,17 @@ class LeasingStore:
             self._drop_blocks(request)
             return self._inner.decide(request)
         spent: list[SpentUnits] = []
+        try:
+            return self._spend_all(request, leased, spent)
+        except StoreDown:
+            self._return_spent(spent, request.cost)
+            return self._inner.apply_down_policy(request)
+        except BaseException:  # interrupted: nobody will use what was spent
+            self._return_spent(spent, request.cost)
+            raise
+
+    def _spend_all(self, request: StoreRequest, leased: list[int], spent: list[SpentUnits]) -> StoreResult:
+        """Spend from the blocks of the leased rules, then decide the others. `spent` says what must be returned."""
         for at in leased:
             block = self._find_block(request.slots[at], request.keys[at])
             for attempt in range(MAX_TRIES):
@@ -85,11 +106,14 @@ class LeasingStore:
                         continue
                     fill = self._block_request(request, at, attempt)
                     sent_at_us = self._clock()
-                    refusal = self._fill_block(block, fill, self._inner.decide(fill), sent_at_us, request.cost)
+                    filled = self._inner.decide_block(fill)
+                    refusal = self._fill_block(block, fill, filled, sent_at_us, request.cost)
                 if refusal is not None:
-                    return self._return_spent(spent, request.cost, refusal)
+                    self._return_spent(spent, request.cost)
+                    return refusal
             else:
-                return self._return_spent(spent, request.cost, self._inner.decide(request))
+                self._return_spent(spent, request.cost)
+                return self._inner.decide(request)
         rest = self._without_leased(request, leased)
         return self._combine(spent, request.cost, None if rest is None else self._inner.decide(rest))
 
@@ -99,6 +123,17 @@ class LeasingStore:
             self._drop_blocks(request)
             return await self._inner.adecide(request)
         spent: list[SpentUnits] = []
+        try:
+            return await self._aspend_all(request, leased, spent)
+        except StoreDown:
+            self._return_spent(spent, request.cost)
+            return self._inner.apply_down_policy(request)
+        except BaseException:  # interrupted: nobody will use what was spent
+            self._return_spent(spent, request.cost)
+            raise
+
+    async def _aspend_all(self, request: StoreRequest, leased: list[int], spent: list[SpentUnits]) -> StoreResult:
+        """`_spend_all` for asyncio."""
         for at in leased:
             block = self._find_block(request.slots[at], request.keys[at])
             for attempt in range(MAX_TRIES):
@@ -111,11 +146,14 @@ class LeasingStore:
                         continue
                     fill = self._block_request(request, at, attempt)
                     sent_at_us = self._clock()
-                    refusal = self._fill_block(block, fill, await self._inner.adecide(fill), sent_at_us, request.cost)
+                    filled = await self._inner.adecide_block(fill)
+                    refusal = self._fill_block(block, fill, filled, sent_at_us, request.cost)
                 if refusal is not None:
-                    return self._return_spent(spent, request.cost, refusal)
+                    self._return_spent(spent, request.cost)
+                    return refusal
             else:
-                return self._return_spent(spent, request.cost, await self._inner.adecide(request))
+                self._return_spent(spent, request.cost)
+                return await self._inner.adecide(request)
         rest = self._without_leased(request, leased)
         return self._combine(spent, request.cost, None if rest is None else await self._inner.adecide(rest))
 
@@ -167,8 +205,6 @@ class LeasingStore:
     ) -> StoreResult | None:
         """Put the charged units into the block. Returns the refusal if not even `cost` was available, else `None`."""
         decision = result.decision
-        if decision.source != "store":
-            return result  # the store is down and its policy decided; blocks need a store
         if not decision.allowed:
             return result if fill.cost == cost else None
         with self._lock:
@@ -186,16 +222,18 @@ class LeasingStore:
             slots=tuple(request.slots[at] for at in others), keys=tuple(request.keys[at] for at in others)
         )
 
-    def _return_spent(self, spent: list[SpentUnits], cost: int, result: StoreResult) -> StoreResult:
+    def _return_spent(self, spent: list[SpentUnits], cost: int) -> None:
+        """Put what was spent back into its blocks, once."""
         with self._lock:
-            for block, until_us, _ in spent:
+            while spent:
+                block, until_us, _ = spent.pop()
                 if block.until_us == until_us:
                     block.left += cost
-        return result
 
     def _combine(self, spent: list[SpentUnits], cost: int, rest: StoreResult | None) -> StoreResult:
         if rest is not None and not rest.decision.allowed:
-            return self._return_spent(spent, cost, rest)
+            self._return_spent(spent, cost)
+            return rest
         decision = min((each.decision for each in spent), key=lambda decision: decision.remaining)
         if rest is not None and rest.decision.remaining <= decision.remaining:
             return rest

@@ -3,10 +3,10 @@
 The most common check, one rule and a string key, takes a shorter way: plain_checks.py.
 """
 
-import threading
 from collections.abc import Sequence
 
 from frontrow.core.clock import Clock
+from frontrow.core.forks import fork_safe_lock
 from frontrow.limits.algorithms import (
     SPECIFICATION,
     RuleVerdict,
@@ -45,7 +45,7 @@ class MemoryStore:
     ) -> None:
         self._slots = tuple(slots)
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._tables = [KeyTable(slot.quota, max(slot.quota.life_us, keep_idle_us), max_keys) for slot in self._slots]
         self._counts = [[0, 0, 0] for _ in self._slots]
 

@@ -8,13 +8,13 @@ keys and expires by itself.
 
 import asyncio
 import functools
-import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from frontrow.core.forks import begin_in_child, fork_safe_lock
 from frontrow.core.redis_url import connect_sync, disconnect_sync
 from frontrow.limits.keys import GLOBAL_KEY, StoreKey
 from frontrow.limits.stores.protocol import CHECK, QuotaSlot, Store, StoreRequest, StoreResult
@@ -50,21 +50,19 @@ class RefusedKeys:
     def __init__(self, connect: Connect, prefix: str) -> None:
         self._connect = connect
         self._prefix = prefix
+        self._lock = fork_safe_lock()
+        begin_in_child(self._begin)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin to count. A forked process has no timer, and must not repeat its parent's counts."""
         self._writing = threading.Lock()
         self._client: Any = None
-        self._start_counting()
-
-    def _start_counting(self) -> None:
-        self._pid = os.getpid()
-        self._lock = threading.Lock()
         self._counts: Counter[tuple[str, StoreKey]] = Counter()
         self._timer: threading.Timer | None = None
 
     def count(self, rule: str, key: StoreKey) -> None:
         """Count one refusal."""
-        if self._pid != os.getpid():  # a forked process has no timer and must not repeat its parent's counts
-            self._client = None
-            self._start_counting()
         with self._lock:
             counted = (rule, key)
             if len(self._counts) >= MAX_COUNTED and counted not in self._counts:

@@ -5,11 +5,11 @@ renewed. Who has to wait stands in a line, and the line is served in order. A ca
 within `PLACE_TTL_US`. `MemoryPermits` is the specification, and `lua/permits.lua` does the same in Redis.
 """
 
-import threading
 from collections.abc import Awaitable
 from typing import NamedTuple, Protocol
 
 from frontrow.core.clock import Clock
+from frontrow.core.forks import begin_in_child, fork_safe_lock
 from frontrow.limits.keys import StoreKey
 
 TAKE, WAIT, RENEW, RELEASE, COUNT = 0, 1, 2, 3, 4
@@ -90,8 +90,13 @@ class MemoryPermits:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._keys: dict[StoreKey, KeyPermits] = {}
+        begin_in_child(self._begin)
+
+    def _begin(self) -> None:
+        """Forget all permits: in a forked child nobody has one."""
+        self._keys.clear()
 
     def __len__(self) -> int:
         """The number of keys with permits or a line."""

@@ -18,6 +18,7 @@ from frontrow.limits.quota import Decision, Quota, Rule
 CHECK, PEEK, REFUND = 0, 1, 2
 CHARGE, RESET = 5, 6
 """CHARGE charges units whether or not they fit. RESET forgets what was charged. Both result in a PEEK afterwards."""
+MIN_DEADLINE_S, MAX_DEADLINE_S = 0.001, 10.0  # while a store is down, each request may wait for so long
 DEFAULT_PREFIX = "frl"  # of every key in a shared store
 RESERVE, TAKE_BACK = 3, 4
 """Only a Redis store knows these, for rules that it cannot decide in one step. RESERVE is a CHECK that results in a
@@ -92,6 +93,16 @@ def check_prefix(prefix: Any) -> str:
     if not isinstance(prefix, str) or not re.fullmatch(r"[A-Za-z0-9_.:-]{1,64}", prefix):
         raise ConfigError(f"prefix must be 1 to 64 letters, digits, _ . : or -, not {prefix!r}", param="prefix")
     return prefix
+
+
+def check_deadline(deadline_s: Any) -> float:
+    """Return `deadline_s` if it is a time that a request can wait for a store, else raise."""
+    if not isinstance(deadline_s, int | float) or not MIN_DEADLINE_S <= deadline_s <= MAX_DEADLINE_S:
+        message = f"deadline_s must be from {MIN_DEADLINE_S} to {MAX_DEADLINE_S:g} seconds, not {deadline_s!r}"
+        if isinstance(deadline_s, int | float) and MAX_DEADLINE_S < deadline_s <= 1000 * MAX_DEADLINE_S:
+            message += f"; {deadline_s:g} milliseconds are deadline_s={deadline_s / 1000:g}"
+        raise ConfigError(message, param="deadline_s")
+    return deadline_s
 
 
 def names_memory(given: Any) -> bool:

@@ -18,7 +18,6 @@ import socket
 import struct
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -28,6 +27,7 @@ from typing import Any, Protocol
 
 import hiredis
 
+from frontrow.core.forks import begin_in_child, fork_safe_lock
 from frontrow.core.redis_url import disconnect_sync
 from frontrow.limits.quota import StoreDown
 from frontrow.limits.stores.protocol import CHECK, PEEK, StoreRequest, StoreResult
@@ -227,16 +227,23 @@ class BlockingCalls:
         self._source = source
         self._deadline_s = deadline_s
         self._turn_s = max(MIN_TURN_S, TURN_DEADLINES * deadline_s)
-        self.begin()
-        _all_calls.add(self)
+        self._lock = fork_safe_lock()
+        begin_in_child(self._begin_in_child)
+        self._begin()
 
-    def begin(self) -> None:
-        """Start without connection and callers. After a fork those of the parent are not the child's."""
-        self._lock = threading.Lock()
+    def _begin(self) -> None:
+        """Start without connection and callers."""
         self._calling = False
         self._waiting: deque[_Waiter] = deque()
         self._connection: Connection | ClientConnection | None = None
         self._attempt: _Attempt | None = None
+
+    def _begin_in_child(self) -> None:
+        """Close the child's copy of the parent's socket, which the parent does not notice, and begin anew."""
+        for connection in (self._connection, self._attempt and self._attempt.connection):
+            if isinstance(connection, Connection):
+                connection.close()
+        self._begin()
 
     def decide(self, asker: Asker, request: StoreRequest) -> StoreResult:
         with self._lock:
@@ -356,18 +363,6 @@ class BlockingCalls:
             connection.close()
         if attempt is not None:
             attempt.abandon()
-
-
-_all_calls: "weakref.WeakSet[BlockingCalls]" = weakref.WeakSet()
-
-
-def _begin_in_child() -> None:
-    for calls in list(_all_calls):
-        calls.begin()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_in_child)
 
 
 class _Attempt:

@@ -5,12 +5,12 @@ they ask at the same moment is one round trip.
 """
 
 import asyncio
-import threading
 import weakref
 from collections.abc import AsyncGenerator
 from typing import Any
 
 from frontrow.core.errors import ConfigError
+from frontrow.core.forks import begin_in_child, fork_safe_lock
 from frontrow.limits.stores.protocol import StoreRequest, StoreResult
 from frontrow.limits.stores.redis_asyncio import LoopCalls
 from frontrow.limits.stores.redis_blocking import Asker, BlockingCalls
@@ -27,8 +27,17 @@ class RedisCalls:
         self.users: weakref.WeakSet[Any] = weakref.WeakSet()
         self._deadline_s = deadline_s
         self._blocking = BlockingCalls(source, deadline_s)
+        begin_in_child(self._begin_in_child)
+        self._begin()
+
+    def _begin(self) -> None:
         self._loop_calls: LoopCalls | None = None  # of the loop that was used last
         self._loops: dict[asyncio.AbstractEventLoop, tuple[LoopCalls, AsyncGenerator[None, None]]] = {}
+
+    def _begin_in_child(self) -> None:
+        """Begin without event loops. The parent's are kept aside: to close them here would disturb the parent."""
+        _of_the_parent.append(self._loops)
+        self._begin()
 
     def decide(self, asker: Asker, request: StoreRequest) -> StoreResult:
         """Decide one request, sharing the round trip with other threads' requests of the same moment."""
@@ -69,8 +78,9 @@ class RedisCalls:
                 await held[1].aclose()
 
 
+_of_the_parent: list[object] = []
 _shared: "weakref.WeakValueDictionary[Any, RedisCalls]" = weakref.WeakValueDictionary()
-_lock = threading.Lock()
+_lock = fork_safe_lock()
 
 
 def share_calls(given: Any, user: Any, *, deadline_s: float, **options: Any) -> RedisCalls:

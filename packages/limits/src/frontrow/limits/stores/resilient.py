@@ -42,12 +42,12 @@ class SharedStore:
             if cached is not None:
                 return cached
         if not self.breaker.permits():
-            return self._apply_down_policy(request)
+            return self.apply_down_policy(request)
         sent_at_us = self._clock()
         try:
             result = self._remote.decide(request)
         except StoreDown:
-            return self._apply_down_policy(request)
+            return self.apply_down_policy(request)
         if request.op == CHECK and result.decision.allowed:  # nearly always: nothing to remember
             return result
         return self._remember(request, result, sent_at_us)
@@ -58,15 +58,35 @@ class SharedStore:
             if cached is not None:
                 return cached
         if not self.breaker.permits():
-            return self._apply_down_policy(request)
+            return self.apply_down_policy(request)
         sent_at_us = self._clock()
         try:
             result = await self._remote.adecide(request)
         except StoreDown:
-            return self._apply_down_policy(request)
+            return self.apply_down_policy(request)
         if request.op == CHECK and result.decision.allowed:  # nearly always: nothing to remember
             return result
         return self._remember(request, result, sent_at_us)
+
+    def decide_block(self, request: StoreRequest) -> StoreResult:
+        """Decide a request for a block of units. `StoreDown` in place of a policy: no policy hands out blocks."""
+        cached = self._find_cached(request)
+        if cached is not None:
+            return cached
+        if not self.breaker.permits():
+            raise StoreDown("the limit store is down")
+        sent_at_us = self._clock()
+        return self._remember(request, self._remote.decide(request), sent_at_us)
+
+    async def adecide_block(self, request: StoreRequest) -> StoreResult:
+        """`decide_block` for asyncio."""
+        cached = self._find_cached(request)
+        if cached is not None:
+            return cached
+        if not self.breaker.permits():
+            raise StoreDown("the limit store is down")
+        sent_at_us = self._clock()
+        return self._remember(request, await self._remote.adecide(request), sent_at_us)
 
     def _find_cached(self, request: StoreRequest) -> StoreResult | None:
         if request.op != CHECK or request.now_us is not None:
@@ -89,7 +109,7 @@ class SharedStore:
         whole = isinstance(first, str) and slots == self._all_slots and keys.count(first) == len(keys)
         return first if whole else (slots, keys)
 
-    def _apply_down_policy(self, request: StoreRequest) -> StoreResult:
+    def apply_down_policy(self, request: StoreRequest) -> StoreResult:
         """Closed rules refuse, local rules are counted in this process, open rules allow."""
         for at in request.slots:
             if self._down_policies[at] == "closed" and not self._slots[at].rule.shadow:

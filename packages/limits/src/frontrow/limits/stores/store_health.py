@@ -3,11 +3,11 @@
 Calls are counted, not their callers: a call that carried 200 requests and failed is one failure.
 """
 
-import threading
 import time
 from collections.abc import Callable
 
 from frontrow.core.breaker import Breaker
+from frontrow.core.forks import fork_safe_lock
 from frontrow.core.log_line import LIMITS_SHARED_AGAIN, LIMITS_WITHOUT_STORE
 from frontrow.limits.stats import Stats
 
@@ -24,7 +24,7 @@ class StoreHealth:
         self._breaker = breaker
         self._stats = stats
         self._monotonic_s = monotonic_s
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._logged: tuple[str, float] | None = None  # the reason logged last, and when
 
     def record_success(self, seconds: float) -> None:

@@ -115,8 +115,11 @@ class StoredTiers:
 
     def _start(self) -> None:
         """Start the thread of this process, and wait for the first copy."""
-        if self._process:  # forked: the parent's thread may have had the lock
-            self._lock = threading.Lock()
+        if self._process:  # forked: the parent's thread may have had the locks
+            self._lock, loaded = threading.Lock(), self._loaded.is_set()
+            self._loaded = threading.Event()
+            if loaded:
+                self._loaded.set()
         with self._lock:
             if self._process == os.getpid() or self._closed.is_set():
                 return

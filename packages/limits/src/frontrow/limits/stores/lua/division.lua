@@ -1,9 +1,8 @@
-local floor = math.floor
+local floor, fmod = math.floor, math.fmod
 
--- Division of whole numbers, rounded down exactly: a / b in doubles may come out one too high or low
+-- Division of whole numbers up to 2^53, rounded down exactly: a / b in doubles may come out one too high or low
 local function div(a, b)
-  local q = floor(a / b)
-  if q * b > a then return q - 1 end
-  if (q + 1) * b <= a then return q + 1 end
-  return q
+  local rest = fmod(a, b)
+  if rest < 0 then return (a - rest) / b - 1 end
+  return (a - rest) / b
 end

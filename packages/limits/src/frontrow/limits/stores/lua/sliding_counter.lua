@@ -1,17 +1,14 @@
 -- sliding_counter: counts per aligned window, and the share of the previous one still inside counts too.
--- State: a = window start, b = previous count, c = current count. It is stored with the limit it was counted under.
--- Under another limit, a count above that limit means: used up.
+-- State: a = window start, b = previous count, c = current count. A count above the limit comes from servers whose limit
+-- is higher, and means that the limit is used up. The limit stands behind the counts for servers of version 0.1.
 
 local function slot(packed, at)
   local ttl, shadow, limit, period, grain = unpack_('<ddddd', packed, at)
   return { ttl = ttl, shadow = shadow, limit = limit, period = period, grain = grain }
 end
 
-local function read(q, _, packed)
-  if not packed or #packed ~= 32 then return end
-  local a, b, c, limit = unpack_('<dddd', packed)
-  if limit ~= q.limit then return a, min(b, q.limit), min(c, q.limit) end
-  return a, b, c
+local function read(_, _, packed)
+  if packed and #packed == 32 then return unpack_('<ddd', packed) end
 end
 
 local function counter_reset(q, prev, cur, into)
@@ -31,18 +28,19 @@ local function judge(q, a, b, c, now, cost)
     prev = (start - before == period) and cur or 0
     cur = 0
   end
-  local width, into = period / grain, floor((now - start) / grain)
-  local left = max(0, q.limit - cur)
-  if prev > 0 then left = max(0, div(q.limit * width - prev * (width - into), width) - cur) end
+  local width, into, limit = period / grain, floor((now - start) / grain), q.limit
+  local seen, used = min(prev, limit), min(cur, limit)
+  local left = limit - used
+  if prev > 0 then left = max(0, div(limit * width - seen * (width - into), width) - used) end
   if cost <= left then
     cur = cur + cost
     return true, left - cost, counter_reset(q, prev, cur, now - start), 0, 0, start, prev, cur
   end
-  local room, opens = q.limit - cur - cost, nil
+  local room, opens = limit - used - cost, nil
   if room >= 0 then
-    opens = width - div(room * width, prev)
+    opens = width - div(room * width, seen)
   else
-    opens = 2 * width - div((q.limit - cost) * width, cur)
+    opens = 2 * width - div((limit - cost) * width, used)
   end
   local reset, retry = counter_reset(q, prev, cur, now - start), start + opens * grain - now
   return false, left, reset, retry, 0, moved and start or nil, prev, cur

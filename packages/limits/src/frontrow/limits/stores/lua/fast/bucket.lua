@@ -6,10 +6,10 @@ if packed and #packed == 32 then
   if counted_unit == unit and counted_capacity == capacity and before <= now and now - before < life then
     debt = debt - (now - before) * leak
     if debt < 0 then debt = 0 end
-    local owed = debt + cost * unit
-    if owed <= capacity * unit and (queue == 0 or shadow == 1 or debt == 0) then
-      call('PSETEX', key, ttl, struct.pack('<dddd', now, owed, unit, capacity))
-      return struct.pack('<ll', div(capacity * unit - owed, unit), -div(-owed, leak))
+    local need, room = cost * unit, capacity * unit - debt
+    if need <= room and (queue == 0 or shadow == 1 or debt == 0) then
+      call('PSETEX', key, ttl, struct.pack('<dddd', now, debt + need, unit, capacity))
+      return struct.pack('<ll', div(room - need, unit), -div(-debt - need, leak))
     end
   end
 end
