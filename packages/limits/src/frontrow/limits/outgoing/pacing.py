@@ -82,10 +82,7 @@ class Pacer:
         """Send the request in its turn. `Throttled` if its turn does not come within `timeout_s`."""
         deadline_us = self._clock() + self._timeout_us
         for attempt in range(self._retries + 1):
-            pause_s = self._left_of_pause_s(exchange.key, deadline_us)
-            if pause_s:
-                self._sleep(pause_s)
-            self.limiter.acquire(exchange.key, timeout_s=self._left_s(deadline_us))
+            self._await_turn(exchange.key, deadline_us)
             response: Response = exchange.send()
             if not self._must_repeat(exchange, response, attempt, deadline_us):
                 return response
@@ -96,15 +93,38 @@ class Pacer:
         """`send` for asyncio."""
         deadline_us = self._clock() + self._timeout_us
         for attempt in range(self._retries + 1):
-            pause_s = self._left_of_pause_s(exchange.key, deadline_us)
-            if pause_s:
-                await _finished(self._asleep(pause_s))
-            await self.limiter.aacquire(exchange.key, timeout_s=self._left_s(deadline_us))
+            await self._aawait_turn(exchange.key, deadline_us)
             response: Response = await exchange.send()
             if not self._must_repeat(exchange, response, attempt, deadline_us):
                 return response
             await _finished(exchange.discard(response))
         raise AssertionError("the last attempt is never repeated")
+
+    def _await_turn(self, key: Key, deadline_us: int) -> None:
+        """Wait until the limiter allows a request and the server has not asked for a pause.
+
+        A pause may begin while this request stands in line. Its unit is then given back, so that what waited does not
+        leave all at once when the pause ends. Every round waits for a pause, and the deadline bounds them all.
+        """
+        while True:
+            pause_s = self._left_of_pause_s(key, deadline_us)
+            if pause_s:
+                self._sleep(pause_s)
+            self.limiter.acquire(key, timeout_s=self._left_s(deadline_us))
+            if not self._is_paused(key):
+                return
+            self.limiter.refund(key)
+
+    async def _aawait_turn(self, key: Key, deadline_us: int) -> None:
+        """`_await_turn` for asyncio."""
+        while True:
+            pause_s = self._left_of_pause_s(key, deadline_us)
+            if pause_s:
+                await _finished(self._asleep(pause_s))
+            await self.limiter.aacquire(key, timeout_s=self._left_s(deadline_us))
+            if not self._is_paused(key):
+                return
+            await self.limiter.arefund(key)
 
     def _must_repeat(self, exchange: Exchange[Response], response: Response, attempt: int, deadline_us: int) -> bool:
         """Whether to send the request again. A 429 makes every request of this key wait, also if this one is not."""
@@ -119,7 +139,11 @@ class Pacer:
     def _pause(self, key: Key, pause_s: float) -> None:
         if len(self._paused_until_us) >= MAX_PAUSED:
             self._paused_until_us.pop(next(iter(self._paused_until_us)), None)
-        self._paused_until_us[str(key)] = self._clock() + round(pause_s * US_PER_S)
+        until_us = self._clock() + round(pause_s * US_PER_S)
+        self._paused_until_us[str(key)] = max(until_us, self._paused_until_us.get(str(key), 0))
+
+    def _is_paused(self, key: Key) -> bool:
+        return self._paused_until_us.get(str(key), 0) > self._clock()
 
     def _left_of_pause_s(self, key: Key, deadline_us: int) -> float:
         """How long the server's pause still lasts. `Throttled` if that is past the deadline."""
