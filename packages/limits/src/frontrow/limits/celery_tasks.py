@@ -47,6 +47,10 @@ def limited_task(
     `name` is the rule's name (default: module and function). `limiter_options` (`store`, `on_store_down`, …) go to the
     `Limiter`, which is `task.run.limiter`. In eager mode the task waits, and a direct call raises `Throttled`.
     """
+    given: Any = limits
+    if callable(given):
+        message = 'the task stands where a quota belongs: limited_task needs brackets, like @limited_task("10/minute")'
+        raise ConfigError(message, param="limits")
     if key is not None and not callable(key):
         raise ConfigError(
             f"key must be a function of the task's arguments, like key=lambda user_id: user_id; not {key!r}",

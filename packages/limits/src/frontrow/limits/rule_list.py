@@ -31,7 +31,7 @@ def to_rules(
     listed = tuple(Rule(name, item) if isinstance(item, Quota) else item for name, item in named)
     for item in listed:
         if not isinstance(item, Rule):
-            wanted = '"100/minute", Quota.parse("100/minute") or Rule("burst", Quota.parse("10/second"))'
+            wanted = '"100/minute", Quota.parse("100/minute") or Rule("burst", "10/second")'
             raise InvalidQuota(f"a rule is like {wanted}; not {item!r:.80}", param="rules")
         if inspect.iscoroutinefunction(item.tier_of) or inspect.iscoroutinefunction(type(item.tier_of).__call__):
             raise InvalidQuota(f"rule {item.name}: tier_of is async; give a limiter a plain function", param="tier_of")

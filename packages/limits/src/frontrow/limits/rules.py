@@ -7,15 +7,19 @@ broken file leaves the old ones in force.
 
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Literal
 
 from frontrow.core.errors import ConfigError
+from frontrow.limits.given_lists import to_list
 from frontrow.limits.paths import PathMatcher, readings
-from frontrow.limits.quota import ON_STORE_DOWN, Quota, Rule
+from frontrow.limits.quota import ON_STORE_DOWN, Names, OnStoreDown, Quota, Rule, set_fields
 from frontrow.limits.tiers import Tiers as Tiers  # documented under this module too
 
 PARTS = ("user", "api_key", "ip", "endpoint", "path")  # key parts of every middleware; `identify` adds others
-ON_MISSING = ("error", "ip")
+OnMissing = Literal["error", "ip"]
+ON_MISSING: tuple[OnMissing, ...] = ("error", "ip")
+Statuses = tuple[int, ...] | list[int] | Callable[[int], bool]
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY")
 OTHER_METHOD = "OTHER"  # unknown methods share one name, or each would be a new endpoint
 
@@ -26,35 +30,71 @@ def folded_method(method: str) -> str:
     return "GET" if upper == "HEAD" else upper if upper in METHODS else OTHER_METHOD
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class RequestRule:
-    """A quota and where it applies. An empty `key` is one quota for everybody. Empty `methods` or `paths` mean all."""
+    """A quota and where it applies. An empty `key` is one quota for everybody. Empty `methods` or `paths` mean all.
+
+    Quotas may be texts: `RequestRule("holds", "10/minute", paths=["/holds"])`. `statuses` are the responses that count,
+    like (401, 403) or a function of the status. Empty: all. Others are given back.
+    """
 
     name: str
     quota: Quota
-    key: tuple[str, ...] = ("ip",)
-    methods: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
-    except_paths: tuple[str, ...] = ()
-    tiers: Mapping[str, Quota] = field(default_factory=dict)
-    shadow: bool = False
-    lease: int = 1  # units charged to a shared store at once; see `Rule`
-    on_store_down: str | None = None  # None: the limiter's default
-    on_missing: str = "error"
-    statuses: tuple[int, ...] | Callable[[int], bool] = ()
-    """The responses that count, like (401, 403) or a function of the status. Empty: all. Others are given back."""
+    key: tuple[str, ...]
+    methods: tuple[str, ...]
+    paths: tuple[str, ...]
+    except_paths: tuple[str, ...]
+    tiers: Mapping[str, Quota]
+    shadow: bool
+    lease: int  # units charged to a shared store at once; see `Rule`
+    on_store_down: OnStoreDown | None  # None: the limiter's default
+    on_missing: OnMissing
+    statuses: tuple[int, ...] | Callable[[int], bool]
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        name: str,
+        quota: Quota | str,
+        key: Names = ("ip",),
+        methods: Names = (),
+        paths: Names = (),
+        except_paths: Names = (),
+        tiers: Mapping[str, Quota | str] | None = None,
+        shadow: bool = False,
+        lease: int = 1,
+        on_store_down: OnStoreDown | None = None,
+        on_missing: OnMissing = "error",
+        statuses: Statuses = (),
+    ) -> None:
         """Check every field. An error names the field and shows a valid value."""
-        where = f"rule {self.name!r}"
-        Rule(self.name, self.quota, lease=self.lease)  # checks both
+        where = f"rule {name!r}"
+        checked = Rule(name, quota, tiers=tiers, tier_of=str if tiers else None, lease=lease)
+        set_fields(
+            self,
+            name=name,
+            quota=checked.quota,
+            key=tuple(to_list("key", key, where)),
+            methods=tuple(to_list("methods", methods, where)),
+            paths=tuple(to_list("paths", paths, where)),
+            except_paths=tuple(to_list("except_paths", except_paths, where)),
+            tiers=dict(checked.tiers),
+            shadow=shadow,
+            lease=lease,
+            on_store_down=on_store_down,
+            on_missing=on_missing,
+            statuses=statuses if callable(statuses) else tuple(to_list("statuses", statuses, where)),
+        )
+        self._check(where)
+
+    def _check(self, where: str) -> None:
+        of_store: tuple[str, ...] = ON_STORE_DOWN
         for name, value, choices in (
-            ("on_store_down", self.on_store_down or "open", ON_STORE_DOWN),
+            ("on_store_down", self.on_store_down or "open", of_store),
             ("on_missing", self.on_missing, ON_MISSING),
         ):
             if value not in choices:
                 raise ConfigError(f"{where}: {name} must be one of {', '.join(choices)}, not {value!r}", param=name)
-        if not isinstance(self.key, tuple) or not all(part and part.isidentifier() for part in self.key):
+        if not all(isinstance(part, str) and part.isidentifier() for part in self.key):
             raise ConfigError(f"{where}: key must name parts, like ['user', 'endpoint'], not {self.key!r}", param="key")
         for method in self.methods:
             if method not in METHODS:
@@ -67,7 +107,6 @@ class RequestRule:
         ):
             message = f"{where}: statuses must be numbers from 100 to 599, like (401, 403), not {self.statuses!r}"
             raise ConfigError(message, param="statuses")
-        object.__setattr__(self, "tiers", dict(self.tiers))
 
     def counts_status(self, status: int) -> bool:
         """Whether a response with this status counts."""

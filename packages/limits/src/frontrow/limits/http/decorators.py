@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.limiter import Limiter
-from frontrow.limits.quota import Decision, Quota, Rule, Throttled
+from frontrow.limits.quota import Algorithm, Decision, Quota, Rule, Throttled
 from frontrow.limits.rule_list import RuleLike, to_rules
 
 P = ParamSpec("P")
@@ -27,7 +27,7 @@ def limited(
     cost: int | Callable[..., int] = 1,
     wait_s: float = 0.0,
     name: str | None = None,
-    algorithm: str | None = None,
+    algorithm: Algorithm | None = None,
     burst: int | None = None,
     **limiter_options: Any,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -37,6 +37,11 @@ def limited(
     `limiter_options` (`store`, `clock`, `on_store_down`, …) go to the `Limiter`, which is the function's `.limiter`.
     In a shared store each function counts by its module and qualified name. Functions that shall share get one `name`.
     """
+    given: Any = quota
+    if callable(given):
+        name_of = getattr(given, "__qualname__", repr(given))
+        message = f'{name_of} stands where a quota belongs: limited needs brackets, like @limited("10/minute")'
+        raise ConfigError(message, param="quota")
     if key is not None and not callable(key):
         raise ConfigError(
             f"key must be a function of the call's arguments, like key=lambda user_id: user_id; not {key!r}"
@@ -66,7 +71,7 @@ def _limiter(
     quota: RuleLike | Sequence[RuleLike] | Limiter,
     name: str,
     namespace: str,
-    algorithm: str | None,
+    algorithm: Algorithm | None,
     burst: int | None,
     options: dict[str, Any],
 ) -> Limiter:

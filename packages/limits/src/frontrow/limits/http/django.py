@@ -181,7 +181,14 @@ def limited(*quotas: QuotaLike | QuotaOf, **options: Any) -> Callable[[F], F]:
     """
     check_constant_cost(options.get("cost", 1), quotas)  # reports a wrong quota or cost now
     limit = _LateLimit(lambda routes: routes.make(*quotas, **options))
-    return lambda view: decorate(view, limit, CALLS)  # `method_decorator` calls this at every request
+
+    def decorate_view(*view: F) -> F:
+        """`method_decorator` calls this at every request."""
+        if len(view) != 1 or not callable(view[0]):  # a request, because the function stands where a quota belongs
+            raise ConfigError('limited needs brackets and a quota, like @limited("5/minute")', param="quota")
+        return decorate(view[0], limit, CALLS)
+
+    return decorate_view
 
 
 @functools.cache

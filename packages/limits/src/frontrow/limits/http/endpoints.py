@@ -6,7 +6,7 @@ plain and for async endpoints.
 
 import functools
 import inspect
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
 
@@ -44,6 +44,32 @@ def endpoint_name(endpoint: Any) -> str:
     """The name under which an endpoint is counted, the same in every process."""
     named = endpoint if hasattr(endpoint, "__qualname__") else type(endpoint)
     return f"{named.__module__}.{named.__qualname__}"
+
+
+class LimitDecorator:
+    """What `limited(…)` returns: it decorates an endpoint.
+
+    A function in the place of quotas returns a quota per request. But whoever forgets the brackets of `@limited` puts
+    the endpoint there. Then the framework gets this object for an endpoint, and asks it for what only functions have.
+    """
+
+    def __init__(self, decorate: Callable[[Any], Any], quotas: Sequence[Any]) -> None:
+        self._decorate = decorate
+        self._function = quotas[0] if len(quotas) == 1 and callable(quotas[0]) else None
+
+    def __call__(self, *endpoint: F, **named: Any) -> F:
+        if len(endpoint) != 1 or named or not callable(endpoint[0]):
+            raise self._forgotten_brackets()
+        return cast(F, self._decorate(endpoint[0]))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("__name__", "__signature__") and self._function is not None:
+            raise self._forgotten_brackets()
+        raise AttributeError(name)
+
+    def _forgotten_brackets(self) -> ConfigError:
+        name = "" if self._function is None else f"{endpoint_name(self._function)} stands where a quota belongs: "
+        return ConfigError(f'{name}limited needs brackets and a quota, like @limited("5/minute")', param="quota")
 
 
 def decorate(endpoint: F, limit: Limit, calls: EndpointCalls) -> F:

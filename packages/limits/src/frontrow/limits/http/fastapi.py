@@ -18,7 +18,7 @@ from fastapi.requests import HTTPConnection
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.http.caller_identity import user_name
-from frontrow.limits.http.endpoints import EndpointCalls, decorate, endpoint_name
+from frontrow.limits.http.endpoints import EndpointCalls, LimitDecorator, decorate, endpoint_name
 from frontrow.limits.http.headers import Field, ToldFields
 from frontrow.limits.http.request_limits import MissingClient
 from frontrow.limits.http.route_limits import QuotaLike, QuotaOf, RouteLimit, RouteLimits
@@ -87,7 +87,7 @@ class RateLimits:
     def limited(self, *quotas: QuotaLike | QuotaOf, **options: Any) -> Callable[[F], F]:
         """Limit an endpoint. `options`: `key`, `name`, `cost`, `statuses`, `on_missing`."""
         limit = self.routes.make(*quotas, **options)
-        return lambda endpoint: _limited(endpoint, limit)
+        return LimitDecorator(lambda endpoint: _limited(endpoint, limit), quotas)
 
     async def aclose(self) -> None:
         """Close the store's connections."""

@@ -21,7 +21,7 @@ from werkzeug.exceptions import BadRequest, HTTPException, ServiceUnavailable, T
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.http.caller_identity import run_steps
-from frontrow.limits.http.endpoints import EndpointCalls, decorate
+from frontrow.limits.http.endpoints import EndpointCalls, LimitDecorator, decorate
 from frontrow.limits.http.headers import FIELDS, Field, ToldFields, as_text
 from frontrow.limits.http.refusal_responses import missing_client_response, refusal_response
 from frontrow.limits.http.request_limits import Charge, MissingClient, RequestLimits
@@ -65,7 +65,7 @@ class RateLimits:
     def limited(self, *quotas: QuotaLike | QuotaOf, **options: Any) -> Callable[[F], F]:
         """Limit a view. `options`: `key`, `name`, `cost`, `statuses`, `on_missing`."""
         limit = self.routes.make(*quotas, **options)
-        return lambda view: decorate(_plain(view), limit, CALLS)
+        return LimitDecorator(lambda view: decorate(_plain(view), limit, CALLS), quotas)
 
     def close(self) -> None:
         """Close the store's connections."""

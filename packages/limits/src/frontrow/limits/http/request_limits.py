@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypedDict
 from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import Clock, SystemClock, steady
 from frontrow.core.errors import ConfigError, InvalidInput
+from frontrow.limits.given_lists import to_list
 from frontrow.limits.http.body_parts import DEFAULT_MAX_BODY_BYTES
 from frontrow.limits.http.caller_identity import CallerIdentity, RequestSource, Source, Steps, check_can_wait
 from frontrow.limits.http.client import ClientAddress, Networks
@@ -187,12 +188,12 @@ class RequestLimits:
         self.skips_preflights = not count_preflights
         self.on_refused = on_refused
         self.max_body_bytes = max_body_bytes
-        clients = ClientAddress(trusted_proxies, ipv6_prefix=ipv6_prefix)
+        clients = ClientAddress(to_list("trusted_proxies", trusted_proxies), ipv6_prefix=ipv6_prefix)
         self._identity = CallerIdentity(source, identify or {}, clients, max_body_bytes)
-        self._exempt_paths = tuple(exempt_paths)
-        self._exempt_users = _names(exempt_users)
+        self._exempt_paths = tuple(to_list("exempt_paths", exempt_paths))
+        self._exempt_users = frozenset(str(user) for user in to_list("exempt_users", exempt_users))
         self._exempt_if = exempt_if
-        networks = list(exempt_addresses)
+        networks = to_list("exempt_addresses", exempt_addresses)
         self._exempt_address = Networks(networks, param="exempt_addresses").contain if networks else None
         self._tier_of = tier_of or tier_of_rules(rules)
         for what, function in (("tier_of", self._tier_of), ("exempt_if", exempt_if), ("on_refused", on_refused)):
@@ -490,9 +491,3 @@ def _settled(charge: Charge, refunded: Decision) -> list[Field]:
     if charge.decision.rule != refunded.rule and charge.decision.remaining <= refunded.remaining:
         return charge.fields
     return charge.route.fields(charge.key, refunded)
-
-
-def _names(users: Iterable[str]) -> frozenset[str]:
-    if isinstance(users, str):
-        raise ConfigError(f"exempt_users must be a list of ids, like [{users!r}], not a text", param="exempt_users")
-    return frozenset(str(user) for user in users)

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.http.asgi import SCOPES
-from frontrow.limits.http.endpoints import EndpointCalls, decorate
+from frontrow.limits.http.endpoints import EndpointCalls, LimitDecorator, decorate
 from frontrow.limits.http.headers import Field, as_text
 from frontrow.limits.http.refusal_responses import refusal_response, retry_s
 from frontrow.limits.http.request_limits import Charge, MissingClient
@@ -52,7 +52,7 @@ class RateLimits:
     def limited(self, *quotas: QuotaLike | QuotaOf, **options: Any) -> Callable[[F], F]:
         """Limit an endpoint. `options`: `key`, `name`, `cost`, `statuses`, `on_missing`."""
         limit = self.routes.make(*quotas, **options)
-        return lambda endpoint: decorate(endpoint, limit, CALLS)
+        return LimitDecorator(lambda endpoint: decorate(endpoint, limit, CALLS), quotas)
 
     async def aclose(self) -> None:
         """Close the store's connections."""

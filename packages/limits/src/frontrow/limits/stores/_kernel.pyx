@@ -1239,6 +1239,10 @@ cdef class AwaitableCheck:
     def __await__(self):
         return self
 
+    def __bool__(self):
+        self.done = True
+        raise TypeError("acheck(…) has not been awaited, so it is no decision yet; write: await limiter.acheck(…)")
+
     def __iter__(self):
         return self
 
