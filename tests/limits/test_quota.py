@@ -90,9 +90,7 @@ def test_l3_a_burst_and_an_algorithm_are_written_behind_the_rate() -> None:
         assert Quota.parse(text) == Quota(10, 1_000_000, "leaky_queue", 20)
         assert Quota.parse_all(f"{text}; 100/h")[0] == Quota(10, 1_000_000, "leaky_queue", 20)
     for text in ("10/s burst 20 burst 30", "10/s leaky_queue token_bucket", "10/s leaky_queue burst"):
-        with pytest.raises(
-            InvalidQuota, match="is no quota|two bursts|neither a burst nor an algorithm|needs a whole number"
-        ):
+        with pytest.raises(InvalidQuota, match="two bursts|nor an algorithm|needs a whole number"):
             Quota.parse(text)
     assert Quota.parse("10/s sliding_log", algorithm="sliding_log").algorithm == "sliding_log"
     for options in ({"burst": 3}, {"algorithm": "leaky_bucket"}):

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import ConfigError
 from frontrow.limits.limiter import Limiter
-from frontrow.limits.quota import Quota
+from frontrow.limits.quota import Algorithm, Quota
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-ALGORITHMS = {
+ALGORITHMS: dict[Algorithm, str] = {
     "fixed_window": "simple; up to twice the limit around a boundary",
     "sliding_log": "exact; remembers every request",
     "sliding_counter": "nearly exact in constant space (the default)",
@@ -55,7 +55,7 @@ def make_traffic(limit: int = 100) -> list[int]:
     return sorted(arrivals)
 
 
-def run_algorithm(algorithm: str, quota_text: str = "100/minute") -> Curve:
+def run_algorithm(algorithm: Algorithm, quota_text: str = "100/minute") -> Curve:
     """Run the traffic through one algorithm."""
     quota = Quota.parse(quota_text, algorithm=algorithm)
     limiter = Limiter(quota)

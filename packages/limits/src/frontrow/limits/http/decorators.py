@@ -6,10 +6,11 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, Unpack, cast
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.limiter import Limiter
+from frontrow.limits.options import LimiterOptions
 from frontrow.limits.quota import Algorithm, Decision, Quota, Rule, Throttled
 from frontrow.limits.rule_list import RuleLike, to_rules
 
@@ -29,7 +30,7 @@ def limited(
     name: str | None = None,
     algorithm: Algorithm | None = None,
     burst: int | None = None,
-    **limiter_options: Any,
+    **limiter_options: Unpack[LimiterOptions],
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Limit the calls of a function. `key` is called with the call's arguments and returns who is limited (default:
     everybody together). With `wait_s` a call waits up to that long. Without it, a refused call raises `Throttled`.
@@ -51,7 +52,7 @@ def limited(
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         namespace = "" if name else _function_namespace(function)
-        limiter = _limiter(quota, name or function.__name__, namespace, algorithm, burst, limiter_options)
+        limiter = _limiter(quota, name or function.__name__, namespace, algorithm, burst, {**limiter_options})
 
         def key_and_cost(args: Any, kwargs: Any) -> tuple[Any, int]:
             who = EVERYBODY if key is None else key(*args, **kwargs)

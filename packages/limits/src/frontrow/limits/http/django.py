@@ -15,7 +15,7 @@ import functools
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
@@ -38,6 +38,7 @@ from frontrow.limits.http.refusal_responses import (
 from frontrow.limits.http.request_limits import Charge, LimitedRoute, MissingClient, RequestLimits
 from frontrow.limits.http.route_limits import (
     OF_MIDDLEWARE,
+    LimitOptions,
     QuotaLike,
     QuotaOf,
     RouteLimit,
@@ -174,7 +175,7 @@ def _with_fields(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     return response
 
 
-def limited(*quotas: QuotaLike | QuotaOf, **options: Any) -> Callable[[F], F]:
+def limited(*quotas: QuotaLike | QuotaOf, **options: Unpack[LimitOptions]) -> Callable[[F], F]:
     """Limit a view, sync or async. `options`: `key`, `name`, `cost`, `statuses`, `on_missing`.
 
     The store and everything else come from the setting `FRONTROW_LIMITS` at the first request.

@@ -11,7 +11,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Unpack, get_args, get_origin
 
 from fastapi import Depends, Request, Response
 from fastapi.requests import HTTPConnection
@@ -20,8 +20,8 @@ from frontrow.core.errors import ConfigError
 from frontrow.limits.http.caller_identity import user_name
 from frontrow.limits.http.endpoints import EndpointCalls, LimitDecorator, decorate, endpoint_name
 from frontrow.limits.http.headers import Field, ToldFields
-from frontrow.limits.http.request_limits import MissingClient
-from frontrow.limits.http.route_limits import QuotaLike, QuotaOf, RouteLimit, RouteLimits
+from frontrow.limits.http.request_limits import MissingClient, RouteOptions
+from frontrow.limits.http.route_limits import LimitOptions, QuotaLike, QuotaOf, RouteLimit, RouteLimits
 from frontrow.limits.http.starlette import (
     REQUESTS,
     RateLimited,
@@ -44,12 +44,12 @@ _USER = "frontrow.limits.user"  # where in the scope the user of a dependency st
 class RateLimits:
     """Limits of single endpoints that share a store and options: those of the middleware, without rules."""
 
-    def __init__(self, store: str = "memory://", **options: Any) -> None:
+    def __init__(self, store: Any = "memory://", **options: Unpack[RouteOptions]) -> None:
         self.routes = RouteLimits(REQUESTS, store=store, **without_own_body(options))
         self.metrics = self.routes.metrics
 
     def limit(
-        self, *quotas: QuotaLike | QuotaOf, user: Callable[..., Any] | None = None, **options: Any
+        self, *quotas: QuotaLike | QuotaOf, user: Callable[..., Any] | None = None, **options: Unpack[LimitOptions]
     ) -> Callable[..., Any]:
         """A dependency: `Depends(limit("5/minute"))`. `options`: `key`, `name`, `cost`, `on_missing`.
 
@@ -84,7 +84,7 @@ class RateLimits:
         count_request.__signature__ = signature  # type: ignore[attr-defined]
         return count_request
 
-    def limited(self, *quotas: QuotaLike | QuotaOf, **options: Any) -> Callable[[F], F]:
+    def limited(self, *quotas: QuotaLike | QuotaOf, **options: Unpack[LimitOptions]) -> Callable[[F], F]:
         """Limit an endpoint. `options`: `key`, `name`, `cost`, `statuses`, `on_missing`."""
         limit = self.routes.make(*quotas, **options)
         return LimitDecorator(lambda endpoint: _limited(endpoint, limit), quotas)

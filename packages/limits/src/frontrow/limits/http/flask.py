@@ -14,7 +14,7 @@ import functools
 import inspect
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from flask import Flask, Request, Response, current_app, g, make_response, request
 from werkzeug.exceptions import BadRequest, HTTPException, ServiceUnavailable, TooManyRequests
@@ -24,8 +24,8 @@ from frontrow.limits.http.caller_identity import run_steps
 from frontrow.limits.http.endpoints import EndpointCalls, LimitDecorator, decorate
 from frontrow.limits.http.headers import FIELDS, Field, ToldFields, as_text
 from frontrow.limits.http.refusal_responses import missing_client_response, refusal_response
-from frontrow.limits.http.request_limits import Charge, MissingClient, RequestLimits
-from frontrow.limits.http.route_limits import OF_MIDDLEWARE, QuotaLike, QuotaOf, RouteLimits
+from frontrow.limits.http.request_limits import Charge, MissingClient, Options, RequestLimits
+from frontrow.limits.http.route_limits import OF_MIDDLEWARE, LimitOptions, QuotaLike, QuotaOf, RouteLimits
 from frontrow.limits.http.rule_conversion import Rules
 from frontrow.limits.http.wsgi import ENVIRONS, is_preflight
 from frontrow.limits.quota import Decision
@@ -44,7 +44,7 @@ class RateLimits:
     """Rules for all requests of an application, and limits of single views. They share a store and options."""
 
     def __init__(
-        self, app: Flask | None = None, rules: Rules | None = None, store: str = "memory://", **options: Any
+        self, app: Flask | None = None, rules: Rules | None = None, store: Any = "memory://", **options: Unpack[Options]
     ) -> None:
         if "on_refused" in options:
             raise ConfigError("for a body of your own, use @app.errorhandler(429)", param="on_refused")
@@ -62,7 +62,7 @@ class RateLimits:
             app.after_request(self._settle)
             app.teardown_request(self._settle_failure)
 
-    def limited(self, *quotas: QuotaLike | QuotaOf, **options: Any) -> Callable[[F], F]:
+    def limited(self, *quotas: QuotaLike | QuotaOf, **options: Unpack[LimitOptions]) -> Callable[[F], F]:
         """Limit a view. `options`: `key`, `name`, `cost`, `statuses`, `on_missing`."""
         limit = self.routes.make(*quotas, **options)
         return LimitDecorator(lambda view: decorate(_plain(view), limit, CALLS), quotas)

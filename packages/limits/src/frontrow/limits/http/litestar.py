@@ -11,7 +11,7 @@ Guards run after authentication, so `key="user"` is the signed-in user. A refuse
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 from litestar.config.app import AppConfig
 from litestar.connection import ASGIConnection
@@ -25,8 +25,8 @@ from frontrow.limits.http.asgi import SCOPES
 from frontrow.limits.http.endpoints import endpoint_name
 from frontrow.limits.http.headers import ROUTE_FIELDS, Field, ToldFields, as_text, tightest
 from frontrow.limits.http.refusal_responses import refusal_response, retry_s
-from frontrow.limits.http.request_limits import Charge, MissingClient
-from frontrow.limits.http.route_limits import QuotaLike, QuotaOf, RouteLimits
+from frontrow.limits.http.request_limits import Charge, MissingClient, RouteOptions
+from frontrow.limits.http.route_limits import LimitOptions, QuotaLike, QuotaOf, RouteLimits
 
 CONNECTIONS = SCOPES.inside(lambda connection: connection.scope, user=lambda connection: connection.scope.get("user"))
 Connection = ASGIConnection[Any, Any, Any, Any]
@@ -45,7 +45,7 @@ class RateLimited(TooManyRequestsException):
 class RateLimits(InitPlugin):
     """Limits of single routes that share a store and options: those of the middleware, without rules."""
 
-    def __init__(self, store: str = "memory://", **options: Any) -> None:
+    def __init__(self, store: Any = "memory://", **options: Unpack[RouteOptions]) -> None:
         if "on_refused" in options:
             message = "for a body of your own, give Litestar an exception handler for RateLimited"
             raise ConfigError(message, param="on_refused")
@@ -58,7 +58,7 @@ class RateLimits(InitPlugin):
         app_config.on_shutdown.append(self.aclose)
         return app_config
 
-    def limit(self, *quotas: QuotaLike | QuotaOf, **options: Any) -> Callable[..., Any]:
+    def limit(self, *quotas: QuotaLike | QuotaOf, **options: Unpack[LimitOptions]) -> Callable[..., Any]:
         """A guard. `options`: `key`, `name`, `cost`, `on_missing`."""
         if options.get("statuses"):
             raise ConfigError("a guard does not see the response; use the middleware", param="statuses")

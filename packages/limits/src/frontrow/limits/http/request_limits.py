@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import cycle
 from time import perf_counter_ns
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, Unpack
 
 from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import Clock, SystemClock, steady
@@ -23,7 +23,7 @@ from frontrow.limits.given_lists import to_list
 from frontrow.limits.http.body_parts import DEFAULT_MAX_BODY_BYTES
 from frontrow.limits.http.caller_identity import CallerIdentity, RequestSource, Source, Steps, check_can_wait
 from frontrow.limits.http.client import ClientAddress, Networks
-from frontrow.limits.http.headers import Field, HeaderBuilder, QuotaPolicy
+from frontrow.limits.http.headers import Dialect, Field, HeaderBuilder, QuotaPolicy, ResetForm
 from frontrow.limits.http.route_check import RouteCheck
 from frontrow.limits.http.rule_conversion import (
     TIER_PART,
@@ -37,8 +37,9 @@ from frontrow.limits.http.rule_conversion import (
 )
 from frontrow.limits.limiter import DEFAULT_DEADLINE_S, Limiter
 from frontrow.limits.metrics import LimitMetrics, RefusalLog
+from frontrow.limits.options import StoreOptions
 from frontrow.limits.paths import segments
-from frontrow.limits.quota import Decision
+from frontrow.limits.quota import Decision, OnStoreDown
 from frontrow.limits.rules import Match, RequestRule, RuleSet, TierOf, folded_method
 
 Request = Any  # an ASGI scope, a WSGI environ or a framework's request
@@ -49,32 +50,33 @@ TIMED_ONE_IN = 16
 _FALLBACK = "\0ip:"  # marks an address that replaces a missing id; no id can start like this
 
 
-class Options(TypedDict, total=False):
-    """What every middleware takes besides rules and store. mypy needs a closed list to check `add_middleware`."""
+class RouteOptions(StoreOptions, total=False):
+    """What the limits of single routes take besides a store. mypy needs closed lists to find misspelt options."""
 
     identify: Mapping[str, Source] | None  # key part -> "header:x-user-id", "json:email" or a function of the request
     trusted_proxies: Iterable[str]
     ipv6_prefix: int
     exempt_addresses: Iterable[str]
     exempt_users: Iterable[str]
-    exempt_paths: Iterable[str]
     exempt_if: Callable[[Request], Any] | None
-    count_preflights: bool
     on_refused: OnRefused | None
     max_body_bytes: int
     tier_of: TierOf | None
-    costs: Mapping[str, int] | None
     clock: Clock | None
-    on_store_down: str
+    on_store_down: OnStoreDown
     deadline_s: float
-    dialect: str
-    reset: str
+    dialect: Dialect
+    reset: ResetForm
     metrics: LimitMetrics | None
     refusals: RefusalLog | None
-    prefix: str  # of the keys in Redis
-    record_refusals: bool  # in Redis, for `frontrow limits watch`
-    max_keys: int  # of a store in memory
-    compiled: bool
+
+
+class Options(RouteOptions, total=False):
+    """What every middleware takes besides rules and store."""
+
+    exempt_paths: Iterable[str]
+    count_preflights: bool
+    costs: Mapping[str, int] | None
 
 
 class MissingClient(InvalidInput):
@@ -170,14 +172,14 @@ class RequestLimits:
         tier_of: TierOf | None = None,
         costs: Mapping[str, int] | None = None,
         clock: Clock | None = None,
-        on_store_down: str = "local",
+        on_store_down: OnStoreDown = "local",
         deadline_s: float = DEFAULT_DEADLINE_S,
-        dialect: str = "draft-11",
-        reset: str = "epoch",
+        dialect: Dialect = "draft-11",
+        reset: ResetForm = "epoch",
         metrics: LimitMetrics | None = None,
         refusals: RefusalLog | None = None,
         only: Callable[[RequestRule], bool] | None = None,
-        **store_options: Any,
+        **store_options: Unpack[StoreOptions],
     ) -> None:
         self.book = to_rule_book(rules)
         self.metrics = metrics or LimitMetrics()

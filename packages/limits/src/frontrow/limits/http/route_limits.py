@@ -8,7 +8,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.http.caller_identity import RequestSource, Steps, arun_steps, check_can_wait, is_async, run_steps
@@ -16,7 +16,7 @@ from frontrow.limits.http.request_limits import Charge, LimitedRoute, RequestLim
 from frontrow.limits.metrics import LimitMetrics, RefusalLog
 from frontrow.limits.quota import InvalidCost, InvalidKey, Quota
 from frontrow.limits.rule_list import name_quotas
-from frontrow.limits.rules import RequestRule
+from frontrow.limits.rules import OnMissing, RequestRule, Statuses
 
 Request = Any
 QuotaLike = str | Quota
@@ -27,6 +27,16 @@ MAX_QUOTAS = 64  # different quotas that one function may return
 OF_MIDDLEWARE = ("rules", "costs", "exempt_paths", "count_preflights")  # options that a limit of a route has not
 DEFAULT_ALGORITHM = Quota.parse("1/day").algorithm
 _CALLER = "caller"  # the part that a function given as `key` returns
+
+
+class LimitOptions(TypedDict, total=False):
+    """What the limit of a route takes besides quotas."""
+
+    key: KeyLike
+    name: str | None
+    cost: int | Callable[[Request], Any]
+    statuses: Statuses
+    on_missing: OnMissing
 
 
 class RouteLimits:
@@ -50,8 +60,8 @@ class RouteLimits:
         key: KeyLike = "ip",
         name: str | None = None,
         cost: int | Callable[[Request], Any] = 1,
-        statuses: tuple[int, ...] | Callable[[int], bool] = (),
-        on_missing: str = "error",
+        statuses: Statuses = (),
+        on_missing: OnMissing = "error",
     ) -> "RouteLimit":
         """A limit of one or more quotas, or of one function of the request that returns a quota.
 
@@ -72,7 +82,9 @@ class RouteLimits:
                 self._named[name] = given, counts
         return RouteLimit(counts, cost, waits)
 
-    def _make_counts(self, quotas: Any, key: KeyLike, name: str | None, statuses: Any, on_missing: str) -> "Counts":
+    def _make_counts(
+        self, quotas: Any, key: KeyLike, name: str | None, statuses: Statuses, on_missing: OnMissing
+    ) -> "Counts":
         identify: dict[str, Any] = {}
         if callable(key):
             identify, key = {_CALLER: key}, _CALLER
@@ -83,7 +95,7 @@ class RouteLimits:
             parts = (*parts, "endpoint")
 
         def open_limits(*plain: QuotaLike) -> RequestLimits:
-            more = {"statuses": statuses, "on_missing": on_missing}
+            more: dict[str, Any] = {"statuses": statuses, "on_missing": on_missing}
             quotas = [quota for _, quota in name_quotas(plain)]
             rules = [RequestRule(_rule_name(quota, name, len(quotas)), quota, parts, **more) for quota in quotas]
             return self._open(rules, identify)

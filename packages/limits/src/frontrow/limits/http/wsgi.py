@@ -34,7 +34,7 @@ class RateLimitMiddleware:
         self.limits = RequestLimits(rules, ENVIRONS, store=store, **options)
 
     @classmethod
-    def from_config(cls, app: App, path: str | Path | None = None, **options: Any) -> "RateLimitMiddleware":
+    def from_config(cls, app: App, path: str | Path | None = None, **options: Unpack[Options]) -> "RateLimitMiddleware":
         """Configured by a TOML file and the environment; `middleware.limits.book.reload()` reads them again."""
         return cls(app, **{**load_config(path).middleware_options(), **options})
 

@@ -9,20 +9,38 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, Unpack
 
 from frontrow.core.clock import US_PER_S, Clock, SystemClock, steady
 from frontrow.core.errors import ConfigError
 from frontrow.limits.keys import Key
 from frontrow.limits.limiter import Limiter
+from frontrow.limits.options import StoreOptions
 from frontrow.limits.outgoing.retry_headers import read_pause_s
-from frontrow.limits.quota import Decision, Quota, Throttled
+from frontrow.limits.quota import Decision, OnStoreDown, Quota, Throttled
 
 MAX_PAUSED = 10_000
 TOO_MANY_REQUESTS = 429
 
 Response = TypeVar("Response")
 Limits = str | Quota | Limiter
+
+
+class SendOptions(StoreOptions, total=False):
+    """What the limiter of a `Pacer` takes."""
+
+    store: Any
+    on_store_down: OnStoreDown
+    deadline_s: float
+
+
+class PacerOptions(SendOptions, total=False):
+    """What every client takes for its `Pacer`."""
+
+    timeout_s: float
+    retries: int
+    max_pause_s: float
+    clock: Clock | None
 
 
 class Exchange(Generic[Response]):
@@ -59,7 +77,7 @@ class Pacer:
         retries: int = 2,
         max_pause_s: float = 60.0,
         clock: Clock | None = None,
-        **limiter_options: Any,
+        **limiter_options: Unpack[SendOptions],
     ) -> None:
         for name, value in (("timeout_s", timeout_s), ("max_pause_s", max_pause_s)):
             if not isinstance(value, int | float) or not 0 <= value <= 86_400:
