@@ -28,7 +28,8 @@ from frontrow.core.errors import ConfigError
 from frontrow.limits.config import load_config
 from frontrow.limits.http.caller_identity import arun_steps, check_can_wait, run_steps, user_name
 from frontrow.limits.http.endpoints import EndpointCalls, decorate
-from frontrow.limits.http.headers import FIELDS, Field, ToldFields, as_text
+from frontrow.limits.http.headers import FIELDS, Field, as_text
+from frontrow.limits.http.open_charges import agive_back, give_back, tell_charge
 from frontrow.limits.http.refusal_responses import (
     Response,
     missing_client_response,
@@ -131,6 +132,8 @@ class RateLimitMiddleware:
         if key is None:  # exempt
             return None
         charge = limits.decide(route, key, request.method)
+        if not charge.decision.allowed:
+            give_back(request.META)
         if charge.decision.allowed and charge.decision.delay_us:
             time.sleep(charge.decision.delay_s)
         return _open(request, charge)
@@ -146,6 +149,8 @@ class RateLimitMiddleware:
         if key is None:  # exempt
             return None
         charge = await limits.adecide(route, key, request.method)
+        if not charge.decision.allowed:
+            await agive_back(request.META)
         if charge.decision.allowed and charge.decision.delay_us:
             await asyncio.sleep(charge.decision.delay_s)
         return _open(request, charge)
@@ -162,7 +167,7 @@ def _route(limits: RequestLimits, request: HttpRequest) -> LimitedRoute | None:
 
 def _open(request: HttpRequest, charge: Charge) -> HttpResponse | None:
     """Remember what was charged until the response is there. A refusal is the response."""
-    told = ToldFields(request.META, charge.fields, FIELDS)
+    told = tell_charge(request.META, charge, FIELDS)
     if not charge.decision.allowed:
         return refuse(request, charge, told.to_write())
     request.META.setdefault(_OPEN, []).append((charge, told))

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
 
 from frontrow.core.errors import ConfigError
-from frontrow.limits.http.headers import Field, ToldFields
+from frontrow.limits.http.headers import Field
+from frontrow.limits.http.open_charges import agive_back, give_back, tell_charge
 from frontrow.limits.http.request_limits import Charge, MissingClient
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -94,8 +95,10 @@ def _sync(endpoint: Any, limit: Limit, calls: EndpointCalls) -> Any:
             return calls.refuse_nameless(request, error)
         if charge is None:  # exempt
             return endpoint(*args, **kwargs)
-        told = ToldFields(calls.state_of(request), charge.fields)
+        state = calls.state_of(request)
+        told = tell_charge(state, charge)
         if not charge.decision.allowed:
+            give_back(state)
             return calls.refuse(request, charge, told.to_write())
         try:
             response = calls.to_response(_refuse_coroutine(name, endpoint(*args, **kwargs)))
@@ -129,8 +132,10 @@ def _async(endpoint: Any, limit: Limit, calls: EndpointCalls) -> Any:
             return calls.refuse_nameless(request, error)
         if charge is None:  # exempt
             return await endpoint(*args, **kwargs)
-        told = ToldFields(calls.state_of(request), charge.fields)
+        state = calls.state_of(request)
+        told = tell_charge(state, charge)
         if not charge.decision.allowed:
+            await agive_back(state)
             return calls.refuse(request, charge, told.to_write())
         try:
             response = calls.to_response(await endpoint(*args, **kwargs))

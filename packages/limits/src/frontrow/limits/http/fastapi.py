@@ -19,7 +19,8 @@ from fastapi.requests import HTTPConnection
 from frontrow.core.errors import ConfigError
 from frontrow.limits.http.caller_identity import user_name
 from frontrow.limits.http.endpoints import EndpointCalls, LimitDecorator, decorate, endpoint_name
-from frontrow.limits.http.headers import Field, ToldFields
+from frontrow.limits.http.headers import Field
+from frontrow.limits.http.open_charges import agive_back, tell_charge
 from frontrow.limits.http.request_limits import MissingClient, RouteOptions
 from frontrow.limits.http.route_limits import LimitOptions, QuotaLike, QuotaOf, RouteLimit, RouteLimits
 from frontrow.limits.http.starlette import (
@@ -73,8 +74,9 @@ class RateLimits:
                 raise_nameless(request, error)
             if charge is None:  # exempt
                 return
-            told = ToldFields(request.scope, charge.fields)
+            told = tell_charge(request.scope, charge)
             if not charge.decision.allowed:
+                await agive_back(request.scope)
                 raise_refusal(request, charge, told.to_write())
             write_fields(request, response, told.to_write())
 

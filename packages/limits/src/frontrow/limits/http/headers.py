@@ -154,6 +154,13 @@ class ToldFields:
         self._all.append(fields)
         self._at = len(self._all) - 1
 
+    @classmethod
+    def at(cls, all_fields: list[list[Field]], place: int) -> "ToldFields":
+        """The headers that stand at a place already."""
+        told = cls.__new__(cls)
+        told._is_inside, told._all, told._at = False, all_fields, place
+        return told
+
     def replace(self, fields: list[Field]) -> None:
         """Take other headers in place of this limit's."""
         self._all[self._at] = fields

@@ -11,10 +11,10 @@ response does not count. So however many requests arrive at once, no more than t
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import cycle
 from time import perf_counter_ns
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import Clock, SystemClock, steady
@@ -138,7 +138,8 @@ class LimitedRoute:
 _NO_RULES = LimitedRoute(())
 
 
-class Charge(NamedTuple):
+@dataclass(slots=True)
+class Charge:
     """A request that was checked: the decision, its headers, and what a refund needs."""
 
     limits: "RequestLimits"
@@ -148,6 +149,7 @@ class Charge(NamedTuple):
     decision: Decision
     fields: list[Field]
     began_us: int
+    is_given_back: bool = False  # because another limit of the same request refused
 
 
 class RequestLimits:
@@ -202,7 +204,7 @@ class RequestLimits:
             check_can_wait(what, function, source.can_wait)
         self._only = only
         self._costs = rules_of_costs(costs or {})
-        self._clock = steady(clock or SystemClock())
+        self._clock = self.now_us = steady(clock or SystemClock())
         self._limiter_options: dict[str, Any] = {
             "clock": self._clock,
             "on_store_down": on_store_down,
@@ -314,10 +316,10 @@ class RequestLimits:
         route = LimitedRoute(matches)
         constant = _constant_parts(matches, path)
         rules = [match.rule for match in matches]
-        route_check = RouteCheck(limiter, [rule.name for rule in rules], constant)
+        single_part = single_key_part(self._rules.rules)
+        route_check = RouteCheck(limiter, [rule.name for rule in rules], constant, single_part is not None)
         route.check_cost = route_check.check_cost
         route.cost = route_check.check_cost(cost)
-        single_part = single_key_part(self._rules.rules)
         checker = route_check if single_part is None else limiter
         route.check, route.acheck = checker.check, checker.acheck
         route.refund, route.arefund = route_check.refund, route_check.arefund
@@ -449,15 +451,43 @@ class RequestLimits:
 
     def _uncounted(self, charge: Charge, status: int) -> list[str]:
         """The rules to refund. A charge that has left its window by itself is not given back a second time."""
+        if charge.is_given_back:
+            return []
+        alive = self._alive(charge, charge.route.refundable)
+        return [rule.name for rule in alive if not rule.counts_status(status)]
+
+    def _alive(self, charge: Charge, rules: Iterable[RequestRule]) -> list[RequestRule]:
+        """The rules in whose window the charge still counts."""
         now_us = self._clock()
-        names = []
-        for rule in charge.route.refundable:
+        alive = []
+        for rule in rules:
             period_us = rule.quota.period_us
             same = now_us // period_us == charge.began_us // period_us
-            alive = same if rule.quota.algorithm == "fixed_window" else now_us - charge.began_us < period_us
-            if alive and not rule.counts_status(status):
-                names.append(rule.name)
-        return names
+            if same if rule.quota.algorithm == "fixed_window" else now_us - charge.began_us < period_us:
+                alive.append(rule)
+        return alive
+
+    def give_back(self, charge: Charge) -> list[Field]:
+        """Return the whole charge, because another limit refuses the request. Returns the headers as they are then."""
+        names = self._returned(charge)
+        if names:
+            charge.fields = charge.route.fields(charge.key, charge.route.refund(charge.key, charge.cost, names))
+        return charge.fields
+
+    async def agive_back(self, charge: Charge) -> list[Field]:
+        """`give_back` for asyncio."""
+        names = self._returned(charge)
+        if names:
+            returned = await charge.route.arefund(charge.key, charge.cost, names)
+            charge.fields = charge.route.fields(charge.key, returned)
+        return charge.fields
+
+    def _returned(self, charge: Charge) -> list[str]:
+        """The rules to give everything back to. Without a store nothing was charged."""
+        if charge.is_given_back or charge.decision.source not in ("store", "local"):
+            return []
+        charge.is_given_back = True
+        return [rule.name for rule in self._alive(charge, [match.rule for match in charge.route.matches])]
 
     def log_refusal(self, decision: Decision, key: Any, method: str) -> None:
         """Log a refusal."""
