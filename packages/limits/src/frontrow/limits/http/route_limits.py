@@ -170,6 +170,7 @@ class RouteLimit:
             return None
         limits, route, key, cost = found
         charge = limits.decide(route, key, method, cost)
+        limits.metrics.count_route(charge.decision, endpoint)
         if charge.decision.delay_us and charge.decision.allowed:
             time.sleep(charge.decision.delay_s)
         return charge
@@ -181,6 +182,7 @@ class RouteLimit:
             return None
         limits, route, key, cost = found
         charge = await limits.adecide(route, key, method, cost)
+        limits.metrics.count_route(charge.decision, endpoint)
         if charge.decision.delay_us and charge.decision.allowed:
             await asyncio.sleep(charge.decision.delay_s)
         return charge
