@@ -69,6 +69,7 @@ class RouteOptions(StoreOptions, total=False):
     reset: ResetForm
     metrics: LimitMetrics | None
     refusals: RefusalLog | None
+    enabled: bool  # False: nothing is limited, in tests for example
 
 
 class Options(RouteOptions, total=False):
@@ -180,10 +181,12 @@ class RequestLimits:
         reset: ResetForm = "epoch",
         metrics: LimitMetrics | None = None,
         refusals: RefusalLog | None = None,
+        enabled: bool = True,
         only: Callable[[RequestRule], bool] | None = None,
         **store_options: Unpack[StoreOptions],
     ) -> None:
         self.book = to_rule_book(rules)
+        self._enabled = enabled
         self.metrics = metrics or LimitMetrics()
         self.record_latency = self.metrics.record_latency
         self.untimed = cycle([0] + [1] * (TIMED_ONE_IN - 1))  # 0: time this request
@@ -222,6 +225,17 @@ class RequestLimits:
             tuple[Any, ...], LimitedRoute
         ] = {}  # as many as there are patterns, methods and costs
         self.book.follow(self._prepare)
+
+    @property
+    def enabled(self) -> bool:
+        """Whether requests are limited at all. May be set while running: it holds from the next request on."""
+        return self._enabled
+
+    @enabled.setter
+    def enabled(self, enabled: bool) -> None:
+        with self._lock:
+            self._enabled = enabled
+            self.routes, self._shared_routes = {}, {}
 
     # -- rules in force ----------------------------------------------------------------------------------------
 
@@ -301,7 +315,7 @@ class RequestLimits:
 
     def _build_route(self, matches: tuple[Match, ...], path: str) -> LimitedRoute:
         """The route of these matches. Paths that match the same patterns at the same cost share one."""
-        if not matches or self._limiter is None:
+        if not matches or self._limiter is None or not self._enabled:
             return _NO_RULES
         cost = self._cost(matches[0].endpoint.partition(" ")[0], path)
         if any("path" in match.rule.key for match in matches):

@@ -113,6 +113,17 @@ class RouteLimits:
         self._all.append(limits)
         return limits
 
+    @property
+    def enabled(self) -> bool:
+        """Whether these limits limit at all."""
+        return all(limits.enabled for limits in self._all) and bool(self._options.get("enabled", True))
+
+    @enabled.setter
+    def enabled(self, enabled: bool) -> None:
+        self._options["enabled"] = enabled
+        for limits in self._all:
+            limits.enabled = enabled
+
     def close(self) -> None:
         """Close the stores' blocking connections."""
         for limits in self._all:
@@ -193,6 +204,8 @@ class RouteLimit:
         if limits is None:
             return None
         route = limits.endpoint(endpoint)
+        if not route.matches:  # not enabled
+            return None
         try:
             key = yield from route.key_steps(request)
             if key is None:
