@@ -33,7 +33,8 @@ def of_peers(figures: dict[str, float], algorithm: str, peers: Sequence[str] = P
 
 
 def targets_in_memory(memory: dict[str, Any]) -> list[Target]:
-    return [*_hot_targets(memory), *_asyncio_targets(memory), *_plain_targets(memory), *_size_targets(memory)]
+    hot = [*_hot_targets(memory), *_form_targets(memory)]
+    return [*hot, *_asyncio_targets(memory), *_plain_targets(memory), *_size_targets(memory)]
 
 
 def _hot_targets(memory: dict[str, Any]) -> Iterator[Target]:
@@ -42,14 +43,24 @@ def _hot_targets(memory: dict[str, Any]) -> Iterator[Target]:
         ours = hot[f"{algorithm} Frontrow"]
         for peer, cost in of_peers(hot, algorithm).items():
             says = "yes or no" if peer in limits_memory.BOOL_ONLY else "a decision"
-            wanted = 5 if peer in limits_memory.BOOL_ONLY else 15
+            wanted = 5 if peer in limits_memory.BOOL_ONLY else 20
             yield Target(f"memory, hot key, {algorithm}: × {peer} (returns {says})", cost / ours, wanted)
     bucket = hot["token_bucket token-bucket"] / hot["token_bucket Frontrow"]
     yield Target("memory, hot key, token_bucket: × token-bucket (yes or no, no lock, no expiry)", bucket, 1)
-    yield Target("memory, three rules at once: × the best peer", best_other(three) / three["Frontrow"], 10)
+    yield Target("memory, three rules at once: × the best peer", best_other(three) / three["Frontrow"], 25)
     yield Target(
         "memory, the docs' rules by parts of a mapping: × the best peer", best_other(parts) / parts["Frontrow"], 8
     )
+
+
+def _form_targets(memory: dict[str, Any]) -> Iterator[Target]:
+    by_form = memory["by_form_us"]
+    for form in limits_memory.FORMS:
+        ours, plain = by_form[f"{form} Frontrow"], by_form[f"{form} Frontrow, no compiler"]
+        theirs, bare = by_form[f"{form} throttled-py"], by_form[f"{form} limits"]
+        yield Target(f"memory, key as {form}: × throttled-py (returns a decision)", theirs / ours, 20)
+        yield Target(f"memory, key as {form}: × limits (returns yes or no)", bare / ours, 5)
+        yield Target(f"memory, without a compiler, key as {form}: × limits", bare / plain, 1.5)
 
 
 def best_other(figures: dict[str, float]) -> float:
@@ -72,7 +83,15 @@ def _plain_targets(memory: dict[str, Any]) -> Iterator[Target]:
         theirs = algorithm if f"{algorithm} limits" in hot else "fixed_window"
         ratio = hot[f"{theirs} limits"] / hot[f"{algorithm} Frontrow, no compiler"]
         which = "limits" if theirs == algorithm else "limits' fixed window (it has no bucket)"
-        yield Target(f"memory, without a compiler, {algorithm}: × {which}", ratio, 1.2)
+        yield Target(f"memory, without a compiler, {algorithm}: × {which}", ratio, 1.5)
+    three, parts = memory["three_rules_us"], memory["by_parts_us"]
+    for name, theirs in (("Frontrow, no compiler", "limits"), ("Frontrow fixed, no compiler", "limits fixed")):
+        what = f"memory, without a compiler, three rules: × {theirs} (charges the others if one refuses)"
+        yield Target(what, three[theirs] / three[name], 1.5)
+    ratio = parts["limits"] / parts["Frontrow, no compiler"]
+    yield Target("memory, without a compiler, rules by parts of a mapping: × limits", ratio, 1.5)
+    flood = memory["flood_no_compiler"]["cpu_us"]
+    yield Target("memory, without a compiler, at max_keys: a newcomer's check, µs", flood, 10, False)
 
 
 def _size_targets(memory: dict[str, Any]) -> Iterator[Target]:
@@ -131,6 +150,7 @@ def show(console: Console, results: dict[str, Any]) -> None:
         rows.append((name, f"{cost:,.3f}", *cells))
     rows += [(f"asyncio {name}", f"{cost:,.3f}", "", "", "") for name, cost in memory["async_us"].items()]
     rows += [(f"three rules {name}", f"{cost:,.3f}", "", "", "") for name, cost in memory["three_rules_us"].items()]
+    rows += [(f"key as {name}", f"{cost:,.3f}", "", "", "") for name, cost in memory["by_form_us"].items()]
     rows += [(f"rules by parts {name}", f"{cost:,.3f}", "", "", "") for name, cost in memory["by_parts_us"].items()]
     _print(console, "in memory, CPU µs per check", ("", "hot key", "1M keys", "bytes/key", "p99.9 µs"), rows)
     rows = []

@@ -40,6 +40,9 @@ def rows(results: dict[str, Any]) -> Iterator[Row]:
         again.pop("pyrate-limiter", None)  # a thread per client: measured with a thousand
         if len(again) > 1:
             yield (f"memory, a million keys, {name}", again["Frontrow"], *_best(again))
+    for form in ("mapping", "number", "UUID"):
+        of_form = _of(memory["by_form_us"], form)
+        yield (f"memory, key as {form}", of_form["Frontrow"], *_best(of_form))
     yield ("memory, three rules, one key", memory["three_rules_us"]["Frontrow"], *_best(memory["three_rules_us"]))
     yield ("memory, three rules by parts", memory["by_parts_us"]["Frontrow"], *_best(memory["by_parts_us"]))
     for key, name in NAMES.items():

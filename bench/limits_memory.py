@@ -6,6 +6,7 @@ return a decision: what is left, and when to come back.
 """
 
 import asyncio
+import functools
 import gc
 import itertools
 import json
@@ -15,6 +16,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
+from uuid import UUID
 
 from bench.measure import cpu_us, cpu_us_async
 
@@ -27,6 +29,12 @@ Check = Callable[[str], object]
 AsyncCheck = Callable[[str], Awaitable[object]]
 KEY = "user:42"
 PARTS = {"user": "42", "endpoint": "POST /holds"}
+FORMS: dict[str, Any] = {  # of a key; the peers take texts, so their users write str(…) or pass parts one by one
+    "text": "user:42",
+    "mapping": {"user": "42"},
+    "number": 42,
+    "UUID": UUID("5d0f2b1e-7c0a-4b7e-9d55-0a4b8f1c2e3d"),
+}
 
 
 # -- Frontrow ----------------------------------------------------------------------------------------------------------
@@ -94,6 +102,21 @@ def limits_by_parts(kind: str) -> Callable[[], object]:
     strategy, (user, endpoint, everybody) = limits_strategy(kind), limits_items(kind, 3)
     hit = strategy.hit
     return lambda: hit(user, "user", "42") and hit(endpoint, "endpoint", "POST /holds") and hit(everybody, "everybody")
+
+
+def limits_of_form(form: str) -> Callable[[], object]:
+    strategy, [item] = limits_strategy("fixed_window"), limits_items("fixed_window", 1)
+    hit, key = strategy.hit, FORMS[form]
+    if form == "mapping":
+        return lambda: hit(item, "user", key["user"])
+    return (lambda: hit(item, key)) if form == "text" else (lambda: hit(item, str(key)))
+
+
+def throttled_of_form(form: str) -> Callable[[], object]:
+    ask, key = throttled("fixed_window"), FORMS[form]
+    if form == "mapping":
+        return lambda: ask(f"user:{key['user']}")
+    return (lambda: ask(key)) if form == "text" else (lambda: ask(str(key)))
 
 
 def limits_aio(kind: str) -> AsyncCheck:
@@ -218,6 +241,7 @@ THREE_RULES: dict[str, Callable[[], Check]] = {
     "Frontrow": lambda: frontrow("sliding_counter", rules=3).check,
     "Frontrow fixed": lambda: frontrow("fixed_window", rules=3).check,
     "Frontrow, no compiler": lambda: frontrow("sliding_counter", compiled=False, rules=3).check,
+    "Frontrow fixed, no compiler": lambda: frontrow("fixed_window", compiled=False, rules=3).check,
     "limits": lambda: limits("sliding_counter", 3),
     "limits fixed": lambda: limits("fixed_window", 3),
     "throttled-py": lambda: throttled("sliding_counter", 3),
@@ -230,6 +254,16 @@ BY_PARTS: dict[str, Callable[[], Callable[[], object]]] = {
     "limits fixed": lambda: limits_by_parts("fixed_window"),
     "throttled-py": throttled_by_parts,
 }
+
+
+BY_FORM: dict[str, Callable[[], Callable[[], object]]] = {}  # named "form who"; fixed windows, the peers' fastest
+for _form in FORMS:
+    BY_FORM[f"{_form} Frontrow"] = lambda f=_form: functools.partial(frontrow("fixed_window").check, FORMS[f])  # type: ignore[misc]
+    BY_FORM[f"{_form} Frontrow, no compiler"] = lambda f=_form: functools.partial(  # type: ignore[misc]
+        frontrow("fixed_window", compiled=False).check, FORMS[f]
+    )
+    BY_FORM[f"{_form} limits"] = lambda f=_form: limits_of_form(f)  # type: ignore[misc]
+    BY_FORM[f"{_form} throttled-py"] = lambda f=_form: throttled_of_form(f)  # type: ignore[misc]
 
 
 def batch_of(name: str) -> int:
@@ -330,11 +364,12 @@ def aging(count: int = 1_000_000) -> dict[str, float]:
     return {"p9999_us": slow[int(len(slow) * 0.9999)] * 1e6, "max_us": slow[-1] * 1e6, "keys_left": left}
 
 
-def flood(max_keys: int = 200_000) -> dict[str, float]:
+def flood(max_keys: int = 200_000, compiled: bool = True) -> dict[str, float]:
     """Twice as many clients as the store may hold, none of them idle: every check takes the place of another key."""
     from frontrow.limits import Limiter, Quota
 
-    limiter = Limiter(Quota.parse("10/hour", algorithm="token_bucket"), store=f"memory://?max_keys={max_keys}")
+    quota, store = Quota.parse("10/hour", algorithm="token_bucket"), f"memory://?max_keys={max_keys}"
+    limiter = Limiter(quota, store=store, compiled=compiled)
     for n in range(max_keys):
         limiter.check(f"user:{n}", cost=2)
     keys = [f"new:{n}" for n in range(max_keys)]
@@ -387,6 +422,7 @@ def run(progress: Callable[[str], None], quick: bool = False) -> dict[str, Any]:
         "async_us": in_turns("hot key, asyncio", ASYNC_CHECKS, hot_key_async, shorter, progress),
         "three_rules_us": in_turns("three rules", THREE_RULES, hot_key, 2 * shorter, progress),
         "by_parts_us": in_turns("three rules by parts", BY_PARTS, hot_call, 2 * shorter, progress),
+        "by_form_us": in_turns("forms of a key", BY_FORM, hot_call, shorter, progress),
         "million": {},
     }
     for name in CHECKS:
@@ -402,6 +438,7 @@ def run(progress: Callable[[str], None], quick: bool = False) -> dict[str, Any]:
     results["aging"] = in_child(f"aging({keys})")
     progress("more keys than the store holds")
     results["flood"] = in_child(f"flood({keys // 5})")
+    results["flood_no_compiler"] = in_child(f"flood({keys // 5}, compiled=False)")
     results["log_bytes_per_request"] = in_child("log_bytes()")
     return results
 

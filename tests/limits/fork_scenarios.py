@@ -13,10 +13,9 @@ import threading
 import warnings
 from collections.abc import Callable
 
-from frontrow.limits.stores.most_refused_keys import RefusedKeys
-
 from frontrow.core.clock import SystemClock
 from frontrow.limits import ConcurrencyLimiter, Limiter, Quota, Rule
+from frontrow.limits.stores.most_refused_keys import RefusedKeys
 
 CHILD_S = 8  # a child that takes longer hangs
 FORKS = 60

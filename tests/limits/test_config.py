@@ -129,7 +129,7 @@ def test_l16_the_file_itself_may_be_named_by_the_environment(tmp_path):
 
 
 WRONG = {
-    'quota = "ten/minute"': ("quota", '"100/minute"'),
+    'quota = "ten/minute"': ("quota", "like 10/minute"),
     'quota = "0/minute"': ("limit", "from 1"),
     'quota = "-5/minute"': ("limit", "from 1"),
     'quota = "5/fortnight"': ("quota", '"100/minute"'),

@@ -1,5 +1,7 @@
 """The limiter in real FastAPI and Starlette applications: dependency, decorator, signed-in users, own bodies."""
 
+import asyncio
+import threading
 from typing import Annotated, Any
 
 import httpx
@@ -73,6 +75,48 @@ async def test_a_decorator_works_on_any_endpoint_and_on_what_it_returns():
     assert all(set(answer.headers) >= FIELDS for answer in answers)
     schema = app.openapi()["paths"]["/plain"]["get"]
     assert [parameter["name"] for parameter in schema["parameters"]] == ["word"], "nothing of ours shows"
+
+
+async def test_a_decorator_uses_no_thread(monkeypatch: pytest.MonkeyPatch):
+    """A dependency that is a plain function runs in the thread pool: the request waits for a free thread."""
+    app = FastAPI()
+
+    @app.get("/")
+    @limited("9/minute")
+    async def home() -> str:
+        return "served"
+
+    def use_thread(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a thread was asked for")
+
+    monkeypatch.setattr("anyio.to_thread.run_sync", use_thread)
+    assert statuses(await ask(app, "GET /")) == [200]
+
+
+async def test_a_limited_endpoint_answers_while_plain_endpoints_hold_every_thread():
+    app, leave, busy = FastAPI(), threading.Event(), asyncio.Semaphore(0)
+    loop = asyncio.get_running_loop()
+
+    @app.get("/slow")
+    def slow() -> str:
+        loop.call_soon_threadsafe(busy.release)
+        leave.wait(20)
+        return "served"
+
+    @app.get("/")
+    @limited("9/minute")
+    async def home() -> str:
+        return "served"
+
+    slow_ones = [asyncio.create_task(ask(app, "GET /slow")) for _ in range(40)]  # as many as the pool has
+    try:
+        for _ in range(40):
+            await asyncio.wait_for(busy.acquire(), 20)
+        assert statuses(await asyncio.wait_for(ask(app, "GET /"), 5)) == [200]
+    finally:
+        leave.set()
+        answers = await asyncio.gather(*slow_ones)
+    assert [statuses(each) for each in answers] == [[200]] * 40
 
 
 class User:

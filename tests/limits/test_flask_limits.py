@@ -40,6 +40,26 @@ def has_fields(answer: Any) -> bool:
     return all(name in answer.headers for name in FIELDS)
 
 
+@pytest.mark.parametrize("extension", [True, False])
+def test_a_before_request_function_limits_a_blueprint_and_lets_requests_pass(extension: bool):
+    """It returns None, which is no response."""
+    app, blueprint = flask.Flask("shop"), flask.Blueprint("api", "api", url_prefix="/api")
+    limits = RateLimits(app if extension else None, rules="9/minute" if extension else None, clock=ManualClock())
+
+    @blueprint.before_request
+    @limits.limited("2/minute")
+    def limit_api() -> None:
+        return None
+
+    blueprint.add_url_rule("/codes", "codes", home)
+    blueprint.add_url_rule("/other", "other", limits.limited("1/minute")(home))
+    app.register_blueprint(blueprint)
+    app.add_url_rule("/home", "home", home)
+    answers = ask(app, "GET /api/codes", "GET /api/codes", "GET /api/codes", "GET /home")
+    assert statuses(answers) == [200, 200, 429, 200]
+    assert [answer.headers.get("x-ratelimit-remaining") for answer in answers[:3]] == ["1", "0", "0"]
+
+
 def test_the_extension_limits_all_requests_and_writes_headers():
     app = make_app(home=home)
     limits = RateLimits(rules="2/minute", exempt_paths=["/static/**"], exempt_users=["staff"], clock=ManualClock())

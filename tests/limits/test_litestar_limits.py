@@ -10,7 +10,7 @@ from litestar.middleware import AbstractAuthenticationMiddleware, Authentication
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.http.asgi import RateLimitMiddleware
-from frontrow.limits.http.litestar import RateLimited, RateLimits, limit
+from frontrow.limits.http.litestar import RateLimited, RateLimits, limit, middleware
 from frontrow.testing.clock import ManualClock
 
 FIELDS = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "ratelimit", "ratelimit-policy"}
@@ -65,6 +65,27 @@ async def test_an_exception_handler_gives_a_body_and_a_middleware_outside_writes
     assert statuses(answers) == [200, 429]
     assert answers[1].json() == {"rule": "limit-1-60s"}
     assert [answer.headers.get_list("ratelimit-policy") for answer in answers] == [['"limit-1-60s";q=1;w=60']] * 2
+
+
+async def test_the_middleware_counts_all_routes_together():
+    """Litestar makes a middleware for every route: with a store each, two routes would allow twice as much."""
+
+    @get("/one")
+    async def one() -> str:
+        return "served"
+
+    @get("/two")
+    async def two() -> str:
+        return "served"
+
+    app = Litestar([one, two], middleware=[middleware("2/minute", clock=ManualClock())])
+    assert statuses(await ask(app, "/one", "/two", "/one", "/two")) == [200, 200, 429, 429]
+    assert statuses(await ask(app, "/nowhere", "/nowhere")) == [404, 404], "no route, no middleware"
+
+
+async def test_a_middleware_around_the_application_counts_what_has_no_route():
+    app = RateLimitMiddleware(Litestar([]), "1/minute", clock=ManualClock())
+    assert statuses(await ask(app, "/nowhere", "/nowhere")) == [404, 429]
 
 
 def test_what_a_guard_cannot_do_is_an_error_at_once():

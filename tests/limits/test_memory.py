@@ -14,6 +14,7 @@ import pytest
 
 from frontrow.core.errors import ConfigError, InvalidInput
 from frontrow.limits import Limiter, Quota
+from frontrow.limits.algorithms import SPECIFICATION
 from frontrow.limits.stores.from_url import CompiledStore
 from frontrow.limits.stores.key_table import FREED_PER_CHECK
 from frontrow.limits.stores.memory import MemoryStore
@@ -163,6 +164,23 @@ def test_l8_at_the_cap_no_newcomer_is_refused_and_who_used_most_stays_known(algo
     assert all(limiter.check(f"new:{n}").allowed for n in range(3000))
     assert held(limiter) == 1000
     assert not any(limiter.check(key).allowed for key in heavy), "no heavy user was forgotten"
+
+
+def test_at_the_cap_a_newcomer_is_judged_beside_few_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a compiler, each judgement costs more than a check."""
+    judged, specified = 0, SPECIFICATION["sliding_counter"]
+
+    def counted(*state: Any) -> Any:
+        nonlocal judged
+        judged += 1
+        return specified(*state)
+
+    monkeypatch.setitem(SPECIFICATION, "sliding_counter", counted)
+    limiter = capped(1000, False, "sliding_counter")
+    assert all(limiter.check(f"user:{n}").allowed for n in range(1000))
+    assert judged == 0
+    assert all(limiter.check(f"new:{n}").allowed for n in range(1000))
+    assert judged <= 10_000, "ten per newcomer"
 
 
 @KERNELS

@@ -7,10 +7,12 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from fastapi import Depends, FastAPI
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from frontrow.limits.http.asgi import RateLimitMiddleware
+from frontrow.limits.http.fastapi import RateLimits
 from frontrow.limits.http.request_limits import TIMED_ONE_IN
 from frontrow.limits.metrics import LimitMetrics, RefusalLog
 from frontrow.limits.quota import Decision
@@ -64,6 +66,47 @@ def test_l14_decisions_made_without_the_store_are_counted_per_rule():
         metrics.record_latency(Decision(True, "a", 1, 0, 0, 0, 0, source), 10)
     assert metrics.snapshot()["a"]["store_errors"] == 3
     assert metrics.snapshot()["b"]["store_errors"] == 0
+
+
+async def test_two_routes_with_the_same_quota_are_counted_apart():
+    """Both limits are called `limit-1-60s`, which says nothing about the route that refuses."""
+    limits = RateLimits(clock=ManualClock())
+    app = FastAPI()
+
+    @app.get("/codes")
+    @limits.limited("1/minute")
+    async def codes() -> str:
+        return "served"
+
+    @app.get("/mails/{number}", dependencies=[Depends(limits.limit("1/minute"))])
+    async def mails(number: int) -> str:
+        return "served"
+
+    for path in ("/codes", "/codes", "/codes", "/mails/1"):
+        await call_asgi(app, "GET", path, {})
+    registry = CollectorRegistry()
+    limits.metrics.register(registry)
+    here = f"{__name__}.test_two_routes_with_the_same_quota_are_counted_apart.<locals>."
+
+    def value(endpoint: str, outcome: str) -> float | None:
+        labels = {"rule": "limit-1-60s", "endpoint": endpoint, "outcome": outcome}
+        return registry.get_sample_value("frontrow_limits_route_decisions_total", labels)
+
+    mails_route = f"/mails/{{number}} {here}mails"
+    assert [value(here + "codes", outcome) for outcome in ("allowed", "refused")] == [1, 2]
+    assert [value(mails_route, outcome) for outcome in ("allowed", "refused")] == [1, 0]
+
+
+def test_a_limit_of_very_many_routes_keeps_a_bounded_number_of_labels(monkeypatch):
+    monkeypatch.setattr("frontrow.limits.metrics.MAX_ROUTES", 2)
+    metrics = LimitMetrics()
+    for number in range(5):
+        metrics.count_route(Decision(True, "a", 1, 0, 0, 0), f"route{number}")
+    assert {key: counts.allowed for key, counts in metrics.routes.items()} == {
+        ("a", "route0"): 1,
+        ("a", "route1"): 1,
+        ("a", ""): 3,
+    }
 
 
 def test_l16_counts_survive_any_number_of_reloads():

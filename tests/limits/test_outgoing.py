@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -16,7 +16,7 @@ from frontrow.core.errors import ConfigError
 from frontrow.limits import Limiter, Quota, Throttled
 from frontrow.limits.outgoing.aiohttp_middleware import PacedRequests
 from frontrow.limits.outgoing.httpx_transport import AsyncPacedTransport, PacedTransport
-from frontrow.limits.outgoing.pacing import Pacer
+from frontrow.limits.outgoing.pacing import Exchange, Pacer
 from frontrow.limits.outgoing.requests_adapter import PacedAdapter
 from frontrow.limits.outgoing.retry_headers import MAX_PAUSE_S, read_pause_s
 from frontrow.testing.clock import ManualClock
@@ -166,6 +166,124 @@ def test_a_429_without_a_time_waits_a_second_then_two(server: Server, clock: Man
     started_us = clock()
     assert Caller("httpx", "1000/second", clock=clock).post(server.url, b"x") == [200]
     assert clock() - started_us == 3_000_000
+
+
+class HookedClock(ManualClock):
+    """A clock on which a test decides what happens while a caller sleeps."""
+
+    def __init__(self, while_asleep: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
+        self.while_asleep = while_asleep
+
+    def sleep(self, seconds: float) -> None:
+        self.while_asleep()
+        super().sleep(seconds)
+
+
+class SharedClock(ManualClock):
+    """A clock on which several tasks sleep, once `started` is set. It moves to whoever wakes first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sleeper, self.started = asyncio.Event(), asyncio.Event()
+        self._wakes_us: list[int] = []
+
+    async def sleep(self, seconds: float) -> None:  # type: ignore[override]
+        wake_us = self.now_us + round(seconds * 1_000_000)
+        self._wakes_us.append(wake_us)
+        self.sleeper.set()
+        await self.started.wait()
+        quiet = 0
+        while quiet < 20:  # turns of the loop in which nobody wakes earlier
+            quiet = 0 if min(self._wakes_us) < wake_us else quiet + 1
+            await asyncio.sleep(0)
+        self._wakes_us.remove(wake_us)
+        self.now_us = max(self.now_us, wake_us)
+
+
+def answers(status: int, **headers: str) -> Any:
+    return httpx.Response(status, headers={name.replace("_", "-"): value for name, value in headers.items()})
+
+
+def exchange(send: Callable[[], Any]) -> Exchange[httpx.Response]:
+    return Exchange(
+        "partner",
+        send=send,
+        status=lambda response: response.status_code,
+        headers=lambda response: response.headers,
+        can_repeat=lambda: True,
+        discard=lambda response: None,
+    )
+
+
+async def test_requests_in_line_obey_a_pause_that_begins_meanwhile() -> None:
+    """Eight wait for their turn when the first is told to pause. None leaves before the pause ends, nor all at once."""
+    clock = SharedClock()
+    pacer = Pacer(Quota.parse("10/second burst 1"), clock=clock)
+    sent_us: list[int] = []
+    told_us = 0
+
+    async def first() -> httpx.Response:
+        nonlocal told_us
+        if told_us:
+            return await other()
+        await clock.sleeper.wait()  # until the head of the line waits
+        clock.started.set()
+        told_us = clock()
+        return answers(429, retry_after="3")
+
+    async def other() -> httpx.Response:
+        sent_us.append(clock())
+        return answers(200)
+
+    sending = [asyncio.create_task(pacer.asend(exchange(send))) for send in (first, *[other] * 8)]
+    assert {each.status_code for each in await asyncio.gather(*sending)} == {200}
+    pause_ends_us = told_us + 3_000_000
+    assert len(sent_us) == 9
+    assert min(sent_us) >= pause_ends_us, "sent while the server asked for a pause"
+    assert max(sent_us) >= pause_ends_us + 700_000, "nine at ten per second take eight steps of 0.1 s"
+
+
+def test_a_blocking_request_in_line_obeys_a_pause_that_begins_meanwhile() -> None:
+    clock = HookedClock()
+    pacer = Pacer(Quota.parse("1/second burst 1"), clock=clock)
+    told_us = 0
+    sent_us: list[int] = []
+
+    def paused() -> httpx.Response:
+        nonlocal told_us
+        told_us = clock()
+        return answers(429, retry_after="3")
+
+    def served() -> httpx.Response:
+        sent_us.append(clock())
+        return answers(200)
+
+    def tell_to_pause() -> None:
+        """While the second request sleeps in line, another one gets its answer."""
+        clock.while_asleep = lambda: None
+        once = Pacer(Limiter("100/second", clock=clock), retries=0, clock=clock)
+        once._paused_until_us = pacer._paused_until_us
+        assert once.send(exchange(paused)).status_code == 429
+
+    assert pacer.send(exchange(served)).status_code == 200
+    clock.while_asleep = tell_to_pause
+    assert pacer.send(exchange(served)).status_code == 200
+    assert sent_us[1] - told_us >= 3_000_000
+
+
+def test_a_shorter_pause_does_not_end_a_longer_one(clock: ManualClock) -> None:
+    """Two requests were on their way; the second answer asks for less."""
+    pacer = Pacer("1000/second", retries=0, clock=clock)
+
+    def paused_twice() -> httpx.Response:
+        assert pacer.send(exchange(lambda: answers(429, retry_after="9"))).status_code == 429
+        return answers(429, retry_after="1")
+
+    assert pacer.send(exchange(paused_twice)).status_code == 429
+    started_us = clock()
+    assert pacer.send(exchange(lambda: answers(200))).status_code == 200
+    assert clock() - started_us == 9_000_000
 
 
 def test_programs_on_several_machines_share_one_pace(redis_url: str, server: Server) -> None:

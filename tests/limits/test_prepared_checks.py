@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -50,7 +51,7 @@ class Long(Limiter):
 
 
 @given(
-    rules=st.lists(st.tuples(quotas, st.booleans(), st.sampled_from(PER[1:])), min_size=1, max_size=3),
+    rules=st.lists(st.tuples(quotas, st.booleans(), st.sampled_from(PER)), min_size=1, max_size=3),
     whole=st.booleans(),
     history=st.lists(operations, max_size=30),
 )
@@ -76,6 +77,89 @@ def test_short_and_long_ways_agree_on_random_histories(
 texts = st.one_of(
     st.text(min_size=1, max_size=12), st.text("aé€😀\udcff", min_size=1, max_size=100), st.just("x" * 256)
 )
+
+
+numbers = st.one_of(st.integers(-1000, 1000), st.sampled_from([0, -1, 2**63 - 1, -(2**63), 2**63, 10**300]))
+part_values = st.one_of(texts, numbers, st.uuids())
+whole_keys = st.one_of(part_values, st.dictionaries(texts, part_values, min_size=1, max_size=10))
+
+
+@KERNELS
+@given(key=whole_keys, rules=st.integers(1, 3))
+def test_a_key_of_any_form_is_the_same_client_on_the_short_way_and_on_the_long_one(
+    key: Any, rules: int, compiled: bool
+) -> None:
+    built = [Rule(f"r{n}", Quota.parse("9/minute")) for n in range(rules)]
+    limiter = Limiter(built, clock=ManualClock(), compiled=compiled)
+    limiter.check(key, cost=4)
+    assert limiter.peek(key).remaining == 5, "peek makes its key in Python, by keys.py"
+    if isinstance(key, dict):
+        assert limiter.peek(MappingProxyType(dict(reversed(key.items())))).remaining == 5
+    elif not isinstance(key, str):
+        assert limiter.check(str(key)).remaining == 4, "42 is the client '42'"
+
+
+PLAIN_KEYS = [
+    "user:42",
+    42,
+    -7,
+    UUID("00000000-0000-0000-0000-00000000002a"),
+    UUID("ffffffff-89ab-4def-8123-456789abcdef"),
+    {"user": "42"},
+    {"user": 42},
+    {"user": UUID("ffffffff-89ab-4def-8123-456789abcdef")},
+    {"user": "42", "endpoint": "POST /holds"},
+]
+
+
+@KERNELS
+@pytest.mark.parametrize("key", PLAIN_KEYS, ids=repr)
+@pytest.mark.parametrize("rules", [1, 3])
+def test_no_common_key_takes_the_long_way(
+    key: Any, rules: int, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The long way costs 10 to 20 times as much."""
+    limiter = Limiter([Rule(f"r{n}", Quota.parse("9/minute")) for n in range(rules)], compiled=compiled)
+    monkeypatch.setattr(limiter, "_request", lambda *_: pytest.fail("the long way"))
+    assert limiter.check(key).remaining == 8
+    assert limiter.check(key).remaining == 7
+
+
+@KERNELS
+def test_many_keys_of_every_form_stay_apart(compiled: bool) -> None:
+    """More than the kernel remembers at a time, and such that a number, a UUID and a part have the same value."""
+    limiter = Limiter("9/minute", clock=ManualClock(), compiled=compiled)
+    forms: list[Callable[[int], Any]] = [
+        lambda n: n,
+        lambda n: UUID(int=n),
+        lambda n: {"user": n},
+        lambda n: {"name": n},
+        lambda n: {"user": UUID(int=n)},
+        lambda n: {"user": f"fan{n}"},
+    ]
+    for turn in range(2):
+        for n in range(3000):
+            assert {limiter.check(form(n)).remaining for form in forms} == {8 - turn}
+    assert limiter.check({"user": "7"}).remaining == 6, "7 and '7' are one client"
+    assert limiter.check({"user": 7}).remaining == 5
+
+
+@KERNELS
+def test_rules_by_parts_and_by_the_whole_key_are_checked_together(
+    compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = [Rule("all", Quota.parse("9/minute")), Rule("user", Quota.parse("3/minute"), per=("user",))]
+    limiter = Limiter(rules, clock=ManualClock(), compiled=compiled)
+    with monkeypatch.context() as patch:
+        patch.setattr(limiter, "_request", lambda *_: pytest.fail("the long way"))
+        told = [limiter.check({"user": 1, "page": n % 2}) for n in range(4)]
+    assert [(decision.allowed, decision.rule, decision.remaining) for decision in told] == [
+        (True, "user", 2),
+        (True, "user", 1),
+        (True, "user", 0),
+        (False, "user", 0),
+    ]
+    assert limiter.peek({"user": 2, "page": 0}).rule == "user"
 
 
 @given(parts=st.fixed_dictionaries({"user": texts, "endpoint": texts}), per=st.sampled_from(PER[1:]))

@@ -80,7 +80,7 @@ def test_l15_a_bad_quota_text_is_one_clear_error(text: Any) -> None:
     with pytest.raises(InvalidQuota) as caught:
         Quota.parse(text)
     assert caught.value.param in ("quota", "limit", "period_us")
-    assert any(example in caught.value.message for example in ("100/minute", "e.g.", "90 days"))
+    assert any(example in caught.value.message for example in ("100/minute", "e.g.", "90 days", "write", "like burst"))
 
 
 def test_l3_a_burst_and_an_algorithm_are_written_behind_the_rate() -> None:
@@ -90,7 +90,7 @@ def test_l3_a_burst_and_an_algorithm_are_written_behind_the_rate() -> None:
         assert Quota.parse(text) == Quota(10, 1_000_000, "leaky_queue", 20)
         assert Quota.parse_all(f"{text}; 100/h")[0] == Quota(10, 1_000_000, "leaky_queue", 20)
     for text in ("10/s burst 20 burst 30", "10/s leaky_queue token_bucket", "10/s leaky_queue burst"):
-        with pytest.raises(InvalidQuota, match="is no quota"):
+        with pytest.raises(InvalidQuota, match="two bursts|nor an algorithm|needs a whole number"):
             Quota.parse(text)
     assert Quota.parse("10/s sliding_log", algorithm="sliding_log").algorithm == "sliding_log"
     for options in ({"burst": 3}, {"algorithm": "leaky_bucket"}):

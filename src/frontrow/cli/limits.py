@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, cast
 
 import typer
 from rich.console import Console
@@ -22,7 +22,7 @@ from frontrow.limits.config import load_config
 from frontrow.limits.http.decorators import rules_of_function
 from frontrow.limits.http.key_states import KeyState, KeyStates, keys_of_config, keys_of_limiter, rules_of_config
 from frontrow.limits.limiter import Limiter
-from frontrow.limits.quota import Quota, Rule
+from frontrow.limits.quota import Algorithm, Quota, Rule
 from frontrow.limits.rules import to_rules
 from frontrow.limits.stores.most_refused_keys import KEPT_S, RefusedKey, top_refused
 from frontrow.limits.stores.protocol import DEFAULT_PREFIX
@@ -80,7 +80,7 @@ def try_quota(
 ) -> None:
     """Make some calls in simulated time and show every decision."""
     try:
-        quotas = Quota.parse_all(quota, algorithm=algorithm, burst=burst)
+        quotas = Quota.parse_all(quota, algorithm=cast(Algorithm | None, algorithm), burst=burst)
         limiter = Limiter(quotas)
         table = Table(title="; ".join(map(str, quotas)))
         for heading in ("at s", "answer", "rule", "remaining", "reset after s", "retry after s", "delay s"):

@@ -7,12 +7,12 @@ long stretch of steady overload, and quiet between them.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import ConfigError
 from frontrow.limits.limiter import Limiter
-from frontrow.limits.quota import Quota
+from frontrow.limits.quota import Algorithm, Quota
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -57,7 +57,7 @@ def make_traffic(limit: int = 100) -> list[int]:
 
 def run_algorithm(algorithm: str, quota_text: str = "100/minute") -> Curve:
     """Run the traffic through one algorithm."""
-    quota = Quota.parse(quota_text, algorithm=algorithm)
+    quota = Quota.parse(quota_text, algorithm=cast(Algorithm, algorithm))
     limiter = Limiter(quota)
     starts: list[int] = []
     for at_us in make_traffic(quota.limit):

@@ -7,7 +7,7 @@ of an API key, for example) is in the file, and in the same store.
 """
 
 import asyncio
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits import StoreDown, Tiers
@@ -15,6 +15,7 @@ from frontrow.limits.config import LimitsFile, parts_with_tiers
 from frontrow.limits.http.asgi import SCOPES
 from frontrow.limits.http.caller_identity import arun_steps
 from frontrow.limits.http.request_limits import RequestLimits
+from frontrow.limits.quota import OnStoreDown
 from frontrow.limits.rules import RuleBook
 from frontrow.waitingroom.entrance.entrance_limits import TooManyRequests, counted
 from frontrow.web.http.access import Caller, Connection, method_of
@@ -47,7 +48,7 @@ class ApiRules:
             exempt_addresses=settings.exempt_addresses,
             exempt_users=settings.exempt_users,
             exempt_paths=(*settings.exempt_paths, *ALWAYS_OPEN),
-            on_store_down=settings.on_store_down,
+            on_store_down=cast(OnStoreDown, settings.on_store_down),
             deadline_s=settings.deadline_ms / 1000,
         )
 

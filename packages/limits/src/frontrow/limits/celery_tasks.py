@@ -14,13 +14,14 @@ import random
 import re
 import time
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, Unpack, cast
 
 from celery import Task, current_task
 from celery.exceptions import Reject, Retry
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.limiter import Limiter
+from frontrow.limits.options import LimiterOptions
 from frontrow.limits.quota import Decision, Quota, Rule, Throttled
 
 P = ParamSpec("P")
@@ -39,7 +40,7 @@ def limited_task(
     cost: int | Callable[..., int] = 1,
     give_up_after_s: float = 3600.0,
     name: str | None = None,
-    **limiter_options: Any,
+    **limiter_options: Unpack[LimiterOptions],
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Limit how often a task runs. `key` is called with the task's arguments and says who is limited (default:
     everybody together). Stands below `@app.task`.
@@ -47,6 +48,10 @@ def limited_task(
     `name` is the rule's name (default: module and function). `limiter_options` (`store`, `on_store_down`, …) go to the
     `Limiter`, which is `task.run.limiter`. In eager mode the task waits, and a direct call raises `Throttled`.
     """
+    given: Any = limits
+    if callable(given):
+        message = 'the task stands where a quota belongs: limited_task needs brackets, like @limited_task("10/minute")'
+        raise ConfigError(message, param="limits")
     if key is not None and not callable(key):
         raise ConfigError(
             f"key must be a function of the task's arguments, like key=lambda user_id: user_id; not {key!r}",

@@ -16,14 +16,15 @@ import threading
 import uuid
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from frontrow.core.clock import US_PER_S, Clock, SystemClock, steady
 from frontrow.core.errors import ConfigError
 from frontrow.core.forks import begin_in_child, fork_safe_lock
 from frontrow.limits.keys import Key, rule_key
+from frontrow.limits.options import StoreOptions
 from frontrow.limits.permit_renewal import Renewals
-from frontrow.limits.quota import ON_STORE_DOWN, Decision, InvalidQuota, Quota, Rule, StoreDown, Throttled
+from frontrow.limits.quota import ON_STORE_DOWN, Decision, InvalidQuota, OnStoreDown, Quota, Rule, StoreDown, Throttled
 from frontrow.limits.stores.permits import (
     COUNT,
     RELEASE,
@@ -137,10 +138,10 @@ class ConcurrencyLimiter:
         ttl_s: float = 30.0,
         max_hold_s: float = 3600.0,
         max_waiting: int = 1000,
-        on_store_down: str = "closed",
+        on_store_down: OnStoreDown = "closed",
         deadline_s: float = 0.25,
         clock: Clock | None = None,
-        **store_options: Any,
+        **store_options: Unpack[StoreOptions],
     ) -> None:
         self.at_once = _parse_at_once(at_once)
         self._ttl_us = _to_us("ttl_s", ttl_s, 0.1, 86_400)
@@ -154,7 +155,7 @@ class ConcurrencyLimiter:
         self._clock = steady(raw_clock)
         self.name = name or "default"
         self._rule = Rule(self.name, Quota(self.at_once, US_PER_S))  # checks the name, and makes keys
-        self._store = _open_store(store, name, self._clock, on_store_down, deadline_s, store_options)
+        self._store = _open_store(store, name, self._clock, on_store_down, deadline_s, {**store_options})
         self._renewals: Renewals[Permit] = Renewals(self._renew, self._ttl_us / RENEWALS_PER_TTL / US_PER_S)
         self._waiters = _Waiters()
 

@@ -7,13 +7,14 @@ is not `user=12, item=3`). A key longer than 256 characters is replaced by its d
 costs 34 bytes.
 """
 
+import inspect
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 from uuid import UUID
 
-from frontrow.limits.quota import InvalidKey, Rule
+from frontrow.limits.quota import InvalidKey, Rule, shown
 
 MAX_KEY_CHARS = 256
 
@@ -55,7 +56,9 @@ def key_text(value: object) -> str | None:
 def _shown(value: object) -> str:
     """`value` in an error message, with what to do about an object that has no text."""
     plain = value is None or isinstance(value, bytes | bool | float | list | tuple | set)
-    return f"{value!r:.80}" if plain else f"{value!r:.80}, which has no __str__; pass its id"
+    if plain or inspect.iscoroutine(value) or inspect.isroutine(value):
+        return shown(value)
+    return f"{value!r:.80}, which has no __str__; pass its id"
 
 
 def pack_parts(key: Mapping[str, Any], names: Sequence[str], rule_name: str) -> bytes:

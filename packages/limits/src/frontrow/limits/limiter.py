@@ -10,11 +10,12 @@ import functools
 import inspect
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from frontrow.core.clock import Clock, SystemClock, steady
 from frontrow.limits.keys import Key, pack_parts, rule_key
-from frontrow.limits.quota import Decision, InvalidKey, Rule, check_time
+from frontrow.limits.options import StoreOptions
+from frontrow.limits.quota import Decision, InvalidKey, OnStoreDown, Rule, check_time
 from frontrow.limits.refusal_cache import RefusalCache
 from frontrow.limits.reservations import Reservation
 from frontrow.limits.rules import RuleLike, to_rules
@@ -46,10 +47,10 @@ class Limiter:
         *,
         store: Any = "memory://",
         clock: Clock | None = None,
-        on_store_down: str = "local",
+        on_store_down: OnStoreDown = "local",
         deadline_s: float = DEFAULT_DEADLINE_S,
         stats: Stats | None = None,
-        **store_options: Any,
+        **store_options: Unpack[StoreOptions],
     ) -> None:
         self.rules = to_rules(rules)
         self.stats = stats or Stats([rule.name for rule in self.rules])
@@ -67,7 +68,7 @@ class Limiter:
         self._store: Store = (
             store  # one of your own
             if hasattr(store, "adecide")
-            else open_store(store, self._slots, self._clock, self.stats, on_store_down, deadline_s, store_options)
+            else open_store(store, self._slots, self._clock, self.stats, on_store_down, deadline_s, {**store_options})
         )
         self._tag_parts = self._store.tag_parts
         cache: RefusalCache | None = getattr(self._store, "refusal_cache", None) if self._uses_whole_key else None

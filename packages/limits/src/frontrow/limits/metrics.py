@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("frontrow.limits")
 
+MAX_ROUTES = 10_000
 MAX_FOLLOWED = 4  # limiters whose counters are read live; after four replacements no request uses the oldest any more
 BUCKETS = 24  # bucket i holds latencies below 2^(i + 10) ns: from 1 µs to 8.6 s
 
@@ -49,6 +50,18 @@ class LimitMetrics:
         self._stats: dict[object, list[Stats]] = {}  # owner -> its limiters, the newest last
         self._past: dict[str, RuleStats] = {}
         self.latency: dict[str, RuleLatency] = {}
+        self.routes: dict[tuple[str, str], RuleStats] = {}  # of limits that count each endpoint by itself
+
+    def count_route(self, decision: Decision, endpoint: str) -> None:
+        """Count a decision of a limit that several endpoints have, for this endpoint."""
+        key = decision.rule, endpoint
+        counts = self.routes.get(key)
+        if counts is None:
+            counts = self.routes.setdefault(key if len(self.routes) < MAX_ROUTES else (decision.rule, ""), RuleStats())
+        if decision.allowed:
+            counts.allowed += 1
+        else:
+            counts.refused += 1
 
     def follow(self, stats: Stats, owner: object = None) -> None:
         """Include a limiter's counters. Those that the same owner replaced long ago are added up."""
@@ -119,7 +132,15 @@ class _Collector:
             errors.add_metric([rule], counts["store_errors"])
             took = self._metrics.latency[rule]
             latency.add_metric([rule], _cumulative(took.buckets), took.total_ns / 1e9)
-        yield from (decisions, errors, latency)
+        routes = CounterMetricFamily(
+            "frontrow_limits_route_decisions",
+            "Decisions of limits of single routes",
+            labels=["rule", "endpoint", "outcome"],
+        )
+        for (rule, endpoint), of_route in list(self._metrics.routes.items()):
+            routes.add_metric([rule, endpoint, "allowed"], of_route.allowed)
+            routes.add_metric([rule, endpoint, "refused"], of_route.refused)
+        yield from (decisions, errors, latency, routes)
 
 
 def _cumulative(latency: Sequence[int]) -> list[tuple[str, float]]:

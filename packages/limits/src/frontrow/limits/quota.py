@@ -11,28 +11,32 @@ Unavailable
 └── StoreDown         the store did not answer in time (`on_store_down` decides; `check` does not raise it)
 """
 
+import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput, Refused, Unavailable
+from frontrow.limits.quota_mistakes import EXAMPLE, quota_mistake, thousands_mistake
 
 T = TypeVar("T")
+Names = tuple[str, ...] | list[str]  # not Sequence: a text is a sequence of texts too
 
-WINDOWS = ("fixed_window", "sliding_log", "sliding_counter")
-BUCKETS = ("token_bucket", "leaky_bucket", "leaky_queue")
-ALGORITHMS = (*WINDOWS, *BUCKETS)
-ON_STORE_DOWN = ("open", "closed", "local")
+Algorithm = Literal["fixed_window", "sliding_log", "sliding_counter", "token_bucket", "leaky_bucket", "leaky_queue"]
+OnStoreDown = Literal["open", "closed", "local"]
+WINDOWS: tuple[Algorithm, ...] = ("fixed_window", "sliding_log", "sliding_counter")
+BUCKETS: tuple[Algorithm, ...] = ("token_bucket", "leaky_bucket", "leaky_queue")
+ALGORITHMS: tuple[Algorithm, ...] = (*WINDOWS, *BUCKETS)
+ON_STORE_DOWN: tuple[OnStoreDown, ...] = ("open", "closed", "local")
 
 MAX_LIMIT = 1 << 31
 DAY_US = 86_400 * US_PER_S
 MIN_PERIOD_US, MAX_PERIOD_US = 1, 366 * DAY_US
 LONGEST_MONTH_US = 31 * DAY_US
 EXACT = 1 << 52  # Lua's doubles represent whole numbers below this exactly, with one bit to spare for an addition
-EXAMPLE = '"100/minute"'
 
 _UNITS = {  # every way to write a unit -> its length in µs; 0 is a calendar month
     name: length_us
@@ -86,7 +90,7 @@ class Quota:
 
     limit: int
     period_us: int
-    algorithm: str = "sliding_counter"
+    algorithm: Algorithm = "sliding_counter"
     burst: int = 0  # 0 means the same as `limit`
     calendar_month: bool = False
 
@@ -138,7 +142,7 @@ class Quota:
         return 2 * self.period_us if self.algorithm == "sliding_counter" else self.period_us
 
     @classmethod
-    def parse(cls, text: str, *, algorithm: str | None = None, burst: int | None = None) -> "Quota":
+    def parse(cls, text: str, *, algorithm: Algorithm | None = None, burst: int | None = None) -> "Quota":
         """A quota from text like `100/minute`, `5/100ms`, `1000 per hour`, `10/s burst 20` or `5000/month`.
 
         Unless `algorithm` or the text names one, it is `sliding_counter`; with a burst, `token_bucket`; for a calendar
@@ -146,23 +150,28 @@ class Quota:
         """
         match = _QUOTA_TEXT.fullmatch(text.strip()) if isinstance(text, str) else None
         if match is None:
+            _check_thousands(text)
             if isinstance(text, str) and len(_BETWEEN_QUOTAS.findall(text)):
                 message = f"{text!r} holds several quotas where one belongs; give one, like {EXAMPLE}"
                 raise InvalidQuota(message, param="quota")
-            message = f'{text!r} is no quota; write a number, a slash and a time, like {EXAMPLE} or "5/100ms"'
-            raise InvalidQuota(message, param="quota")
+            raise InvalidQuota(quota_mistake(text, ALGORITHMS), param="quota")
         period_us, calendar_month = _period_us(text, match["count"], match["unit"])
         written, named = match["burst"] or match["burst_last"], match["algorithm"] or match["algorithm_first"]
         burst = _one_of("burst", text, int(written) if written else None, burst)
         if burst is not None:
             _whole("burst", burst, 1, MAX_LIMIT - 1, "20 for twenty at once")
-        named = _one_of("algorithm", text, named.lower() if named else None, algorithm)
-        fitting = "fixed_window" if calendar_month else "token_bucket" if burst is not None else "sliding_counter"
-        return cls(int(match["limit"]), period_us, named or fitting, burst or 0, calendar_month)
+        chosen: Any = _one_of("algorithm", text, named.lower() if named else None, algorithm)
+        fitting: Algorithm = (
+            "fixed_window" if calendar_month else "token_bucket" if burst is not None else "sliding_counter"
+        )
+        return cls(int(match["limit"]), period_us, chosen or fitting, burst or 0, calendar_month)
 
     @classmethod
-    def parse_all(cls, text: str, *, algorithm: str | None = None, burst: int | None = None) -> "tuple[Quota, ...]":
+    def parse_all(
+        cls, text: str, *, algorithm: Algorithm | None = None, burst: int | None = None
+    ) -> "tuple[Quota, ...]":
         """The quotas of a text like `1/s; 100/h`, separated by semicolons, commas, bars or new lines."""
+        _check_thousands(text)
         parts = [part for part in _BETWEEN_QUOTAS.split(text) if part.strip()] if isinstance(text, str) else []
         return tuple(cls.parse(part, algorithm=algorithm, burst=burst) for part in parts or [text])
 
@@ -177,7 +186,7 @@ class Quota:
     def check_cost(self, cost: int) -> int:
         """Return `cost` if it is a whole number that could ever fit, else raise."""
         if type(cost) is not int or cost < 1:
-            raise InvalidCost(f"cost must be a whole number of at least 1, not {cost!r}", param="cost")
+            raise InvalidCost(f"cost must be a whole number of at least 1, not {shown(cost)}", param="cost")
         if cost > self.capacity:
             message = (
                 f"a cost of {cost} can never fit {self}: at most {self.capacity} at once; split it or raise the quota"
@@ -198,6 +207,13 @@ class Quota:
             if self.period_us % length_us == 0:
                 return f"{self.limit}/{self.period_us // length_us}{unit}"
         return f"{self.limit}/{self.period_us}us"
+
+
+def _check_thousands(text: object) -> None:
+    """`1,000/hour` would be read as two quotas."""
+    mistake = thousands_mistake(text) if isinstance(text, str) else None
+    if mistake is not None:
+        raise InvalidQuota(mistake, param="quota")
 
 
 def _period_us(text: str, count: str | None, unit: str) -> tuple[int, bool]:
@@ -249,9 +265,37 @@ def _whole(name: str, value: object, low: int, high: int, example: str) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
+def to_quota(given: object, where: str) -> Quota:
+    """A quota from a quota or from the text of one."""
+    if isinstance(given, Quota):
+        return given
+    if not isinstance(given, str):
+        raise InvalidQuota(f"{where} must be like {EXAMPLE} or a Quota, not {given!r:.80}", param="quota")
+    try:
+        return Quota.parse(given)
+    except InvalidQuota as error:
+        raise InvalidQuota(f"{where}: {error.message}", param=error.param) from None
+
+
+def shown(value: object) -> str:
+    """A wrong value in an error message. Says what was forgotten: to await a coroutine, or to call a function."""
+    if inspect.iscoroutine(value):
+        value.close()  # or Python warns that it was never awaited
+        return f"the coroutine of {value.__qualname__}; write await before it"
+    if inspect.isroutine(value):
+        return f"the function {value.__qualname__}; call it, like {value.__name__}(…)"
+    return f"{value!r:.80}"
+
+
+def set_fields(frozen: object, **fields: object) -> None:
+    """Set the fields of a frozen object that is being made."""
+    for name, value in fields.items():
+        object.__setattr__(frozen, name, value)
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class Rule:
-    """A named quota and the parts of the key it counts by.
+    """A named quota and the parts of the key it counts by. Quotas may be texts: `Rule("burst", "10/second")`.
 
     `per=None` counts by the whole key, `per=("user", "endpoint")` by those parts of a mapping key, and `per=()` counts
     everybody together. `tiers` gives some keys another quota: `tier_of` returns the tier of a key (unknown tiers get
@@ -262,24 +306,44 @@ class Rule:
 
     name: str
     quota: Quota
-    per: tuple[str, ...] | None = None
-    tiers: Mapping[str, Quota] = field(default_factory=dict)
-    tier_of: Callable[[Any], str | None] | None = None
-    shadow: bool = False
-    lease: int = 1
-    on_store_down: str | None = None
-    namespace: str = ""
+    per: tuple[str, ...] | None
+    tiers: Mapping[str, Quota]
+    tier_of: Callable[[Any], str | None] | None
+    shadow: bool
+    lease: int
+    on_store_down: OnStoreDown | None
+    namespace: str
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,63}", self.name):
+    def __init__(
+        self,
+        name: str,
+        quota: Quota | str,
+        per: Names | None = None,
+        tiers: Mapping[str, Quota | str] | None = None,
+        tier_of: Callable[[Any], str | None] | None = None,
+        shadow: bool = False,
+        lease: int = 1,
+        on_store_down: OnStoreDown | None = None,
+        namespace: str = "",
+    ) -> None:
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,63}", name):
             wanted = "1 to 64 letters, digits, _ . or -, starting with a letter, like 'burst'"
-            raise InvalidQuota(f"a rule's name is {wanted}; not {self.name!r}", param="name")
-        quota: object = self.quota
-        if not isinstance(quota, Quota):
-            message = f'rule {self.name}: quota must be a Quota, like Quota.parse("100/minute"), not {quota!r}'
-            raise InvalidQuota(message, param="quota")
-        if isinstance(self.per, str) or not all(isinstance(part, str) and part for part in self.per or ()):
-            raise InvalidQuota(f"rule {self.name}: per must be a tuple of part names like ('user',)", param="per")
+            raise InvalidQuota(f"a rule's name is {wanted}; not {name!r}", param="name")
+        parts: Any = per
+        if isinstance(parts, str) or not all(isinstance(part, str) and part for part in parts or ()):
+            raise InvalidQuota(f"rule {name}: per must be a tuple of part names like ('user',)", param="per")
+        set_fields(
+            self,
+            name=name,
+            quota=to_quota(quota, f"rule {name}: quota"),
+            per=None if per is None else tuple(per),
+            tiers={tier: to_quota(of_tier, f"rule {name}: tiers[{tier!r}]") for tier, of_tier in (tiers or {}).items()},
+            tier_of=tier_of,
+            shadow=shadow,
+            lease=lease,
+            on_store_down=on_store_down,
+            namespace=namespace,
+        )
         if self.on_store_down not in (None, *ON_STORE_DOWN):
             message = f"rule {self.name}: on_store_down must be one of {', '.join(ON_STORE_DOWN)}"
             raise InvalidQuota(message, param="on_store_down")

@@ -11,19 +11,22 @@ ones in force.
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from frontrow.core.errors import ConfigError
 from frontrow.core.forks import fork_safe_lock
+from frontrow.limits.given_lists import to_list
 from frontrow.limits.paths import PathMatcher, readings
-from frontrow.limits.quota import ON_STORE_DOWN, InvalidQuota, Quota, Rule
+from frontrow.limits.quota import ON_STORE_DOWN, InvalidQuota, Names, OnStoreDown, Quota, Rule, set_fields
 from frontrow.limits.tiers import Tiers as Tiers  # documented under this module too
 
 MAX_RULES = 32  # of one limiter
 RuleLike = Rule | Quota | str
 PARTS = ("user", "api_key", "ip", "endpoint", "path")  # key parts of every middleware; `identify` adds others
-ON_MISSING = ("error", "ip")
+OnMissing = Literal["error", "ip"]
+ON_MISSING: tuple[OnMissing, ...] = ("error", "ip")
+Statuses = tuple[int, ...] | list[int] | Callable[[int], bool]
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY")
 OTHER_METHOD = "OTHER"  # unknown methods share one name, or each would be a new endpoint
 
@@ -45,7 +48,7 @@ def to_rules(
     listed = tuple(Rule(name, item) if isinstance(item, Quota) else item for name, item in named)
     for item in listed:
         if not isinstance(item, Rule):
-            wanted = '"100/minute", Quota.parse("100/minute") or Rule("burst", Quota.parse("10/second"))'
+            wanted = '"100/minute", Quota.parse("100/minute") or Rule("burst", "10/second")'
             raise InvalidQuota(f"a rule is like {wanted}; not {item!r:.80}", param="rules")
         if inspect.iscoroutinefunction(item.tier_of) or inspect.iscoroutinefunction(type(item.tier_of).__call__):
             raise InvalidQuota(f"rule {item.name}: tier_of is async; give a limiter a plain function", param="tier_of")
@@ -64,35 +67,71 @@ def folded_method(method: str) -> str:
     return "GET" if upper == "HEAD" else upper if upper in METHODS else OTHER_METHOD
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class RequestRule:
-    """A quota and where it applies. An empty `key` is one quota for everybody. Empty `methods` or `paths` mean all."""
+    """A quota and where it applies. An empty `key` is one quota for everybody. Empty `methods` or `paths` mean all.
+
+    Quotas may be texts: `RequestRule("holds", "10/minute", paths=["/holds"])`. `statuses` are the responses that count,
+    like (401, 403) or a function of the status. Empty: all. Others are given back.
+    """
 
     name: str
     quota: Quota
-    key: tuple[str, ...] = ("ip",)
-    methods: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
-    except_paths: tuple[str, ...] = ()
-    tiers: Mapping[str, Quota] = field(default_factory=dict)
-    shadow: bool = False
-    lease: int = 1  # units charged to a shared store at once; see `Rule`
-    on_store_down: str | None = None  # None: the limiter's default
-    on_missing: str = "error"
-    statuses: tuple[int, ...] | Callable[[int], bool] = ()
-    """The responses that count, like (401, 403) or a function of the status. Empty: all. Others are given back."""
+    key: tuple[str, ...]
+    methods: tuple[str, ...]
+    paths: tuple[str, ...]
+    except_paths: tuple[str, ...]
+    tiers: Mapping[str, Quota]
+    shadow: bool
+    lease: int  # units charged to a shared store at once; see `Rule`
+    on_store_down: OnStoreDown | None  # None: the limiter's default
+    on_missing: OnMissing
+    statuses: tuple[int, ...] | Callable[[int], bool]
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        name: str,
+        quota: Quota | str,
+        key: Names = ("ip",),
+        methods: Names = (),
+        paths: Names = (),
+        except_paths: Names = (),
+        tiers: Mapping[str, Quota | str] | None = None,
+        shadow: bool = False,
+        lease: int = 1,
+        on_store_down: OnStoreDown | None = None,
+        on_missing: OnMissing = "error",
+        statuses: Statuses = (),
+    ) -> None:
         """Check every field. An error names the field and shows a valid value."""
-        where = f"rule {self.name!r}"
-        Rule(self.name, self.quota, lease=self.lease)  # checks both
+        where = f"rule {name!r}"
+        checked = Rule(name, quota, tiers=tiers, tier_of=str if tiers else None, lease=lease)
+        set_fields(
+            self,
+            name=name,
+            quota=checked.quota,
+            key=tuple(to_list("key", key, where)),
+            methods=tuple(to_list("methods", methods, where)),
+            paths=tuple(to_list("paths", paths, where)),
+            except_paths=tuple(to_list("except_paths", except_paths, where)),
+            tiers=dict(checked.tiers),
+            shadow=shadow,
+            lease=lease,
+            on_store_down=on_store_down,
+            on_missing=on_missing,
+            statuses=statuses if callable(statuses) else tuple(to_list("statuses", statuses, where)),
+        )
+        self._check(where)
+
+    def _check(self, where: str) -> None:
+        of_store: tuple[str, ...] = ON_STORE_DOWN
         for name, value, choices in (
-            ("on_store_down", self.on_store_down or "open", ON_STORE_DOWN),
+            ("on_store_down", self.on_store_down or "open", of_store),
             ("on_missing", self.on_missing, ON_MISSING),
         ):
             if value not in choices:
                 raise ConfigError(f"{where}: {name} must be one of {', '.join(choices)}, not {value!r}", param=name)
-        if not isinstance(self.key, tuple) or not all(part and part.isidentifier() for part in self.key):
+        if not all(isinstance(part, str) and part.isidentifier() for part in self.key):
             raise ConfigError(f"{where}: key must name parts, like ['user', 'endpoint'], not {self.key!r}", param="key")
         for method in self.methods:
             if method not in METHODS:
@@ -105,7 +144,6 @@ class RequestRule:
         ):
             message = f"{where}: statuses must be numbers from 100 to 599, like (401, 403), not {self.statuses!r}"
             raise ConfigError(message, param="statuses")
-        object.__setattr__(self, "tiers", dict(self.tiers))
 
     def counts_status(self, status: int) -> bool:
         """Whether a response with this status counts."""

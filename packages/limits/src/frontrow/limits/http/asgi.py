@@ -19,7 +19,8 @@ from frontrow.limits.config import load_config
 from frontrow.limits.http.body_parts import BODY, read_asgi_body
 from frontrow.limits.http.caller_identity import Getter, RequestSource, arun_steps
 from frontrow.limits.http.cors import is_cross_origin, is_preflight, through_cors
-from frontrow.limits.http.headers import FIELDS, Field, ToldFields, tightest
+from frontrow.limits.http.headers import FIELDS, Field, tightest
+from frontrow.limits.http.open_charges import CHARGES, agive_back, tell_charge
 from frontrow.limits.http.refusal_responses import Response, missing_client_response, own_response, refusal_response
 from frontrow.limits.http.request_limits import LimitedRoute, MissingClient, Options, RequestLimits
 from frontrow.limits.http.rule_conversion import Rules
@@ -41,7 +42,7 @@ class RateLimitMiddleware:
         self.limits = RequestLimits(rules, SCOPES, store=store, **options)
 
     @classmethod
-    def from_config(cls, app: App, path: str | Path | None = None, **options: Any) -> "RateLimitMiddleware":
+    def from_config(cls, app: App, path: str | Path | None = None, **options: Unpack[Options]) -> "RateLimitMiddleware":
         """Configured by a TOML file and the environment; `middleware.limits.book.reload()` reads them again."""
         return cls(app, **{**load_config(path).middleware_options(), **options})
 
@@ -77,7 +78,8 @@ class RateLimitMiddleware:
             return await self._refuse(scope, receive, send, decision, fields)
         if decision[6]:
             await asyncio.sleep(decision.delay_s)
-        told = scope[FIELDS] = [fields]  # limits inside this one add theirs
+        told = scope[FIELDS] = [fields]  # limits inside this one add theirs, and give back what this one charged
+        scope[CHARGES] = [(limits, route, key, decision, fields, limits.now_us())]
 
         # a plain function that returns the awaitable saves one coroutine per message
         def send_with_fields(message: Message) -> Awaitable[None]:
@@ -100,8 +102,9 @@ class RateLimitMiddleware:
         if key is None:  # exempt
             return await self.app(scope, receive, send)
         charge = await self.limits.adecide(route, key, scope.get("method", "GET"))
-        told, settled = ToldFields(scope, charge.fields, FIELDS), False
+        told, settled = tell_charge(scope, charge, FIELDS), False
         if not charge.decision.allowed:
+            await agive_back(scope)
             return await self._refuse(scope, receive, send, charge.decision, told.to_write())
         if charge.decision.delay_us:
             await asyncio.sleep(charge.decision.delay_s)

@@ -6,11 +6,12 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, Unpack, cast
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.limiter import Limiter
-from frontrow.limits.quota import Decision, Quota, Rule, Throttled
+from frontrow.limits.options import LimiterOptions
+from frontrow.limits.quota import Algorithm, Decision, Quota, Rule, Throttled
 from frontrow.limits.rules import RuleLike, to_rules
 
 P = ParamSpec("P")
@@ -27,9 +28,9 @@ def limited(
     cost: int | Callable[..., int] = 1,
     wait_s: float = 0.0,
     name: str | None = None,
-    algorithm: str | None = None,
+    algorithm: Algorithm | None = None,
     burst: int | None = None,
-    **limiter_options: Any,
+    **limiter_options: Unpack[LimiterOptions],
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Limit the calls of a function. `key` is called with the call's arguments and returns who is limited (default:
     everybody together). With `wait_s` a call waits up to that long. Without it, a refused call raises `Throttled`.
@@ -37,6 +38,11 @@ def limited(
     `limiter_options` (`store`, `clock`, `on_store_down`, …) go to the `Limiter`, which is the function's `.limiter`.
     In a shared store each function counts by its module and qualified name. Functions that shall share get one `name`.
     """
+    given: Any = quota
+    if callable(given):
+        name_of = getattr(given, "__qualname__", repr(given))
+        message = f'{name_of} stands where a quota belongs: limited needs brackets, like @limited("10/minute")'
+        raise ConfigError(message, param="quota")
     if key is not None and not callable(key):
         raise ConfigError(
             f"key must be a function of the call's arguments, like key=lambda user_id: user_id; not {key!r}"
@@ -46,7 +52,7 @@ def limited(
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         namespace = "" if name else _function_namespace(function)
-        limiter = _limiter(quota, name or function.__name__, namespace, algorithm, burst, limiter_options)
+        limiter = _limiter(quota, name or function.__name__, namespace, algorithm, burst, {**limiter_options})
 
         def key_and_cost(args: Any, kwargs: Any) -> tuple[Any, int]:
             who = EVERYBODY if key is None else key(*args, **kwargs)
@@ -66,7 +72,7 @@ def _limiter(
     quota: RuleLike | Sequence[RuleLike] | Limiter,
     name: str,
     namespace: str,
-    algorithm: str | None,
+    algorithm: Algorithm | None,
     burst: int | None,
     options: dict[str, Any],
 ) -> Limiter:

@@ -15,7 +15,7 @@ import functools
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
@@ -28,7 +28,8 @@ from frontrow.core.errors import ConfigError
 from frontrow.limits.config import load_config
 from frontrow.limits.http.caller_identity import arun_steps, check_can_wait, run_steps, user_name
 from frontrow.limits.http.endpoints import EndpointCalls, decorate
-from frontrow.limits.http.headers import FIELDS, Field, ToldFields, as_text
+from frontrow.limits.http.headers import FIELDS, Field, as_text
+from frontrow.limits.http.open_charges import agive_back, give_back, tell_charge
 from frontrow.limits.http.refusal_responses import (
     Response,
     missing_client_response,
@@ -38,6 +39,7 @@ from frontrow.limits.http.refusal_responses import (
 from frontrow.limits.http.request_limits import Charge, LimitedRoute, MissingClient, RequestLimits
 from frontrow.limits.http.route_limits import (
     OF_MIDDLEWARE,
+    LimitOptions,
     QuotaLike,
     QuotaOf,
     RouteLimit,
@@ -130,6 +132,8 @@ class RateLimitMiddleware:
         if key is None:  # exempt
             return None
         charge = limits.decide(route, key, request.method)
+        if not charge.decision.allowed:
+            give_back(request.META)
         if charge.decision.allowed and charge.decision.delay_us:
             time.sleep(charge.decision.delay_s)
         return _open(request, charge)
@@ -145,6 +149,8 @@ class RateLimitMiddleware:
         if key is None:  # exempt
             return None
         charge = await limits.adecide(route, key, request.method)
+        if not charge.decision.allowed:
+            await agive_back(request.META)
         if charge.decision.allowed and charge.decision.delay_us:
             await asyncio.sleep(charge.decision.delay_s)
         return _open(request, charge)
@@ -161,7 +167,7 @@ def _route(limits: RequestLimits, request: HttpRequest) -> LimitedRoute | None:
 
 def _open(request: HttpRequest, charge: Charge) -> HttpResponse | None:
     """Remember what was charged until the response is there. A refusal is the response."""
-    told = ToldFields(request.META, charge.fields, FIELDS)
+    told = tell_charge(request.META, charge, FIELDS)
     if not charge.decision.allowed:
         return refuse(request, charge, told.to_write())
     request.META.setdefault(_OPEN, []).append((charge, told))
@@ -174,14 +180,21 @@ def _with_fields(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     return response
 
 
-def limited(*quotas: QuotaLike | QuotaOf, **options: Any) -> Callable[[F], F]:
+def limited(*quotas: QuotaLike | QuotaOf, **options: Unpack[LimitOptions]) -> Callable[[F], F]:
     """Limit a view, sync or async. `options`: `key`, `name`, `cost`, `statuses`, `on_missing`.
 
     The store and everything else come from the setting `FRONTROW_LIMITS` at the first request.
     """
     check_constant_cost(options.get("cost", 1), quotas)  # reports a wrong quota or cost now
     limit = _LateLimit(lambda routes: routes.make(*quotas, **options))
-    return lambda view: decorate(view, limit, CALLS)  # `method_decorator` calls this at every request
+
+    def decorate_view(*view: F) -> F:
+        """`method_decorator` calls this at every request."""
+        if len(view) != 1 or not callable(view[0]):  # a request, because the function stands where a quota belongs
+            raise ConfigError('limited needs brackets and a quota, like @limited("5/minute")', param="quota")
+        return decorate(view[0], limit, CALLS)
+
+    return decorate_view
 
 
 @functools.cache

@@ -6,12 +6,13 @@ plain and for async endpoints.
 
 import functools
 import inspect
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
 
 from frontrow.core.errors import ConfigError
-from frontrow.limits.http.headers import Field, ToldFields
+from frontrow.limits.http.headers import Field
+from frontrow.limits.http.open_charges import agive_back, give_back, tell_charge
 from frontrow.limits.http.request_limits import Charge, MissingClient
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,6 +47,32 @@ def endpoint_name(endpoint: Any) -> str:
     return f"{named.__module__}.{named.__qualname__}"
 
 
+class LimitDecorator:
+    """What `limited(…)` returns: it decorates an endpoint.
+
+    A function in the place of quotas returns a quota per request. But whoever forgets the brackets of `@limited` puts
+    the endpoint there. Then the framework gets this object for an endpoint, and asks it for what only functions have.
+    """
+
+    def __init__(self, decorate: Callable[[Any], Any], quotas: Sequence[Any]) -> None:
+        self._decorate = decorate
+        self._function = quotas[0] if len(quotas) == 1 and callable(quotas[0]) else None
+
+    def __call__(self, *endpoint: F, **named: Any) -> F:
+        if len(endpoint) != 1 or named or not callable(endpoint[0]):
+            raise self._forgotten_brackets()
+        return cast(F, self._decorate(endpoint[0]))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("__name__", "__signature__") and self._function is not None:
+            raise self._forgotten_brackets()
+        raise AttributeError(name)
+
+    def _forgotten_brackets(self) -> ConfigError:
+        name = "" if self._function is None else f"{endpoint_name(self._function)} stands where a quota belongs: "
+        return ConfigError(f'{name}limited needs brackets and a quota, like @limited("5/minute")', param="quota")
+
+
 def decorate(endpoint: F, limit: Limit, calls: EndpointCalls) -> F:
     """The endpoint with a limit in front of it."""
     is_async = inspect.iscoroutinefunction(endpoint)
@@ -68,8 +95,10 @@ def _sync(endpoint: Any, limit: Limit, calls: EndpointCalls) -> Any:
             return calls.refuse_nameless(request, error)
         if charge is None:  # exempt
             return endpoint(*args, **kwargs)
-        told = ToldFields(calls.state_of(request), charge.fields)
+        state = calls.state_of(request)
+        told = tell_charge(state, charge)
         if not charge.decision.allowed:
+            give_back(state)
             return calls.refuse(request, charge, told.to_write())
         try:
             response = calls.to_response(_refuse_coroutine(name, endpoint(*args, **kwargs)))
@@ -103,8 +132,10 @@ def _async(endpoint: Any, limit: Limit, calls: EndpointCalls) -> Any:
             return calls.refuse_nameless(request, error)
         if charge is None:  # exempt
             return await endpoint(*args, **kwargs)
-        told = ToldFields(calls.state_of(request), charge.fields)
+        state = calls.state_of(request)
+        told = tell_charge(state, charge)
         if not charge.decision.allowed:
+            await agive_back(state)
             return calls.refuse(request, charge, told.to_write())
         try:
             response = calls.to_response(await endpoint(*args, **kwargs))

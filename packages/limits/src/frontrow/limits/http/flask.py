@@ -14,18 +14,19 @@ import functools
 import inspect
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
-from flask import Flask, Request, Response, current_app, g, make_response, request
+from flask import Flask, Request, Response, after_this_request, current_app, g, make_response, request
 from werkzeug.exceptions import BadRequest, HTTPException, ServiceUnavailable, TooManyRequests
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.http.caller_identity import run_steps
-from frontrow.limits.http.endpoints import EndpointCalls, decorate
-from frontrow.limits.http.headers import FIELDS, Field, ToldFields, as_text
+from frontrow.limits.http.endpoints import EndpointCalls, LimitDecorator, decorate
+from frontrow.limits.http.headers import FIELDS, ROUTE_FIELDS, Field, as_text, tightest
+from frontrow.limits.http.open_charges import give_back, tell_charge
 from frontrow.limits.http.refusal_responses import missing_client_response, refusal_response
-from frontrow.limits.http.request_limits import Charge, MissingClient, RequestLimits
-from frontrow.limits.http.route_limits import OF_MIDDLEWARE, QuotaLike, QuotaOf, RouteLimits
+from frontrow.limits.http.request_limits import Charge, MissingClient, Options, RequestLimits
+from frontrow.limits.http.route_limits import OF_MIDDLEWARE, LimitOptions, QuotaLike, QuotaOf, RouteLimits
 from frontrow.limits.http.rule_conversion import Rules
 from frontrow.limits.http.wsgi import ENVIRONS, is_preflight
 from frontrow.limits.quota import Decision
@@ -44,7 +45,7 @@ class RateLimits:
     """Rules for all requests of an application, and limits of single views. They share a store and options."""
 
     def __init__(
-        self, app: Flask | None = None, rules: Rules | None = None, store: str = "memory://", **options: Any
+        self, app: Flask | None = None, rules: Rules | None = None, store: Any = "memory://", **options: Unpack[Options]
     ) -> None:
         if "on_refused" in options:
             raise ConfigError("for a body of your own, use @app.errorhandler(429)", param="on_refused")
@@ -62,10 +63,10 @@ class RateLimits:
             app.after_request(self._settle)
             app.teardown_request(self._settle_failure)
 
-    def limited(self, *quotas: QuotaLike | QuotaOf, **options: Any) -> Callable[[F], F]:
+    def limited(self, *quotas: QuotaLike | QuotaOf, **options: Unpack[LimitOptions]) -> Callable[[F], F]:
         """Limit a view. `options`: `key`, `name`, `cost`, `statuses`, `on_missing`."""
         limit = self.routes.make(*quotas, **options)
-        return lambda view: decorate(_plain(view), limit, CALLS)
+        return LimitDecorator(lambda view: decorate(_plain(view), limit, CALLS), quotas)
 
     def close(self) -> None:
         """Close the store's connections."""
@@ -88,8 +89,9 @@ class RateLimits:
         if key is None:  # exempt
             return None
         charge = limits.decide(route, key, request.method)
-        told = ToldFields(environ, charge.fields, FIELDS)
+        told = tell_charge(environ, charge, FIELDS)
         if not charge.decision.allowed:
+            give_back(environ)
             return _refuse(request, charge, told.to_write())
         if charge.decision.delay_us:
             time.sleep(charge.decision.delay_s)
@@ -142,7 +144,21 @@ def _refuse_nameless(request: Request, error: MissingClient) -> Response:
     return make_response(current_app.handle_user_exception(wrong))
 
 
-def _write(request: Request, response: Response, fields: list[Field]) -> None:
+def _to_response(made: Any) -> Response | None:
+    """A `before_request` function returns None to let the request pass. A view that does so is Flask's own error."""
+    return None if made is None else make_response(made)
+
+
+def _write(request: Request, response: Response | None, fields: list[Field]) -> None:
+    if response is None:
+
+        @after_this_request
+        def write_later(later: Response) -> Response:
+            if request.environ.get(ROUTE_FIELDS) is not None:  # limits inside may have told tighter ones since
+                _write(request, later, tightest(request.environ[ROUTE_FIELDS]))
+            return later
+
+        return
     for name, value in as_text(fields):
         response.headers[name] = value
 
@@ -167,8 +183,8 @@ CALLS = EndpointCalls(
     method_of=lambda request: request.method,
     refuse=_refuse,
     refuse_nameless=_refuse_nameless,
-    to_response=make_response,
-    status_of=lambda request, response: response.status_code,
+    to_response=_to_response,
+    status_of=lambda request, response: 200 if response is None else response.status_code,
     status_of_error=_status_of_error,
     write=_write,
 )

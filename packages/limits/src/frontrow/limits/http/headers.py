@@ -14,7 +14,7 @@ once.
 import json
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import ConfigError
@@ -22,8 +22,10 @@ from frontrow.limits.quota import Decision, Quota
 
 Field = tuple[bytes, bytes]
 
-DIALECTS = ("draft-11", "draft-07", "draft-06", "none")
-RESETS = ("epoch", "delta")
+Dialect = Literal["draft-11", "draft-07", "draft-06", "none"]
+ResetForm = Literal["epoch", "delta"]
+DIALECTS: tuple[Dialect, ...] = ("draft-11", "draft-07", "draft-06", "none")
+RESETS: tuple[ResetForm, ...] = ("epoch", "delta")
 FIELDS = "frontrow.limits.fields"
 """The key, in an ASGI scope or WSGI environ, of the headers that the outermost middleware will write."""
 ROUTE_FIELDS = "frontrow.limits.route_fields"
@@ -71,8 +73,8 @@ class HeaderBuilder:
         policies: Sequence[QuotaPolicy],
         unannounced: Sequence[QuotaPolicy] = (),
         *,
-        dialect: str = "draft-11",
-        reset: str = "epoch",
+        dialect: Dialect = "draft-11",
+        reset: ResetForm = "epoch",
         wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         if dialect not in DIALECTS:
@@ -151,6 +153,13 @@ class ToldFields:
         self._all: list[list[Field]] = state.setdefault(FIELDS if self._is_inside else key, [])
         self._all.append(fields)
         self._at = len(self._all) - 1
+
+    @classmethod
+    def at(cls, all_fields: list[list[Field]], place: int) -> "ToldFields":
+        """The headers that stand at a place already."""
+        told = cls.__new__(cls)
+        told._is_inside, told._all, told._at = False, all_fields, place
+        return told
 
     def replace(self, fields: list[Field]) -> None:
         """Take other headers in place of this limit's."""

@@ -1,4 +1,4 @@
-"""Limits for Litestar: a guard. As middleware, add `frontrow.limits.http.asgi.RateLimitMiddleware`.
+"""Limits for Litestar: a guard, and a middleware with one count for all routes.
 
     limits = RateLimits(store="redis://127.0.0.1:6379/0")
 
@@ -10,8 +10,9 @@
 Guards run after authentication, so `key="user"` is the signed-in user. A refused request raises `RateLimited`.
 """
 
+import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 from litestar.config.app import AppConfig
 from litestar.connection import ASGIConnection
@@ -21,12 +22,14 @@ from litestar.plugins import InitPlugin
 from litestar.types import Message, Scope
 
 from frontrow.core.errors import ConfigError
-from frontrow.limits.http.asgi import SCOPES
+from frontrow.limits.http.asgi import SCOPES, RateLimitMiddleware
 from frontrow.limits.http.endpoints import endpoint_name
-from frontrow.limits.http.headers import ROUTE_FIELDS, Field, ToldFields, as_text, tightest
+from frontrow.limits.http.headers import ROUTE_FIELDS, Field, as_text, tightest
+from frontrow.limits.http.open_charges import agive_back, tell_charge
 from frontrow.limits.http.refusal_responses import refusal_response, retry_s
-from frontrow.limits.http.request_limits import Charge, MissingClient
-from frontrow.limits.http.route_limits import QuotaLike, QuotaOf, RouteLimits
+from frontrow.limits.http.request_limits import Charge, MissingClient, Options, RouteOptions
+from frontrow.limits.http.route_limits import LimitOptions, QuotaLike, QuotaOf, RouteLimits
+from frontrow.limits.http.rule_conversion import Rules
 
 CONNECTIONS = SCOPES.inside(lambda connection: connection.scope, user=lambda connection: connection.scope.get("user"))
 Connection = ASGIConnection[Any, Any, Any, Any]
@@ -45,7 +48,7 @@ class RateLimited(TooManyRequestsException):
 class RateLimits(InitPlugin):
     """Limits of single routes that share a store and options: those of the middleware, without rules."""
 
-    def __init__(self, store: str = "memory://", **options: Any) -> None:
+    def __init__(self, store: Any = "memory://", **options: Unpack[RouteOptions]) -> None:
         if "on_refused" in options:
             message = "for a body of your own, give Litestar an exception handler for RateLimited"
             raise ConfigError(message, param="on_refused")
@@ -58,7 +61,7 @@ class RateLimits(InitPlugin):
         app_config.on_shutdown.append(self.aclose)
         return app_config
 
-    def limit(self, *quotas: QuotaLike | QuotaOf, **options: Any) -> Callable[..., Any]:
+    def limit(self, *quotas: QuotaLike | QuotaOf, **options: Unpack[LimitOptions]) -> Callable[..., Any]:
         """A guard. `options`: `key`, `name`, `cost`, `on_missing`."""
         if options.get("statuses"):
             raise ConfigError("a guard does not see the response; use the middleware", param="statuses")
@@ -72,8 +75,10 @@ class RateLimits(InitPlugin):
                 raise HTTPException(detail=error.message, status_code=error.http_status) from error
             if charge is None:  # exempt
                 return
-            told = ToldFields(connection.scope, charge.fields)  # type: ignore[arg-type]
+            state: Any = connection.scope
+            told = tell_charge(state, charge)
             if not charge.decision.allowed:
+                await agive_back(state)
                 raise RateLimited(charge, told.to_write())
 
         return count_request
@@ -89,6 +94,27 @@ async def _write_fields(message: Message, scope: Scope) -> None:
         return
     if not any(name == b"x-ratelimit-limit" for name, _ in message["headers"]):  # a refusal has them already
         message["headers"] = [*message["headers"], *tightest(told)]
+
+
+def middleware(
+    rules: Rules, store: Any = "memory://", **options: Unpack[Options]
+) -> Callable[[Any], RateLimitMiddleware]:
+    """`RateLimitMiddleware` for `Litestar(middleware=[…])`, with one count for all routes.
+
+    Litestar makes a middleware anew for every route. With `DefineMiddleware` each of them would count by itself.
+    """
+    shared = RateLimitMiddleware(_no_app, rules, store, **options)
+
+    def wrap(app: Any) -> RateLimitMiddleware:
+        own = copy.copy(shared)
+        own.app = app
+        return own
+
+    return wrap
+
+
+async def _no_app(scope: Any, receive: Any, send: Any) -> None:
+    raise AssertionError("Litestar gives the application")
 
 
 limit = RateLimits().limit

@@ -11,18 +11,19 @@ response does not count. So however many requests arrive at once, no more than t
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import cycle
 from time import perf_counter_ns
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, Unpack
 
 from frontrow.core.background_tasks import start_task
 from frontrow.core.clock import Clock, SystemClock, steady
 from frontrow.core.errors import ConfigError, InvalidInput
+from frontrow.limits.given_lists import to_list
 from frontrow.limits.http.body_parts import DEFAULT_MAX_BODY_BYTES
 from frontrow.limits.http.caller_identity import CallerIdentity, RequestSource, Source, Steps, check_can_wait
 from frontrow.limits.http.client import ClientAddress, Networks
-from frontrow.limits.http.headers import Field, HeaderBuilder, QuotaPolicy
+from frontrow.limits.http.headers import Dialect, Field, HeaderBuilder, QuotaPolicy, ResetForm
 from frontrow.limits.http.route_check import RouteCheck
 from frontrow.limits.http.rule_conversion import (
     TIER_PART,
@@ -36,8 +37,9 @@ from frontrow.limits.http.rule_conversion import (
 )
 from frontrow.limits.limiter import DEFAULT_DEADLINE_S, Limiter
 from frontrow.limits.metrics import LimitMetrics, RefusalLog
+from frontrow.limits.options import StoreOptions
 from frontrow.limits.paths import segments
-from frontrow.limits.quota import Decision
+from frontrow.limits.quota import Decision, OnStoreDown
 from frontrow.limits.rules import Match, RequestRule, RuleSet, TierOf, folded_method
 
 Request = Any  # an ASGI scope, a WSGI environ or a framework's request
@@ -48,32 +50,34 @@ TIMED_ONE_IN = 16
 _FALLBACK = "\0ip:"  # marks an address that replaces a missing id; no id can start like this
 
 
-class Options(TypedDict, total=False):
-    """What every middleware takes besides rules and store. mypy needs a closed list to check `add_middleware`."""
+class RouteOptions(StoreOptions, total=False):
+    """What the limits of single routes take besides a store. mypy needs closed lists to find misspelt options."""
 
     identify: Mapping[str, Source] | None  # key part -> "header:x-user-id", "json:email" or a function of the request
     trusted_proxies: Iterable[str]
     ipv6_prefix: int
     exempt_addresses: Iterable[str]
     exempt_users: Iterable[str]
-    exempt_paths: Iterable[str]
     exempt_if: Callable[[Request], Any] | None
-    count_preflights: bool
     on_refused: OnRefused | None
     max_body_bytes: int
     tier_of: TierOf | None
-    costs: Mapping[str, int] | None
     clock: Clock | None
-    on_store_down: str
+    on_store_down: OnStoreDown
     deadline_s: float
-    dialect: str
-    reset: str
+    dialect: Dialect
+    reset: ResetForm
     metrics: LimitMetrics | None
     refusals: RefusalLog | None
-    prefix: str  # of the keys in Redis
-    record_refusals: bool  # in Redis, for `frontrow limits watch`
-    max_keys: int  # of a store in memory
-    compiled: bool
+    enabled: bool  # False: nothing is limited, in tests for example
+
+
+class Options(RouteOptions, total=False):
+    """What every middleware takes besides rules and store."""
+
+    exempt_paths: Iterable[str]
+    count_preflights: bool
+    costs: Mapping[str, int] | None
 
 
 class MissingClient(InvalidInput):
@@ -135,7 +139,8 @@ class LimitedRoute:
 _NO_RULES = LimitedRoute(())
 
 
-class Charge(NamedTuple):
+@dataclass(slots=True)
+class Charge:
     """A request that was checked: the decision, its headers, and what a refund needs."""
 
     limits: "RequestLimits"
@@ -145,6 +150,7 @@ class Charge(NamedTuple):
     decision: Decision
     fields: list[Field]
     began_us: int
+    is_given_back: bool = False  # because another limit of the same request refused
 
 
 class RequestLimits:
@@ -169,16 +175,18 @@ class RequestLimits:
         tier_of: TierOf | None = None,
         costs: Mapping[str, int] | None = None,
         clock: Clock | None = None,
-        on_store_down: str = "local",
+        on_store_down: OnStoreDown = "local",
         deadline_s: float = DEFAULT_DEADLINE_S,
-        dialect: str = "draft-11",
-        reset: str = "epoch",
+        dialect: Dialect = "draft-11",
+        reset: ResetForm = "epoch",
         metrics: LimitMetrics | None = None,
         refusals: RefusalLog | None = None,
+        enabled: bool = True,
         only: Callable[[RequestRule], bool] | None = None,
-        **store_options: Any,
+        **store_options: Unpack[StoreOptions],
     ) -> None:
         self.book = to_rule_book(rules)
+        self._enabled = enabled
         self.metrics = metrics or LimitMetrics()
         self.record_latency = self.metrics.record_latency
         self.untimed = cycle([0] + [1] * (TIMED_ONE_IN - 1))  # 0: time this request
@@ -187,19 +195,19 @@ class RequestLimits:
         self.skips_preflights = not count_preflights
         self.on_refused = on_refused
         self.max_body_bytes = max_body_bytes
-        clients = ClientAddress(trusted_proxies, ipv6_prefix=ipv6_prefix)
+        clients = ClientAddress(to_list("trusted_proxies", trusted_proxies), ipv6_prefix=ipv6_prefix)
         self._identity = CallerIdentity(source, identify or {}, clients, max_body_bytes)
-        self._exempt_paths = tuple(exempt_paths)
-        self._exempt_users = _names(exempt_users)
+        self._exempt_paths = tuple(to_list("exempt_paths", exempt_paths))
+        self._exempt_users = frozenset(str(user) for user in to_list("exempt_users", exempt_users))
         self._exempt_if = exempt_if
-        networks = list(exempt_addresses)
+        networks = to_list("exempt_addresses", exempt_addresses)
         self._exempt_address = Networks(networks, param="exempt_addresses").contain if networks else None
         self._tier_of = tier_of or tier_of_rules(rules)
         for what, function in (("tier_of", self._tier_of), ("exempt_if", exempt_if), ("on_refused", on_refused)):
             check_can_wait(what, function, source.can_wait)
         self._only = only
         self._costs = rules_of_costs(costs or {})
-        self._clock = steady(clock or SystemClock())
+        self._clock = self.now_us = steady(clock or SystemClock())
         self._limiter_options: dict[str, Any] = {
             "clock": self._clock,
             "on_store_down": on_store_down,
@@ -217,6 +225,17 @@ class RequestLimits:
             tuple[Any, ...], LimitedRoute
         ] = {}  # as many as there are patterns, methods and costs
         self.book.follow(self._prepare)
+
+    @property
+    def enabled(self) -> bool:
+        """Whether requests are limited at all. May be set while running: it holds from the next request on."""
+        return self._enabled
+
+    @enabled.setter
+    def enabled(self, enabled: bool) -> None:
+        with self._lock:
+            self._enabled = enabled
+            self.routes, self._shared_routes = {}, {}
 
     # -- rules in force ----------------------------------------------------------------------------------------
 
@@ -296,7 +315,7 @@ class RequestLimits:
 
     def _build_route(self, matches: tuple[Match, ...], path: str) -> LimitedRoute:
         """The route of these matches. Paths that match the same patterns at the same cost share one."""
-        if not matches or self._limiter is None:
+        if not matches or self._limiter is None or not self._enabled:
             return _NO_RULES
         cost = self._cost(matches[0].endpoint.partition(" ")[0], path)
         if any("path" in match.rule.key for match in matches):
@@ -311,10 +330,10 @@ class RequestLimits:
         route = LimitedRoute(matches)
         constant = _constant_parts(matches, path)
         rules = [match.rule for match in matches]
-        route_check = RouteCheck(limiter, [rule.name for rule in rules], constant)
+        single_part = single_key_part(self._rules.rules)
+        route_check = RouteCheck(limiter, [rule.name for rule in rules], constant, single_part is not None)
         route.check_cost = route_check.check_cost
         route.cost = route_check.check_cost(cost)
-        single_part = single_key_part(self._rules.rules)
         checker = route_check if single_part is None else limiter
         route.check, route.acheck = checker.check, checker.acheck
         route.refund, route.arefund = route_check.refund, route_check.arefund
@@ -446,15 +465,43 @@ class RequestLimits:
 
     def _uncounted(self, charge: Charge, status: int) -> list[str]:
         """The rules to refund. A charge that has left its window by itself is not given back a second time."""
+        if charge.is_given_back:
+            return []
+        alive = self._alive(charge, charge.route.refundable)
+        return [rule.name for rule in alive if not rule.counts_status(status)]
+
+    def _alive(self, charge: Charge, rules: Iterable[RequestRule]) -> list[RequestRule]:
+        """The rules in whose window the charge still counts."""
         now_us = self._clock()
-        names = []
-        for rule in charge.route.refundable:
+        alive = []
+        for rule in rules:
             period_us = rule.quota.period_us
             same = now_us // period_us == charge.began_us // period_us
-            alive = same if rule.quota.algorithm == "fixed_window" else now_us - charge.began_us < period_us
-            if alive and not rule.counts_status(status):
-                names.append(rule.name)
-        return names
+            if same if rule.quota.algorithm == "fixed_window" else now_us - charge.began_us < period_us:
+                alive.append(rule)
+        return alive
+
+    def give_back(self, charge: Charge) -> list[Field]:
+        """Return the whole charge, because another limit refuses the request. Returns the headers as they are then."""
+        names = self._returned(charge)
+        if names:
+            charge.fields = charge.route.fields(charge.key, charge.route.refund(charge.key, charge.cost, names))
+        return charge.fields
+
+    async def agive_back(self, charge: Charge) -> list[Field]:
+        """`give_back` for asyncio."""
+        names = self._returned(charge)
+        if names:
+            returned = await charge.route.arefund(charge.key, charge.cost, names)
+            charge.fields = charge.route.fields(charge.key, returned)
+        return charge.fields
+
+    def _returned(self, charge: Charge) -> list[str]:
+        """The rules to give everything back to. Without a store nothing was charged."""
+        if charge.is_given_back or charge.decision.source not in ("store", "local"):
+            return []
+        charge.is_given_back = True
+        return [rule.name for rule in self._alive(charge, [match.rule for match in charge.route.matches])]
 
     def log_refusal(self, decision: Decision, key: Any, method: str) -> None:
         """Log a refusal."""
@@ -490,9 +537,3 @@ def _settled(charge: Charge, refunded: Decision) -> list[Field]:
     if charge.decision.rule != refunded.rule and charge.decision.remaining <= refunded.remaining:
         return charge.fields
     return charge.route.fields(charge.key, refunded)
-
-
-def _names(users: Iterable[str]) -> frozenset[str]:
-    if isinstance(users, str):
-        raise ConfigError(f"exempt_users must be a list of ids, like [{users!r}], not a text", param="exempt_users")
-    return frozenset(str(user) for user in users)

@@ -16,9 +16,15 @@ Pack = Callable[[Mapping[str, str]], StoreKey]
 
 
 class RouteCheck:
-    """The rules `names` of `limiter`. Keys are mappings with every part that those rules count by."""
+    """The rules `names` of `limiter`. Keys are mappings with every part that those rules count by.
 
-    def __init__(self, limiter: Limiter, names: Sequence[str], constant: Mapping[str, str]) -> None:
+    `plain`: they are all the rules of the limiter, and the key is the value of the one part they count by.
+    """
+
+    def __init__(
+        self, limiter: Limiter, names: Sequence[str], constant: Mapping[str, str], plain: bool = False
+    ) -> None:
+        self._limiter = limiter if plain else None
         self._store = limiter._store
         self._stats = limiter.stats
         self._rules = [rule for rule in limiter.rules if rule.name in names]
@@ -54,6 +60,8 @@ class RouteCheck:
         return (await self._store.adecide(self._refund_request(key, cost, names))).decision
 
     def _request(self, key: Mapping[str, str], cost: int) -> StoreRequest:
+        if self._limiter is not None:
+            return self._limiter._request(key, cost, None, CHECK)
         if cost != 1 or type(cost) is not int:
             self.check_cost(cost)
         keys = tuple([pack(key) for pack in self._packs])

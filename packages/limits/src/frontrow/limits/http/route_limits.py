@@ -8,14 +8,14 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.http.caller_identity import RequestSource, Steps, arun_steps, check_can_wait, is_async, run_steps
 from frontrow.limits.http.request_limits import Charge, LimitedRoute, RequestLimits, UncountableRequest
 from frontrow.limits.metrics import LimitMetrics, RefusalLog
 from frontrow.limits.quota import InvalidCost, InvalidKey, Quota
-from frontrow.limits.rules import RequestRule, name_quotas
+from frontrow.limits.rules import OnMissing, RequestRule, Statuses, name_quotas
 
 Request = Any
 QuotaLike = str | Quota
@@ -26,6 +26,16 @@ MAX_QUOTAS = 64  # different quotas that one function may return
 OF_MIDDLEWARE = ("rules", "costs", "exempt_paths", "count_preflights")  # options that a limit of a route has not
 DEFAULT_ALGORITHM = Quota.parse("1/day").algorithm
 _CALLER = "caller"  # the part that a function given as `key` returns
+
+
+class LimitOptions(TypedDict, total=False):
+    """What the limit of a route takes besides quotas."""
+
+    key: KeyLike
+    name: str | None
+    cost: int | Callable[[Request], Any]
+    statuses: Statuses
+    on_missing: OnMissing
 
 
 class RouteLimits:
@@ -49,8 +59,8 @@ class RouteLimits:
         key: KeyLike = "ip",
         name: str | None = None,
         cost: int | Callable[[Request], Any] = 1,
-        statuses: tuple[int, ...] | Callable[[int], bool] = (),
-        on_missing: str = "error",
+        statuses: Statuses = (),
+        on_missing: OnMissing = "error",
     ) -> "RouteLimit":
         """A limit of one or more quotas, or of one function of the request that returns a quota.
 
@@ -71,7 +81,9 @@ class RouteLimits:
                 self._named[name] = given, counts
         return RouteLimit(counts, cost, waits)
 
-    def _make_counts(self, quotas: Any, key: KeyLike, name: str | None, statuses: Any, on_missing: str) -> "Counts":
+    def _make_counts(
+        self, quotas: Any, key: KeyLike, name: str | None, statuses: Statuses, on_missing: OnMissing
+    ) -> "Counts":
         identify: dict[str, Any] = {}
         if callable(key):
             identify, key = {_CALLER: key}, _CALLER
@@ -82,7 +94,7 @@ class RouteLimits:
             parts = (*parts, "endpoint")
 
         def open_limits(*plain: QuotaLike) -> RequestLimits:
-            more = {"statuses": statuses, "on_missing": on_missing}
+            more: dict[str, Any] = {"statuses": statuses, "on_missing": on_missing}
             quotas = [quota for _, quota in name_quotas(plain)]
             rules = [RequestRule(_rule_name(quota, name, len(quotas)), quota, parts, **more) for quota in quotas]
             return self._open(rules, identify)
@@ -99,6 +111,17 @@ class RouteLimits:
         limits = RequestLimits(rules, self._source, **options)
         self._all.append(limits)
         return limits
+
+    @property
+    def enabled(self) -> bool:
+        """Whether these limits limit at all."""
+        return all(limits.enabled for limits in self._all) and bool(self._options.get("enabled", True))
+
+    @enabled.setter
+    def enabled(self, enabled: bool) -> None:
+        self._options["enabled"] = enabled
+        for limits in self._all:
+            limits.enabled = enabled
 
     def close(self) -> None:
         """Close the stores' blocking connections."""
@@ -157,6 +180,7 @@ class RouteLimit:
             return None
         limits, route, key, cost = found
         charge = limits.decide(route, key, method, cost)
+        limits.metrics.count_route(charge.decision, endpoint)
         if charge.decision.delay_us and charge.decision.allowed:
             time.sleep(charge.decision.delay_s)
         return charge
@@ -168,6 +192,7 @@ class RouteLimit:
             return None
         limits, route, key, cost = found
         charge = await limits.adecide(route, key, method, cost)
+        limits.metrics.count_route(charge.decision, endpoint)
         if charge.decision.delay_us and charge.decision.allowed:
             await asyncio.sleep(charge.decision.delay_s)
         return charge
@@ -178,6 +203,8 @@ class RouteLimit:
         if limits is None:
             return None
         route = limits.endpoint(endpoint)
+        if not route.matches:  # not enabled
+            return None
         try:
             key = yield from route.key_steps(request)
             if key is None:

@@ -8,7 +8,7 @@ own, or `problem_response` for the body that the middleware sends.
 """
 
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, Unpack
 
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
@@ -16,11 +16,11 @@ from starlette.responses import Response
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.http.asgi import SCOPES
-from frontrow.limits.http.endpoints import EndpointCalls, decorate
+from frontrow.limits.http.endpoints import EndpointCalls, LimitDecorator, decorate
 from frontrow.limits.http.headers import Field, as_text
 from frontrow.limits.http.refusal_responses import refusal_response, retry_s
-from frontrow.limits.http.request_limits import Charge, MissingClient
-from frontrow.limits.http.route_limits import QuotaLike, QuotaOf, RouteLimits
+from frontrow.limits.http.request_limits import Charge, MissingClient, RouteOptions
+from frontrow.limits.http.route_limits import LimitOptions, QuotaLike, QuotaOf, RouteLimits
 
 F = TypeVar("F", bound=Callable[..., Any])
 REQUESTS = SCOPES.inside(lambda request: request.scope, user=lambda request: request.scope.get("user"))
@@ -45,21 +45,21 @@ def problem_response(request: Request, error: Exception) -> Response:
 class RateLimits:
     """Limits of single endpoints that share a store and options: those of the middleware, without rules."""
 
-    def __init__(self, store: str = "memory://", **options: Any) -> None:
+    def __init__(self, store: Any = "memory://", **options: Unpack[RouteOptions]) -> None:
         self.routes = RouteLimits(REQUESTS, store=store, **without_own_body(options))
         self.metrics = self.routes.metrics
 
-    def limited(self, *quotas: QuotaLike | QuotaOf, **options: Any) -> Callable[[F], F]:
+    def limited(self, *quotas: QuotaLike | QuotaOf, **options: Unpack[LimitOptions]) -> Callable[[F], F]:
         """Limit an endpoint. `options`: `key`, `name`, `cost`, `statuses`, `on_missing`."""
         limit = self.routes.make(*quotas, **options)
-        return lambda endpoint: decorate(endpoint, limit, CALLS)
+        return LimitDecorator(lambda endpoint: decorate(endpoint, limit, CALLS), quotas)
 
     async def aclose(self) -> None:
         """Close the store's connections."""
         await self.routes.aclose()
 
 
-def without_own_body(options: dict[str, Any]) -> dict[str, Any]:
+def without_own_body(options: RouteOptions) -> RouteOptions:
     """Refuse `on_refused`: these frameworks have exception handlers for that."""
     if "on_refused" in options:
         raise ConfigError("for a body of your own, register an exception handler for RateLimited", param="on_refused")

@@ -15,7 +15,8 @@ from typing import Any, Unpack, cast
 from frontrow.limits.config import load_config
 from frontrow.limits.http.body_parts import BODY, read_wsgi_body
 from frontrow.limits.http.caller_identity import Getter, RequestSource, run_steps
-from frontrow.limits.http.headers import FIELDS, Field, ToldFields, as_text
+from frontrow.limits.http.headers import FIELDS, Field, as_text
+from frontrow.limits.http.open_charges import give_back, tell_charge
 from frontrow.limits.http.refusal_responses import missing_client_response, own_response, refusal_response
 from frontrow.limits.http.request_limits import MissingClient, Options, RequestLimits
 from frontrow.limits.http.rule_conversion import Rules
@@ -34,7 +35,7 @@ class RateLimitMiddleware:
         self.limits = RequestLimits(rules, ENVIRONS, store=store, **options)
 
     @classmethod
-    def from_config(cls, app: App, path: str | Path | None = None, **options: Any) -> "RateLimitMiddleware":
+    def from_config(cls, app: App, path: str | Path | None = None, **options: Unpack[Options]) -> "RateLimitMiddleware":
         """Configured by a TOML file and the environment; `middleware.limits.book.reload()` reads them again."""
         return cls(app, **{**load_config(path).middleware_options(), **options})
 
@@ -54,8 +55,9 @@ class RateLimitMiddleware:
         if key is None:  # exempt
             return self.app(environ, start_response)
         charge = limits.decide(route, key, method)
-        told = ToldFields(environ, charge.fields, FIELDS)
+        told = tell_charge(environ, charge, FIELDS)
         if not charge.decision.allowed:
+            give_back(environ)
             return self._refuse(environ, start_response, charge.decision, told.to_write())
         if charge.decision.delay_us:
             time.sleep(charge.decision.delay_s)

@@ -4,12 +4,12 @@ session = aiohttp.ClientSession(middlewares=(PacedRequests("10/second"),))
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Unpack
 
 from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 
 from frontrow.limits.keys import Key
-from frontrow.limits.outgoing.pacing import Exchange, Limits, Pacer
+from frontrow.limits.outgoing.pacing import Exchange, Limits, Pacer, PacerOptions
 
 
 class PacedRequests:
@@ -18,7 +18,9 @@ class PacedRequests:
     The session does not close it. With a Redis store, call `await middleware.aclose()` at the end.
     """
 
-    def __init__(self, limits: Limits, *, key: Callable[[ClientRequest], Key] | None = None, **options: Any) -> None:
+    def __init__(
+        self, limits: Limits, *, key: Callable[[ClientRequest], Key] | None = None, **options: Unpack[PacerOptions]
+    ) -> None:
         self.pacer = Pacer(limits, **options)
         self._key = key or _host
 

@@ -5,12 +5,12 @@ client = httpx.AsyncClient(transport=AsyncPacedTransport("10/second"))
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import httpx
 
 from frontrow.limits.keys import Key
-from frontrow.limits.outgoing.pacing import Exchange, Limits, Pacer
+from frontrow.limits.outgoing.pacing import Exchange, Limits, Pacer, PacerOptions
 
 
 class PacedTransport(httpx.BaseTransport):
@@ -22,7 +22,7 @@ class PacedTransport(httpx.BaseTransport):
         *,
         transport: httpx.BaseTransport | None = None,
         key: Callable[[httpx.Request], Key] | None = None,
-        **options: Any,
+        **options: Unpack[PacerOptions],
     ) -> None:
         self.pacer = Pacer(limits, **options)
         self._inner = transport or httpx.HTTPTransport()
@@ -46,7 +46,7 @@ class AsyncPacedTransport(httpx.AsyncBaseTransport):
         *,
         transport: httpx.AsyncBaseTransport | None = None,
         key: Callable[[httpx.Request], Key] | None = None,
-        **options: Any,
+        **options: Unpack[PacerOptions],
     ) -> None:
         self.pacer = Pacer(limits, **options)
         self._inner = transport or httpx.AsyncHTTPTransport()

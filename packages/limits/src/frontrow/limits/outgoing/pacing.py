@@ -9,20 +9,38 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, Unpack
 
 from frontrow.core.clock import US_PER_S, Clock, SystemClock, steady
 from frontrow.core.errors import ConfigError
 from frontrow.limits.keys import Key
 from frontrow.limits.limiter import Limiter
+from frontrow.limits.options import StoreOptions
 from frontrow.limits.outgoing.retry_headers import read_pause_s
-from frontrow.limits.quota import Decision, Quota, Throttled
+from frontrow.limits.quota import Decision, OnStoreDown, Quota, Throttled
 
 MAX_PAUSED = 10_000
 TOO_MANY_REQUESTS = 429
 
 Response = TypeVar("Response")
 Limits = str | Quota | Limiter
+
+
+class SendOptions(StoreOptions, total=False):
+    """What the limiter of a `Pacer` takes."""
+
+    store: Any
+    on_store_down: OnStoreDown
+    deadline_s: float
+
+
+class PacerOptions(SendOptions, total=False):
+    """What every client takes for its `Pacer`."""
+
+    timeout_s: float
+    retries: int
+    max_pause_s: float
+    clock: Clock | None
 
 
 class Exchange(Generic[Response]):
@@ -59,7 +77,7 @@ class Pacer:
         retries: int = 2,
         max_pause_s: float = 60.0,
         clock: Clock | None = None,
-        **limiter_options: Any,
+        **limiter_options: Unpack[SendOptions],
     ) -> None:
         for name, value in (("timeout_s", timeout_s), ("max_pause_s", max_pause_s)):
             if not isinstance(value, int | float) or not 0 <= value <= 86_400:
@@ -82,10 +100,7 @@ class Pacer:
         """Send the request in its turn. `Throttled` if its turn does not come within `timeout_s`."""
         deadline_us = self._clock() + self._timeout_us
         for attempt in range(self._retries + 1):
-            pause_s = self._left_of_pause_s(exchange.key, deadline_us)
-            if pause_s:
-                self._sleep(pause_s)
-            self.limiter.acquire(exchange.key, timeout_s=self._left_s(deadline_us))
+            self._await_turn(exchange.key, deadline_us)
             response: Response = exchange.send()
             if not self._must_repeat(exchange, response, attempt, deadline_us):
                 return response
@@ -96,15 +111,38 @@ class Pacer:
         """`send` for asyncio."""
         deadline_us = self._clock() + self._timeout_us
         for attempt in range(self._retries + 1):
-            pause_s = self._left_of_pause_s(exchange.key, deadline_us)
-            if pause_s:
-                await _finished(self._asleep(pause_s))
-            await self.limiter.aacquire(exchange.key, timeout_s=self._left_s(deadline_us))
+            await self._aawait_turn(exchange.key, deadline_us)
             response: Response = await exchange.send()
             if not self._must_repeat(exchange, response, attempt, deadline_us):
                 return response
             await _finished(exchange.discard(response))
         raise AssertionError("the last attempt is never repeated")
+
+    def _await_turn(self, key: Key, deadline_us: int) -> None:
+        """Wait until the limiter allows a request and the server has not asked for a pause.
+
+        A pause may begin while this request stands in line. Its unit is then given back, so that what waited does not
+        leave all at once when the pause ends. Every round waits for a pause, and the deadline bounds them all.
+        """
+        while True:
+            pause_s = self._left_of_pause_s(key, deadline_us)
+            if pause_s:
+                self._sleep(pause_s)
+            self.limiter.acquire(key, timeout_s=self._left_s(deadline_us))
+            if not self._is_paused(key):
+                return
+            self.limiter.refund(key)
+
+    async def _aawait_turn(self, key: Key, deadline_us: int) -> None:
+        """`_await_turn` for asyncio."""
+        while True:
+            pause_s = self._left_of_pause_s(key, deadline_us)
+            if pause_s:
+                await _finished(self._asleep(pause_s))
+            await self.limiter.aacquire(key, timeout_s=self._left_s(deadline_us))
+            if not self._is_paused(key):
+                return
+            await self.limiter.arefund(key)
 
     def _must_repeat(self, exchange: Exchange[Response], response: Response, attempt: int, deadline_us: int) -> bool:
         """Whether to send the request again. A 429 makes every request of this key wait, also if this one is not."""
@@ -119,7 +157,11 @@ class Pacer:
     def _pause(self, key: Key, pause_s: float) -> None:
         if len(self._paused_until_us) >= MAX_PAUSED:
             self._paused_until_us.pop(next(iter(self._paused_until_us)), None)
-        self._paused_until_us[str(key)] = self._clock() + round(pause_s * US_PER_S)
+        until_us = self._clock() + round(pause_s * US_PER_S)
+        self._paused_until_us[str(key)] = max(until_us, self._paused_until_us.get(str(key), 0))
+
+    def _is_paused(self, key: Key) -> bool:
+        return self._paused_until_us.get(str(key), 0) > self._clock()
 
     def _left_of_pause_s(self, key: Key, deadline_us: int) -> float:
         """How long the server's pause still lasts. `Throttled` if that is past the deadline."""

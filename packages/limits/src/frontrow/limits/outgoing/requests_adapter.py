@@ -5,14 +5,14 @@ session.mount("https://api.example.com", PacedAdapter("10/second"))
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Unpack
 from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import BaseAdapter, HTTPAdapter
 
 from frontrow.limits.keys import Key
-from frontrow.limits.outgoing.pacing import Exchange, Limits, Pacer
+from frontrow.limits.outgoing.pacing import Exchange, Limits, Pacer, PacerOptions
 
 
 class PacedAdapter(BaseAdapter):
@@ -24,7 +24,7 @@ class PacedAdapter(BaseAdapter):
         *,
         adapter: BaseAdapter | None = None,
         key: Callable[[requests.PreparedRequest], Key] | None = None,
-        **options: Any,
+        **options: Unpack[PacerOptions],
     ) -> None:
         super().__init__()
         self.pacer = Pacer(limits, **options)

@@ -10,9 +10,9 @@ Idle keys leave in generations, and at `max_keys` a new key takes the place of a
 cimport cython
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.dict cimport PyDict_CheckExact
+from cpython.dict cimport PyDict_CheckExact, PyDict_Next, PyDict_Size
 from cpython.exc cimport PyErr_Clear
-from cpython.long cimport PyLong_FromLongLong
+from cpython.long cimport PyLong_CheckExact, PyLong_FromLongLong
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_SET_ITEM
@@ -27,6 +27,10 @@ cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(PyObject*)
     PyObject* PyDict_GetItemWithError(object, object) except? NULL
     const char* PyUnicode_AsUTF8AndSize(object, Py_ssize_t*)
+    object PyUnicode_DecodeLatin1(const char*, Py_ssize_t, const char*)
+    int PyUnicode_Compare(PyObject*, PyObject*)
+    long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
+    unsigned long long PyLong_AsUnsignedLongLongMask(object) except? 0xFFFFFFFFFFFFFFFF
     int Py_EQ
 
 cdef extern from *:
@@ -87,6 +91,8 @@ cdef extern from *:
     void frontrow_set_send(object kind, frontrow_send_function send)
     void frontrow_warn_never_awaited()
 
+from uuid import UUID
+
 from frontrow.core.clock import SystemClock
 from frontrow.limits.keys import GLOBAL_KEY
 from frontrow.limits.quota import ALGORITHMS, EXACT, Decision
@@ -103,6 +109,9 @@ DEF SCANNED_PER_CHECK = 512
 DEF SAMPLED_PER_TABLE = 32
 DEF SCANNED_PER_SAMPLE = 256
 DEF MAX_KEY_CHARS = 256
+DEF MAX_PARTS = 8  # of a mapping that is counted as a whole; `fallback` takes larger ones
+DEF UUID_CHARS = 36
+DEF KNOWN_KEYS = 1024
 DEF FIXED = 0
 DEF LOG = 1
 DEF COUNTER = 2
@@ -151,6 +160,12 @@ cdef struct QuotaSlot:
     int64_t allowed
     int64_t refused
     int64_t shadow_refused
+
+cdef struct KnownKey:  # a store key that was made of a part, a number or a UUID
+    PyObject* name  # of the part; NULL for a whole key
+    PyTypeObject* kind  # of the value
+    PyObject* value  # a text or a whole number; of a UUID, its number
+    PyObject* key
 
 cdef struct Verdict:
     bint allowed
@@ -606,6 +621,7 @@ cdef class CompiledStore:
     cdef tuple names
     cdef tuple limits
     cdef object decision_class
+    cdef KnownKey* known
     cdef readonly object tag_parts
 
     def __cinit__(self, slots, clock, int64_t max_keys, int64_t keep_idle_us=0):
@@ -644,6 +660,10 @@ cdef class CompiledStore:
             drop_all(&self.slots[at], &self.slots[at].old)
             drop_all(&self.slots[at], &self.slots[at].young)
         free(self.slots)
+        if self.known != NULL:
+            for at in range(KNOWN_KEYS):
+                release_known(&self.known[at])
+            free(self.known)
 
     def __len__(self):
         cdef int at
@@ -673,6 +693,41 @@ cdef class CompiledStore:
             frontrow_prefetch(entry)
             frontrow_prefetch(&entry.b)  # an entry may lie across two lines of the cache
         return hashed
+
+    cdef PyObject* known_key(self, PyObject* name, PyObject* value) except? NULL:
+        """A new reference to the store key of one part, or of a number or a UUID that is the whole key (`name` NULL).
+
+        Making it and its hash costs more than deciding, so the last ones are kept. `NULL`: something is unusual.
+        """
+        cdef PyTypeObject* kind = Py_TYPE(value)
+        cdef PyObject* same = value
+        cdef KnownKey* entry
+        cdef uint64_t mixed
+        cdef object whole = None
+        if <object>kind is UUID_CLASS:
+            whole = (<object>value).int
+            if not PyLong_CheckExact(whole):
+                return NULL
+            same = <PyObject*>whole
+        elif not PyUnicode_CheckExact(<object>value) and not PyLong_CheckExact(<object>value):
+            return NULL
+        if self.known == NULL:
+            self.known = <KnownKey*>calloc(KNOWN_KEYS, sizeof(KnownKey))
+            if self.known == NULL:
+                raise MemoryError()
+        mixed = <uint64_t>PyObject_Hash(<object>same) ^ <uint64_t>name
+        entry = &self.known[((mixed * <uint64_t>0x9E3779B97F4A7C15) >> 40) & (KNOWN_KEYS - 1)]
+        if entry.kind == kind and entry.name == name and PyObject_RichCompareBool(entry.value, same, Py_EQ):
+            return _new_reference(<object>entry.key)
+        made = text_of_number(<object>value) if name == NULL else pack_part(<object>name, <object>value)
+        if made is None:
+            return NULL
+        release_known(entry)
+        if name != NULL:
+            _new_reference(<object>name)
+        entry.name, entry.kind = name, kind
+        entry.value, entry.key = _new_reference(<object>same), _new_reference(made)
+        return _new_reference(made)
 
     cdef int64_t read_clock(self) except? -1:
         if self.system_clock:
@@ -872,6 +927,17 @@ cdef class CompiledStore:
         return decision
 
 
+cdef void release_known(KnownKey* entry) noexcept:
+    cdef PyObject* name = entry.name
+    cdef PyObject* value = entry.value
+    cdef PyObject* key = entry.key
+    entry.name = entry.value = entry.key = NULL
+    entry.kind = NULL
+    Py_XDECREF(name)
+    Py_XDECREF(value)
+    Py_XDECREF(key)
+
+
 cdef object STORE = "store"
 cdef object ZERO = 0
 cdef object ONE = 1
@@ -886,10 +952,10 @@ cdef inline void _set(object decision, Py_ssize_t at, object value) noexcept:
 
 @cython.final
 cdef class CompiledCheck:
-    """`Limiter.check` for rules that are known beforehand. Packs the parts of a mapping as keys.pack_parts does.
+    """`Limiter.check` for rules that are known beforehand. Makes the same keys as keys.rule_key.
 
-    It decides a short string key, or a plain dictionary whose parts are short strings. `fallback` decides the rest and
-    raises the errors: other mappings, long keys, missing parts, costs that never fit.
+    It decides a short string, a whole number of 64 bits, a UUID, or a plain dictionary of such parts. `fallback`
+    decides the rest and raises the errors: other mappings, long keys, missing parts, costs that never fit.
     """
 
     cdef CompiledStore store
@@ -898,7 +964,6 @@ cdef class CompiledCheck:
     cdef int packed_by[MAX_RULES]  # the first rule that counts by the same parts, which has the same key
     cdef tuple parts  # per rule: None (the whole key), () (everybody) or its parts as (name, packed name)
     cdef bint takes_text
-    cdef bint takes_parts
     cdef int64_t capacity  # the smallest of all rules
     cdef object everybody
     cdef object fallback
@@ -910,7 +975,6 @@ cdef class CompiledCheck:
         self.everybody, self.fallback = GLOBAL_KEY, fallback
         self.parts = tuple(None if rule.per is None else tuple(map(_packed_name, rule.per)) for rule in rules)
         self.takes_text = not any(self.parts)
-        self.takes_parts = None not in self.parts
         self.capacity = 0x7FFFFFFF
         for at in range(self.count):
             self.which[at] = slots[at]
@@ -931,7 +995,8 @@ cdef class CompiledCheck:
         cdef PyObject* keys[MAX_RULES]
         cdef Py_hash_t hashes[MAX_RULES]
         cdef int64_t units, now, mask = 0
-        cdef int at, made = 0
+        cdef int at
+        cdef PyObject* made
         if <PyObject*>cost == <PyObject*>ONE:
             units = 1
         elif type(cost) is int and 0 < cost <= self.capacity:
@@ -941,21 +1006,34 @@ cdef class CompiledCheck:
         if now_us is not None and (type(now_us) is not int or not 0 <= now_us < EXACT):
             return self.fallback(key, cost, now_us)
         if PyUnicode_CheckExact(key):
-            if not self.takes_text or not 0 < PyUnicode_GET_LENGTH(key) <= MAX_KEY_CHARS:
+            text = key
+        elif PyDict_CheckExact(key):
+            return self.decide_parts(<dict>key, cost, now_us, units)
+        else:
+            made = self.store.known_key(NULL, <PyObject*>key)
+            if made == NULL:
                 return self.fallback(key, cost, now_us)
-            for at in range(self.count):
-                if <object>PyTuple_GET_ITEM(self.parts, at) is None:
-                    keys[at] = <PyObject*>key
-                else:
-                    keys[at] = <PyObject*>self.everybody
-                hashes[at] = self.store.fetch_early(self.which[at], keys[at])
-            now = self.store.read_clock() if now_us is None else now_us
-            return self.store.decide_slots(self.count, self.which, keys, hashes, units, now, CHECK_OP, &mask, True)
-        if not PyDict_CheckExact(key) or not self.takes_parts:
+            text = <object>made
+            Py_DECREF(text)  # the variable holds it
+        if not self.takes_text or not 0 < PyUnicode_GET_LENGTH(text) <= MAX_KEY_CHARS:
             return self.fallback(key, cost, now_us)
+        for at in range(self.count):
+            if <object>PyTuple_GET_ITEM(self.parts, at) is None:
+                keys[at] = <PyObject*>text
+            else:
+                keys[at] = <PyObject*>self.everybody
+            hashes[at] = self.store.fetch_early(self.which[at], keys[at])
+        now = self.store.read_clock() if now_us is None else now_us
+        return self.store.decide_slots(self.count, self.which, keys, hashes, units, now, CHECK_OP, &mask, True)
+
+    cdef object decide_parts(self, dict key, cost, now_us, int64_t units):
+        cdef PyObject* keys[MAX_RULES]
+        cdef Py_hash_t hashes[MAX_RULES]
+        cdef int64_t now, mask = 0
+        cdef int at, made = 0
         try:
             for at in range(self.count):
-                keys[at] = self.pack(at, <dict>key, keys)
+                keys[at] = self.pack(at, key, keys)
                 made += 1
                 if keys[at] == NULL:
                     return self.fallback(key, cost, now_us)
@@ -969,33 +1047,151 @@ cdef class CompiledCheck:
     cdef PyObject* pack(self, int rule, dict key, PyObject** earlier) except? NULL:
         """A new reference to the rule's store key. `NULL` without an error: something in it is unusual."""
         cdef char packed[MAX_KEY_CHARS]
-        cdef Py_ssize_t used = 0, size, head_size, at
+        cdef Py_ssize_t used = 0, head_size, at = 0
+        cdef PyObject* name
         cdef PyObject* value
-        cdef const char* text
-        cdef tuple parts = <tuple>PyTuple_GET_ITEM(self.parts, rule)
+        cdef PyObject* of_rule = PyTuple_GET_ITEM(self.parts, rule)
         if self.packed_by[rule] < rule:
             return _new_reference(<object>earlier[self.packed_by[rule]])
+        if <object>of_rule is None:
+            if PyDict_Size(key) != 1:
+                return pack_whole(key)
+            PyDict_Next(key, &at, &name, &value)
+            return self.store.known_key(name, value) if PyUnicode_CheckExact(<object>name) else NULL
+        cdef tuple parts = <tuple>of_rule
         if PyTuple_GET_SIZE(parts) == 0:
             return _new_reference(self.everybody)
         for at in range(PyTuple_GET_SIZE(parts)):
             part = <tuple>PyTuple_GET_ITEM(parts, at)
             value = PyDict_GetItemWithError(key, <object>PyTuple_GET_ITEM(part, 0))
-            if value == NULL or not PyUnicode_CheckExact(<object>value):
+            if value == NULL:
                 return NULL
-            text = PyUnicode_AsUTF8AndSize(<object>value, &size)
-            if text == NULL:  # a lone surrogate
-                PyErr_Clear()
-                return NULL
+            if PyTuple_GET_SIZE(parts) == 1:
+                return self.store.known_key(PyTuple_GET_ITEM(part, 0), value)
             head = <object>PyTuple_GET_ITEM(part, 1)
             head_size = PyBytes_GET_SIZE(head)
-            if size == 0 or used + head_size + 4 + size > MAX_KEY_CHARS:  # 4: up to three digits and a colon
+            if used + head_size > MAX_KEY_CHARS:
                 return NULL
             memcpy(packed + used, PyBytes_AS_STRING(head), head_size)
-            used += head_size
-            used += _write_length(packed + used, size)
-            memcpy(packed + used, text, size)
-            used += size
+            used = pack_text(packed, used + head_size, <object>value)
+            if used < 0:
+                return NULL
         return _new_reference(PyBytes_FromStringAndSize(packed, used))
+
+
+cdef object pack_part(object name, object value):
+    """The store key of one part, or None if something in it is unusual."""
+    cdef char packed[MAX_KEY_CHARS]
+    cdef Py_ssize_t used = pack_text(packed, 0, name)
+    if used > 0:
+        used = pack_text(packed, used, value)
+    return PyBytes_FromStringAndSize(packed, used) if used > 0 else None
+
+
+cdef PyObject* pack_whole(dict key) except? NULL:
+    """A new reference to the key of a mapping with all its parts, by name. `NULL`: something in it is unusual."""
+    cdef char packed[MAX_KEY_CHARS]
+    cdef PyObject* names[MAX_PARTS]
+    cdef PyObject* values[MAX_PARTS]
+    cdef PyObject* name
+    cdef PyObject* value
+    cdef Py_ssize_t count = 0, position = 0, used = 0, at
+    if not 0 < PyDict_Size(key) <= MAX_PARTS:
+        return NULL
+    while PyDict_Next(key, &position, &name, &value):
+        if not PyUnicode_CheckExact(<object>name):
+            return NULL
+        at = count
+        while at > 0 and PyUnicode_Compare(names[at - 1], name) > 0:
+            names[at], values[at] = names[at - 1], values[at - 1]
+            at -= 1
+        names[at], values[at] = name, value
+        count += 1
+    for at in range(count):
+        if PyUnicode_GET_LENGTH(<object>names[at]) == 0:
+            return NULL
+        used = pack_text(packed, used, <object>names[at])
+        if used >= 0:
+            used = pack_text(packed, used, <object>values[at])
+        if used < 0:
+            return NULL
+    return _new_reference(PyBytes_FromStringAndSize(packed, used))
+
+
+cdef Py_ssize_t pack_text(char* packed, Py_ssize_t used, object value) except -2:
+    """Append the length and the text of a part. Returns the length so far, or -1 if the part is unusual or too long."""
+    cdef char number[UUID_CHARS]
+    cdef const char* text
+    cdef Py_ssize_t size
+    if PyUnicode_CheckExact(value):
+        text = PyUnicode_AsUTF8AndSize(value, &size)
+        if text == NULL:  # a lone surrogate
+            PyErr_Clear()
+            return -1
+    else:
+        size = write_number(number, value)
+        text = number
+    if size <= 0 or used + 4 + size > MAX_KEY_CHARS:  # 4: up to three digits and a colon
+        return -1
+    used += _write_length(packed + used, size)
+    memcpy(packed + used, text, size)
+    return used + size
+
+
+cdef object text_of_number(object value):
+    """The text of a whole number or a UUID, or None."""
+    cdef char number[UUID_CHARS]
+    cdef Py_ssize_t size = write_number(number, value)
+    return PyUnicode_DecodeLatin1(number, size, NULL) if size > 0 else None
+
+
+cdef const char* HEX = b"0123456789abcdef"
+cdef object UUID_CLASS = UUID
+
+
+cdef Py_ssize_t write_number(char* to, object value) except -1:
+    """Write a whole number of 64 bits or a UUID as `str` does. Returns its length, or 0 for anything else."""
+    cdef int overflow = 0
+    cdef long long number
+    if PyLong_CheckExact(value):
+        number = PyLong_AsLongLongAndOverflow(value, &overflow)
+        return 0 if overflow else write_decimal(to, number)
+    if type(value) is not UUID_CLASS:
+        return 0
+    whole = value.int
+    if not PyLong_CheckExact(whole):
+        return 0
+    cdef unsigned long long high = PyLong_AsUnsignedLongLongMask(whole >> 64)
+    cdef unsigned long long low = PyLong_AsUnsignedLongLongMask(whole)
+    cdef int at, place = 0
+    for at in range(32):
+        if at == 8 or at == 12 or at == 16 or at == 20:
+            to[place] = 45
+            place += 1
+        to[place] = HEX[((high if at < 16 else low) >> (4 * (15 - (at & 15)))) & 15]
+        place += 1
+    return UUID_CHARS
+
+
+cdef Py_ssize_t write_decimal(char* to, long long number) noexcept nogil:
+    cdef char digits[20]
+    cdef unsigned long long left = <unsigned long long>number
+    cdef Py_ssize_t count = 0, at = 0
+    if number < 0:
+        left = 0 - left
+        to[0] = 45
+        at = 1
+    while True:
+        digits[count] = <char>(48 + left % 10)
+        count += 1
+        left = left / 10
+        if left == 0:
+            break
+    while count > 0:
+        count -= 1
+        to[at] = digits[count]
+        at += 1
+    return at
 
 
 def _packed_name(name):
@@ -1042,6 +1238,10 @@ cdef class AwaitableCheck:
 
     def __await__(self):
         return self
+
+    def __bool__(self):
+        self.done = True
+        raise TypeError("acheck(…) has not been awaited, so it is no decision yet; write: await limiter.acheck(…)")
 
     def __iter__(self):
         return self

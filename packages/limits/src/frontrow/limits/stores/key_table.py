@@ -5,9 +5,12 @@ old one, and the old one is freed, a few keys per check, so no check waits for a
 a whole life equals no state, so nothing that matters is forgotten. One jump of the clock turns only one generation.
 
 At `max_keys` a new key takes the place of another, so nobody is refused because others came first. The table looks at
-the next few keys of each generation and forgets one that has used nothing, or else the one that has used least. A
-client who has used much therefore stays known while many others ask once.
+the next few keys of each generation and forgets those that have used least, one per newcomer. A client who has used
+much therefore stays known while many others ask once.
 """
+
+from collections.abc import Callable
+from typing import Any
 
 from frontrow.limits.algorithms import SPECIFICATION, State
 from frontrow.limits.keys import StoreKey
@@ -15,6 +18,7 @@ from frontrow.limits.quota import Quota
 
 FREED_PER_CHECK = 32
 SAMPLED_PER_GENERATION = 32
+KEPT_OF_SAMPLE = 8  # candidates of one sample; each makes room for one newcomer
 
 
 class Generation:
@@ -32,23 +36,17 @@ class Generation:
         self._round.append(key)
         self.states[key] = state
 
-    def sample(self) -> list[tuple[int, StoreKey]]:
-        """The next few keys of the round, each with its place. Keys that moved on leave the round on the way."""
+    def sample(self) -> list[StoreKey]:
+        """The next few keys of the round. Keys that moved on leave the round on the way."""
         found = []
         for _ in range(min(SAMPLED_PER_GENERATION, len(self._round))):
             at = self._hand = (self._hand + 1) % len(self._round)
             key = self._round[at]
             if key in self.states:
-                found.append((at, key))
+                found.append(key)
             else:
                 self._leave_round(at)
         return found
-
-    def forget(self, at: int, key: StoreKey) -> None:
-        """Forget a key of the last sample."""
-        del self.states[key]
-        if at < len(self._round) and self._round[at] == key:
-            self._leave_round(at)
 
     def _leave_round(self, at: int) -> None:
         last = self._round.pop()
@@ -60,10 +58,11 @@ class KeyTable:
     """The states of one quota's keys."""
 
     __slots__ = (
+        "_candidates",
         "_doomed",
+        "_left",
         "_life_us",
         "_max_keys",
-        "_quota",
         "_turn_at_us",
         "idle_from_us",
         "idle_until_us",
@@ -72,11 +71,12 @@ class KeyTable:
     )
 
     def __init__(self, quota: Quota, life_us: int, max_keys: int) -> None:
-        self._quota = quota
         self._life_us = life_us
         self._max_keys = max_keys
         self.young = Generation()
         self.old = Generation()
+        self._left = _left_in(quota)
+        self._candidates: list[tuple[int, Generation, StoreKey]] = []
         self._doomed: list[dict[StoreKey, State]] = []
         self._turn_at_us: int | None = None
         self.idle_from_us = self.idle_until_us = 0  # between these times `advance_generation` has nothing to do
@@ -130,28 +130,50 @@ class KeyTable:
         return freed
 
     def _make_room(self, now_us: int) -> None:
-        """Forget one key: a doomed one, else of a sample one that has used nothing or else the least."""
+        """Forget one key: a doomed one, else of a sample one that has used least."""
         if self._free_doomed():
             return
-        chosen = self._find_least_used(now_us)
-        if chosen is not None:
-            generation, at, key = chosen
-            generation.forget(at, key)
+        while self._candidates:
+            if self._forget(*self._candidates.pop(), now_us):
+                return
+        self._candidates = self._find_least_used(now_us)
+        if self._candidates:
+            self._forget(*self._candidates.pop(), now_us)
         else:  # the whole sample had moved on
             max(self.old.states, self.young.states, key=len).popitem()
 
-    def _find_least_used(self, now_us: int) -> tuple[Generation, int, StoreKey] | None:
-        most_left, found = -1, None
-        for generation in (self.old, self.young):
-            for at, key in generation.sample():
-                left = self._left(generation.states[key], now_us)
-                if left > most_left:
-                    most_left, found = left, (generation, at, key)
-                if left >= self._quota.capacity:
-                    return found
-        return found
+    def _forget(self, left: int, generation: Generation, key: StoreKey, now_us: int) -> bool:
+        """Forget a candidate, unless it moved on or has used more since."""
+        state = generation.states.get(key)
+        if state is None or (generation is not self.old and generation is not self.young):
+            return False
+        if self._left(state, now_us) < left:
+            return False
+        del generation.states[key]
+        return True
 
-    def _left(self, state: State, now_us: int) -> int:
-        """How much a client has left."""
-        verdict, _ = SPECIFICATION[self._quota.algorithm](self._quota, state, now_us, 0)
-        return verdict.remaining
+    def _find_least_used(self, now_us: int) -> list[tuple[int, Generation, StoreKey]]:
+        """Those keys of a sample that have most left, all of them as much."""
+        found: list[tuple[int, Generation, StoreKey]] = []
+        for generation in (self.old, self.young):
+            states = generation.states
+            found += [(self._left(states[key], now_us), generation, key) for key in generation.sample()]
+        most = max((left for left, _, _ in found), default=0)
+        return [candidate for candidate in found if candidate[0] == most][:KEPT_OF_SAMPLE]
+
+
+def _left_in(quota: Quota) -> Callable[[Any, int], int]:
+    """The function that computes how much a client has left."""
+    specified = SPECIFICATION[quota.algorithm]
+    if not quota.is_bucket:
+        return lambda state, now_us: specified(quota, state, now_us, 0)[0].remaining
+    leak, unit = quota.drip
+    full = quota.capacity * unit
+
+    def left(state: Any, now_us: int) -> int:
+        then, debt = state
+        if then < now_us:
+            debt -= (now_us - then) * leak
+        return full // unit if debt <= 0 else (full - debt) // unit
+
+    return left

@@ -1,6 +1,6 @@
 """The in-process store in plain Python: one lock, one table per quota, and the algorithms as specified.
 
-The most common check, one rule and a string key, takes a shorter way: plain_checks.py.
+Common checks take a shorter way: plain_checks.py.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from frontrow.limits.algorithms import (
 from frontrow.limits.keys import Key
 from frontrow.limits.quota import Decision, Rule
 from frontrow.limits.stores.key_table import KeyTable
-from frontrow.limits.stores.plain_checks import plain_check
+from frontrow.limits.stores.plain_checks import PlainRule, plain_check, plain_checks
 from frontrow.limits.stores.protocol import (
     CHARGE,
     CHECK,
@@ -75,14 +75,14 @@ class MemoryStore:
                         table.keep_for(2 * slot.quota.life_us)
         return combine_verdicts(slots, verdicts)
 
-    def prepare_check(self, slots: Sequence[int], rules: Sequence[Rule], fallback: Check) -> PreparedCheck | None:
-        """The check of one rule that counts by the whole key. Others have no shorter way here."""
-        if len(slots) != 1 or rules[0].per is not None:
-            return None
-        [at] = slots
-        return PlainCheck(
-            plain_check(self._slots[at], self._tables[at], self._lock, self._clock, self._counts[at], fallback)
-        )
+    def prepare_check(self, slots: Sequence[int], rules: Sequence[Rule], fallback: Check) -> PreparedCheck:
+        """The check of these rules, whose quotas are in `slots`. `fallback` decides what is unusual."""
+        if len(slots) == 1:
+            [at] = slots
+            table, counts = self._tables[at], self._counts[at]
+            return PlainCheck(plain_check(self._slots[at], table, self._lock, self._clock, counts, fallback))
+        known = [PlainRule(self._slots[at], self._tables[at], self._counts[at]) for at in slots]
+        return PlainCheck(plain_checks(known, self._lock, self._clock, fallback))
 
     def counts(self) -> list[tuple[str, int, int, int]]:
         """Counters of the checks decided by prepared checks, per slot: rule name, allowed, refused, shadow refused."""

@@ -1,4 +1,4 @@
-"""The most common check without the compiled kernel: one rule, a short string key.
+"""Common checks without the compiled kernel: known rules, and a key that is a text, a number, a UUID or a dictionary.
 
 Each algorithm of algorithms.py is here a second time, as a function that keeps its quota's numbers at hand; what
 that saves is written there. It covers time that moves forward. When the clock was set back it returns `None`, and the
@@ -9,39 +9,43 @@ import threading
 import time
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+from uuid import UUID
 
 from frontrow.core.clock import Clock, SystemClock
-from frontrow.limits.keys import MAX_KEY_CHARS
-from frontrow.limits.quota import EXACT, Decision, Quota
+from frontrow.limits.keys import GLOBAL_KEY, MAX_KEY_CHARS, StoreKey, rule_key
+from frontrow.limits.quota import EXACT, Decision, Quota, Rule
 from frontrow.limits.stores.key_table import KeyTable
 from frontrow.limits.stores.protocol import Check, QuotaSlot
 
 Verdict = tuple[bool, int, int, int, int, Any]  # a RuleVerdict's fields, then the state to write (None: none)
 Judge = Callable[[Any, int, int], Verdict | None]
+MakeKey = Callable[[Any], StoreKey]
 
 _new: Any = tuple.__new__  # builds a named tuple at half the cost of calling its class
+_MOST = 1 << 63  # larger numbers are left to keys.py
+MAX_PLANS = 256
 
 
 def plain_check(
     slot: QuotaSlot, table: KeyTable, lock: threading.Lock, clock: Clock, counts: list[int], fallback: Check
 ) -> Check:
-    """`Limiter.check` for one rule that counts by the whole key. `fallback` decides what is unusual."""
+    """`Limiter.check` for one rule. `fallback` decides what is unusual."""
     judge = _no_judge if slot.quota.calendar_month else JUDGES[slot.quota.algorithm](slot.quota)
     name, capacity, shadow = slot.rule.name, slot.quota.capacity, slot.rule.shadow
+    whole, make_key = slot.rule.per is None, key_maker(slot.rule)
     monotonic_ns = time.monotonic_ns
     offset_ns = clock.offset_ns if type(clock) is SystemClock else None
 
     def check(key: Any, cost: int = 1, now_us: int | None = None) -> Decision:
         if (
-            type(key) is not str
-            or not 0 < len(key) <= MAX_KEY_CHARS
-            or type(cost) is not int
+            type(cost) is not int
             or not 0 < cost <= capacity
             or (now_us is not None and (type(now_us) is not int or not 0 <= now_us < EXACT))
         ):
             return fallback(key, cost, now_us)
+        stored = key if whole and type(key) is str and 0 < len(key) <= MAX_KEY_CHARS else make_key(key)
         with lock:
             if now_us is not None:
                 now = now_us
@@ -52,16 +56,16 @@ def plain_check(
             if not table.idle_from_us <= now < table.idle_until_us:
                 table.advance_generation(now)
             young = table.young.states
-            state = young.get(key)
-            verdict = judge(table.old.states.get(key) if state is None else state, now, cost)
+            state = young.get(stored)
+            verdict = judge(table.old.states.get(stored) if state is None else state, now, cost)
             if verdict is not None:
                 allowed, remaining, reset_us, retry_us, delay_us, after = verdict
                 if not allowed:
                     counts[2 if shadow else 1] += 1
                 elif state is None:
-                    table.write(key, after, now)
+                    table.write(stored, after, now)
                 else:
-                    young[key] = after
+                    young[stored] = after
                 counts[0] += allowed or shadow
         if verdict is None:
             return fallback(key, cost, now)
@@ -70,6 +74,146 @@ def plain_check(
         return _new(Decision, (allowed, name, capacity, remaining, reset_us, retry_us, delay_us, "store"))  # type: ignore[no-any-return]
 
     return check
+
+
+class PlainRule:
+    """What `plain_checks` knows of one rule."""
+
+    __slots__ = ("capacity", "commit", "counts", "judge", "make_key", "name", "per", "shadow", "table")
+
+    def __init__(self, slot: QuotaSlot, table: KeyTable, counts: list[int]) -> None:
+        quota, is_log = slot.quota, slot.quota.algorithm == "sliding_log"
+        judges = {**JUDGES, "sliding_log": pending_log}
+        self.judge = _no_judge if quota.calendar_month else judges[quota.algorithm](quota)
+        self.commit = commit_log if is_log else None
+        self.make_key, self.per = key_maker(slot.rule), slot.rule.per
+        self.name, self.capacity, self.shadow = slot.rule.name, quota.capacity, slot.rule.shadow
+        self.table, self.counts = table, counts
+
+
+def plain_checks(rules: Sequence[PlainRule], lock: threading.Lock, clock: Clock, fallback: Check) -> Check:
+    """`Limiter.check` for several rules: all are charged, or none. `fallback` decides what is unusual."""
+    capacity = min(rule.capacity for rule in rules)
+    makers = {rule.per: rule.make_key for rule in reversed(rules)}  # rules that count by the same parts share a key
+    steps = [(rule, rule.judge, rule.table, list(makers).index(rule.per)) for rule in rules]
+    make_keys, shown = list(makers.values()), [rule for rule in rules if not rule.shadow]
+
+    def check(key: Any, cost: int = 1, now_us: int | None = None) -> Decision:
+        if (
+            type(cost) is not int
+            or not 0 < cost <= capacity
+            or (now_us is not None and (type(now_us) is not int or not 0 <= now_us < EXACT))
+        ):
+            return fallback(key, cost, now_us)
+        keys = [make(key) for make in make_keys]
+        with lock:
+            now = clock() if now_us is None else now_us
+            verdicts = []
+            refusal = tightest = None
+            for rule, judge, table, at in steps:
+                if not table.idle_from_us <= now < table.idle_until_us:
+                    table.advance_generation(now)
+                stored = keys[at]
+                state = table.young.states.get(stored)
+                verdict = judge(table.old.states.get(stored) if state is None else state, now, cost)
+                if verdict is None:
+                    break
+                verdicts.append(verdict)
+                if rule.shadow:
+                    continue
+                if not verdict[0]:
+                    if refusal is None or verdict[3] > refusal[0][3]:
+                        refusal = verdict, rule
+                elif tightest is None or verdict[1] < tightest[0][1]:
+                    tightest = verdict, rule
+            else:
+                chosen = refusal or tightest or (verdicts[0], rules[0])
+                for (rule, _, table, at), verdict in zip(steps, verdicts, strict=True):
+                    if not verdict[0]:
+                        rule.counts[2] += rule.shadow
+                    elif refusal is None:
+                        after = verdict[5] if rule.commit is None else rule.commit(*verdict[5])
+                        young = table.young.states
+                        if keys[at] in young:
+                            young[keys[at]] = after
+                        else:
+                            table.write(keys[at], after, now)
+                chosen[1].counts[refusal is not None] += 1
+        if len(verdicts) < len(steps):
+            return fallback(key, cost, now)
+        (_, remaining, reset_us, retry_us, delay_us, _), of = chosen
+        if refusal is not None:
+            delay_us = 0
+        elif not shown:
+            retry_us = delay_us = 0
+        else:
+            delay_us = max([verdict[4] for (rule, *_), verdict in zip(steps, verdicts, strict=True) if not rule.shadow])
+        decided = (refusal is None, of.name, of.capacity, remaining, reset_us, retry_us, delay_us, "store")
+        return _new(Decision, decided)  # type: ignore[no-any-return]
+
+    return check
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+
+def key_maker(rule: Rule) -> MakeKey:
+    """The function that makes what keys.rule_key makes for `rule`, at less cost for plain keys."""
+    parts = rule.per
+    if parts == ():
+        return lambda key: GLOBAL_KEY
+
+    def part_key(key: Any) -> StoreKey:
+        return (_packed(key, plan) if type(key) is dict else None) or rule_key(rule, key)
+
+    def whole_key(key: Any) -> StoreKey:
+        kind = type(key)
+        if kind is str:
+            if 0 < len(key) <= MAX_KEY_CHARS:
+                return key  # type: ignore[no-any-return]
+        elif kind is dict:
+            names = tuple(key)
+            return _packed(key, _plans.get(names) or _plan(names)) or rule_key(rule, key)
+        elif kind is UUID or (kind is int and -_MOST < key < _MOST):
+            return str(key)
+        return rule_key(rule, key)
+
+    if parts is None:
+        return whole_key
+    plan = [(name, f"{len(name)}:{name}") for name in parts]
+    return part_key
+
+
+Plan = Sequence[tuple[str, str]]  # the names of a key's parts in the order of packing, each with its text
+_plans: dict[tuple[Any, ...], Plan] = {}
+
+
+def _plan(names: tuple[Any, ...]) -> Plan:
+    """How to pack the parts of a mapping that is counted as a whole. A program has few such sets of names."""
+    if not all(type(name) is str for name in names):
+        return ()
+    plan = [(name, f"{len(name)}:{name}") for name in sorted(names)]
+    if len(_plans) < MAX_PLANS:
+        _plans[names] = plan
+    return plan
+
+
+def _packed(key: dict[Any, Any], plan: Plan) -> bytes | None:
+    """The parts as keys.pack_parts packs them. None: something in them is unusual."""
+    text = ""
+    for name, head in plan:
+        value = key.get(name)
+        if type(value) is not str:
+            if type(value) is not UUID and (type(value) is not int or not -_MOST < value < _MOST):
+                return None
+            value = str(value)
+        if not value:
+            return None
+        text += f"{head}{len(value)}:{value}"
+    return text.encode() if 0 < len(text) <= MAX_KEY_CHARS and text.isascii() else None
+
+
+# -- algorithms --------------------------------------------------------------------------------------------------------
 
 
 def _no_judge(state: Any, now_us: int, cost: int) -> Verdict | None:
@@ -128,11 +272,22 @@ def sliding_counter(quota: Quota) -> Judge:
 
 
 def sliding_log(quota: Quota) -> Judge:
+    look = pending_log(quota)
+
+    def judge(times: Any, now_us: int, cost: int) -> Verdict | None:
+        verdict = look(times, now_us, cost)
+        return (*verdict[:5], commit_log(*verdict[5])) if verdict is not None and verdict[0] else verdict
+
+    return judge
+
+
+def pending_log(quota: Quota) -> Judge:
+    """`sliding_log` that leaves the log as it is. The state of its verdict is what `commit_log` needs to write it."""
     limit, period = quota.limit, quota.period_us
 
     def judge(times: Any, now_us: int, cost: int) -> Verdict | None:
         if not times:
-            return True, limit - cost, period, 0, 0, array("q", [now_us]) * cost
+            return True, limit - cost, period, 0, 0, (array("q"), 0, now_us, cost)
         back = times[-1] - now_us
         if back > 0:
             if back > period:
@@ -141,17 +296,22 @@ def sliding_log(quota: Quota) -> Judge:
         gone = bisect_right(times, now_us - period)
         left = limit - len(times) + gone
         if cost <= left:
-            if 2 * gone > len(times):  # now and then, so that a unit is moved less than once
-                del times[:gone]
-            if cost == 1:
-                times.append(now_us)
-            else:
-                times.extend([now_us] * cost)
-            return True, left - cost, period, 0, 0, times
+            return True, left - cost, period, 0, 0, (times, gone, now_us, cost)
         last, opens = times[-1], times[gone + cost - left - 1]
         return False, left, last + period - now_us, opens + period - now_us, 0, None
 
     return judge
+
+
+def commit_log(times: "array[int]", gone: int, now_us: int, cost: int) -> "array[int]":
+    """Add `cost` units to a log, and drop what left its window if that is most of it."""
+    if 2 * gone > len(times):  # now and then, so that a unit is moved less than once
+        del times[:gone]
+    if cost == 1:
+        times.append(now_us)
+    else:
+        times.extend([now_us] * cost)
+    return times
 
 
 def bucket(quota: Quota) -> Judge:
