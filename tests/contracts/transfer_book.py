@@ -10,6 +10,7 @@ from frontrow.boxoffice.payments.model.payments import BY_FAN, PaymentState
 from frontrow.boxoffice.refunds.model.ticket_returns import NotReturnable, ReturnState
 from frontrow.boxoffice.tickets.model.ticket_transfers import (
     DAY_US,
+    MAX_RECEIVED_PER_DAY,
     MAX_SENT_PER_DAY,
     MAX_TRANSFERS_OF_SEAT,
     HandOver,
@@ -143,6 +144,15 @@ async def transfers_have_bounds(bench: Bench) -> None:
     assert (await refusal(book.send(many), TransferRefused)).about["reason"] == "too_many"
     bench.clock.advance(us=DAY_US + 1)
     await book.send(parcel(bench, hold.booking_id, 41, "next day"))
+    address = {"email": f"{bench.event}@x.org"}
+    for first in range(60, 60 + MAX_RECEIVED_PER_DAY, MAX_SENT_PER_DAY):
+        seats = range(first, first + MAX_SENT_PER_DAY)
+        many, _ = await sold(bench, *seats)
+        for seat in seats:
+            await book.send(parcel(bench, many.booking_id, seat, **address))
+    last, _ = await sold(bench, 99)
+    refused = await refusal(book.send(parcel(bench, last.booking_id, 99, **address)), TransferRefused)
+    assert refused.about["reason"] == "too_many", "an address gets only so many mails, whoever sends them"
 
 
 async def a_return_that_was_not_finished_does_not_take_the_recipients_ticket(bench: Bench) -> None:

@@ -186,7 +186,7 @@ async def test_an_event_is_found_by_the_name_its_venue_has_now(bench: RaceBench)
 
 
 async def test_an_event_sells_out_once(bench: RaceBench) -> None:
-    """`locked_event`: everybody would be told twice."""
+    """The counted seats are written first, so the second server waits there. Everybody is told once."""
     await bench.one.catalogue.put_plan("hash", small_plan(), "{}", bench.now_us)
     event = shop_event(id=bench.event, plan_hash="hash")
     await bench.one.catalogue.put_event(event, bench.now_us)
@@ -232,7 +232,7 @@ def a_message(bench: RaceBench, number: int, at_us: int) -> BuyerMessage:
 
 
 async def test_an_event_sends_no_more_messages_per_day_than_it_may(bench: RaceBench) -> None:
-    """`locked_event`, again: both would count the same messages."""
+    """`locked_event`: both would count the same messages."""
     await bench.one.catalogue.put_event(shop_event(id=bench.event), bench.now_us)
     change = Change(ADA, "write_to_buyers", bench.event, bench.now_us)
     for number in range(MAX_PER_DAY - 1):
