@@ -16,7 +16,7 @@ $(PYTHON) -m venv .venv
 $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV)
 endef
 
-.PHONY: help setup demo test test-twice test-pythons check format bench bench-limits bench-room bench-seats bench-checkout bench-api bench-sale bench-pages screens containers soak stripe-schema docs dist sbom audit lock clean
+.PHONY: help setup demo test test-twice test-pythons mutants check format bench bench-limits bench-room bench-seats bench-checkout bench-api bench-sale bench-pages screens containers soak stripe-schema docs dist sbom audit lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -50,6 +50,9 @@ test-twice: setup  ## all tests; what fails runs once more, alone (LESS='--ignor
 
 test-pythons:    ## demo and tests on minimal Debians with Python 3.13 and 3.14 (needs root), and on an installed 3.12
 	$(PYTHON) -m tests.pythons $(if $(QUICK),quick) $(if $(ONLY),--only $(ONLY))
+
+mutants: setup   ## plant each bug of tests/mutants in turn; the tests must catch it (ONLY=area or name, MUTANT_JOBS=2)
+	$(BIN)/python -m tests.mutants --jobs $(or $(MUTANT_JOBS),2) $(if $(ONLY),--only "$(ONLY)")
 
 check: setup     ## style, types, layers and dead code
 	$(BIN)/ruff check .

@@ -638,6 +638,15 @@ class StoreContract:
         assert isinstance(batch[-1], JoinReply)
         assert batch[-1].position == 2
 
+    async def test_w8_who_has_a_place_in_one_lane_gets_none_in_another(self, make: Make) -> None:
+        store, _ = await make(lanes=(LaneRule("general"), LaneRule("fans", 3)))
+        (first,) = await store.join(EVENT, [JoinCommand(1, person="ada", one_place=True)])
+        (other,) = await store.join(EVENT, [JoinCommand(0, person="ada", one_place=True)])
+        assert isinstance(first, JoinReply)
+        assert isinstance(other, JoinReply)
+        assert (other.lane, other.position, other.fresh) == (first.lane, first.position, False)
+        assert [lane.issued for lane in (await state_of(store)).lanes] == [0, 1]
+
     # -- loss and return -----------------------------------------------------------------------------------------------
 
     async def test_w13_a_room_nobody_knows_says_so(self, make: Make) -> None:

@@ -169,6 +169,8 @@ async def a_group_across_sections_is_all_or_nothing(one: SeatClaims, two: SeatCl
     assert isinstance(refusal, ClaimRefused)
     assert [seat.seat for seat in refusal.taken] == [50]
     assert await taken(one) == {50}
+    assert await one.claim(wish("cyd", 1), NOW) == ClaimedSeats((1,)), "not even for a moment"
+    assert await one.release(EVENT, (1,), "bkg_cyd") == 1
     assert await two.claim(wish("bob", 1, 51, 100), NOW) == ClaimedSeats((1, 51, 100))
     assert await taken(one) == {1, 50, 51, 100}
 

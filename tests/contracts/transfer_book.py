@@ -6,10 +6,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from frontrow.boxoffice.gate.model.scans import Scan
-from frontrow.boxoffice.payments.model.payments import BY_FAN
-from frontrow.boxoffice.refunds.model.ticket_returns import NotReturnable
+from frontrow.boxoffice.payments.model.payments import BY_FAN, PaymentState
+from frontrow.boxoffice.refunds.model.ticket_returns import NotReturnable, ReturnState
 from frontrow.boxoffice.tickets.model.ticket_transfers import (
     DAY_US,
+    MAX_RECEIVED_PER_DAY,
     MAX_SENT_PER_DAY,
     MAX_TRANSFERS_OF_SEAT,
     HandOver,
@@ -143,9 +144,34 @@ async def transfers_have_bounds(bench: Bench) -> None:
     assert (await refusal(book.send(many), TransferRefused)).about["reason"] == "too_many"
     bench.clock.advance(us=DAY_US + 1)
     await book.send(parcel(bench, hold.booking_id, 41, "next day"))
+    address = {"email": f"{bench.event}@x.org"}
+    for first in range(60, 60 + MAX_RECEIVED_PER_DAY, MAX_SENT_PER_DAY):
+        seats = range(first, first + MAX_SENT_PER_DAY)
+        many, _ = await sold(bench, *seats)
+        for seat in seats:
+            await book.send(parcel(bench, many.booking_id, seat, **address))
+    last, _ = await sold(bench, 99)
+    refused = await refusal(book.send(parcel(bench, last.booking_id, 99, **address)), TransferRefused)
+    assert refused.about["reason"] == "too_many", "an address gets only so many mails, whoever sends them"
+
+
+async def a_return_that_was_not_finished_does_not_take_the_recipients_ticket(bench: Bench) -> None:
+    """The buyer began to give the seat back; before the seat was freed, the recipient accepted it."""
+    hold, payment = await sold(bench, 50)
+    await bench.one.payments.save_payment(payment.moved(PaymentState.CAPTURED, bench.now_us), now_us=bench.now_us)
+    transfer = await bench.one.transfers.send(parcel(bench, hold.booking_id, 50, email="half@x.org"))
+    begun = await bench.one.returns.begin_return(hold.booking_id, hold.fan, hold.fence, (50,), bench.now_us)
+    assert [one.state for one in begun] == [ReturnState.GIVING]
+    got = await bench.two.transfers.accept(taking(bench, transfer))
+    assert await bench.one.returns.list_return(hold.booking_id, (50,), bench.now_us) == []
+    assert [one.state for one in await bench.one.returns.returns_of(hold.booking_id)] == [ReturnState.VOID]
+    (ticket,) = await bench.one.tickets.tickets_of(hold.booking_id)
+    assert (ticket.id, ticket.state) == (got.new_ticket_id, TicketState.VALID)
+    assert list(await bench.seats()) == [50]
 
 
 CHECKS: list[Check] = [
+    a_return_that_was_not_finished_does_not_take_the_recipients_ticket,
     one_of_many_who_accept_makes_the_new_ticket_and_the_old_one_is_dead,
     a_transfer_and_a_refund_of_the_same_ticket_do_not_both_happen,
     only_a_valid_unused_ticket_of_the_sender_can_be_sent,

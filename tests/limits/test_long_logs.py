@@ -37,6 +37,17 @@ def test_a_log_that_drops_old_records_stays_exact_and_small(redis_url: str) -> N
     assert longest <= 56 + 16 * (2 * quota.limit + 2), "twice what the window can hold"
 
 
+def test_every_charge_keeps_the_log_alive(redis_url: str) -> None:
+    """Otherwise a log that is used all the time ends with the life of its first charge, and everybody starts anew."""
+    store, key = open_log(redis_url, Quota(9, 60 * S, "sliding_log")), "frl|log|log:60s|fan"
+    with redis.Redis.from_url(redis_url) as client:
+        for now_us in (T0_US, T0_US + 1, T0_US + 1):  # a new log, then the two ways of adding to it
+            ask(store, 1, now_us)
+            assert client.pttl(key) > 59_000
+            client.pexpire(key, 1_000)
+    store.close()
+
+
 def test_a_check_reads_few_records_of_a_long_log(redis_url: str) -> None:
     held = 4096
     quota = Quota(held, 3600 * S, "sliding_log")

@@ -13,6 +13,7 @@ from frontrow.boxoffice.gate.gate_bundle import make_bundle, sign_revocations, w
 from frontrow.boxoffice.gate.gate_check import GateVerdict, ScanLog
 from frontrow.boxoffice.gate.gate_service import GateService
 from frontrow.boxoffice.gate.model.scans import ReentryNotAllowed, Scan
+from frontrow.boxoffice.tickets.ticket_codes import read_code, signed_text, write_code
 from frontrow.boxoffice.tickets.ticket_renderer import TicketRenderer
 from frontrow.cli.door import app
 from frontrow.core.errors import InvalidInput
@@ -33,6 +34,15 @@ def test_a_ticket_is_let_in_once_and_a_restart_forgets_nobody(tmp_path: Path) ->
         file.write(b'{"id":"cut')  # the power went while writing
     assert gate(log=log).check(other.code, NOW + 6).accepted
     assert [scan.ticket_id for scan in ScanLog(log.path).scans()] == [ticket.id, other.id]
+
+
+def test_a_ticket_that_somebody_else_signed_is_forged_at_every_gate() -> None:
+    """Its fields, its key's name and its checksum are right."""
+    body = read_code(issued(3)[0].code).body
+    forged = write_code(body, OTHER_KEYS.sign(signed_text(body)))
+    assert gate().check(forged, NOW).verdict is GateVerdict.FORGED
+    online = GateService(None, KEYS, None)  # type: ignore[arg-type]  # it asks neither
+    assert online.verify(EVENT, forged, NOW)[0] is GateVerdict.FORGED
 
 
 def test_an_older_ticket_of_a_seat_stays_outside_once_a_newer_one_came_in(tmp_path: Path) -> None:

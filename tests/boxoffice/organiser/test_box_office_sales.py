@@ -1,19 +1,26 @@
 """Sales by staff over HTTP: cash, card reader and free tickets; without the provider; totals per person."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from frontrow.boxoffice.events.model.event_changes import Editor
+from frontrow.boxoffice.events.model.events import EventStatus, NotOnSale
 from frontrow.boxoffice.holds.model.bookings import BookingState
-from frontrow.boxoffice.holds.model.claims import SeatClaim
-from frontrow.boxoffice.holds.model.holds import IdempotencyMismatch, SeatsTaken
-from frontrow.boxoffice.organiser.model.box_office_sales import BoxOfficeWish, PaidAtBoxOffice, PaidBy
+from frontrow.boxoffice.holds.model.claims import ClaimedSeats, SeatClaim
+from frontrow.boxoffice.holds.model.holds import IdempotencyMismatch, NewHold, SeatsTaken
+from frontrow.boxoffice.organiser.model.box_office_sales import (
+    MAX_DESK_SEATS,
+    BoxOfficeWish,
+    PaidAtBoxOffice,
+    PaidBy,
+)
 from frontrow.boxoffice.payments.model.payments import PaymentState
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.boxoffice.refunds.model.refunds import RefundState
+from frontrow.core.errors import InvalidInput
 from frontrow.web.http.access import booking_token
 from tests.boxoffice.organiser.http import EVENTS, OrganiserApi, an_organiser_api
 from tests.boxoffice.people.support import mails
@@ -371,6 +378,37 @@ async def test_a_repeated_sale_at_another_price_is_refused(tmp_path):
             assert again.id == booking_id
         named = BoxOfficeWish(types={"S-A-2": "adult"})
         assert (await service.sell(editor, event, ["S-A-2"], PaidBy.CASH, booking_id=other, wish=named)).id == other
+
+
+async def test_nothing_is_sold_of_an_event_that_is_over_and_no_more_than_a_sale_may_have(tmp_path):
+    async with a_desk(tmp_path, Role.OWNER) as desk:
+        service, ledger = desk.platform.organiser.box_office_sales, desk.platform.ledger
+        event = await ledger.catalogue.event(desk.event)
+        editor = Editor(desk.person.id, event.organiser_id)
+        for status in (EventStatus.DRAFT, EventStatus.COMPLETED, EventStatus.CANCELLED):
+            with pytest.raises(NotOnSale) as refused:
+                await service.sell(editor, replace(event, status=status), ["S-A-1"], PaidBy.CASH)
+            assert refused.value.about["reason"] == status.value
+        seats = [f"S-A-{number}" for number in range(MAX_DESK_SEATS + 1)]
+        for many in ([], seats):
+            with pytest.raises(InvalidInput, match="sell 1 to 50 seats"):
+                await service.sell(editor, event, many, PaidBy.CASH)
+        sold_out = replace(event, status=EventStatus.SOLD_OUT)
+        assert (await service.sell(editor, sold_out, ["S-A-1"], PaidBy.CASH)).state is BookingState.CONFIRMED
+
+
+async def test_a_sale_that_the_ledger_refuses_leaves_no_claim(tmp_path):
+    """The claim store did not know of a hold. The seat is free for others as soon as that hold ends."""
+    async with a_desk(tmp_path, Role.OWNER) as desk:
+        platform = desk.platform
+        event = await platform.ledger.catalogue.event(desk.event)
+        now_us = platform.clock()
+        await platform.ledger.place_hold(NewHold(f"bkg_{1:026d}", event.id, "fan", (0,), now_us, now_us + 10**8))
+        editor = Editor(desk.person.id, event.organiser_id)
+        with pytest.raises(SeatsTaken):
+            await platform.organiser.box_office_sales.sell(editor, event, ["S-A-1"], PaidBy.CASH)
+        claim = SeatClaim(event.id, (0,), "fan", f"bkg_{1:026d}", now_us + 10**8)
+        assert isinstance(await platform.organiser.box_office_sales._claims.claim(claim, now_us), ClaimedSeats)
 
 
 async def test_what_was_paid_at_the_box_office_is_not_refunded_by_the_buyers_click(tmp_path):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from frontrow.boxoffice.events.model.events import Event, Fee, FeesShown, PriceTier, check_event
@@ -167,3 +168,24 @@ def test_options_that_cannot_be_sold_name_the_field(changes: dict[str, object], 
     with pytest.raises(InvalidInput) as refused:
         check_event(replace(EVENT, **{"limits": ()} | changes), PLAN)  # type: ignore[arg-type]
     assert refused.value.param == param
+
+
+def test_a_hidden_ticket_type_is_sold_with_its_code_only() -> None:
+    crew = TicketType("crew", "Crew", 1_000, hidden=True)
+    club = Discount("CLUB", unlocks=("crew",))
+    event = replace(EVENT, ticket_types=(ADULT, crew), discounts=(club, Discount("TEN", basis_points=1_000)))
+    seat = FRONT[0]
+    for code in ("", "TEN"):
+        with pytest.raises(InvalidInput, match="no ticket type"):
+            price_choice(event, PLAN, [seat], BookingChoice({seat: "crew"}, {}, code), 10)
+    chosen = price_choice(event, PLAN, [seat], BookingChoice({seat: "crew"}, {}, "CLUB"), 10)
+    assert chosen.quote.total_minor == 500 + 150 + 100
+    assert price_choice(event, PLAN, [seat], BookingChoice({seat: "crew"}), 10, by_staff=True).quote == replace_code(
+        chosen
+    )
+
+
+def replace_code(chosen: ChosenPrice) -> object:
+    """The same price, for staff who gave no code."""
+    lines = tuple(msgspec.structs.replace(line, code="") for line in chosen.quote.lines)
+    return msgspec.structs.replace(chosen.quote, lines=lines)

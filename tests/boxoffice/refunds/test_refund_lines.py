@@ -127,6 +127,14 @@ def amounts(done: RefundSum) -> list[tuple[str, str, int, int]]:
     return [(line.kind.value, line.name, line.quantity, line.amount_minor) for line in done.lines]
 
 
+def test_a_percentage_is_kept_of_the_whole_refund_and_not_of_each_seat() -> None:
+    """0.37 % of four times 50.01 is 0.74. Rounded per seat it is 0.19 four times."""
+    for points, whole in ((37, 74), (33, 66), (111, 222)):
+        event = replace(EVENT, refunds=RefundPolicy(fee_basis_points=points))
+        done = bought(event, FRONT).refund(event, EVERYTHING)
+        assert (done.fee_minor, done.amount_minor) == (whole, 4 * 5001 - whole), points
+
+
 def test_nobody_gets_everything_back_and_keeps_a_seat_and_the_dinner() -> None:
     """The finding: 50.00, a free seat for a child and a dinner of 200.00. The first seat brought back 250.00."""
     child = TicketType("child", "Child", 0)

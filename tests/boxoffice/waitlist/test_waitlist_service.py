@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -186,6 +187,32 @@ async def test_what_cannot_be_waited_for_is_refused(waiting: Waiting) -> None:
     with pytest.raises(NotOnSale):
         await waiting.list.join(EVENT, "bob", 1)
     assert await waiting.worker.sweep() == 0
+
+
+async def test_nothing_is_offered_while_the_sale_is_paused(waiting: Waiting) -> None:
+    """An offer is a sale. Whoever pauses a sale wants nobody to buy."""
+    await waiting.list.join(EVENT, "ada", 1)
+    event = await waiting.ledger.catalogue.event(EVENT)
+    await waiting.ledger.catalogue.put_event(replace(event, paused=True), waiting.clock())
+    await refund_seat(waiting, "s0")
+    assert await waiting.worker.sweep() == 0
+    assert await waiting.offered("ada") == {}
+    event = await waiting.ledger.catalogue.event(EVENT)
+    await waiting.ledger.catalogue.put_event(replace(event, paused=False), waiting.clock())
+    assert await waiting.worker.sweep() == 1
+
+
+@pytest.mark.parametrize("change", ["withheld", "over"])
+async def test_a_seat_that_is_not_sold_is_offered_to_nobody(waiting: Waiting, change: str) -> None:
+    """Kept back by the organiser, or free after the sale has ended."""
+    await waiting.list.join(EVENT, "ada", 1)
+    await waiting.worker.sweep()
+    event = await waiting.ledger.catalogue.event(EVENT)
+    changed = {"withheld": frozenset({0})} if change == "withheld" else {"sale_ends_at_us": waiting.clock()}
+    await waiting.ledger.catalogue.put_event(replace(event, **changed), waiting.clock())
+    await refund_seat(waiting, "s0")
+    assert await waiting.worker.sweep() == 0
+    assert (await waiting.offered("ada"), await waiting.status()) == ({}, EventStatus.SOLD_OUT)
 
 
 async def test_a_lottery_serves_in_the_order_of_its_seed(waiting: Waiting) -> None:

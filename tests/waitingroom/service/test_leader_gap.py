@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from frontrow.core.errors import Unavailable
 from frontrow.testing.clock import ManualClock
 from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.room_state import LaneState, RoomState
@@ -55,6 +56,28 @@ async def test_w4_a_dead_leader_costs_at_most_ttl_and_interval(seed: int, catch_
         assert most > config.window_size
     else:
         assert most == config.window_size, "a gap makes no crowd"
+
+
+class AwayAudit(NoAudit):
+    async def append(self, event: str, rows: object) -> None:
+        raise Unavailable("the audit is away")
+
+
+async def test_w13_nobody_is_admitted_before_the_audit_has_the_slide() -> None:
+    """A store that loses its memory then comes back with the window that people have seen."""
+    clock = ManualClock()
+    store = MemoryRoomStore(clock)
+    config = RoomConfig(window_size=10, interval_us=INTERVAL_US, capacity=10**9)
+    await store.create(EVENT, Recovered(RoomState(1, Phase.OPEN, config, (LaneState(),), bucket_milli=10**9)))
+    await store.join(EVENT, [JoinCommand(0)] * 20)
+    clock.advance(us=INTERVAL_US)
+    state = await store.snapshot(EVENT)
+    assert state is not None
+    with pytest.raises(Unavailable):
+        await Leader(store, AwayAudit()).take_turn(EVENT, state)  # type: ignore[arg-type]
+    after = await store.snapshot(EVENT)
+    assert after is not None
+    assert after.lanes[0].hi == 0
 
 
 async def test_after_a_gap_without_a_leader_one_window_is_admitted(redis_url: str) -> None:

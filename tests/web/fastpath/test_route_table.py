@@ -7,9 +7,10 @@ import pytest
 
 from frontrow.boxoffice.events.event_listing import ListingPage
 from frontrow.web.endpoints.event_list import PLAIN, EventLists
-from frontrow.web.fastpath.route_table import RouteTable
+from frontrow.web.fastpath.protocol import has_fine_host
+from frontrow.web.fastpath.route_table import HotTable, RouteTable
 from frontrow.web.http.messages import EndpointRequest, EndpointResponse
-from tests.web.api.support import a_server, put_event
+from tests.web.api.support import EVENT_ID, a_platform, a_server, put_event
 
 ASK = EndpointRequest([], b"", "127.0.0.1")
 
@@ -64,6 +65,22 @@ def test_an_address_with_a_parameter_finds_its_handler():
 )
 def test_whatever_is_not_plain_is_left_to_the_framework(url):
     assert a_table().shaped(b"POST", url) is None
+
+
+@pytest.mark.parametrize("host", [b"a b", b"a/b", b"a:99999", b"user@a", b"a\xff"])
+def test_a_host_that_the_framework_would_not_take_is_left_to_it(host):
+    assert has_fine_host([(b"Host", b"tickets.example.org:443")])
+    assert not has_fine_host([(b"hOsT", host)])
+    assert not has_fine_host([(b"Host", b"tickets.example.org:443"), (b"Host", host)])
+
+
+async def test_an_event_that_is_closed_is_left_to_the_framework(tmp_path):
+    async with a_platform(tmp_path) as platform:
+        table = HotTable(platform.endpoints)
+        table.add(EVENT_ID)
+        assert any(EVENT_ID.encode() in url for _, url in table.routes)
+        table.drop(EVENT_ID)
+        assert not any(EVENT_ID.encode() in url for _, url in table.routes)
 
 
 class SlowBrowse:

@@ -309,7 +309,6 @@ class PaymentDriver:
         promised = sum(refund.promised_minor for refund in refunds if refund.payment_id == payment.id)
         promised += sum(one.price_minor for one in returns if one.state in OWED_STATES)
         left_minor = payment.amount_minor - promised
-        facts: list[Fact] = []
         if left_minor > 0:
             number = max([refund.number for refund in refunds], default=0) + 1
             refund = Refund(
@@ -325,9 +324,10 @@ class PaymentDriver:
                 created_at_us=now_us,
                 changed_at_us=now_us,
             )
-            await self._ledger.payments.ask_refund(refund, fence=booking.fence, now_us=now_us, late=True)
             common = (booking.id, booking.event_id, booking.fan, booking.fence, booking.seats, now_us)
-            facts.append(LatePaymentReturned(*common, amount_minor=left_minor, currency=payment.currency))
+            told = LatePaymentReturned(*common, amount_minor=left_minor, currency=payment.currency)
+            # The fact goes with the refund: if the save below loses to another driver, nothing is left to refund.
+            await self._ledger.payments.ask_refund(refund, fence=booking.fence, now_us=now_us, late=True, facts=[told])
         rested = self._records.reschedule(payment)
-        await self._records.save(rested, facts=facts)
+        await self._records.save(rested)
         return rested

@@ -148,6 +148,7 @@ class PaymentBook(PaymentReads, Protocol):
         late: bool = False,
         worth_minor: int | None = None,
         uses: Sequence[tuple[str, int]] = (),
+        facts: Sequence[Fact] = (),
     ) -> Refund:
         """Record that money is owed for the refund's lines and free its seats, in one transaction.
 
@@ -155,7 +156,7 @@ class PaymentBook(PaymentReads, Protocol):
         exactly one gets a seat's refund; the others are refused (`MoveRefused`, `SeatsNotInBooking`). A repeated refund
         gets the same answer; another one with the same id, or for a booking that is no longer worth `worth_minor`, is
         refused (`PaymentChanged`). `uses` is what the booking still uses of codes, stocks and limits. `late`: money
-        came for a booking that is over, and only the refund is written.
+        came for a booking that is over, and only the refund is written. The `facts` are written with the refund, once.
         """
         ...
 

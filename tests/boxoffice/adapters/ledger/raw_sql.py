@@ -1,5 +1,6 @@
 """SQL past the ledger, as somebody with the database's password would run it."""
 
+import contextlib
 import sqlite3
 from typing import Any
 
@@ -26,11 +27,9 @@ def run_sql(url: str, *statements: str) -> None:
 def insert_rows(url: str, rows: list[tuple[str, tuple[Any, ...]]]) -> None:
     """Run statements with their values; `%s` marks a value."""
     if url.startswith("sqlite"):
-        connection = sqlite3.connect(url.removeprefix("sqlite:///"))
-        for statement, values in rows:
-            connection.execute(statement.replace("%s", "?"), values)
-        connection.commit()
-        connection.close()
+        with contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection, connection:
+            for statement, values in rows:
+                connection.execute(statement.replace("%s", "?"), values)
         return
     with psycopg.connect(url) as admin:
         for statement, values in rows:

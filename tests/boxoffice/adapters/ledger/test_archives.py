@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from frontrow.app.ledger_tools import archive_event, find_past_events, restore_event, verify_ledger
 from frontrow.boxoffice.adapters.ledger import archives
 from frontrow.boxoffice.events.model.events import Event, EventStatus
+from frontrow.boxoffice.waitlist.model.waitlist import NewEntry
 from frontrow.cli.ledger import app
 from frontrow.core.clock import US_PER_S, SystemClock
 from frontrow.core.errors import ConfigError, FrontrowError, InvalidInput, Refused
@@ -166,6 +167,57 @@ async def test_a_file_that_was_changed_or_cut_off_is_refused_and_changed_rows_ar
         await archive_event(sold.url, PAST, tmp_path, sold.clock())
     with pytest.raises(ConfigError, match="there is no archive"):
         await restore_event(sold.url, tmp_path / "none.jsonl", sold.clock())
+
+
+async def test_rows_that_were_added_after_the_file_was_written_are_not_forgotten(sold: Sold, tmp_path: Path) -> None:
+    archive = await archive_event(sold.url, PAST, tmp_path, sold.clock())
+    await restore_event(sold.url, archive.path, sold.clock())
+    late = NewEntry("wle_late", PAST, "fan_late", 1)
+    await sold.market.ledger.waitlist.join_waitlist(late, sold.clock())
+    await sold.publish()
+    with pytest.raises(Refused, match="waitlist of evt_past were added"):
+        await archive_event(sold.url, PAST, tmp_path, sold.clock())
+
+
+async def test_a_file_goes_back_only_into_the_ledger_that_has_its_event(sold: Sold, tmp_path: Path) -> None:
+    archive = await archive_event(sold.url, PAST, tmp_path, sold.clock())
+    (tmp_path / "other").mkdir()
+    other = sqlite_url(tmp_path / "other")
+    with pytest.raises(ConfigError, match="belongs to another"):
+        await restore_event(other, archive.path, sold.clock())
+    assert not any((await rows_of(other)).values())
+
+
+# Tables of events and bookings that no archive has, and why.
+STAY = {
+    "buyer_messages": "what an organiser wrote, and to how many",
+    "cancellations": "one row per event",
+    "changes": "the audit of the organiser",
+    "event_listings": "the event stays, and is found",
+    "event_words": "the event stays, and is found",
+    "idempotency_keys": "purged by their age",
+    "invoices": "kept by law",
+    "name_tails": "erased with their person",
+    "outbox": "purged by their age",
+    "presales": "the draw can be verified",
+    "price_tiers": "the event stays",
+    "queue_audit": "of rooms, append-only",
+    "report_mails": "of the team",
+    "sale_signups": "the draw can be verified",
+    "show_dates": "the event stays",
+    "tax_rate_history": "invoices need it",
+    "waitlist_rules": "the lottery can be verified",
+    "webhook_endpoints": "of the organiser",
+}
+
+
+def test_every_table_of_an_event_is_archived_or_stays_for_a_reason(sqlite_ledger_url: str) -> None:
+    with contextlib.closing(sqlite3.connect(sqlite_ledger_url.removeprefix("sqlite:///"))) as file:
+        tables = [row[0] for row in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        columns = {table: {row[1] for row in file.execute(f"PRAGMA table_info({table})")} for table in tables}
+    own = {table for table, names in columns.items() if names & {"event_id", "booking_id"}}
+    assert own == archives.KEYS.keys() | STAY.keys()
+    assert archives.KEYS.keys().isdisjoint(STAY)
 
 
 def test_the_command_archives_what_is_past_says_what_stays_and_brings_it_back(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import sqlite3
 import psycopg
 import pytest
 
+from frontrow.boxoffice.adapters.ledger.audit_chain import entry_hash
 from frontrow.boxoffice.adapters.ledger.audit_verification import Heads, verify
 from frontrow.boxoffice.adapters.ledger.engine.queries import Query
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres
@@ -80,6 +81,20 @@ async def test_tampering_shows(how: str, ledger_url: str) -> None:
     run_sql(ledger_url, *without_guard(ledger_url), *statements)
     wrong = await problems_of(ledger_url)
     assert any(shown in line for line in wrong), wrong
+
+
+@pytest.mark.parametrize("at", [3, 10], ids=["in the middle", "at the end"])
+async def test_an_entry_rewritten_with_a_hash_that_fits_shows(at: int, ledger_url: str) -> None:
+    """Whoever changes an entry can compute its hash. The entry after it, or the head, has the old one."""
+    ((chain, _),) = (await filled(ledger_url)).items()
+    async with opened(ledger_url) as ledger:
+        (entry,) = await ledger.store.read(Query("audit_page", params=(chain, at - 1, 1)))
+    _, seq, at_us, _, prev_hash, _ = entry
+    forged = entry_hash(chain, seq, at_us, "[]", prev_hash)
+    change = f"UPDATE audit_log SET body = '[]', hash = '{forged}' WHERE seq = {at}"
+    run_sql(ledger_url, *without_guard(ledger_url), change)
+    shown = f"entry {at + 1}: does not follow" if at < 10 else f"entry {at} is not what its head says"
+    assert any(shown in line for line in await problems_of(ledger_url))
 
 
 async def test_a_head_kept_outside_shows_even_a_perfect_forgery(ledger_url: str) -> None:

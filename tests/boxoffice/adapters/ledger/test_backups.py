@@ -122,6 +122,17 @@ def test_a_backup_of_a_newer_program_is_refused(tmp_path):
         backups.restore(tmp_path / "file", f"sqlite:///{tmp_path / 'new.db'}")
 
 
+def test_a_copy_that_is_damaged_is_no_backup(tmp_path):
+    """The copy is checked, not only written: a ledger that breaks its own rules is found out on the first day."""
+    migrate(f"sqlite:///{tmp_path / 'a.db'}")
+    with contextlib.closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None)) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute("INSERT INTO catalogue_version VALUES (2, 1)")
+    with pytest.raises(Unavailable, match="damaged"):
+        backups.backup(f"sqlite:///{tmp_path / 'a.db'}", tmp_path / "file")
+    assert not list(tmp_path.glob("file*"))
+
+
 def test_a_damaged_or_wrong_backup_changes_nothing(tmp_path):
     url = f"sqlite:///{tmp_path / 'a.db'}"
     migrate(url)

@@ -5,7 +5,9 @@ import asyncio
 import asyncpg
 import psycopg
 
+from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.holds.model.bookings import BookingState
+from tests.boxoffice.adapters.ledger.races import racing
 from tests.boxoffice.conftest import opened
 from tests.contracts.ledger_contract import Bench, outcomes
 from tests.support.eventually import eventually
@@ -45,6 +47,22 @@ async def until_blocked(url: str) -> None:
         await eventually(lambda: connection.fetchval(query))
     finally:
         await connection.close()
+
+
+async def test_of_two_holds_that_change_to_overlapping_seats_one_stays_as_it_was(postgres_ledger_url: str) -> None:
+    """Both see seat 3 free. The one that does not get it keeps none of the others that it took on the way."""
+    async with racing(postgres_ledger_url) as bench:
+        ada, bob = await bench.hold(10, fan="ada"), await bench.hold(11, fan="bob")
+        wishes = [bench.wish(10, 2, 3, fan="ada", booking=ada.booking_id)]
+        wishes.append(bench.wish(11, 3, 4, fan="bob", booking=bob.booking_id))
+        won, refused = await bench.won_and_refused(
+            "seats_in_the_way",
+            lambda: bench.one.change_hold(wishes[0], ada.fence),
+            lambda: bench.two.change_hold(wishes[1], bob.fence),
+        )
+        assert (len(won), [error.seats for error in refused]) == (1, [(3,)])
+        assert len(await bench.seats()) == 4
+        assert (await verify(bench.one.store))[0] == []
 
 
 async def test_writers_racing_for_overlapping_seats_never_split_or_lose_a_batch(postgres_ledger_url: str) -> None:

@@ -81,8 +81,9 @@ class SqlPaymentBook:
         late: bool = False,
         worth_minor: int | None = None,
         uses: Sequence[tuple[str, int]] = (),
+        facts: Sequence[Fact] = (),
     ) -> Refund:
-        ask = RequestRefund(refund, fence, now_us, late, worth_minor, tuple(uses))
+        ask = RequestRefund(refund, fence, now_us, late, worth_minor, tuple(uses), tuple(facts))
         return cast(Refund, await self._line.submit(ask))
 
     async def save_refund(self, refund: Refund, *, now_us: int, facts: Sequence[Fact] = ()) -> None:

@@ -66,6 +66,7 @@ class RequestRefund(msgspec.Struct, frozen=True):
     late: bool = False  # the booking no longer has these seats: only the refund is written
     worth_minor: int | None = None  # what the booking was worth when the refund was worked out
     uses: tuple[tuple[str, int], ...] = ()  # what the booking still uses of codes, stocks and limits, by counter
+    facts: tuple[Fact, ...] = ()  # written if this request writes the refund
 
 
 class SaveRefund(msgspec.Struct, frozen=True):
@@ -378,6 +379,8 @@ def _add_refunds(
     added = {row[0] for row in rows}
     for at, ask in asks.items():  # refused when the booking already has this number: the caller counts again
         answers[at] = ask.refund if ask.refund.id in added else PaymentChanged(ask.refund.id)
+    for ask in asks.values():
+        facts.extend(ask.facts if ask.refund.id in added else ())
     given = [ask for ask in asks.values() if ask.refund.id in added and not ask.late]
     if given:
         yield from _give_back(given, bookings, facts)

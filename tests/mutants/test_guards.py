@@ -1,0 +1,45 @@
+"""Every lock and every unique index of the ledger and of the waiting room has a planted bug that takes it away."""
+
+import re
+from collections.abc import Iterator
+
+from tests.boxoffice.adapters.ledger.unique_rows import unique_names
+from tests.mutants.corpus import corpus
+from tests.support.sources import ROOT, sources
+
+FOLDERS = ("src/frontrow/boxoffice/adapters/ledger", "src/frontrow/waitingroom")
+STATEMENT = re.compile(r"-- name: (\w+)")
+LOCKED = re.compile(r":for_update|:skip_locked")
+ADVISORY = re.compile(r"SELECT pg_advisory\w+\(")
+FOR_UPDATE = re.compile(r'"[^"]*FOR UPDATE')
+# Guards whose loss no race can show, and why.
+NO_RACE = {
+    "due_holds": "`end_holds` ends each hold by a conditional update; skipping others' rows only saves waiting",
+    "one_waiting_entry_per_fan": "`one_entry_per_fan` says more; older servers rely on this one",
+    "engine/statements.py for update": "writes the words that the statements ask for",
+}
+
+
+def locks() -> Iterator[str]:
+    """The locks that the sources name: statements, and Python files with a lock of their own."""
+    for path in sources(*FOLDERS):
+        if path.suffix == ".sql" and path.name != "schema.sql":
+            for block in re.split(r"\n(?=-- name: )", path.read_text("utf-8")):
+                if LOCKED.search(block):
+                    yield STATEMENT.match(block)[1]  # type: ignore[index]
+        elif path.suffix == ".py":
+            text, name = path.read_text("utf-8"), path.relative_to(ROOT).as_posix()
+            short = "/".join(name.split("/")[-2:]).removeprefix("ledger/")
+            if ADVISORY.search(text):
+                yield f"{short} advisory"
+            if FOR_UPDATE.search(text):
+                yield f"{short} for update"
+
+
+def test_every_lock_and_index_has_a_planted_bug_or_a_reason() -> None:
+    planted = {mutant.guard for mutants in corpus().values() for mutant in mutants if mutant.guard}
+    found = {*locks(), *unique_names()}
+    assert found - planted - NO_RACE.keys() == set(), "plant a bug that takes it away, or say why no race can show it"
+    assert planted <= found, "a planted bug for a guard that is not there any more"
+    assert planted.isdisjoint(NO_RACE)
+    assert NO_RACE.keys() <= found
