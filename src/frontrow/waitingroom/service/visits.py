@@ -146,7 +146,10 @@ class Visits:
 
     def hear(self, visit_id: str) -> None:
         """Note a request of the visitor, which restarts the idle time. Costs no round trip: the loop reports it."""
-        event, place = place_of(visit_id)
+        self.hear_place(*place_of(visit_id))
+
+    def hear_place(self, event: str, place: PlaceKey) -> None:
+        """`hear` for the visit of this place."""
         room = self._cache.rooms.get(event)
         if room is not None and place.epoch and room.state.config.idle_s:
             room.heard[place] = room.state.now_us // 1_000_000

@@ -173,7 +173,7 @@ class Passes:
             check_own_page(request)
         if visit is None or visit.event != event_id:
             visit = self._room.visits.check_pass(text, event_id)
-        self._room.visits.hear(visit.id)
+        self._room.visits.hear_place(visit.event, visit.place)
         return ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id, bool(visit.place.epoch))
 
     async def end_bought(self, visit: ShopPass, purchases: Purchases) -> None:

@@ -12,6 +12,7 @@ from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.http.messages import EndpointRequest
 
+MAX_COOKIES = 4_096
 OTHER_TOKENS = (b"frb_", b"frs_", b"frk_")  # booking tokens, sessions, API keys
 
 
@@ -20,10 +21,15 @@ class VisitLimits:
 
     def __init__(self, room: WaitingRoom, limiter: EntranceLimits, *, secure: bool = False) -> None:
         self._room, self._limiter, self._cookies = room, limiter, names_to_read(PASS_COOKIES, secure=secure)
+        self._read_cookies: dict[bytes, str] = {}  # the last headers -> their pass: a browser sends the same again
 
     def count(self, request: EndpointRequest) -> None:
         """Count a request by its visit or its address. Raises `TooManyRequests`."""
-        self.count_pass(self.find_pass(request)[0], request)
+        text = self.find_pass(request)[0]
+        if text:
+            self.count_pass(text, request)
+        else:
+            self._limiter.count_ip(ip_of(self._limiter, request))
 
     def count_pass(self, text: str, request: EndpointRequest) -> Pass | None:
         """`count` for a pass that was found. The pass, if it is valid for any event; a forged, expired or ended one
@@ -45,16 +51,31 @@ class VisitLimits:
 
     def find_pass(self, request: EndpointRequest) -> tuple[str, bool]:
         """What may be a pass, and whether it came in a cookie."""
-        given = request.header(b"authorization")
-        if given is not None and given[:7].lower() == b"bearer " and not given[7:].startswith(OTHER_TOKENS):
-            return given[7 : 8 + MAX_PASS_CHARS].decode("latin-1").strip(), False
-        header = request.header(b"frontrow-pass")
+        bearer = header = cookie = None
+        for name, value in request.headers:  # once: every request of the shop comes through here
+            size = len(name)
+            if size == 13:  # both names have 13 letters
+                low = name.lower()
+                if low == b"authorization" and bearer is None:
+                    bearer = value
+                elif low == b"frontrow-pass" and header is None:
+                    header = value
+            elif size == 6 and cookie is None and name.lower() == b"cookie":
+                cookie = value
+        if bearer is not None and bearer[:7].lower() == b"bearer " and not bearer[7:].startswith(OTHER_TOKENS):
+            return bearer[7 : 8 + MAX_PASS_CHARS].decode("latin-1").strip(), False
         if header is not None:
             return header[: 1 + MAX_PASS_CHARS].decode("latin-1").strip(), False
-        cookie = request.header(b"cookie")
         if cookie is None or b"frontrow" not in cookie:
             return "", False
-        return read_cookie(cookie.decode("latin-1"), self._cookies), True
+        text = self._read_cookies.get(cookie)
+        if text is None:
+            text = read_cookie(cookie.decode("latin-1"), self._cookies)
+            if len(self._read_cookies) >= MAX_COOKIES:
+                self._read_cookies.clear()
+            if len(cookie) <= MAX_PASS_CHARS:
+                self._read_cookies[cookie] = text
+        return text, True
 
 
 def ip_of(limiter: EntranceLimits, request: EndpointRequest) -> str:
