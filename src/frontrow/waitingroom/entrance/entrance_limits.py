@@ -17,6 +17,7 @@ from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import Overloaded
 from frontrow.limits import Decision, LeasedLimiter, Limiter, Quota, Rule
 from frontrow.limits.http.client import ClientAddress
+from frontrow.limits.quota import MAX_LIMIT
 from frontrow.waitingroom.entrance.human_check import NoCheck, fingerprint
 from frontrow.waitingroom.entrance.limit_headers import LimitHeaders
 from frontrow.waitingroom.ports import HumanCheck
@@ -189,6 +190,8 @@ def _digest(key: str) -> str:
 
 
 def _times(quota: Quota, factor: int) -> Quota:
+    """So many times this quota, or as much of it as a quota can be."""
+    factor = max(1, min(factor, (MAX_LIMIT - 1) // max(quota.limit, quota.burst)))
     return replace(quota, limit=quota.limit * factor, burst=quota.burst * factor)
 
 
