@@ -33,6 +33,7 @@ from frontrow.waitingroom.ports import (
 EVENT = "concert"
 S = 1_000_000
 TTL_US = 5 * S
+STEP_S = 5
 Make = Callable[..., Awaitable[tuple[RoomStore, ManualClock]]]
 
 
@@ -79,6 +80,13 @@ async def let_in(make: "Make", people: int, **settings: Any) -> tuple[RoomStore,
     store, clock = await make(start=LaneState(people, people), **settings)
     clock.advance(us=S - clock() % S)
     return store, clock
+
+
+async def pass_by(store: RoomStore, clock: ManualClock, seconds: int) -> None:
+    """So many seconds pass, and a server looks at the room every now and then, as servers do."""
+    for start in range(0, seconds, STEP_S):
+        clock.advance(min(STEP_S, seconds - start))
+        await state_of(store)
 
 
 async def visit(store: RoomStore, ask: VisitCommand) -> VisitResult:
@@ -409,24 +417,106 @@ class StoreContract:
 
     # -- how visits go on and end ------------------------------------------------------------------------------------
 
-    async def test_a_visit_nobody_hears_of_ends_after_the_idle_time(self, make: Make) -> None:
+    async def test_a_visit_nobody_hears_of_ends_after_the_idle_time_if_others_wait(self, make: Make) -> None:
         store, clock = await let_in(make, 1, idle_s=120)
         (begun,) = await store.visit(EVENT, [claim(1, tag=5)])
         assert begun.ends_s == clock() // S + 120
-        clock.advance(100)
+        await joined(store, 1)
+        await pass_by(store, clock, 100)
         (heard,) = await store.visit(EVENT, [ask(VisitOp.HEAR, 1)])
         assert (heard.result, heard.expires_s) == (VisitResult.OK, begun.expires_s), "hearing prolongs no pass"
         assert heard.ends_s == clock() // S + 120
-        clock.advance(us=120 * S - clock() % S - 1)
+        await pass_by(store, clock, 119)
+        clock.advance(us=S - clock() % S - 1)
         assert (await state_of(store)).active == 1
         clock.advance(us=1)
         state = await state_of(store)
         assert (state.active, state.released, state.ended_no) == (0, 1, 1)
         assert await expiry_of(store, 1) == 0
-        for op in (VisitOp.HEAR, VisitOp.LEAVE, VisitOp.RENEW, VisitOp.KEEP):
+        for op in (VisitOp.HEAR, VisitOp.LOOK, VisitOp.LEAVE, VisitOp.RENEW, VisitOp.KEEP):
             assert await visit(store, ask(op, 1, until_s=2**31)) is VisitResult.ENDED
         assert await visit(store, claim(1, tag=5)) is VisitResult.ALREADY, "a place is exchanged once for ever"
-        assert await ended_of(store, 0, 10) == (1, [EndedVisit(PlaceKey(0, 1, 1), begun.expires_s, timed_out=True)])
+        ended = EndedVisit(PlaceKey(0, 1, 1), begun.expires_s, timed_out=True, idle=True)
+        assert await ended_of(store, 0, 10) == (1, [ended])
+
+    async def test_an_idle_visit_goes_on_until_its_pass_ends_while_nobody_waits(self, make: Make) -> None:
+        """Before: two quiet minutes ended the visit, although the place was of use to nobody."""
+        store, clock = await let_in(make, 1, idle_s=120)
+        (begun,) = await store.visit(EVENT, [claim(1, ttl_s=900)])
+        await pass_by(store, clock, 890)
+        state = await state_of(store)
+        assert (state.active, state.ended_no, state.is_wanted) == (1, 0, False)
+        (seen,) = await store.visit(EVENT, [ask(VisitOp.LOOK, 1)])
+        assert seen.ends_s <= begun.expires_s
+        await pass_by(store, clock, 10)
+        assert (await state_of(store)).active == 0, "the pass itself has run out"
+
+    async def test_an_idle_visit_has_a_minute_from_when_somebody_begins_to_wait(self, make: Make) -> None:
+        """The queue was empty and fills: the page can still warn."""
+        store, clock = await let_in(make, 1, idle_s=120)
+        await store.visit(EVENT, [claim(1, ttl_s=900)])
+        await pass_by(store, clock, 300)
+        await joined(store, 1)
+        await pass_by(store, clock, 1)
+        assert (await state_of(store)).is_wanted
+        await pass_by(store, clock, 59)
+        assert (await state_of(store)).active == 1
+        (seen,) = await store.visit(EVENT, [ask(VisitOp.LOOK, 1)])
+        assert seen.ends_s == clock() // S + 1
+        await pass_by(store, clock, 1)
+        assert (await state_of(store)).active == 0
+
+    async def test_a_queue_that_empties_again_ends_no_idle_visit(self, make: Make) -> None:
+        store, clock = await let_in(make, 1, idle_s=120, window_size=1)
+        await store.visit(EVENT, [claim(1, ttl_s=3_000)])
+        for _ in range(5):
+            await joined(store, 1)
+            await pass_by(store, clock, 40)
+            assert await slide(store) is SlideResult.SLID
+            assert not (await state_of(store)).is_wanted
+            await pass_by(store, clock, 5)
+        assert (await state_of(store)).active == 1
+
+    async def test_nobody_is_let_in_by_a_paused_room_so_no_idle_visit_ends_for_it(self, make: Make) -> None:
+        store, clock = await let_in(make, 1, idle_s=120)
+        await store.visit(EVENT, [claim(1, ttl_s=900)])
+        await joined(store, 3)
+        await store.configure(EVENT, phase=Phase.PAUSED)
+        await pass_by(store, clock, 600)
+        assert (await state_of(store)).active == 1
+
+    async def test_who_knocks_at_a_full_shop_waits_too(self, make: Make) -> None:
+        store, clock = await let_in(make, 2, idle_s=120, capacity=1)
+        await store.visit(EVENT, [claim(1, ttl_s=900)])
+        for _ in range(20):
+            if (await visit(store, claim(2))) is VisitResult.OK:
+                break
+            await pass_by(store, clock, 10)
+        assert (await state_of(store)).active == 1
+        assert await expiry_of(store, 1) == 0
+
+    async def test_after_a_time_without_anybody_reaching_the_store_visits_can_be_heard_first(self, make: Make) -> None:
+        """The store was down: no visitor could be heard, and none could come back from a page that was closed."""
+        store, clock = await let_in(make, 2, idle_s=120, leave_s=10)
+        await store.visit(EVENT, [claim(1, ttl_s=900), claim(2, ttl_s=900)])
+        await joined(store, 1)
+        await store.visit(EVENT, [ask(VisitOp.LEAVE, 2)])
+        clock.advance(300)
+        assert (await state_of(store)).active == 2
+        await pass_by(store, clock, 50)
+        await store.visit(EVENT, [ask(VisitOp.HEAR, 1)])
+        await pass_by(store, clock, 15)
+        assert [await expiry_of(store, p) > 0 for p in (1, 2)] == [True, False]
+
+    async def test_looking_when_a_visit_ends_changes_nothing(self, make: Make) -> None:
+        store, clock = await let_in(make, 1, idle_s=120, leave_s=10)
+        (begun,) = await store.visit(EVENT, [claim(1)])
+        clock.advance(20)
+        (seen,) = await store.visit(EVENT, [ask(VisitOp.LOOK, 1)])
+        assert (seen.result, seen.ends_s, seen.expires_s) == (VisitResult.OK, begun.ends_s, begun.expires_s)
+        (left,) = await store.visit(EVENT, [ask(VisitOp.LEAVE, 1)])
+        (seen,) = await store.visit(EVENT, [ask(VisitOp.LOOK, 1)])
+        assert seen.ends_s == left.ends_s, "it takes no departure back"
 
     async def test_a_busy_visit_ends_with_its_pass(self, make: Make) -> None:
         store, clock = await let_in(make, 1, idle_s=120)
@@ -450,7 +540,8 @@ class StoreContract:
         clock.advance(1)
         assert (await state_of(store)).active == 1
         assert [await expiry_of(store, p) > 0 for p in (1, 2)] == [False, True]
-        clock.advance(119)
+        await joined(store, 1)
+        await pass_by(store, clock, 119)
         assert (await state_of(store)).active == 0
 
     async def test_a_call_before_the_page_was_closed_is_no_sign_of_life(self, make: Make) -> None:
@@ -519,7 +610,8 @@ class StoreContract:
         (free,) = await store.visit(EVENT, [ask(VisitOp.KEEP, 1, hold="bkg_1")])
         assert (free.result, free.kept_until_s, free.ends_s) == (VisitResult.OK, 0, now_s + 130)
         assert (await state_of(store)).kept == 0
-        clock.advance(120)
+        await joined(store, 1)
+        await pass_by(store, clock, 120)
         assert (await state_of(store)).active == 0
 
     async def test_a_kept_visit_can_be_given_back(self, make: Make) -> None:

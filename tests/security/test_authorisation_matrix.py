@@ -44,6 +44,7 @@ ROWS = {
     "room_renew": "own:public",
     "room_give_back": "own:public",
     "room_heartbeat": "own:public",
+    "room_visit": "own:public",
     "room_left": "own:public",
     "room_leave": "own:public",
     "room_challenge": "own:public",

@@ -234,9 +234,10 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(checks.aclose)
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
-        passes = Passes(room, secure=is_https(settings.public_url))
+        limits = endpoints.context.limits
+        passes = Passes(room, limits)
         views = EventViews(
-            openings.events, openings.maps, browse, ledger.browsing.catalogue, box_office.feeds, endpoints.entry
+            openings.events, openings.maps, browse, ledger.browsing.catalogue, box_office.feeds, limits.count
         )
         api_rules = _make_api_rules(settings)
         if api_rules is not None:
@@ -344,11 +345,11 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
                     passes,
                     functools.partial(booking_token, secret_keys),
                 ),
-                seat_map=SeatMapEndpoints(box_office.feeds, live.streams, endpoints.entry),
+                seat_map=SeatMapEndpoints(box_office.feeds, live.streams, endpoints.entry, limits.count),
                 events=views,
                 event_list=EventLists(browse, lambda: ledger.catalogue.version + openings.follower.changes),
                 bookings=BookingEndpoints(
-                    callers, endpoints.entry, own_bookings, booking_views, box_office.purchases, people, now
+                    callers, limits.count, own_bookings, booking_views, box_office.purchases, people, now
                 ),
             ),
             server=ServerServices(

@@ -9,7 +9,7 @@ from frontrow.core.settings_loader import setting
 from frontrow.shared.cookie_headers import is_https
 from frontrow.waitingroom.model.config import LaneRule, Phase, RoomConfig
 
-PLATFORM_IDLE_S: Final = 120  # in `frontrow serve`, unless room.idle_s says otherwise
+PLATFORM_IDLE_S: Final = 480  # in `frontrow serve`, unless room.idle_s says otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class RoomSettings:
         -1,
         low=-1,
         high=86_400,
-        doc="a visit ends when nobody was heard for so long; 0: never; -1: 120 in `frontrow serve`",
+        doc="a visit ends when nobody was heard for so long and others wait; 0: never; -1: 480 in `frontrow serve`",
     )
     leave_s: int = setting(10, low=1, high=3_600, doc="a visit ends so long after its page was closed")
     depth_cap: int = setting(0, low=0)

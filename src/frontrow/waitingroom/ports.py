@@ -64,6 +64,7 @@ class VisitOp(StrEnum):
     RENEW = "renew"
     GIVE_BACK = "give_back"
     HEAR = "hear"  # the visitor made a request: the idle time restarts, and an earlier departure is revoked
+    LOOK = "look"  # when does the visit end? Changes nothing
     LEAVE = "leave"  # a page was closed: the visit ends soon unless the visitor makes a request
     KEEP = "keep"  # a hold lasts until `until_s`, and the visit at least as long; 0: the hold has ended
 
@@ -100,6 +101,7 @@ class EndedVisit:
     place: PlaceKey
     expires_s: int
     timed_out: bool = False  # nobody gave it back, so the audit does not have its end yet
+    idle: bool = False  # nobody was heard of while others waited
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,9 @@ class RoomStore(Protocol):
         """Decide requests about visits, in order, in one step. Active never exceeds capacity.
 
         A visit ends when it is given back, when its pass expires, after `idle_s` without a request, or `leave_s` after
-        a departure. A kept visit ends only by the first of these or with its hold."""
+        a departure. A kept visit ends only by the first of these or with its hold. An idle visit goes on until somebody
+        has waited for a minute (`RoomState.is_wanted`). After a time in which nobody could reach the store, visits get
+        a minute in which they can be heard."""
 
     async def ended(self, event: str, after: int, most: int) -> tuple[int, Sequence[EndedVisit]]:
         """At most `most` of the visits that ended after number `after`, in order, and the number of the last one.

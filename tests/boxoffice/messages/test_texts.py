@@ -11,7 +11,7 @@ from frontrow.boxoffice.messages.buyer_message_mail import KIND as BUYER_MESSAGE
 from frontrow.boxoffice.messages.notifications import EVENT_CANCELLED, KIND_OF_FACT
 from frontrow.boxoffice.organiser.report_mails import REPORT_MAIL_KINDS
 from frontrow.boxoffice.texts.locale_formats import LANGUAGES, formats_of, language_of
-from frontrow.boxoffice.texts.message_texts import KindTexts, MessageWriter, languages, render
+from frontrow.boxoffice.texts.message_texts import KindTexts, MessageWriter, greets_already, languages, render
 from frontrow.shared.money import Money
 from frontrow.web.site.languages import LANGUAGES as PAGE_LANGUAGES
 from tests.boxoffice.messages.text_samples import ABOUT
@@ -133,3 +133,19 @@ def test_a_refund_of_an_add_on_names_it_and_speaks_of_no_seat(language: str) -> 
     assert "2 × Dinner" in extras.text
     assert "2 × Dinner" in extras.short
     assert len(extras.text.splitlines()) == len(seats.text.splitlines()) == len(both.text.splitlines()) - 1
+
+
+@pytest.mark.parametrize(
+    ("written", "greets"),
+    [
+        ("Hello Ada,\n\nthe doors open at six.", True),
+        ("**Liebe Gäste!**\nEinlass ist um sechs.", True),
+        ("مرحبًا،\nتفتح الأبواب في السادسة.", True),
+        ("The doors open at six.", False),
+        ("Because of the weather, which nobody could have foreseen when we planned this,\nwe open later.", False),
+        ("", False),
+    ],
+)
+def test_a_message_that_greets_by_itself_is_not_greeted_again(written: str, greets: bool) -> None:
+    """Before: "Hello Ada," stood twice in messages to buyers."""
+    assert greets_already(written) is greets

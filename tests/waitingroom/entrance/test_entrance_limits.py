@@ -56,3 +56,10 @@ def test_a_request_that_was_refused_for_another_reason_counts_and_is_never_refus
     decisions = [limits.count_refused("192.0.2.1") for _ in range(3)]
     assert [one.allowed for one in decisions] == [True, True, False]
     assert limits.refused == 1
+
+
+@pytest.mark.parametrize("per_ip", ["1/hour", "50/second", "1000000000/second", "2147483647/day"])
+def test_any_limit_of_an_address_can_be_multiplied_for_its_crowd(per_ip: str) -> None:
+    limits = EntranceLimits(rules=EntranceRules(per_ip=per_ip))
+    limits.count_visit("concert.0.1.1", "192.0.2.1")
+    limits.count_ip("192.0.2.1")

@@ -55,6 +55,13 @@ class Servers:
             self.clock.advance(1)
         return (await room.visits.claim(joined.place_jwt)).pass_jwt
 
+    async def pass_by(self, seconds: int) -> None:
+        """So many seconds pass; every process looks at the room meanwhile."""
+        for start in range(0, seconds, 5):
+            self.clock.advance(min(5, seconds - start))
+            for one in self.opened:
+                await one.loops.tick(EVENT)
+
     async def stop_all(self) -> None:
         for room in self.opened:
             await room.aclose()
@@ -103,19 +110,90 @@ async def test_w13_a_pass_given_back_stays_refused_after_every_server_restarted(
 async def test_w6_who_is_not_heard_of_makes_room_for_the_next_and_stays_out_after_a_restart(servers: Servers) -> None:
     first, second = await servers.start(), await servers.start()
     sleeper = await servers.let_in(first)
-    servers.clock.advance(119)
-    await first.loops.tick(EVENT)
+    waiting = await second.joins.join(EVENT)
+    await servers.pass_by(118)
     assert second.visits.check_pass(sleeper)
-    servers.clock.advance(2)
+    await servers.pass_by(2)
     for room in (first, second):
-        await room.loops.tick(EVENT)
-        with pytest.raises(PassEnded):
+        with pytest.raises(PassEnded) as over:
             room.visits.check_pass(sleeper)
-    assert await servers.let_in(second)
+        assert over.value.about["idle"]
+    await servers.pass_by(1)
+    assert await second.visits.claim(waiting.place_jwt)
+    for room in (first, second):
+        with pytest.raises(PassEnded) as over:
+            room.visits.check_pass(sleeper)
+        assert over.value.about["passed_on"], "the place went to the next person"
     await servers.stop_all()
     room = await servers.start()
     with pytest.raises(PassEnded):
         room.visits.check_pass(sleeper)
+
+
+async def test_while_nobody_waits_an_idle_visit_goes_on_at_every_server(servers: Servers) -> None:
+    """Before: it ended, and its page said that the place went to the next person, who did not exist."""
+    first, second = await servers.start(), await servers.start()
+    sleeper = await servers.let_in(first)
+    await servers.pass_by(600)
+    assert first.visits.check_pass(sleeper)
+    assert second.visits.check_pass(sleeper)
+    assert (await second.visits.look(sleeper)).ends_s > servers.clock() // 1_000_000
+
+
+async def test_nobody_is_told_that_the_place_went_on_before_somebody_came_in(servers: Servers) -> None:
+    """The queue was empty and fills. The sleeper has a minute; then the place is free, then somebody is admitted."""
+    first, second = await servers.start(), await servers.start()
+    sleeper = await servers.let_in(first)
+    await servers.pass_by(300)
+    await second.joins.join(EVENT)
+    await servers.pass_by(50)
+    told = await first.visits.look(sleeper)
+    assert 0 < told.ends_s - servers.clock() // 1_000_000 <= 15
+    assert first.control.view(EVENT).state.is_wanted
+    servers.clock.advance(15)
+    with pytest.raises(PassEnded) as over:
+        await first.visits.look(sleeper)
+    assert not over.value.about["passed_on"], "nobody has come in yet"
+    await servers.pass_by(3)
+    with pytest.raises(PassEnded) as over:
+        await first.visits.look(sleeper)
+    assert over.value.about == {"idle": True, "passed_on": True}
+
+
+async def test_a_visit_that_was_left_or_given_back_went_to_nobody_because_of_idleness(servers: Servers) -> None:
+    room = await servers.start()
+    text = await servers.let_in(room)
+    await room.joins.join(EVENT)
+    await room.visits.leave_shop(text)
+    await servers.pass_by(12)
+    with pytest.raises(PassEnded) as over:
+        await room.visits.heartbeat(text)
+    assert over.value.about == {"idle": False, "passed_on": False}
+
+
+async def test_a_hold_keeps_an_idle_visit_though_others_wait(servers: Servers) -> None:
+    room = await servers.start()
+    text = await servers.let_in(room)
+    await room.joins.join(EVENT)
+    await room.visits.keep_pass(text, servers.clock() // 1_000_000 + 600, "bkg_1")
+    await servers.pass_by(590)
+    assert room.visits.check_pass(text)
+    await room.visits.keep(room.visits.read_pass(text).id, 0, "bkg_1")
+    await servers.pass_by(115)
+    assert room.visits.check_pass(text), "after the hold the idle time begins anew"
+    await servers.pass_by(10)
+    with pytest.raises(PassEnded):
+        room.visits.check_pass(text)
+
+
+async def test_after_the_store_was_away_nobody_loses_the_visit_that_could_not_be_heard(servers: Servers) -> None:
+    room = await servers.start()
+    text = await servers.let_in(room)
+    await room.joins.join(EVENT)
+    servers.clock.advance(400)  # nobody reaches the store: neither heartbeats nor the loops
+    await room.loops.tick(EVENT)
+    assert room.visits.check_pass(text)
+    assert (await room.visits.heartbeat(text)).ends_s == servers.clock() // 1_000_000 + 120
 
 
 async def test_a_call_at_any_server_is_heard(servers: Servers) -> None:
@@ -166,8 +244,8 @@ async def test_a_live_hold_keeps_visit_and_pass_beyond_fifteen_minutes(servers: 
     assert room.visits.read_pass(text).id == room.visits.check_pass(longer.pass_jwt).id
     assert (await room.visits.renew(text)).expires_s >= until_s, "programs renew a pass that ran out while a hold lives"
     await room.visits.keep(room.visits.read_pass(text).id, 0, "bkg_1")
-    servers.clock.advance(121)
-    await room.loops.tick(EVENT)
+    await room.joins.join(EVENT)
+    await servers.pass_by(121)
     with pytest.raises(PassEnded):
         room.visits.check_pass(longer.pass_jwt)
 

@@ -176,6 +176,11 @@ class ReturnsTwice(MemoryRoomStore):
         return answer
 
 
+class EndsForNobody(MemoryRoomStore):
+    def _end_or_spare(self, room: Any, place: Any, now_s: int, *, away: bool) -> None:
+        self._finish(room, place, *self._read_entry(room, place), now_s, timed_out=True, idle=True)
+
+
 class ForgetsClaims(MemoryRoomStore):
     async def create(self, event: str, room: Recovered) -> bool:
         return await super().create(event, replace(room, claims=()))
@@ -188,6 +193,8 @@ CANARIES = [
     (ReturnsTwice, "test_w6_active_never_exceeds_capacity_and_a_returned_pass_frees_it_at_once"),
     (UnfencedSlide, "test_w4_only_the_leader_slides_and_a_leadership_ends"),
     (EarlySlide, "test_w4_a_stale_early_or_impossible_plan_moves_nothing"),
+    (EndsForNobody, "test_an_idle_visit_goes_on_until_its_pass_ends_while_nobody_waits"),
+    (EndsForNobody, "test_after_a_time_without_anybody_reaching_the_store_visits_can_be_heard_first"),
     (ForgetsClaims, "test_w13_a_room_is_restored_whole_and_only_if_it_is_gone"),
 ]
 

@@ -12,7 +12,8 @@ import pytest
 from frontrow.app.wiring import Platform, open_platform
 from frontrow.boxoffice.events.model.events import EventStatus
 from frontrow.core.clock import US_PER_S, SystemClock
-from frontrow.settings.room import RoomSettings
+from frontrow.settings.room import PLATFORM_IDLE_S, RoomSettings
+from frontrow.waitingroom.model.errors import NotYourTurn, RoomFull
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.web.server.app import run_platform
 from tests.support.eventually import eventually
@@ -51,6 +52,12 @@ async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
         await stack.enter_async_context(run_platform(platform))
         made.append(Shop(platform, await stack.enter_async_context(a_client(platform))))
         yield made[0]
+
+
+async def pass_by(shop: Shop, seconds: int) -> None:
+    """So many seconds pass, and the server looks at the room."""
+    shop.ahead_s += seconds
+    await shop.platform.room.service.loops.tick(EVENT_ID)
 
 
 async def holding(shop: Shop) -> tuple[Buyer, str]:
@@ -102,8 +109,15 @@ async def test_after_giving_the_seats_back_the_visit_goes_on_with_the_idle_time(
     await eventually(lambda: shop.kept == 1)
     assert (await buyer.call("release_hold", booking_id=again["booking"])).status_code == 200
     await eventually(lambda: shop.kept == 0)
-    shop.ahead_s = 121
-    await eventually(lambda: shop.inside == 0)
+    visits = shop.platform.room.service.visits
+    waiting = (await shop.platform.room.service.joins.join(EVENT_ID)).place_jwt
+    for _ in range(PLATFORM_IDLE_S // 20 - 1):
+        await pass_by(shop, 20)
+        with pytest.raises((NotYourTurn, RoomFull)):
+            await visits.claim(waiting)
+    await pass_by(shop, 20)
+    await pass_by(shop, 20)
+    assert await visits.claim(waiting), "the next person comes in"
 
 
 async def test_the_pages_ask_for_a_visit_as_the_api_does(shop: Shop) -> None:

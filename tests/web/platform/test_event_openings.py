@@ -8,8 +8,11 @@ import pytest
 from frontrow.boxoffice.events.model.events import EventStatus
 from frontrow.boxoffice.holds.model.holds import NewHold
 from frontrow.core.errors import FrontrowError, NotFound
+from frontrow.settings.room import PLATFORM_IDLE_S
 from frontrow.web.fastpath.platform_routes import fast_routes
 from frontrow.web.platform import event_openings as openings
+from frontrow.web.platform.event_rooms import Rooms
+from frontrow.web.streams.positions import Streams
 from tests.support.booking_moves import refund_booking
 from tests.support.eventually import eventually
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
@@ -58,3 +61,13 @@ async def test_b20_the_running_platform_sells_out_by_itself(tmp_path):
         await eventually(lambda: platform.box_office.openings.events["evt_out"].status is EventStatus.SOLD_OUT, 60)
         await refund_booking(platform.ledger, placed.booking_id, placed.fence, platform.clock())
         await eventually(lambda: platform.box_office.openings.events["evt_out"].status is EventStatus.ON_SALE, 60)
+
+
+async def test_a_room_made_under_the_old_idle_time_follows_the_setting_when_its_event_is_opened(tmp_path):
+    """Rooms in Redis carry their settings. Those of an older version have 120 seconds in them."""
+    async with a_platform(tmp_path) as platform:
+        room = platform.room.service
+        await room.control.configure(EVENT_ID, idle_s=120)
+        event = platform.box_office.openings.events[EVENT_ID]
+        await Rooms(platform.endpoints.room, platform.settings.room.config(), platform.clock, Streams).open(event)
+        assert room.control.view(EVENT_ID).state.config.idle_s == PLATFORM_IDLE_S == 480

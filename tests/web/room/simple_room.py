@@ -144,6 +144,9 @@ class SimpleRoom(WaitingRoom):
         visit = self.check_pass(pass_jwt, event)
         return VisitReply(VisitResult.OK, visit.expires_s, 1, NOW_S + 120)
 
+    async def look(self, pass_jwt: str, event: str | None = None) -> VisitReply:
+        return await self.heartbeat(pass_jwt, event)
+
     async def leave_shop(self, pass_jwt: str, event: str | None = None) -> VisitReply:
         visit = self.check_pass(pass_jwt, event)
         return VisitReply(VisitResult.OK, visit.expires_s, 1, NOW_S + 10)

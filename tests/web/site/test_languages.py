@@ -7,6 +7,8 @@ import pytest
 from babel.messages.pofile import read_po
 
 from frontrow.web.site.languages import LANGUAGES, best_language, catalogues, words_of
+from frontrow.web.site.organiser.form_fields import NEEDED, Reading
+from frontrow.web.site.routes import Form
 from tests.web.site.texts import WEB, all_plurals, all_texts, catalogue_of_texts
 
 OTHERS = [language for language in LANGUAGES if language != "en"]
@@ -111,6 +113,23 @@ def test_numbers_money_and_times_are_written_as_people_expect() -> None:
     assert [words_of(one).tag for one in LANGUAGES] == ["en-GB", "de", "fr", "es", "pt-PT", "ja", "ar"]
     assert words_of("ar").direction == "rtl"
     assert words_of("ja").direction == "ltr"
+
+
+def test_a_time_without_a_place_says_that_it_is_in_utc() -> None:
+    """Before: the audit, the team and the account showed UTC without saying so."""
+    at_us = 1_800_000_000_000_000
+    assert words_of("en").when(at_us) == "Fri, 15 Jan 2027, 08:00 UTC"
+    assert words_of("en").when(at_us, short=True).endswith("08:00 UTC")
+    assert "UTC" not in words_of("en").when(at_us, "UTC"), "a venue that is there"
+
+
+def test_a_number_out_of_range_is_told_the_range() -> None:
+    reading = Reading(Form([("seats", "70000"), ("empty", "")]))
+    reading.whole("seats", 1, 12_000)
+    reading.whole("empty", 1, 5)
+    assert words_of("en")(reading.errors["seats"]) == "Type a whole number from 1 to 12,000."
+    assert words_of("de")(reading.errors["seats"]) == "Geben Sie eine ganze Zahl von 1 bis 12.000 ein."
+    assert reading.errors["empty"] == NEEDED
 
 
 def test_in_arabic_seat_names_and_dates_keep_their_order() -> None:

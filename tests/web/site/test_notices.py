@@ -9,7 +9,7 @@ from frontrow.settings.overload import OverloadSettings
 from frontrow.web.guard.overload import OverloadGate
 from frontrow.web.http.messages import EndpointRequest
 from frontrow.web.http.notices import OVERFLOW, Notices
-from frontrow.web.site.error_pages import KINDS
+from frontrow.web.site.error_pages import FORM_REFUSED, KINDS
 from frontrow.web.site.languages import LANGUAGES, words_of
 from frontrow.web.site.refusal_pages import notices_for_people
 from tests.web.api.support import EVENT_ID, a_client, a_platform, a_server
@@ -44,7 +44,9 @@ async def test_b17_who_is_too_fast_reads_it_in_the_own_language(tmp_path: Path) 
         told = await client.get("/v1/events", headers={"accept": "application/json"})
     assert (page.status_code, told.status_code) == (429, 429)
     assert page.headers["content-type"].startswith("text/html")
-    assert "Zu viele Anfragen" in page.text
+    assert "Einen Moment, bitte" in page.text
+    assert 'data-again="' in page.text, "it tries again by itself"
+    assert "http-equiv" in page.text, "without scripts, too"
     assert int(page.headers["retry-after"]) >= 1
     assert told.json()["code"] == "rate_limited"
 
@@ -100,6 +102,8 @@ def test_a_form_that_was_refused_is_not_sent_again_by_itself() -> None:
     looked, sent = people("GET", ask, busy), people("POST", ask, busy)
     assert looked is not None
     assert sent is not None
-    assert (b"data-again" in looked.body, b"data-again" in sent.body) == (True, False)
+    assert (b"data-back" in looked.body, b"data-back" in sent.body) == (False, True), "it goes back to the form"
+    assert (b"http-equiv" in looked.body, b"http-equiv" in sent.body) == (True, False)
+    assert words_of("de")(FORM_REFUSED).encode() in sent.body
     assert words_of("de")(KINDS[503][0]).encode() in looked.body
     assert people("GET", EndpointRequest([(b"accept", b"application/json")], b"", ""), busy) is None

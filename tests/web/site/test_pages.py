@@ -13,7 +13,15 @@ import pytest
 from frontrow.core.clock import US_PER_S
 from frontrow.web.server.app import pages, routes
 from frontrow.web.site.assets import Assets, site_assets
-from frontrow.web.site.fans.demo_cards import BAD_CODE, BAD_EXPIRY, BAD_NUMBER, EXPIRED, TypedCard, method_of
+from frontrow.web.site.fans.demo_cards import (
+    BAD_CODE,
+    BAD_EXPIRY,
+    BAD_NUMBER,
+    EXPIRED,
+    NEEDED,
+    TypedCard,
+    method_of,
+)
 from frontrow.web.site.languages import LANGUAGES, words_of
 from frontrow.web.site.render import as_json
 from tests.support.browser_headers import BROWSER, FORM
@@ -213,7 +221,7 @@ NOVEMBER_2026_US = int(datetime(2026, 11, 17, tzinfo=UTC).timestamp()) * US_PER_
         ("12.2076", ""),
         ("10/26", EXPIRED),
         ("12 / 2025", EXPIRED),
-        ("", BAD_EXPIRY),
+        ("", NEEDED),
         ("13/27", BAD_EXPIRY),
         ("00/27", BAD_EXPIRY),
         ("127", BAD_EXPIRY),
@@ -242,10 +250,10 @@ def test_a_card_is_valid_until_its_month_has_ended_everywhere() -> None:
         ("4242 4242 4242 4242", "1234", {"cvc": BAD_CODE}),
         ("4242 4242 4242 4242", "12", {"cvc": BAD_CODE}),
         ("4242 4242 4242 4242", "12a", {"cvc": BAD_CODE}),
-        ("4242 4242 4242 4242", "", {"cvc": BAD_CODE}),
+        ("4242 4242 4242 4242", "", {"cvc": NEEDED}),
         ("3782 822463 10005", "1234", {}),
         ("3782 822463 10005", "123", {"cvc": BAD_CODE}),
-        ("4242 4242 4242 4241", "", {"card": BAD_NUMBER, "cvc": BAD_CODE}),
+        ("4242 4242 4242 4241", "", {"card": BAD_NUMBER, "cvc": NEEDED}),
     ],
 )
 def test_a_security_code_has_the_digits_of_its_card(number: str, code: str, errors: dict[str, str]) -> None:

@@ -24,6 +24,8 @@ from frontrow.shared.money import Money
 _FOLDER: Final = "frontrow.boxoffice.texts"
 _RIGHT_TO_LEFT_LETTERS: Final = ("R", "AL")
 _CUT: Final = f"\x1e{secrets.token_hex(8)}\x1e"  # between texts that are filled as one; no name can contain it
+MAX_GREETING_CHARS: Final = 60
+GREETING_ENDS: Final = (",", "!", "،", "、", "，", "！")
 
 
 class KindTexts(msgspec.Struct, frozen=True):
@@ -48,6 +50,12 @@ class WrittenText(msgspec.Struct, frozen=True):
 
     text: str
     html: str
+
+
+def greets_already(text: str) -> bool:
+    """Whether a text begins with a greeting of its own: a short first line that ends as salutations do."""
+    first = text.strip().partition("\n")[0].strip().rstrip("*_ ")
+    return len(first) <= MAX_GREETING_CHARS and first.endswith(GREETING_ENDS)
 
 
 class Language(msgspec.Struct, frozen=True):
@@ -177,7 +185,8 @@ def render(
     values = {"buyer": "", "tickets": [], "receipt": None, "brand": None, "wallets": [], "add_ons": (), **about}
     own = written or WrittenText("", "")
     closing = language.closing if texts.closing is None else texts.closing
-    body = (language.greeting, *texts.lines, closing)
+    greeting = "" if greets_already(own.text) else language.greeting
+    body = (greeting, *texts.lines, closing)
     plain = MessageWriter(name)
     subject, short, *text_parts = plain.fill((texts.subject, texts.short, *body), plain.localised(values))
     subject = _one_line(subject)  # a line break in a name must not become a header

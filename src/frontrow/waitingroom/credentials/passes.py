@@ -137,6 +137,10 @@ class PassSigner:
         """The pass, if one of the keys signed it and it is for `event` (if given), whether or not it has expired."""
         return self._verifier.read(text, event)
 
+    def is_cached(self, text: str) -> bool:
+        """Whether the signature of this text was verified before."""
+        return self._verifier.is_cached(text)
+
     def jwks(self) -> dict[str, Any]:
         """The public keys, as served at /.well-known/jwks.json: of both algorithms, for each key."""
         of_both = [jwk for _, key in self._keys for jwk in (_rsa_jwk(key), _ed25519_jwk(ed25519_of(key)))]

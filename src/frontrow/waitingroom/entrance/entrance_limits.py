@@ -1,6 +1,7 @@
 """The checks at the entrance (W12): limits per IP and per person first, then the human check.
 
 A limit is checked in microseconds without waiting for a store, so a flood is refused before anything else is read.
+People with a valid pass are counted by their visit, not by their address, which a whole campus may share.
 With Redis all servers share the limits (`LeasedLimiter`); without it each process has its part of them. A device (by
 fingerprint) that asks for many challenges per minute gets harder work, never a refusal. Now-serving and the streams
 have no limit: everybody gets the same bytes, and people may refresh the page as often as they like.
@@ -16,12 +17,14 @@ from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import Overloaded
 from frontrow.limits import Decision, LeasedLimiter, Limiter, Quota, Rule
 from frontrow.limits.http.client import ClientAddress
+from frontrow.limits.quota import MAX_LIMIT
 from frontrow.waitingroom.entrance.human_check import NoCheck, fingerprint
 from frontrow.waitingroom.entrance.limit_headers import LimitHeaders
 from frontrow.waitingroom.ports import HumanCheck
 
 MAX_SUSPICION = 3
-ADDRESS, PERSON = "address", "person"  # the names of the limits in headers
+ADDRESS, PERSON, CROWD = "address", "person", "crowd"  # the names of the limits in headers
+CROWD_FACTOR = 20  # visits of one address may send so many times what the address may send without a pass
 counted: ContextVar[list[Decision] | None] = ContextVar("counted", default=None)
 """The decisions about the request under way, for the headers of its response. None: nobody writes such headers."""
 
@@ -65,6 +68,7 @@ class EntranceLimits:
         self.trusts_nobody = not trusted_proxies
         self._per_person = _open_limit(PERSON, rules.per_person, store, processes, clock)
         self._per_ip = _open_limit(ADDRESS, rules.per_ip, store, processes, clock)
+        self._per_crowd = _open_limit(CROWD, rules.per_ip, store, processes, clock, CROWD_FACTOR)
         self._per_device = Limiter(_part(rules.per_device, processes), clock=clock)
         self.addresses: dict[str, str] = {}  # peer -> its key
         self.refused = 0
@@ -96,6 +100,20 @@ class EntranceLimits:
     def count_ip(self, ip: str) -> None:
         """Count one request of this address. Raises `TooManyRequests`."""
         self._enforce(self._per_ip.check(ip))
+
+    def count_visit(self, visit_id: str, ip: str) -> None:
+        """Count one request of a visit, which may send as much as an address. Many people may share the address: it is
+        not charged, and only bounds how much all of its visits send together. Raises `TooManyRequests`."""
+        crowd = self._per_crowd.check(ip)
+        if not crowd[0]:
+            self._enforce(crowd)
+        self._enforce(self._per_ip.check(f"visit {visit_id}"))
+
+    def count_unread_pass(self, ip: str) -> None:
+        """Count a pass of this address whose signature must be checked first. Raises `TooManyRequests`."""
+        decision = self._per_ip.check(f"pass {ip}")
+        if not decision[0]:
+            self._enforce(decision)
 
     def count_person(self, person: str) -> None:
         """Count one request of this person (an account or a place). Raises `TooManyRequests`."""
@@ -146,25 +164,35 @@ class EntranceLimits:
 
     async def settle(self) -> None:
         """Wait until the store has what this process has counted."""
-        for limit in (self._per_person, self._per_ip):
+        for limit in (self._per_person, self._per_ip, self._per_crowd):
             if isinstance(limit, LeasedLimiter):
                 await limit.settle()
 
     async def aclose(self) -> None:
         """Close the connections to the store."""
-        for limit in (self._per_person, self._per_ip, self._per_device):
+        for limit in (self._per_person, self._per_ip, self._per_crowd, self._per_device):
             await limit.aclose()
 
 
-def _open_limit(name: str, text: str, store: str, processes: int, clock: Clock | None) -> Limiter | LeasedLimiter:
+def _open_limit(
+    name: str, text: str, store: str, processes: int, clock: Clock | None, factor: int = 1
+) -> Limiter | LeasedLimiter:
     if store == "memory://":
-        return Limiter(Rule(name, _part(text, processes)), clock=clock)
-    return LeasedLimiter(Rule(name, Quota.parse(text)), store=store, clock=clock, shared_key=_digest, prefix="door")
+        return Limiter(Rule(name, _times(_part(text, processes), factor)), clock=clock)
+    return LeasedLimiter(
+        Rule(name, _times(Quota.parse(text), factor)), store=store, clock=clock, shared_key=_digest, prefix="door"
+    )
 
 
 def _digest(key: str) -> str:
     """The key in the store, which must not contain an address or a person."""
     return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16, person=b"frontrow door").hexdigest()
+
+
+def _times(quota: Quota, factor: int) -> Quota:
+    """So many times this quota, or as much of it as a quota can be."""
+    factor = max(1, min(factor, (MAX_LIMIT - 1) // max(quota.limit, quota.burst)))
+    return replace(quota, limit=quota.limit * factor, burst=quota.burst * factor)
 
 
 def _part(text: str, processes: int) -> Quota:

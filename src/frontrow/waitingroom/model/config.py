@@ -57,7 +57,7 @@ class RoomConfig:
     lanes: tuple[LaneRule, ...] = (LaneRule("general"),)
     pass_ttl_s: int = 900
     max_stay_s: int = 3_600
-    idle_s: int = 0  # a visit ends after so long without a request; 0: only its pass ends it
+    idle_s: int = 0  # a visit ends after so long without a request, if others wait; 0: only its pass ends it
     leave_s: int = 10  # a visit ends so long after its page was closed, unless the visitor makes a request
     depth_cap: int = 0  # more people waiting than this get the overflow page; 0: no cap
     message: str = ""

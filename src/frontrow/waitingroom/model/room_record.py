@@ -12,6 +12,7 @@ _LANE_FIELDS = (("i", "issued"), ("h", "hi"), ("l", "lo"), ("d", "drawn"))
 _NUMBERS = (
     ("epoch", "epoch"),
     ("released", "released"),
+    ("idle_hi", "admitted_at_idle_end"),
     ("slide_no", "slide_no"),
     ("slid_at", "slid_at_us"),
     ("held_at", "held_at_us"),

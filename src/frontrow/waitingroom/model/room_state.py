@@ -39,6 +39,7 @@ class RoomState:
     released: int = 0  # passes that ended (given back or expired) so far
     ended_no: int = 0  # visits that ended before their pass expires, so far; `RoomStore.ended` lists them
     kept: int = 0  # visits that a hold keeps
+    admitted_at_idle_end: int = 0  # how many had been admitted when a visit last ended because it was idle
     slide_no: int = 0
     slid_at_us: int = 0
     held_at_us: int = 0  # since when the phase is not OPEN; 0 while it is
@@ -52,6 +53,16 @@ class RoomState:
     leader: str = ""
     leader_until_us: int = 0
     now_us: int = 0  # the store's clock when this was read
+
+    @property
+    def admitted(self) -> int:
+        """How many people have been admitted so far, over all lanes."""
+        return sum(lane.hi for lane in self.lanes)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody waits for a place in the shop, so that idle visits end."""
+        return self.phase is Phase.OPEN and bool(self.knocking or any(lane.waiting for lane in self.lanes))
 
 
 class VisitResult(StrEnum):

@@ -46,6 +46,7 @@ class CachedRoom:
         self.issued = [lane.issued for lane in state.lanes]  # the last positions that the store issued
         self.shown = [0] * len(state.lanes)  # the highest position of any valid place presented
         self.ended: dict[PlaceKey, int] = {}  # visits that have ended -> when their pass expires
+        self._ended_idle: set[PlaceKey] = set()  # those of them that ended because they were idle
         self.ended_no = 0  # the number of the last one read from the store
         self._ended_epoch = state.epoch
         self._ended_pruned_s = 0
@@ -116,9 +117,20 @@ class CachedRoom:
         """Refuse the passes of these visits until they expire."""
         for visit in visits:
             self.ended[visit.place] = max(visit.expires_s, self.ended.get(visit.place, 0))
+            if visit.idle:
+                self._ended_idle.add(visit.place)
         if now_s >= self._ended_pruned_s + PRUNE_S:
             self._ended_pruned_s = now_s
             self.ended = {place: expires_s for place, expires_s in self.ended.items() if expires_s > now_s}
+            self._ended_idle &= self.ended.keys()
+
+    def ended_idle(self, place: PlaceKey) -> bool:
+        """Whether this visit ended because nobody was heard of while others waited."""
+        return place in self._ended_idle
+
+    def passed_on(self, place: PlaceKey) -> bool:
+        """Whether this visit ended idle and somebody was admitted since (after the last visit that ended so)."""
+        return place in self._ended_idle and self.state.admitted > self.state.admitted_at_idle_end
 
     # -- the document ------------------------------------------------------------------------------------------------
 

@@ -146,7 +146,10 @@ class Visits:
 
     def hear(self, visit_id: str) -> None:
         """Note a request of the visitor, which restarts the idle time. Costs no round trip: the loop reports it."""
-        event, place = place_of(visit_id)
+        self.hear_place(*place_of(visit_id))
+
+    def hear_place(self, event: str, place: PlaceKey) -> None:
+        """`hear` for the visit of this place."""
         room = self._cache.rooms.get(event)
         if room is not None and place.epoch and room.state.config.idle_s:
             room.heard[place] = room.state.now_us // 1_000_000
@@ -155,6 +158,10 @@ class Visits:
     async def heartbeat(self, pass_jwt: str, event: str | None = None) -> VisitReply:
         """`hear` at once in the store. The reply says when the visit ends. Raises as `renew` does."""
         return await self._send_for_pass(pass_jwt, event, VisitOp.HEAR)
+
+    async def look(self, pass_jwt: str, event: str | None = None) -> VisitReply:
+        """When the visit ends. Counts as no activity. Raises as `renew` does."""
+        return await self._send_for_pass(pass_jwt, event, VisitOp.LOOK)
 
     async def leave_shop(self, pass_jwt: str, event: str | None = None) -> VisitReply:
         """Note that a page was closed: the visit ends soon, unless the visitor makes a request or a hold keeps it."""
@@ -167,8 +174,16 @@ class Visits:
             return VisitReply(VisitResult.OK, visit.expires_s, 0, visit.expires_s)
         reply = await self._send(self._cache.find(visit.event), VisitCommand(op, visit.place))
         if reply.result is not VisitResult.OK:
-            raise PassEnded("this visit has ended; join again")
+            raise self._ended_error(visit)
         return reply
+
+    def _ended_error(self, visit: Pass) -> PassEnded:
+        """The refusal of a visit that has ended. `idle`: nobody was heard of while others waited. `passed_on`: somebody
+        was admitted since. Neither is said unless this process knows it."""
+        room = self._cache.rooms.get(visit.event)
+        idle = room is not None and room.ended_idle(visit.place)
+        passed_on = room is not None and room.passed_on(visit.place)
+        return PassEnded("this visit has ended; join again", idle=idle, passed_on=passed_on)
 
     # -- end -----------------------------------------------------------------------------------------------------------
 
@@ -212,7 +227,7 @@ class Visits:
             return visit
         room.use()
         if visit.place in room.ended:
-            raise PassEnded("this visit has ended; join again")
+            raise self._ended_error(visit)
         return visit
 
     # -- parts ---------------------------------------------------------------------------------------------------------

@@ -35,6 +35,8 @@ CHUNK = 1024
 ENDED_S = 1  # the expiry written for a pass that was given back
 KNOCKED_S = 2  # the expiry written for a place that found the shop full; its tag is the end of the knock
 KNOCK_TTL_S = 30
+PATIENCE_S = 60  # an idle visit ends only after somebody has waited so long: its page can warn first
+AWAY_S = 30  # after so long without a sweep, nobody could reach this store: no visitor could be heard
 KEY_TTL_US = 600_000_000
 MAX_KEYS = 100_000
 
@@ -56,6 +58,7 @@ class MemoryRoom:
     ended_no: int = 0
     knocks: dict[int, int] = field(default_factory=dict)  # second -> knocks that end then
     swept_s: int = 0
+    wanted_since_s: int = 0  # since when somebody waits without a break; 0 while nobody does
     codes: set[int] = field(default_factory=set)
     keys: dict[str, tuple[int, JoinReply]] = field(default_factory=dict)
     people: dict[str, JoinReply] = field(default_factory=dict)
@@ -68,6 +71,11 @@ class MemoryRoom:
     @property
     def waiting(self) -> int:
         return sum(max(0, n - lane.hi) for n, lane in zip(self.issued, self.state.lanes, strict=True))
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody waits for a place in the shop. The same as `RoomState.is_wanted`."""
+        return self.state.phase is Phase.OPEN and bool(self.waiting or self.knocks)
 
 
 class MemoryRoomStore:
@@ -206,7 +214,7 @@ class MemoryRoomStore:
                 ends_s = min(ends_s, now_s + room.state.config.leave_s)
         elif command.op is VisitOp.HEAR and 0 < command.until_s <= room.left.get(place, 0):
             result = VisitResult.REPEATED  # the request was made before the page was closed
-        else:
+        elif command.op is not VisitOp.LOOK:
             room.left.pop(place, None)
             if command.op is VisitOp.RENEW:
                 expires_s = max(expires_s, min(now_s + command.ttl_s, command.until_s))
@@ -238,7 +246,15 @@ class MemoryRoomStore:
                 del room.due[was_s]
 
     def _finish(
-        self, room: MemoryRoom, place: PlaceKey, expires_s: int, tag: int, now_s: int, *, timed_out: bool = False
+        self,
+        room: MemoryRoom,
+        place: PlaceKey,
+        expires_s: int,
+        tag: int,
+        now_s: int,
+        *,
+        timed_out: bool = False,
+        idle: bool = False,
     ) -> None:
         """End a visit: free its capacity and refuse its pass from now on."""
         self._unschedule(room, place)
@@ -247,7 +263,7 @@ class MemoryRoomStore:
         room.released += 1
         if expires_s > now_s:
             self._write_entry(room, place, ENDED_S, tag)
-        self._remember_ended(room, EndedVisit(place, expires_s, timed_out), now_s)
+        self._remember_ended(room, EndedVisit(place, expires_s, timed_out, idle), now_s)
 
     @staticmethod
     def _remember_ended(room: MemoryRoom, ended: EndedVisit, now_s: int) -> None:
@@ -400,14 +416,33 @@ class MemoryRoomStore:
         now_s = self._clock() // 1_000_000
         if now_s <= room.swept_s:
             return
-        room.swept_s = now_s
-        for second in sorted(second for second in room.due if second <= now_s):
-            for place in tuple(room.due[second]):
-                self._finish(room, place, *self._read_entry(room, place), now_s, timed_out=True)
-        while room.ended and room.ended[0].expires_s <= now_s:
-            room.ended.popleft()
+        away, room.swept_s = now_s > room.swept_s + AWAY_S, now_s
         for second in [second for second in room.knocks if second <= now_s]:
             del room.knocks[second]
+        if not room.is_wanted:
+            room.wanted_since_s = 0
+        elif away or not room.wanted_since_s:
+            room.wanted_since_s = now_s
+        for second in sorted(second for second in room.due if second <= now_s):
+            for place in tuple(room.due[second]):
+                self._end_or_spare(room, place, now_s, away=away)
+        while room.ended and room.ended[0].expires_s <= now_s:
+            room.ended.popleft()
+
+    def _end_or_spare(self, room: MemoryRoom, place: PlaceKey, now_s: int, *, away: bool) -> None:
+        """End a visit that is due. An idle one goes on while nobody has waited for `PATIENCE_S`, and every one goes on
+        for so long after nobody could reach this store (`away`)."""
+        expires_s, tag = self._read_entry(room, place)
+        left = place in room.left
+        stays_until_s = 0 if left else (room.wanted_since_s or now_s) + PATIENCE_S
+        if away:
+            stays_until_s = now_s + PATIENCE_S
+        if min(expires_s, stays_until_s) > now_s:
+            self._schedule_end(room, place, min(expires_s, stays_until_s))
+        else:
+            self._finish(room, place, expires_s, tag, now_s, timed_out=True, idle=not left)
+            if not left:
+                room.state = replace(room.state, admitted_at_idle_end=room.state.admitted)
 
     def _read_entry(self, room: MemoryRoom, place: PlaceKey) -> tuple[int, int]:
         chunk = room.visits.get((place.lane, place.epoch, place.position // CHUNK))

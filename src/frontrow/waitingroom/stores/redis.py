@@ -78,7 +78,7 @@ class RedisRoomStore:
         entries: list[Any] = []
         for row in room.claims:
             entries += [_member(row.place), _offset(row.place), row.expires_s or ENDED_S, row.tag]
-        ended = [f"{_member(one.place)}:{one.expires_s}:{int(one.timed_out)}" for one in room.ended]
+        ended = [f"{_member(one.place)}:{one.expires_s}:{int(one.timed_out) + int(one.idle)}" for one in room.ended]
         parts = ("", "took", "codes", "ends", "knocks", "visits", "kept", "ended", "left")
         keys = [room_key(event, part) for part in parts] + chunks
         args = [len(fields), *fields, len(took), *took, len(room.codes), *room.codes, len(ended), *ended, *entries]
@@ -342,8 +342,8 @@ def _member(place: PlaceKey) -> str:
 
 
 def _ended_visit(text: str) -> EndedVisit:
-    lane, epoch, position, expires_s, timed_out = map(int, text.split(":"))
-    return EndedVisit(PlaceKey(lane, epoch, position), expires_s, bool(timed_out))
+    lane, epoch, position, expires_s, how = map(int, text.split(":"))
+    return EndedVisit(PlaceKey(lane, epoch, position), expires_s, how > 0, how > 1)
 
 
 def _kept_visit(member: str, value: str) -> KeptVisit:

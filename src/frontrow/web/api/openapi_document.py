@@ -137,7 +137,7 @@ def _complete(operation: dict[str, Any], method: str, handler: HTTPRouteHandler)
         operation["security"] = security
 
 
-BY_PASS = frozenset({"room_renew", "room_give_back", "room_check_pass", "room_heartbeat", "room_left"})
+BY_PASS = frozenset({"room_renew", "room_give_back", "room_check_pass", "room_heartbeat", "room_visit", "room_left"})
 
 
 def _security(handler: HTTPRouteHandler, access: Access) -> list[dict[str, list[str]]]:

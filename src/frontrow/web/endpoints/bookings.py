@@ -3,9 +3,9 @@
 Each method turns an `EndpointRequest` into an `EndpointResponse` and knows no framework. The rules are in
 `boxoffice.checkout.purchases`, for the API and for the pages.
 
-Each call makes the same checks as the framework's guards, in the same order: the limit per address, who the caller is
-(`Callers.identify`), the idempotency key, the size, the body. Loading the booking checks its owner; a booking of
-somebody else is not found.
+Each call makes the same checks as the framework's guards, in the same order: the limit per visit or address, who the
+caller is (`Callers.identify`), the idempotency key, the size, the body. Loading the booking checks its owner; a booking
+of somebody else is not found.
 """
 
 import functools
@@ -25,9 +25,8 @@ from frontrow.boxoffice.people.people import People
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.shared.guest_identity import is_reserved
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.web.endpoints.booking_views import BookingViews
-from frontrow.web.endpoints.callers import Callers, OwnBookings, ip_of
+from frontrow.web.endpoints.callers import Callers, OwnBookings
 from frontrow.web.http.access import Caller
 from frontrow.web.http.bodies.bookings import BookingView, declined
 from frontrow.web.http.bodies.holds import BestWish, SeatName
@@ -99,7 +98,7 @@ def checked(method: str) -> Callable[[Call], Endpoint]:
         @functools.wraps(call)
         def endpoint(self: "BookingEndpoints", booking_id: str, request: EndpointRequest) -> Result:
             try:
-                self.limiter.count_ip(ip_of(self.limiter, request))
+                self.count(request)
             except FrontrowError as error:
                 return problem_answer(error)
             return answered(self, booking_id, request)
@@ -110,19 +109,19 @@ def checked(method: str) -> Callable[[Call], Endpoint]:
 
 
 class BookingEndpoints:
-    """The calls about one booking. `views` makes their bodies."""
+    """The calls about one booking. `views` makes their bodies, `count` counts a request by its visit or its address."""
 
     def __init__(
         self,
         callers: Callers,
-        limiter: EntranceLimits,
+        count: Callable[[EndpointRequest], None],
         own: OwnBookings,
         views: BookingViews,
         purchases: Purchases,
         people: People,
         clock: Clock,
     ) -> None:
-        self.callers, self.limiter = callers, limiter
+        self.callers, self.count = callers, count
         self._own, self._views, self._purchases, self._people, self._clock = own, views, purchases, people, clock
 
     @checked("GET")

@@ -18,13 +18,13 @@ from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.people.sessions import KEY_PREFIX, SESSION_PREFIX, Sessions
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError, Unauthorised
-from frontrow.shared.cookie_headers import is_https, names_to_read, read_cookie
+from frontrow.shared.cookie_headers import is_https
 from frontrow.shared.derived_keys import Secrets
 from frontrow.waitingroom.credentials.passes import MAX_PASS_CHARS, Pass
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.waitingroom.ports import PlaceKey
-from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.waitingroom.service.room import WaitingRoom
+from frontrow.web.endpoints.room.visit_limits import VisitLimits
 from frontrow.web.http.access import BOOKING_PREFIX, Caller, Presented, booking_of_token, caller_in, presented
 from frontrow.web.http.csrf import (
     JSON_ONLY,
@@ -35,8 +35,6 @@ from frontrow.web.http.csrf import (
     check_token,
 )
 from frontrow.web.http.messages import EndpointRequest
-
-OTHER_TOKENS = (b"frb_", b"frs_", b"frk_")  # booking tokens, sessions, API keys
 
 
 class Callers:
@@ -159,26 +157,23 @@ class OwnBookings:
         return visit
 
 
-def ip_of(limiter: EntranceLimits, request: EndpointRequest) -> str:
-    """The key of the caller's address. `X-Forwarded-For` is read only from trusted proxies."""
-    if limiter.trusts_nobody:
-        return limiter.ip_of(request.peer)
-    return limiter.ip_of(request.peer, [value.decode("latin-1") for value in request.all(b"x-forwarded-for")])
-
-
 class Passes:
     """Reads the passes of requests, and gives passes to who needs no place."""
 
-    def __init__(self, room: WaitingRoom, *, secure: bool = False) -> None:
-        self._room, self._cookies = room, names_to_read(PASS_COOKIES, secure=secure)
+    def __init__(self, room: WaitingRoom, limits: VisitLimits) -> None:
+        self._room, self._limits = room, limits
 
-    def of(self, event_id: str, request: EndpointRequest) -> ShopPass:
-        """The pass for this event that came with the request, or 401 saying why not."""
-        text = self._text(request)
+    def count_and_read(self, event_id: str, request: EndpointRequest) -> ShopPass:
+        """Count the request. The pass for this event that came with it, or 401 saying why not."""
+        text, in_cookie = self._limits.find_pass(request)
+        visit = self._limits.count_pass(text, request)
         if not text:
             raise Unauthorised("a pass for this event is needed; join its waiting room", event=event_id)
-        visit = self._room.visits.check_pass(text, event_id)
-        self._room.visits.hear(visit.id)
+        if in_cookie:
+            check_own_page(request)
+        if visit is None or visit.event != event_id:
+            visit = self._room.visits.check_pass(text, event_id)
+        self._room.visits.hear_place(visit.event, visit.place)
         return ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id, bool(visit.place.epoch))
 
     async def end_bought(self, visit: ShopPass, purchases: Purchases) -> None:
@@ -203,18 +198,3 @@ class Passes:
         place = PlaceKey(0, 0, zlib.crc32(f"{person} {why} {issued_s}".encode()) & 0x3FFFFFFF)
         visit = Pass(event_id, person, place, issued_s, issued_s + ttl_s, issued_s)
         return self._room.passes.mint(visit), visit.expires_s
-
-    def _text(self, request: EndpointRequest) -> str:
-        given = request.header(b"authorization")
-        if given is not None and given[:7].lower() == b"bearer " and not given[7:].startswith(OTHER_TOKENS):
-            return given[7 : 8 + MAX_PASS_CHARS].decode("latin-1").strip()
-        header = request.header(b"frontrow-pass")
-        if header is not None:
-            return header[: 1 + MAX_PASS_CHARS].decode("latin-1").strip()
-        cookie = request.header(b"cookie")
-        if cookie is None or b"frontrow" not in cookie:
-            return ""
-        text = read_cookie(cookie.decode("latin-1"), self._cookies)
-        if text:
-            check_own_page(request)
-        return text

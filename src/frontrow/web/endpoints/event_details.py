@@ -7,7 +7,7 @@ the event changes or a moment has passed (then the venue is read again). A clien
 import asyncio
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final, Protocol
 
 import msgspec
@@ -20,8 +20,6 @@ from frontrow.boxoffice.pricing.model.sale_options import TicketType
 from frontrow.boxoffice.seats.map.map_feed import MapFeed
 from frontrow.boxoffice.seats.model.venues import Venue
 from frontrow.core.errors import FrontrowError
-from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
-from frontrow.web.endpoints.callers import ip_of
 from frontrow.web.http.bodies.json_values import MoneyView, Time, time_text
 from frontrow.web.http.messages import (
     JSON,
@@ -155,10 +153,11 @@ class EventViews:
         browse: EventBrowser,
         catalogue: ShownEvents,
         feeds: dict[str, MapFeed],
-        entry: EntranceLimits,
+        count: Callable[[EndpointRequest], None],
     ) -> None:
+        """`count` counts a request by its visit or its address."""
         self._events, self._maps, self._browse, self._catalogue = events, maps, browse, catalogue
-        self._feeds, self._entry = feeds, entry
+        self._feeds, self._count = feeds, count
         self._cached: dict[str, CachedEvent] = {}
         self._building: dict[str, asyncio.Task[CachedEvent]] = {}
         self.built = 0
@@ -166,7 +165,7 @@ class EventViews:
     def event(self, event_id: str, request: EndpointRequest) -> Result:
         """GET event: cached, or built once for all concurrent requests."""
         try:
-            self._entry.count_ip(ip_of(self._entry, request))
+            self._count(request)
         except FrontrowError as error:
             return problem_answer(error)
         cached = self._cached.get(event_id)

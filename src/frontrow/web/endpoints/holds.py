@@ -1,6 +1,6 @@
 """Holds: these seats, or the best that fit, for the owner of a pass.
 
-A hold is counted by address and by person and needs a pass (B17). A hopeless attempt is refused from this server's
+A hold needs a pass (B17) and is counted by its visit and by person. A hopeless attempt is refused from this server's
 memory, without a task (N2).
 """
 
@@ -16,7 +16,7 @@ from frontrow.boxoffice.holds.model.holds import Hold, HoldResult, SeatsTaken, S
 from frontrow.core.background_tasks import start_task
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
-from frontrow.web.endpoints.callers import Passes, ip_of
+from frontrow.web.endpoints.callers import Passes
 from frontrow.web.http.bodies.holds import HoldBody, HoldView
 from frontrow.web.http.bodies.json_values import MoneyView, line_views, time_text
 from frontrow.web.http.messages import (
@@ -54,8 +54,7 @@ class HoldEndpoints:
     def hold(self, event_id: str, request: EndpointRequest) -> Result:
         """POST holds: these seats, or the best that fit, for the owner of the pass."""
         try:
-            self._entry.count_ip(ip_of(self._entry, request))
-            shop_pass = self._passes.of(event_id, request)
+            shop_pass = self._passes.count_and_read(event_id, request)
             self._entry.count_person(shop_pass.fan)
             check_size(request)
             body = decode_body(_decode_hold, request.body)

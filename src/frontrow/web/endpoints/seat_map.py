@@ -1,13 +1,13 @@
 """The states of an event's seats: the snapshot of the map, its stream and its polling."""
 
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 from frontrow.boxoffice.seats.map.map_feed import MapFeed
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
-from frontrow.web.endpoints.callers import ip_of
+from frontrow.web.endpoints.room.visit_limits import ip_of
 from frontrow.web.http.messages import NO_STORE, EndpointRequest, EndpointResponse, header_line, problem_answer
 from frontrow.web.http.takeover import Takeover
 from frontrow.web.streams.seat_map import SeatStreams
@@ -20,13 +20,20 @@ EVENTS = b"content-type: text/event-stream\r\n" + NO_STORE
 class SeatMapEndpoints:
     """The live maps of every event of this process."""
 
-    def __init__(self, feeds: dict[str, MapFeed], streams: dict[str, SeatStreams], entry: EntranceLimits) -> None:
-        self._feeds, self.streams, self._entry = feeds, streams, entry
+    def __init__(
+        self,
+        feeds: dict[str, MapFeed],
+        streams: dict[str, SeatStreams],
+        entry: EntranceLimits,
+        count: Callable[[EndpointRequest], None],
+    ) -> None:
+        """`count` counts a request by its visit or its address."""
+        self._feeds, self.streams, self._entry, self._count = feeds, streams, entry, count
 
     def seats_bin(self, event_id: str, request: EndpointRequest) -> EndpointResponse:
         """GET seats.bin: the snapshot, encoded once for everybody; 304 for who has it."""
         try:
-            self._entry.count_ip(ip_of(self._entry, request))
+            self._count(request)
             feed = self._feed(event_id)
         except FrontrowError as error:
             return problem_answer(error)
@@ -40,7 +47,7 @@ class SeatMapEndpoints:
     def poll(self, event_id: str, request: EndpointRequest) -> EndpointResponse:
         """GET seats/poll?after=…: the frames since then, as a stream would have sent them; for who gets no stream."""
         try:
-            self._entry.count_ip(ip_of(self._entry, request))
+            self._count(request)
             feed = self._feed(event_id)
             epoch, seq = position(request)
         except FrontrowError as error:
@@ -72,7 +79,7 @@ class SeatMapEndpoints:
         """None when there is room for one more viewer; else 404, or 503 with when to come again and where to poll."""
         address = ip_of(self._entry, request)
         try:
-            self._entry.count_ip(address)
+            self._count(request)
             self._feed(event_id)
             position(request)
         except FrontrowError as error:

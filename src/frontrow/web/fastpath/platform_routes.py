@@ -3,7 +3,6 @@
 import functools
 
 from frontrow.core.errors import FrontrowError
-from frontrow.web.endpoints.callers import ip_of
 from frontrow.web.endpoints.event_list import PLAIN
 from frontrow.web.endpoints.routes import OF_BOOKINGS
 from frontrow.web.fastpath.route_table import HotTable, RouteTable
@@ -35,7 +34,7 @@ def fast_routes(platform: Platform) -> RouteTable:
 def list_events(platform: Platform, request: EndpointRequest) -> Result:
     """GET /v1/events without a query."""
     try:
-        platform.server.limiter.count_ip(ip_of(platform.server.limiter, request))
+        platform.endpoints.room.context.limits.count(request)
     except FrontrowError as error:
         return problem_answer(error)
     shown = any(name.lower() in PROOFS for name, _ in request.headers)

@@ -33,6 +33,7 @@ _ROOM: Final = {
     b"/room/give-back": Rank.HOLD,
     b"/room/pass": Rank.HOLD,
     b"/room/heartbeat": Rank.HOLD,
+    b"/room/visit": Rank.HOLD,
     b"/room/left": Rank.HOLD,
 }
 # the API and the pages that do the same

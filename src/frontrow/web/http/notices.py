@@ -23,10 +23,12 @@ OVERFLOW: Final = {
     "text": N_(
         "It retries automatically every minute. Nobody who already has a place has lost it, and trying more often does not help."  # noqa: E501
     ),
-    "foot": N_("This page comes from a cache and costs the sale nothing."),
 }
 OVERFLOW_AGAIN_S: Final = 60
-AGAIN: Final = "setTimeout(()=>location.reload(),document.body.dataset.again*(900+Math.random()*200))"
+AGAIN: Final = (
+    "const d=document.body.dataset;"
+    'setTimeout(()=>"back"in d?history.back():location.reload(),d.again*(900+Math.random()*200))'
+)
 
 
 class Notices:
@@ -43,16 +45,30 @@ class Notices:
         self._head = HTML + page_head(policy)
 
     def answer(
-        self, status: int, words: Any, texts: dict[str, str], *, refresh_s: int = 0, head: bytes = b""
+        self,
+        status: int,
+        words: Any,
+        texts: dict[str, str],
+        *,
+        refresh_s: int = 0,
+        goes_back: bool = False,
+        head: bytes = b"",
     ) -> EndpointResponse:
-        """The notice with these texts. The heading identifies them."""
-        key = (words.language, f"{texts['heading']} {refresh_s}")
+        """The notice with these texts; heading and sentence identify them. After `refresh_s` it loads again, or
+        `goes_back` to the form that it answers."""
+        key = (words.language, f"{texts['heading']} {texts['text']} {refresh_s}")
         body = self._rendered.get(key)
         if body is None:
-            given = {"title": texts["heading"], "note": "", "foot": "", "home": ""} | texts
+            given = {"title": texts["heading"], "note": "", "home": ""} | texts
             translated = {name: words(text) if text else "" for name, text in given.items()}
             body = self._page.render(
-                translated, words=words, css=safe(self._css), js=safe(AGAIN), brand=self._brand, refresh_s=refresh_s
+                translated,
+                words=words,
+                css=safe(self._css),
+                js=safe(AGAIN),
+                brand=self._brand,
+                refresh_s=refresh_s,
+                goes_back=goes_back,
             ).encode()
             self._rendered[key] = body
         return EndpointResponse(status, self._head + head, body)

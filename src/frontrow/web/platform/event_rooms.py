@@ -66,7 +66,8 @@ class Rooms:
         endpoints, room = self._endpoints, self._endpoints.room
         self._starts_at_us[event.id] = event.opens_at_us
         self._has_starts.set()
-        changes = room_changes(event, self._rules)
+        # no organiser sets the idle time: a room made under another setting, or another default, follows this one
+        changes = room_changes(event, self._rules) | {"idle_s": self._config.idle_s}
         if event.id not in endpoints.streams:
             early = self._clock() < event.opens_at_us
             config = self._config.changed(**changes)

@@ -124,14 +124,15 @@ def front_of(app: Litestar, platform: Platform, ids: RequestIds | None = None) -
     people = notices_for_people(Notices(room.brand, theme_css(room.colours)))
     ids = ids or RequestIds(platform.server.limiter)
     on_change = platform.server.changes.note if platform.server.changes is not None else None
-    return Front(app, platform.server.limiter, ids, counting_themselves(), methods(), people, on_change)
+    count = platform.endpoints.room.context.limits.count
+    return Front(app, platform.server.limiter, count, ids, counting_themselves(), methods(), people, on_change)
 
 
 def counting_themselves() -> "re.Pattern[str]":
     """The paths of the routes that count addresses themselves, because the fast path answers them too; and static
     files, which a page asks for a dozen at a time and which cost next to nothing."""
     paths = {path for handler in routes() if handler.opt.get("own_checks") for path in handler.paths}
-    return re.compile("|".join([*sorted(map(_pattern, paths)), "/static/.+"]))
+    return re.compile("|".join([*sorted(map(_pattern, paths)), "/static/.+", "/favicon[.]ico"]))
 
 
 def methods() -> Callable[[str], str]:

@@ -1,4 +1,4 @@
-"""ASGI middleware before every route of the framework: a request id, the limit per address, entity tags.
+"""ASGI middleware before every route of the framework: a request id, the limit per visit or address, entity tags.
 
 Routes that the fast path answers too count addresses themselves (`counts_itself`) and are let through. `X-Request-Id`
 is taken over from a trusted proxy only; every other request gets a new one.
@@ -38,6 +38,7 @@ class Front:
         self,
         app: ASGIApp,
         entry: EntranceLimits,
+        count: Callable[[EndpointRequest], None],
         ids: RequestIds,
         counts_itself: "re.Pattern[str]",
         allowed: Callable[[str], str],
@@ -45,6 +46,7 @@ class Front:
         on_change: OnChange | None = None,
     ) -> None:
         self._app, self._entry, self._ids, self._counts_itself = app, entry, ids, counts_itself
+        self._count = count  # by the visit or the address
         self._allowed = allowed  # the methods of a path, for OPTIONS
         self.for_people = for_people
         self._on_change = on_change  # an organiser's change is about to be answered
@@ -67,7 +69,7 @@ class Front:
         tagged = _Tagged(scope, send, own_id, functools.partial(self._limit_headers, noted, ip), reads, self._on_change)
         try:
             if not self._counts_itself.fullmatch(scope["path"]):
-                self._entry.count_ip(ip)
+                self._count(EndpointRequest(headers, b"", peer))  # type: ignore[arg-type]
             check_host(headers)  # type: ignore[arg-type]
         except FrontrowError as error:
             request = EndpointRequest(headers, b"", peer)  # type: ignore[arg-type]

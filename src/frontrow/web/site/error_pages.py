@@ -11,12 +11,14 @@ from frontrow.core.errors import FrontrowError
 from frontrow.web.http.access import Caller
 from frontrow.web.http.problems import on_http_error
 from frontrow.web.site.languages import N_
-from frontrow.web.site.render import render, words_for
+from frontrow.web.site.render import render
 
 log = logging.getLogger("frontrow.web")
 Asked = Request[Any, Any, Any]
 
 NO_RIGHT: Final = -403  # 403 for who is signed in, but may not
+LATER: Final = (429, 503)  # the same request works a moment later
+BUSY_AGAIN_S: Final = 5
 # status -> the page's heading and sentence
 KINDS: Final = {
     401: (
@@ -40,8 +42,10 @@ KINDS: Final = {
         N_("The seats went back on sale. Nothing was charged."),
     ),
     429: (
-        N_("Too many requests"),
-        N_("Please wait a few seconds, then try again. Your place and your seats are kept."),
+        N_("One moment, please"),
+        N_(
+            "Many requests come from your connection right now. Your place and your seats are kept. This page retries automatically."  # noqa: E501
+        ),
     ),
     500: (
         N_("Something went wrong"),
@@ -52,28 +56,67 @@ KINDS: Final = {
         N_("We are very busy or under maintenance. Your place and seats are kept. This page retries automatically."),
     ),
 }
+# code -> heading and sentence, where the status says too little
+CODES: Final = {
+    "booking_not_found": (
+        N_("This booking is not open in this browser"),
+        N_("Open the link in your email, or sign in."),
+    ),
+    "link_spent": (N_("This link no longer works"), N_("It was used already, or it is too old. Request a new one.")),
+    "too_many_tries": (N_("Too many tries"), N_("Please wait a few minutes, then try again.")),
+}
+# a form that was refused: sending it again by itself could surprise, so the page goes back to it
+FORM_REFUSED: Final = N_(
+    "Nothing was sent, because too much is going on right now. Your place and your seats are kept. You get back to the form automatically; then try again."  # noqa: E501
+)
+HOME: Final = N_("See all events")
 
 
-def problem_page(request: Asked, status: int, detail: str = "", retry_after_s: float | None = None) -> Response[bytes]:
-    """The page of an error."""
-    heading, sentence = KINDS.get(status, KINDS[500] if status >= 500 else KINDS[403])
-    again_s = max(1, min(300, round(retry_after_s))) if retry_after_s else (5 if status == 503 else 0)
+def texts_of(status: int, code: str, *, is_form: bool) -> tuple[str, str]:
+    """The heading and the sentence for a refusal. No words of the error itself: they are for programs."""
+    heading, sentence = CODES.get(code) or KINDS.get(status, KINDS[500] if status >= 500 else KINDS[403])
+    return heading, FORM_REFUSED if is_form and status in LATER and code not in CODES else sentence
+
+
+def problem_page(request: Asked, status: int, code: str = "", retry_after_s: float | None = None) -> Response[bytes]:
+    """The page of an error. What works a moment later is tried again automatically."""
+    is_form = request.method == "POST"
+    heading, sentence = texts_of(status, code, is_form=is_form)
+    again_s = max(1, min(300, -int(-retry_after_s // 1))) if retry_after_s else (BUSY_AGAIN_S if status == 503 else 0)
     headers, status = {"retry-after": str(again_s)} if again_s else {}, abs(status)
     if not hasattr(request.state, "caller"):
         request.state.caller = Caller()
-    script = "js/again.js" if status == 503 else ""
+    retries = again_s if status in LATER and code not in CODES else 0
     return render(
         request,
         "problem.html",
-        script=script,
+        script="js/again.js" if retries else "",
         status=status,
         headers=headers,
         heading=heading,
         sentence=sentence,
         code=status,
-        detail=detail,
-        again_s=again_s,
+        retries_s=retries,
+        is_form=is_form,
+        ways=_ways_on(request, status, code, retries=bool(retries)),
     )
+
+
+def _ways_on(request: Asked, status: int, code: str, *, retries: bool) -> list[tuple[str, str]]:
+    """Where to go from here: addresses and what their buttons say, the best first."""
+    path = request.url.path
+    if code == "booking_not_found" or status == 401:
+        return [(f"/sign-in?back={path if request.method == 'GET' else '/tickets'}", N_("Sign in")), ("/", HOME)]
+    if code == "link_spent":
+        return [("/sign-in", N_("Sign in")), ("/", HOME)]
+    if retries and request.method == "GET":
+        return [(path + (f"?{request.url.query}" if request.url.query else ""), N_("Try again"))]
+    parts = path.split("/")
+    if status in (409, 410, 500, 502, *LATER) and len(parts) > 2 and parts[1] in ("checkout", "bookings"):
+        return [("/".join(parts[:3]), N_("Back to your booking")), ("/", HOME)]
+    if path.startswith("/organiser"):
+        return [("/organiser", N_("To the overview"))]
+    return [("/", HOME)]
 
 
 def on_page_problem(request: Asked, error: FrontrowError) -> Response[bytes]:
@@ -88,8 +131,7 @@ def on_page_problem(request: Asked, error: FrontrowError) -> Response[bytes]:
         return problem_page(request, NO_RIGHT)
     if error.http_status == 500:
         log.error("a page failed", exc_info=error)
-    detail = error.message if words_for(request).language == "en" and error.http_status < 500 else ""
-    return problem_page(request, error.http_status, detail, error.retry_after_s)
+    return problem_page(request, error.http_status, error.code, error.retry_after_s)
 
 
 def on_page_http_error(request: Asked, error: HTTPException) -> Response[bytes]:

@@ -45,6 +45,17 @@ PLURAL_CATEGORIES: Final = ("zero", "one", "two", "few", "many", "other")
 _NAME: Final = re.compile(r"\{(\w+)\}")
 
 
+class FilledText(str):
+    """A text with the numbers to put into it, for messages that are translated later."""
+
+    values: dict[str, int]
+
+    def __new__(cls, text: str, **values: int) -> "FilledText":
+        made = super().__new__(cls, text)
+        made.values = values
+        return made
+
+
 class Words:
     """One language: looks texts up and writes numbers, money and times as its readers expect."""
 
@@ -62,6 +73,8 @@ class Words:
     def __call__(self, text: str, **values: Any) -> str:
         """`text` in this language, with `{names}` replaced."""
         found = self._texts.get(text, text)
+        if isinstance(text, FilledText):
+            values = {name: self.number(value) for name, value in text.values.items()}
         return _fill(found, self._isolated(values)) if values else found
 
     def ngettext(self, one: str, many: str, n: int, **values: Any) -> str:
@@ -104,12 +117,15 @@ class Words:
         pattern = self._whole_pattern if amount == int(amount) else self._pattern
         return str(format_currency(amount, currency, pattern, self._locale, currency_digits=False))
 
-    def when(self, at_us: int, zone: str = "UTC", *, short: bool = False) -> str:
-        """A moment as the clock at `zone` shows it, in this language's order."""
-        moment, where = datetime.fromtimestamp(at_us / US_PER_S, UTC), ZoneInfo(zone)
+    def when(self, at_us: int, zone: str = "", *, short: bool = False) -> str:
+        """A moment as the clock at `zone` shows it, in this language's order. Without a zone it is in UTC, and says
+        so: the page is about no place."""
+        moment, where = datetime.fromtimestamp(at_us / US_PER_S, UTC), ZoneInfo(zone or "UTC")
         day = format_skeleton("MMMd" if short else "yMMMEd", moment, tzinfo=where, locale=self._locale)
         between = DAY_AND_TIME.get(self.language, ", ")
-        text = f"{day}{between}{format_time(moment, 'HH:mm', tzinfo=where, locale=self._locale)}"
+        text = (
+            f"{day}{between}{format_time(moment, 'HH:mm', tzinfo=where, locale=self._locale)}{'' if zone else ' UTC'}"
+        )
         return isolate(text) if self.direction == "rtl" else text
 
     def day(self, iso: str) -> str:

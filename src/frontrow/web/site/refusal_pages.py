@@ -10,10 +10,10 @@ from frontrow.shared.cookie_headers import read_cookie
 from frontrow.web.http.cookies import LANGUAGE_COOKIES
 from frontrow.web.http.messages import NO_STORE, EndpointRequest, EndpointResponse
 from frontrow.web.http.notices import ForPeople, Notices
-from frontrow.web.site.error_pages import KINDS
-from frontrow.web.site.languages import N_, Words, best_language, words_of
+from frontrow.web.site.error_pages import HOME, LATER, texts_of
+from frontrow.web.site.languages import Words, best_language, words_of
 
-HOME: Final = N_("See all events")
+LEAST_AGAIN_S: Final = 5
 MOST_AGAIN_S: Final = 300
 
 
@@ -38,18 +38,18 @@ def notices_for_people(notices: Notices) -> ForPeople:
     def page(method: str, ask: EndpointRequest, error: FrontrowError) -> EndpointResponse | None:
         if not wants_page(method, ask):
             return None
-        return problem_notice(notices, ask, error, again=method == "GET")
+        return problem_notice(notices, ask, error, is_form=method == "POST")
 
     return page
 
 
-def problem_notice(notices: Notices, ask: EndpointRequest, error: FrontrowError, *, again: bool) -> EndpointResponse:
-    """The page of an error. A temporary one reloads automatically, unless that would send a form twice."""
+def problem_notice(notices: Notices, ask: EndpointRequest, error: FrontrowError, *, is_form: bool) -> EndpointResponse:
+    """The page of an error. A temporary one reloads automatically; the answer to a form goes back to it instead."""
     status, words = error.http_status, words_in(ask)
-    heading, sentence = KINDS.get(status, KINDS[500] if status >= 500 else KINDS[403])
+    heading, sentence = texts_of(status, error.code, is_form=is_form)
     after_s = max(1, min(MOST_AGAIN_S, -int(-(error.retry_after_s or 0) // 1))) if error.retry_after_s else 0
     head = NO_STORE + (b"retry-after: %d\r\n" % after_s if after_s else b"")
     texts = {"heading": heading, "text": sentence, "home": HOME}
     # Spread the reloads, so that not everyone comes back in the same instant.
-    refresh_s = max(5, after_s) if again and status == 503 else 0
-    return notices.answer(status, words, texts, refresh_s=refresh_s, head=head)
+    refresh_s = max(LEAST_AGAIN_S, after_s) if status in LATER else 0
+    return notices.answer(status, words, texts, refresh_s=refresh_s, goes_back=is_form, head=head)

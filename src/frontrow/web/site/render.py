@@ -13,12 +13,14 @@ import msgspec
 from litestar import Request, Response
 from markupsafe import Markup
 
-from frontrow.boxoffice.holds.model.bookings import booking_number
+from frontrow.boxoffice.holds.model.bookings import HOLD_STATES, Booking, booking_number
 from frontrow.boxoffice.people.model.people import csrf_of
 from frontrow.boxoffice.request_reads import request_reads
+from frontrow.core.clock import US_PER_S
 from frontrow.settings.colours import theme_css
 from frontrow.shared.cookie_headers import read_cookie
 from frontrow.web.http.access import Caller, presented
+from frontrow.web.http.bodies.json_values import time_text
 from frontrow.web.http.brand_styles import ShownBrand, shown_brand
 from frontrow.web.http.cookies import LANGUAGE_COOKIES
 from frontrow.web.platform.platform import Platform
@@ -83,7 +85,8 @@ def render(
     visit_of: str = "",
     **context: Any,
 ) -> Response[bytes]:
-    """The page. `visit_of` names the event whose visit the page belongs to: its script follows the visit. A page
+    """The page. `visit_of` names the event whose visit the page belongs to: it shows the time that is left, and its
+    script follows the visit. A page
     about an event (`one`) has the colour and the logo of the organisation that sells it."""
     platform: Platform = request.app.state.platform
     words, assets, reads = words_for(request), site_assets(), request_reads.get()
@@ -107,7 +110,7 @@ def render(
             script_texts=words.chosen(assets.texts(script)) if script else {},
             now_ms=platform.clock() // 1000,
             as_of_us=reads.as_of_us if reads is not None else 0,
-            visit_room=_visit_room(caller, visit_of),
+            visit=_visit(platform, caller, visit_of, context.get("booking")),
         )
     )
     if cache == GUESTS and not _is_guest(request):
@@ -143,7 +146,20 @@ def _brand_of(platform: Platform, template: str, one: Any) -> ShownBrand | None:
     return shown_brand(platform.brands.of(one.event.organiser_id), platform.settings.room.colours)
 
 
-def _visit_room(caller: Caller, event_id: str) -> str:
-    """Where the page's script follows the visit; empty for a page outside any visit."""
+def _visit(platform: Platform, caller: Caller, event_id: str, booking: Booking | None) -> dict[str, Any] | None:
+    """The time that the visitor has, at least as long as the hold of the page's booking, and where the page's script
+    follows the visit; None outside any visit."""
     visit = caller.shop_pass or caller.past_pass
-    return f"/v1/events/{event_id}/room" if event_id and visit is not None and visit.event_id == event_id else ""
+    if not event_id or visit is None or visit.event_id != event_id:
+        return None
+    room = platform.room.service.cache.rooms.get(event_id)
+    idle_s = room.state.config.idle_s if room is not None else 0
+    until_us = visit.expires_at_us
+    if booking is not None and booking.visit_id == visit.id and booking.state in HOLD_STATES:
+        until_us = max(until_us, booking.hold_expires_at_us)
+    return {
+        "room": f"/v1/events/{event_id}/room",
+        "until": time_text(until_us),
+        "left_s": max(0, -(-(until_us - platform.clock()) // US_PER_S)),
+        "idle_minutes": -(-idle_s // 60),
+    }

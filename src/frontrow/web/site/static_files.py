@@ -52,6 +52,18 @@ async def static_file(request: Request[Any, Any, Any], version: FromPath[str], p
     return Response(body, headers=headers, media_type=found.kind)
 
 
+@get(
+    "/favicon.ico",
+    operation_id="favicon",
+    include_in_schema=False,
+    opt={"access": Access.PUBLIC, "page": True},
+)
+async def favicon() -> Response[bytes]:
+    """The icon for pages that name none, such as the waiting room's: browsers ask for it here."""
+    headers = {"cache-control": "public, max-age=86400", "x-content-type-options": "nosniff"}
+    return Response(site_assets().files["img/icon.svg"].body, headers=headers, media_type="image/svg+xml")
+
+
 @page("/language/{language:str}", "language")
 async def choose_language(request: Request[Any, Any, Any], language: FromPath[str]) -> Response[bytes]:
     """Remember a language and go back."""
@@ -74,4 +86,4 @@ async def style_guide(request: Request[Any, Any, Any]) -> Response[bytes]:
     return render(request, "style-guide.html", script="js/style-guide.js", cache="public, max-age=60")
 
 
-ROUTES: list[HTTPRouteHandler] = [static_file, choose_language, maintenance, style_guide]
+ROUTES: list[HTTPRouteHandler] = [static_file, favicon, choose_language, maintenance, style_guide]

@@ -8,11 +8,12 @@ const seen = (f) => D.addEventListener("visibilitychange", f, { once: true });
 const show = (id, on) => { if ($(id)) $(id).hidden = !on; };
 const say = (text, now) => { const t = Date.now(); if (text !== said && (now || t - saidAt > 60000)) { said = text; saidAt = t; put("say", text); } };
 const mode = (kind, text) => { $("mode").className = "chip " + kind; put("mode", text); };
-// the server's own words are English: elsewhere its code is translated
-const told = (b) => W[b.code] || ($("tr") ? "" : b.detail) || t("That did not work. Please try again.");
+// the server's own words are for programs: people read what its code means
+const told = (b) => W[b.code] || t("That did not work. Please try again.");
 const bad = (text) => { put("bad", text); show("bad", !!text); };
 let skew = 0;
 const ask = async (path, init = {}) => { const r = await fetch(base + path, { cache: "no-store", ...init }); skew = Date.parse(r.headers.get("date")) - Date.now() || 0; const body = await r.json().catch(() => ({})); return { ok: r.ok, status: r.status, body, after: +r.headers.get("retry-after") || 0 }; };
+const pause = (s) => new Promise((go) => setTimeout(go, 1000 * s));
 const uuid = () => crypto.randomUUID?.() || "" + M.random();
 const post = (path, key, body) => ask(path, { method: "POST", headers: { "content-type": "application/json", "idempotency-key": key }, body: J({ page: true, ...body }) });
 const ahead = () => M.max(0, number - doc.l[lane][1] - 1);
@@ -67,7 +68,7 @@ async function enter() {
     let r; try { r = await post("/claim", key, { wish: $("turn").wish.value, proof: await proof() }); } catch { r = { status: 503, after: 2, body: {} }; }
     if (r.ok) { return location.assign(r.body.next || d.next); }
     if (r.status !== 503 && r.status !== 429 && r.body.code !== "not_your_turn" && (i || r.body.code !== "proof_invalid")) { show("turn", false); state = "expired"; become(); bad(told(r.body)); return; }
-    await new Promise((go) => setTimeout(go, 1000 * (r.after || 2)));
+    await pause(r.after || 2);
   }
 }
 function listen() {
@@ -114,8 +115,15 @@ async function proof() {
 $("join").addEventListener("submit", async (e) => {
   e.preventDefault(); bad(""); const b = $("join").querySelector("button"), code = $("join").code.value.trim(); b.disabled = true; b.textContent = t("Joining…");
   try {
-    const r = await post("/join", uuid(), { proof: await prove(), cnf: await bind(), ...(code && { code }) });
-    if (r.ok) { sessionStorage.removeItem("claim"); location.reload(); } else bad(told(r.body) + (r.after ? " " + t("Try again in {n} s.", { n: r.after }) : ""));
+    const key = uuid(), cnf = await bind();
+    // too much is going on, perhaps behind an address that many share: the same join again, by itself
+    for (let i = 0; i < 400; i++) {
+      const r = await post("/join", key, { proof: await prove(), cnf, ...(code && { code }) }), n = M.ceil(r.after * (1 + M.random()));
+      if (r.ok) { sessionStorage.removeItem("claim"); return location.reload(); }
+      bad(told(r.body) + (n ? " " + t("We try again in {n} s.", { n }) : ""));
+      if (!n) return;
+      await pause(n);
+    }
   } catch { bad(t("No connection. Please try again.")); } finally { b.disabled = false; b.textContent = t("Join the queue"); }
 });
 $("join").code.value = location.hash.slice(1);

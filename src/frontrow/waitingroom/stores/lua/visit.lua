@@ -65,7 +65,7 @@ local function stay(ask, expires, tag)
     if redis.call('HEXISTS', store.left, ask.member) == 1 then ends = math.min(ends, now_s + get('leave')) end
   elseif ask.op == 'hear' and ask.till > 0 and ask.till <= tonumber(redis.call('HGET', store.left, ask.member) or '0') then
     result = 'repeated'
-  else
+  elseif ask.op ~= 'look' then
     redis.call('HDEL', store.left, ask.member)
     if ask.op == 'renew' then
       expires = math.max(expires, math.min(now_s + ask.ttl, ask.till))

@@ -6,6 +6,7 @@ from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.room.page import RoomPages
+from frontrow.web.endpoints.room.visit_limits import VisitLimits, ip_of
 from frontrow.web.http.messages import (
     EndpointRequest,
     EndpointResponse,
@@ -20,14 +21,12 @@ class RoomContext:
         self.room = room
         self.entry = entry
         self.pages = pages
+        self.limits = VisitLimits(room, entry, secure=pages.secure)
         self.counts: defaultdict[str, int] = defaultdict(int)
 
     def client_ip(self, request: EndpointRequest) -> str:
         """The key of the caller's address."""
-        entry = self.entry
-        if entry.trusts_nobody:
-            return entry.ip_of(request.peer)
-        return entry.ip_of(request.peer, [value.decode("latin-1") for value in request.all(b"x-forwarded-for")])
+        return ip_of(self.entry, request)
 
     def count(self, endpoint: str) -> None:
         self.counts[endpoint] += 1

@@ -40,11 +40,12 @@ STATUS: dict[str, Any] = {
 }
 PASS: dict[str, Any] = {"pass": "eyJhbGciOiJSUzI1NiJ9.e30.c2ln", "expires_at_s": 1_800_000_900, "repeated": False}
 VISIT: dict[str, Any] = {
-    "ends_at_s": 1_800_000_120,
-    "ends_in_s": 120,
+    "ends_at_s": 1_800_000_480,
+    "ends_in_s": 480,
     "expires_at_s": 1_800_000_900,
     "kept_until_s": 0,
-    "idle_s": 120,
+    "idle_s": 480,
+    "wanted": False,
 }
 ROOM: dict[str, Any] = {
     "event": "aurora",
@@ -151,13 +152,19 @@ class EndedView(msgspec.Struct):
 
 class VisitView(msgspec.Struct):
     """When a visit ends: at `ends_at_s` unless the visitor is heard before, and with the pass at `expires_at_s`. A live
-    hold keeps it until `kept_until_s` (0: there is none)."""
+    hold keeps it until `kept_until_s` (0: there is none). While nobody waits (`wanted` is false), an idle visit goes
+    on. Our own pages, which send the pass as a cookie, get 200 with `ended` true instead of a problem: `idle` says that
+    nobody was heard of while others waited, `passed_on` that somebody was admitted since."""
 
     ends_at_s: int
     ends_in_s: int
     expires_at_s: int
     kept_until_s: int
     idle_s: int
+    wanted: bool
+    ended: bool = False
+    idle: bool = False
+    passed_on: bool = False
 
 
 class LeftView(msgspec.Struct):
@@ -234,6 +241,7 @@ SHAPES: dict[str, Shape] = {
     "renew": Shape({200: PassView}, PASS, problems=(401, 403, 409, 429, 503), bearer="pass"),
     "give_back": Shape({200: EndedView}, {"ended": True}, problems=(401, 403, 404, 409, 429, 503), bearer="pass"),
     "heartbeat": Shape({200: VisitView}, VISIT, problems=(401, 403, 404, 409, 429, 503), bearer="pass"),
+    "visit": Shape({200: VisitView}, VISIT, problems=(401, 403, 404, 409, 429, 503), bearer="pass"),
     "left": Shape({200: VisitView}, VISIT, problems=(401, 403, 404, 409, 429, 503), bearer="pass"),
     "leave": Shape({200: LeftView}, {"left": True}, problems=(401, 404, 409, 429, 503), bearer="place"),
     "challenge": Shape({200: ChallengeView}, {"kind": "none"}, problems=(404, 429)),

@@ -23,7 +23,7 @@ from frontrow.waitingroom.model.results import ClaimedPass, Joined, PlaceStatus
 from frontrow.waitingroom.model.window import PlaceState
 from frontrow.waitingroom.protect.guard import PASS_COOKIES, is_page
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.web.endpoints.room.page_texts import HEADINGS, PLAIN_WORDS, WHY, progress, wait_text
+from frontrow.web.endpoints.room.page_texts import HEADINGS, PLAIN_WORDS, REFUSALS, REFUSED, WHY, progress, wait_text
 from frontrow.web.http.html import page_head, policy_hash, safe
 from frontrow.web.http.messages import (
     HTML,
@@ -108,7 +108,7 @@ class PlainSurroundings:
         return PLAIN_WORDS, b""
 
     def error_text(self, error: FrontrowError, request: EndpointRequest) -> str:
-        return error.message
+        return REFUSALS.get(error.code, REFUSED)
 
     def missing_page(self, error: FrontrowError, request: EndpointRequest) -> EndpointResponse | None:
         return None
@@ -307,12 +307,16 @@ class RoomPages:
 
     def claimed(self, claimed: ClaimedPass, *, is_form: bool, wish: str = "") -> EndpointResponse:
         """The pass as a cookie, and the way to the shop."""
-        cookie = self._cookie(PASS_COOKIES, claimed.pass_jwt, 86_400)
+        cookie = self.keep_pass(claimed)
         onward = self.next_url(wish)
         if is_form:
             return EndpointResponse(303, NO_STORE + cookie + header_line("location", onward))
         body = {"next": onward, "expires_at_s": claimed.expires_s, "repeated": claimed.repeated}
         return json_answer(201, body, cookie)
+
+    def keep_pass(self, claimed: ClaimedPass) -> bytes:
+        """The header line that keeps the pass in the browser."""
+        return self._cookie(PASS_COOKIES, claimed.pass_jwt, 86_400)
 
     def forget_pass(self) -> bytes:
         """The header lines that remove the pass from the browser, under both of its names."""

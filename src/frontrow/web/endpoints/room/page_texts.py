@@ -20,6 +20,28 @@ HEADINGS = {
     "expired": N_("Your turn has passed"),
 }
 
+REFUSED = N_("That did not work. Please try again.")
+# code of a refusal in the room -> what to tell
+REFUSALS = {
+    "place_invalid": N_("Your place could not be read. Please join again."),
+    "place_foreign": N_("This place belongs to another sale. Please join again here."),
+    "place_expired": N_("Your turn was not used in time. You can join again at the end of the queue."),
+    "not_your_turn": N_("It is not your turn yet. Your place is kept."),
+    "already_claimed": N_("This place was already used, perhaps in another browser."),
+    "proof_invalid": N_("This place belongs to another browser. Continue there, or join again here."),
+    "code_invalid": N_("This code is not valid for this sale."),
+    "code_used": N_("This code was already used."),
+    "code_needed": N_("This is a presale: you need a code to join. Everyone can join once the general sale begins."),
+    "code_over": N_("The presale has ended. You can join without a code."),
+    "person_needed": N_("In this queue everyone has one place. Please sign in before you join."),
+    "human_check_failed": N_("We could not verify that you are human. Please try again."),
+    "room_closed": N_("The sale is closed at the moment."),
+    "room_full": N_("The sale is full at the moment. Your place is kept; please try again in a moment."),
+    "room_held": N_("The queue is paused. Nobody loses their place."),
+    "room_recovering": N_("The queue is being recounted. Your place is kept; please try again in a moment."),
+    "rate_limited": N_("Many requests come from your connection right now. Your place is kept."),
+}
+
 
 class PlainWords:
     """The page's texts as written in the sources; the platform's pages translate them (`site.languages`)."""

@@ -96,6 +96,14 @@ ROUTES = (
         ShardBy.PASS,
     ),
     RoomRoute(
+        "GET",
+        "/visit",
+        "visit",
+        "When the visit ends; asking is no activity",
+        lambda rooms: rooms.visitors.visit,
+        ShardBy.PASS,
+    ),
+    RoomRoute(
         "POST",
         "/left",
         "left",

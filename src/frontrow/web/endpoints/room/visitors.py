@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unauthorised
 from frontrow.waitingroom.model.config import Phase
+from frontrow.waitingroom.model.errors import StayTooLong
 from frontrow.waitingroom.model.results import ClaimedPass, Joined
 from frontrow.waitingroom.model.window import PlaceState
 from frontrow.waitingroom.ports import VisitReply
@@ -58,6 +59,8 @@ _decode_join = msgspec.json.Decoder(JoinBody).decode
 _decode_claim = msgspec.json.Decoder(ClaimBody).decode
 _WIDGET_FIELDS = ("altcha", "cf-turnstile-response", "h-captcha-response")  # what the providers' widgets send
 NO_JOIN, NO_CLAIM = JoinBody(), ClaimBody()
+_ABOUT_VISIT = ("heartbeat", "visit", "left", "renew")
+_NO_VISIT = {"ends_at_s": 0, "ends_in_s": 0, "expires_at_s": 0, "kept_until_s": 0, "idle_s": 0, "wanted": False}
 
 
 def read_join_body(request: EndpointRequest) -> JoinBody:
@@ -310,16 +313,20 @@ class VisitorEndpoints:
         """POST heartbeat: the visitor is still there."""
         return self._with_pass(event, request, "heartbeat")
 
+    def visit(self, event: str, request: EndpointRequest) -> Result:
+        """GET visit: when the visit ends; asking is no activity."""
+        return self._with_pass(event, request, "visit")
+
     def left(self, event: str, request: EndpointRequest) -> Result:
         """POST left: a page was closed (sent by the page itself, as a beacon)."""
         return self._with_pass(event, request, "left")
 
     def _with_pass(self, event: str, request: EndpointRequest, endpoint: str) -> Result:
         try:
-            self._entry.count_ip(self._context.client_ip(request))
+            self._context.limits.count(request)
             text = pass_of(request, secure=self._secure)
         except FrontrowError as error:
-            return self._context.problem(endpoint, error, request, event)
+            return self._pass_problem(event, request, error, endpoint)
         return self._answer_pass(event, request, text, endpoint)
 
     async def _answer_pass(self, event: str, request: EndpointRequest, text: str, endpoint: str) -> EndpointResponse:
@@ -328,16 +335,42 @@ class VisitorEndpoints:
                 ended = await self._room.visits.give_back(text, event)
                 self._context.count(endpoint)
                 return json_answer(200, {"ended": ended}, self._pages.forget_pass())
-            if endpoint in ("heartbeat", "left"):
-                report = self._room.visits.heartbeat if endpoint == "heartbeat" else self._room.visits.leave_shop
+            if endpoint != "renew":
+                visits = self._room.visits
+                report = {"heartbeat": visits.heartbeat, "visit": visits.look, "left": visits.leave_shop}[endpoint]
                 visit = await report(text, event)
                 self._context.count(endpoint)
                 return json_answer(200, self._visit_body(event, visit))
+            if _is_own_page(request):
+                return await self._renew_in_browser(event, text)
             renewed = await self._room.visits.renew(text, event)
         except FrontrowError as error:
-            return self._context.problem(endpoint, error, request, event)
+            return self._pass_problem(event, request, error, endpoint)
         self._context.count(endpoint)
         return json_answer(200, _claimed_body(renewed))
+
+    async def _renew_in_browser(self, event: str, text: str) -> EndpointResponse:
+        """A longer pass as a cookie, and when the visit ends now. A visit that may not become longer stays as it is."""
+        head = b""
+        try:
+            renewed = await self._room.visits.renew(text, event)
+        except StayTooLong:
+            pass
+        else:
+            text, head = renewed.pass_jwt, self._pages.keep_pass(renewed)
+        visit = await self._room.visits.heartbeat(text, event)
+        self._context.count("renew")
+        return json_answer(200, self._visit_body(event, visit), head)
+
+    def _pass_problem(
+        self, event: str, request: EndpointRequest, error: FrontrowError, endpoint: str
+    ) -> EndpointResponse:
+        """A refusal. That a visit has ended is no failure for our own page, whose browser would log it as one."""
+        if endpoint not in _ABOUT_VISIT or error.http_status not in (401, 403, 409) or not _is_own_page(request):
+            return self._context.problem(endpoint, error, request, event)
+        self._context.count(f"{endpoint}:{error.code}")
+        told = {name: bool(error.about.get(name)) for name in ("idle", "passed_on")}
+        return json_answer(200, _NO_VISIT | {"ended": True} | told)
 
     def check_pass(self, event: str, request: EndpointRequest) -> Result:
         """GET pass: 204 when the request carries a good pass; for nginx's auth_request."""
@@ -351,12 +384,14 @@ class VisitorEndpoints:
         return EndpointResponse(204, NO_STORE + header_line("frontrow-person", visit.person))
 
     def _visit_body(self, event: str, visit: VisitReply) -> dict[str, Any]:
+        state = self._room.control.view(event).state
         return {
             "ends_at_s": visit.ends_s,
             "ends_in_s": max(0, visit.ends_s - self._room.clock() // 1_000_000),
             "expires_at_s": visit.expires_s,
             "kept_until_s": visit.kept_until_s,
-            "idle_s": self._room.control.view(event).state.config.idle_s,
+            "idle_s": state.config.idle_s,
+            "wanted": state.is_wanted,
         }
 
 
@@ -376,6 +411,13 @@ class JoinResponses:
             log.error("a join failed", exc_info=error)
             error = FrontrowError("this is our fault; it has been logged")
         return self._context.problem("join", error, request, event)
+
+
+def _is_own_page(request: EndpointRequest) -> bool:
+    """Whether one of our pages asks, for the visit in its cookie. Programs send the pass in a header."""
+    if request.header(b"authorization") is not None or request.header(b"frontrow-pass") is not None:
+        return False
+    return request.header(b"sec-fetch-site") == b"same-origin" or request.header(b"cookie") is not None
 
 
 def _joined_body(joined: Joined) -> bytes:

@@ -26,7 +26,7 @@ from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookie_contents import Ready, keep_visit, ready_of, remember_booking
 from frontrow.web.site.event_display import shown
 from frontrow.web.site.fans.choice_form import ChoiceForm, choice_form, say_none_left
-from frontrow.web.site.fans.demo_cards import SHOWN, TypedCard, method_of
+from frontrow.web.site.fans.demo_cards import NEEDED, SHOWN, TypedCard, method_of
 from frontrow.web.site.languages import N_, Words
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
@@ -308,7 +308,7 @@ async def pay(
         return go_to(f"/checkout/{booking.id}")
     card = TypedCard(form.one("card", 40), form.one("expiry", 20), form.one("cvc", 10))
     chosen = NO_CARD if free else HOSTED if _is_hosted(platform) else method_of(card.number)
-    errors = {} if proven or is_email(filled.email) else {"email": BAD_EMAIL}
+    errors = {} if proven or is_email(filled.email) else {"email": BAD_EMAIL if filled.email else NEEDED}
     if chosen not in (NO_CARD, HOSTED):
         errors |= card.errors(platform.clock())
     if errors or chosen is None:

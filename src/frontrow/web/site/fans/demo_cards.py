@@ -8,6 +8,7 @@ from typing import Final
 from frontrow.core.clock import US_PER_S
 from frontrow.web.site.languages import N_
 
+NEEDED: Final = N_("Please fill this in.")
 BAD_NUMBER: Final = N_("This is not a card number.")
 BAD_EXPIRY: Final = N_("This is not an expiry date. Enter the month and the year, like 12/30.")
 EXPIRED: Final = N_("This card has expired.")
@@ -30,9 +31,9 @@ NUMBERS: Final = {
     "4000008400001629": "pm_card_3ds_declined",
 }
 SHOWN: Final = (
-    ("4242 4242 4242 4242", N_("pays")),
-    ("4000 0000 0000 0002", N_("is declined")),
-    ("4000 0027 6000 3184", N_("asks the bank first")),
+    ("4242 4242 4242 4242", N_("the payment succeeds")),
+    ("4000 0000 0000 0002", N_("the bank declines")),
+    ("4000 0027 6000 3184", N_("the bank asks you to confirm")),
 )
 
 
@@ -51,7 +52,8 @@ class TypedCard:
             "expiry": _error_of_expiry(self.expiry.strip(), now_us),
             "cvc": "" if self._has_code() else BAD_CODE,
         }
-        return {field: error for field, error in found.items() if error}
+        typed = {"card": self.number, "expiry": self.expiry, "cvc": self.code}
+        return {field: error if typed[field].strip() else NEEDED for field, error in found.items() if error}
 
     def _has_code(self) -> bool:
         length = 4 if _AMERICAN_EXPRESS.match(_digits_of(self.number)) else 3

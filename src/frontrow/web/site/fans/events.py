@@ -197,8 +197,9 @@ async def event(request: Asked, platform: FromPlatform, caller: FromCaller, even
     return render(
         request,
         "event.html",
-        script="js/event.js",
+        script="js/event-visit.js" if inside else "js/event.js",
         cache=GUESTS,
+        visit_of=event.id if inside else "",
         one=one,
         inside=inside,
         tiers=tiers,

@@ -42,6 +42,7 @@ REFUSALS: Final = {
     "visit_ended": N_("Your visit ended with your purchase. Enter the waiting room again to buy more."),
     "claims_rebuilding": N_("The seats are being recounted. Please try again in a few seconds."),
 }
+NOT_EVEN_APART: Final = N_("No matching seats are free. Try another price or fewer seats.")
 MAX_KNOWN: Final = 64
 _KNOWN_TIERS: dict[str, list[tuple[str, str, frozenset[str]]]] = {}
 REFUSED: Final = N_("That did not work. Please try again.")
@@ -98,7 +99,7 @@ async def hold(
         if isinstance(error, VisitEnded):
             await platform.room.passes.end_bought(visit, platform.box_office.purchases)
         section = form.one("section", 40)
-        return await _seats_page(request, platform, visit, section, error=error, wanted=wanted)
+        return await _seats_page(request, platform, visit, section, error=error, wanted=wanted, wish=wish)
     return go_to(f"/checkout/{hold.booking_id}")
 
 
@@ -110,6 +111,7 @@ async def _seats_page(
     *,
     error: FrontrowError | None = None,
     wanted: list[str] | None = None,
+    wish: Wish | None = None,
 ) -> Response[bytes]:
     event_id = visit.event_id
     event = await shown_event(platform, event_id)
@@ -128,12 +130,11 @@ async def _seats_page(
         status=error.http_status if error else 200,
         one=one,
         visit_of=event_id,
-        idle_minutes=-(-platform.room.service.control.view(event_id).state.config.idle_s // 60),
         sections=_sections(plan, one, prices),
         section=_section(*found, states) if found else None,
         prices=prices,
         wanted=set(wanted or ()),
-        refusal=REFUSALS.get(error.code, REFUSED) if error else "",
+        refusal=_refusal_text(error, wish) if error else "",
         states=STATES,
         instead=_instead(platform.box_office.sales.get(event_id), states, wanted or [], held, error.seats)
         if isinstance(error, SeatsTaken)
@@ -142,6 +143,13 @@ async def _seats_page(
         held=held,
         max_best=min(MAX_BEST, event.max_per_person),
     )
+
+
+def _refusal_text(error: FrontrowError, wish: Wish | None) -> str:
+    """What to tell; seats apart are not proposed to who has asked for them."""
+    if error.code == "no_such_seats" and wish is not None and wish.apart_ok:
+        return NOT_EVEN_APART
+    return REFUSALS.get(error.code, REFUSED)
 
 
 def _held(platform: Platform, booking: Booking | None) -> dict[str, Any] | None:

@@ -7,42 +7,20 @@ it leads to the event's seats.
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any
 
 from frontrow.boxoffice.events.model.events import Event
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.room.page import PageSettings
+from frontrow.web.endpoints.room.page_texts import REFUSALS, REFUSED
 from frontrow.web.http.brand_styles import ShownBrand
-from frontrow.web.http.html import safe
 from frontrow.web.http.messages import EndpointRequest, EndpointResponse
 from frontrow.web.http.notices import Notices
 from frontrow.web.site.assets import texts_in
-from frontrow.web.site.languages import DEFAULT, N_, best_language, words_of
+from frontrow.web.site.languages import best_language, words_of
 from frontrow.web.site.refusal_pages import accepted, problem_notice, words_in
 from frontrow.web.site.render import as_json
-
-REFUSED: Final = N_("That did not work. Please try again.")
-# code of a refusal in the room -> what to tell; English has the error's own words
-REFUSALS: Final = {
-    "place_invalid": N_("Your place could not be read. Please join again."),
-    "place_foreign": N_("This place belongs to another sale. Please join again here."),
-    "place_expired": N_("Your turn was not used in time. You can join again at the end of the queue."),
-    "not_your_turn": N_("It is not your turn yet. Your place is kept."),
-    "already_claimed": N_("This place was already used, perhaps in another browser."),
-    "proof_invalid": N_("This place belongs to another browser. Continue there, or join again here."),
-    "code_invalid": N_("This code is not valid for this sale."),
-    "code_used": N_("This code was already used."),
-    "code_needed": N_("This is a presale: you need a code to join. Everyone can join once the general sale begins."),
-    "code_over": N_("The presale has ended. You can join without a code."),
-    "person_needed": N_("In this queue everyone has one place. Please sign in before you join."),
-    "human_check_failed": N_("We could not verify that you are human. Please try again."),
-    "room_closed": N_("The sale is closed at the moment."),
-    "room_full": N_("The sale is full at the moment. Your place is kept; please try again in a moment."),
-    "room_held": N_("The queue is paused. Nobody loses their place."),
-    "room_recovering": N_("The queue is being recounted. Your place is kept; please try again in a moment."),
-    "rate_limited": N_("Please wait a few seconds, then try again. Your place and your seats are kept."),
-}
 
 
 class SiteSurroundings:
@@ -71,11 +49,10 @@ class SiteSurroundings:
         return words_of(best_language("", accepted(request))), b"vary: accept-language\r\n"  # no cookie: caches keep it
 
     def error_text(self, error: FrontrowError, request: EndpointRequest) -> str:
-        words = words_in(request)
-        return error.message if words.language == DEFAULT else words(REFUSALS.get(error.code, REFUSED))
+        return str(words_in(request)(REFUSALS.get(error.code, REFUSED)))
 
     def missing_page(self, error: FrontrowError, request: EndpointRequest) -> EndpointResponse | None:
-        return problem_notice(self._notices, request, error, again=False)
+        return problem_notice(self._notices, request, error, is_form=False)
 
     def fields(self, event: str, base: str, words: Any) -> dict[str, Any]:
         listed = self._events.get(event)
@@ -110,6 +87,4 @@ def script_words(language: str) -> Any:
     source = (files("frontrow.web") / "templates" / "room.js").read_text("utf-8")
     words = words_of(language)
     found = words.chosen(frozenset(texts_in(source)))
-    if found:  # the script has only the code of a refusal
-        found |= {code: words(text) for code, text in REFUSALS.items()}
-    return as_json(found) if found else safe("")
+    return as_json(found | {code: words(text) for code, text in REFUSALS.items()})  # the script has only a code

@@ -13,14 +13,15 @@ from babel.numbers import get_currency_precision
 
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError
-from frontrow.web.site.languages import N_
+from frontrow.waitingroom.model.config import MAX_NUMBER
+from frontrow.web.site.languages import N_, FilledText
 from frontrow.web.site.routes import Form
 
 NEEDED: Final = N_("Please fill this in.")
 BAD_PRICE: Final = N_("Type an amount such as 45 or 45.50.")
 BAD_PERCENT: Final = N_("Type a percentage from 0 to 100, such as 2.5.")
 BAD_TAX: Final = N_("A tax rate is a number from 0 to 50, like 19 or 5.5.")
-BAD_NUMBER: Final = N_("This number is not possible here.")
+OUT_OF_RANGE: Final = N_("Type a whole number from {low} to {high}.")
 BAD_TIME: Final = N_("Choose a date and a time.")
 OTHERWISE: Final = N_("That is not possible.")
 MAX_MINOR: Final = 10**10
@@ -42,7 +43,7 @@ PARAMS: Final = {
     "tiers": ("form", N_("Every price tier needs a price.")),
     "tax_basis_points": ("tax", BAD_TAX),
     "lanes": ("code_lane", N_("A lane's name has letters, digits, dots or dashes and differs from the other lane's.")),
-    "depth_cap": ("depth", BAD_NUMBER),
+    "depth_cap": ("depth", FilledText(OUT_OF_RANGE, low=0, high=MAX_NUMBER)),
     "human": ("human", N_("This server is not set up for that check.")),
     "presale_starts_at": ("presale", N_("The presale must start before the sale; once it has begun it cannot move.")),
 }
@@ -63,7 +64,7 @@ class Errors(dict[str, str]):
 
     def add_error(self, error: FrontrowError) -> None:
         """Add the error of a service at the field it is about."""
-        field, text = PARAMS.get(error.param or "", ("form", error.message))
+        field, text = PARAMS.get(error.param or "", ("form", OTHERWISE))
         self.setdefault(field, text)
 
 
@@ -106,7 +107,7 @@ class Reading:
         found = self.form.one(name, 9)
         number = int(found) if found.isascii() and found.isdigit() else -1
         if not low <= number <= high:
-            self.errors[name] = BAD_NUMBER if found else NEEDED
+            self.errors[name] = FilledText(OUT_OF_RANGE, low=low, high=high) if found else NEEDED
         return number
 
     def when(self, name: str, *, needed: bool = True) -> int:

@@ -1,12 +1,13 @@
 // @ts-check
-/** A page that looks again by itself after `data-again-s` seconds; a hidden tab waits until it is looked at. */
-const wait_s = Number(
-  /** @type {HTMLElement | null} */ (document.querySelector("[data-again-s]"))?.dataset.againS ?? 0
-);
+/** A page that looks again by itself after `data-again-s` seconds; a hidden tab waits until it is looked at. With `data-back`
+ * it is the answer to a form, and goes back to it: what was typed is still there. */
+const box = /** @type {HTMLElement | null} */ (document.querySelector("[data-again-s]"));
+const wait_s = Number(box?.dataset.againS ?? 0);
 const PATIENCE_S = 30; // a reload must not cancel a click whose next page is slow
 let timer = 0;
 const again = () => {
   if (document.hidden) document.addEventListener("visibilitychange", again, { once: true });
+  else if (box?.hasAttribute("data-back")) history.back();
   else location.reload();
 };
 /** @param {number} seconds */

@@ -61,7 +61,8 @@ export function checkCardForm(form) {
   for (const [name, rule] of Object.entries(RULES)) {
     const field = /** @type {HTMLInputElement | null} */ (form.elements.namedItem(name));
     if (!field) continue; // a fan who signed in is not asked for an address
-    const text = rule(field.value.trim(), form);
+    const typed = field.value.trim(),
+      text = typed ? rule(typed, form) : t("Please fill this in.");
     mark(field, text);
     if (text) wrong.push(field);
   }

@@ -10,6 +10,7 @@ import "./visit.js";
 import { lang, money, number, priced, t, tn } from "./words.js";
 
 const page = data("page-data"),
+  HOLD_TRIES = 5,
   LIST_MOST = 80,
   COUNTS_MS = 800;
 /** @type {Record<string, () => string>} */
@@ -271,7 +272,7 @@ async function hold(body, wanted) {
   const button = /** @type {HTMLButtonElement} */ ($("#go"));
   button.setAttribute("aria-disabled", "true");
   const key = crypto.randomUUID?.() ?? String(Math.random());
-  for (let tries = 0; tries < 5; tries++) {
+  for (let tries = 0; tries < HOLD_TRIES; tries++) {
     const answer = await ask(`${page.base}/holds`, { method: "POST", body: { ...body, replace: true }, key });
     if (answer.ok) {
       location.assign(`/checkout/${answer.body.booking}`);
@@ -287,13 +288,17 @@ async function hold(body, wanted) {
     }
     note(t("The connection is slow. Retrying …"));
     await new Promise((go) => setTimeout(go, 1000 * (answer.after_s || 1 + tries)));
+    if (tries === HOLD_TRIES - 1) note(t("That did not work. Please try again."));
   }
   busy = false;
   button.removeAttribute("aria-disabled");
 }
 /** @param {any} problem @param {number[]} wanted */
 function refused(problem, wanted) {
-  const text = REFUSALS[problem.code]?.() ?? t("That did not work. Please try again.");
+  const text =
+    problem.code === "no_such_seats" && apart.checked
+      ? t("No matching seats are free. Try another price or fewer seats.")
+      : (REFUSALS[problem.code]?.() ?? t("That did not work. Please try again."));
   if (problem.code === "visit_ended" || problem.code === "pass_ended") {
     note(
       text,

@@ -273,8 +273,8 @@ def seats(event: Event, plan: Plan, zone: str) -> Values:
 def read_kept(reading: Reading, event: Event, plan: Plan) -> EventEdit:
     try:
         return EventEdit(withheld=tuple(parse_seat_ranges(plan, reading.form.one("withheld", MAX_SEATS_CHARS))))
-    except InvalidInput as error:
-        reading.errors["withheld"] = error.message
+    except InvalidInput:
+        reading.errors["withheld"] = N_("One of these seats is not in the plan.")
         return EventEdit()
 
 

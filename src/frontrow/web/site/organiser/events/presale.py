@@ -13,8 +13,8 @@ from frontrow.web.platform.event_access import own_event
 from frontrow.web.platform.injected import FromCaller, FromPlatform
 from frontrow.web.platform.platform import Platform
 from frontrow.web.platform.registration_file import registrations_file
-from frontrow.web.site.languages import N_
-from frontrow.web.site.organiser.form_fields import Errors, Reading, Typed, local_text
+from frontrow.web.site.languages import N_, FilledText
+from frontrow.web.site.organiser.form_fields import OTHERWISE, OUT_OF_RANGE, Errors, Reading, Typed, local_text
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
 
@@ -28,7 +28,7 @@ DONE: Final = {
 # error code of a service -> the form's field and the message there
 REFUSALS: Final = {
     "closes_at": ("closes", N_("Registration opens, then closes, before the presale starts.")),
-    "codes": ("codes", N_("This number is not possible here.")),
+    "codes": ("codes", FilledText(OUT_OF_RANGE, low=1, high=MAX_CODES)),
     "presale_starts_at": ("form", N_("This event has no presale. Set its start in the step “Waiting room” first.")),
     "presale_fixed": ("form", N_("People have registered under this rule, or the draw has been made: it is fixed.")),
     "draw_refused": ("form", N_("Registration is still open. You can draw once it has closed.")),
@@ -133,7 +133,7 @@ async def draw(
 
 
 def _take(errors: Errors, error: FrontrowError) -> None:
-    field, text = REFUSALS.get(error.param or error.code) or REFUSALS.get(error.code) or ("form", error.message)
+    field, text = REFUSALS.get(error.param or error.code) or REFUSALS.get(error.code) or ("form", OTHERWISE)
     errors[field] = text
 
 

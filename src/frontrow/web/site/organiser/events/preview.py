@@ -22,7 +22,7 @@ from frontrow.web.site.organiser.bookings.seat_map import seating_response
 from frontrow.web.site.organiser.events.event_page import opens_later
 from frontrow.web.site.organiser.events.event_steps import ONE, OrganiserEvent, done_of, load_event
 from frontrow.web.site.organiser.events.new_event import STEPS
-from frontrow.web.site.organiser.form_fields import PARAMS, Errors, Reading, percent_text
+from frontrow.web.site.organiser.form_fields import OTHERWISE, PARAMS, Errors, Reading, percent_text
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
 from frontrow.web.site.security_headers import PagePolicy
@@ -87,7 +87,7 @@ def _missing(platform: Platform, one: OrganiserEvent) -> list[tuple[str, str]]:
     try:
         check_event(event, one.plan)
     except InvalidInput as error:
-        found.append(PARAMS.get(error.param or "", ("form", error.message)))
+        found.append(PARAMS.get(error.param or "", ("form", OTHERWISE)))
     return found
 
 
