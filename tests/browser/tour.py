@@ -10,7 +10,7 @@ from playwright.sync_api import BrowserContext, Page
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.adapters.payments.simulated import Fault
 from frontrow.boxoffice.events.model.event_changes import Change, Editor
-from frontrow.boxoffice.events.model.events import EventStatus
+from frontrow.boxoffice.events.model.events import USUAL_CARD_TRIES, EventStatus
 from frontrow.boxoffice.holds.model.bookings import HoldEnded
 from frontrow.boxoffice.messages.mail_links import LinkPurpose
 from frontrow.boxoffice.tickets.model.wallets import Wallet, WalletKeys
@@ -167,10 +167,16 @@ def _sent_ticket(site: Site, booking_id: str) -> str:
 def _endings(page: Page, site: Site, address: str) -> Pages:
     """Every other way a checkout can end."""
     be_let_in(page, site.url, EVENT_ID)
-    for card, ending in ((DECLINED, "declined"), (ASKS_FIRST, "bank")):
-        _hold(page, site)
-        pay(page, card)
-        yield from _ended(page, ending)
+    _hold(page, site)
+    for left in range(USUAL_CARD_TRIES - 1, 0, -1):
+        pay(page, DECLINED)
+        page.get_by_text(f"You can try {left} more time").wait_for()
+    yield "checkout after declined cards", page
+    pay(page, DECLINED)
+    yield from _ended(page, "declined")
+    _hold(page, site)
+    pay(page, ASKS_FIRST)
+    yield from _ended(page, "bank")
     booking = _hold(page, site)
     page.get_by_role("button", name="Release these seats").click()
     page.wait_for_url("**/seats")

@@ -43,8 +43,13 @@ window.Stripe = (key) => {
   };
   const id = (secret) => secret.split("_secret")[0];
   return {
-    elements: ({ clientSecret }) => ({
-      clientSecret,
+    elements: ({ mode, amount, currency }) => ({
+      amount,
+      update(changes) { this.amount = changes.amount; },
+      submit: async () => {
+        const number = document.querySelector("#stripe-number").value.replaceAll(" ", "");
+        return number.length === 16 ? {} : { error: { type: "validation_error", message: "Your card number is incomplete." } };
+      },
       create: () => ({
         on: () => {},
         mount: (at) => {
@@ -55,10 +60,9 @@ window.Stripe = (key) => {
         },
       }),
     }),
-    confirmPayment: async ({ elements }) => {
+    confirmPayment: async ({ elements, clientSecret }) => {
       const number = document.querySelector("#stripe-number").value.replaceAll(" ", "");
-      if (number.length !== 16) return { error: { type: "validation_error", message: "Your card number is incomplete." } };
-      return finish(await call(`${id(elements.clientSecret)}/confirm`, { client_secret: elements.clientSecret, number }));
+      return finish(await call(`${id(clientSecret)}/confirm`, { client_secret: clientSecret, number, amount: elements.amount }));
     },
     handleNextAction: async ({ clientSecret }) => finish({ id: id(clientSecret), client_secret: clientSecret, status: "requires_action" }),
   };
@@ -79,6 +83,10 @@ def _answer(route: Route, stripe: LocalStripe) -> None:
     found = stripe.client.get(f"/v1/payment_intents/{ref}").json()
     if form.pop("key") != PUBLISHABLE_KEY or form["client_secret"] != found["client_secret"]:
         route.fulfill(status=401, headers=CORS, json={"error": {"message": "Invalid API key or client secret"}})
+        return
+    if act == "confirm" and int(form["amount"]) != found["amount"]:  # as Stripe does for a form opened with an amount
+        message = "The amount of the elements differs from that of the payment."
+        route.fulfill(status=400, headers=CORS, json={"error": {"type": "invalid_request_error", "message": message}})
         return
     answer = _confirm(stripe, ref, form) if act == "confirm" else _authenticate(stripe, ref, form)
     route.fulfill(status=answer.status_code, headers=CORS, json=answer.json())

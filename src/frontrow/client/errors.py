@@ -46,7 +46,8 @@ class SeatsTaken(Refused):
 
 
 class PaymentDeclined(Refused):
-    """402: the bank declined the payment. The seats are free again."""
+    """402: the bank declined the card. While `about["tries_left"]` is above 0 the seats are held for another card; at
+    0 they are free again."""
 
 
 class Gone(Refused):

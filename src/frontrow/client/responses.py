@@ -44,7 +44,7 @@ class Event(EventSummary):
     seats: int = 0
     sections: list[Free] = []
     tiers: list[Free] = []
-    card_tries: int = 1
+    card_tries: int = 3
 
 
 class PlaceStatus(msgspec.Struct):

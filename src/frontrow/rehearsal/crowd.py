@@ -170,6 +170,8 @@ class Crowd:
         paid = await _expect("pay", calls.pay(method), 200, 202, 402)
         if paid.status == 402:
             self.tally.counts["declined"] += 1
+            if paid.json().get("tries_left"):  # has no other card
+                await _expect("release", calls.release(), 200, 410)
             return
         if paid.json()["checkout"]["state"] == "action":
             paid = await _expect("bank", calls.confirm_at_bank(), 200)

@@ -8,6 +8,8 @@ from typing import Any
 import httpx
 
 from frontrow.app.wiring import Platform
+from frontrow.boxoffice.checkout.checkout import CheckoutState
+from frontrow.boxoffice.events.model.events import MAX_CARD_TRIES
 from frontrow.boxoffice.holds.model.bookings import Booking
 from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.boxoffice.messages.model.messages import Contact
@@ -57,6 +59,10 @@ class OrganiserApi:
         hold = await platform.box_office.holds.place(self.event, visit, list(seats))
         if pay:
             result = await platform.box_office.checkout.pay(hold.booking_id, hold.fence, pay)
+            for _ in range(MAX_CARD_TRIES):
+                if result.state is not CheckoutState.OPEN:
+                    break
+                result = await platform.box_office.checkout.pay(hold.booking_id, hold.fence, pay)  # declined: once more
             await platform.box_office.checkout.work()  # takes the money
             return result.booking
         held = await platform.ledger.booking(hold.booking_id)

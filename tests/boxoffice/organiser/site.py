@@ -10,7 +10,8 @@ from frontrow.boxoffice.people.model.people import csrf_of
 from frontrow.boxoffice.people.model.roles import Role
 from frontrow.web.http.cookies import SESSION_COOKIE
 from tests.boxoffice.organiser.http import OrganiserApi, an_organiser_api
-from tests.support.browser_headers import BROWSER, FORM
+from tests.support.browser_headers import BROWSER
+from tests.support.form_answers import submit
 
 
 class Site:
@@ -27,8 +28,9 @@ class Site:
         return answer.text
 
     async def post(self, path: str, status: int = 303, **fields: str | list[str]) -> httpx.Response:
+        """Send a form; the page that says what came of it, or the redirect if it says nothing."""
         given = {"csrf": csrf_of(self.api.person.session), **fields}
-        answer = await self.api.client.post(path, data=given, headers=self.headers | FORM)
+        answer = await submit(self.api.client, path, given, self.headers)
         assert answer.status_code == status, (path, answer.status_code, answer.text[-900:])
         return answer
 

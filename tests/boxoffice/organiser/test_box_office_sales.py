@@ -381,7 +381,7 @@ async def test_a_repeated_sale_at_another_price_is_refused(tmp_path):
 
 
 async def test_nothing_is_sold_of_an_event_that_is_over_and_no_more_than_a_sale_may_have(tmp_path):
-    async with a_desk(tmp_path, Role.OWNER) as desk:
+    async with an_organiser_api(tmp_path, Role.OWNER) as desk:
         service, ledger = desk.platform.organiser.box_office_sales, desk.platform.ledger
         event = await ledger.catalogue.event(desk.event)
         editor = Editor(desk.person.id, event.organiser_id)
@@ -399,7 +399,7 @@ async def test_nothing_is_sold_of_an_event_that_is_over_and_no_more_than_a_sale_
 
 async def test_a_sale_that_the_ledger_refuses_leaves_no_claim(tmp_path):
     """The claim store did not know of a hold. The seat is free for others as soon as that hold ends."""
-    async with a_desk(tmp_path, Role.OWNER) as desk:
+    async with an_organiser_api(tmp_path, Role.OWNER) as desk:
         platform = desk.platform
         event = await platform.ledger.catalogue.event(desk.event)
         now_us = platform.clock()

@@ -20,6 +20,7 @@ from frontrow.web.http.cookies import SESSION_COOKIE
 from tests.boxoffice.organiser.http import EVENTS, OrganiserApi, a_venue_body, an_event_body, an_organiser_api
 from tests.boxoffice.organiser.support import ADA, BOB, a_clock, an_office, on_sale
 from tests.support.browser_headers import BROWSER, FORM
+from tests.support.form_answers import submit
 
 DATES = [datetime(2027, 5, day, 19, 30) for day in (7, 8, 14)]
 WEEKENDS = {
@@ -104,7 +105,7 @@ class Season:
     async def post_form(self, path: str, **fields: str) -> httpx.Response:
         session = self.api.person.session
         headers = FORM | {"cookie": f"{SESSION_COOKIE}={session}"}
-        return await self.api.client.post(path, data={"csrf": csrf_of(session)} | fields, headers=headers)
+        return await submit(self.api.client, path, {"csrf": csrf_of(session)} | fields, headers)
 
 
 @pytest.fixture

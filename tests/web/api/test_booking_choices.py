@@ -9,6 +9,7 @@ from frontrow.boxoffice.pricing.model.sale_options import AddOn, Discount, Share
 from frontrow.web.http.cookies import SESSION_COOKIE
 from tests.boxoffice.people.support import member
 from tests.support.browser_headers import BROWSER, FORM
+from tests.support.form_answers import submit
 from tests.web.api.script import Buyer, a_buyer
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
 
@@ -158,7 +159,7 @@ async def test_an_organiser_sets_it_up_on_one_page_and_a_fan_chooses_at_checkout
             "dfrom0": "2020-01-01T10:00",
             "duntil0": "2099-01-01T10:00",
         }
-        bad = await client.post(path, data=typed | {"damount0": "5"}, headers=FORM | cookie)
+        bad = await submit(client, path, typed | {"damount0": "5"}, cookie)
         assert bad.status_code == 422
         assert "Enter a percentage or an amount, not both." in bad.text
         assert 'value="early 10"' in bad.text
@@ -189,7 +190,7 @@ async def test_an_organiser_sets_it_up_on_one_page_and_a_fan_chooses_at_checkout
         assert "Discount code" in page.text
         form = FORM | cookie
         choice = {f"type{seat}": "child", "add-parking": "1", "code": "nope", "email": "ada@example.org", "name": "Ada"}
-        wrong = await client.post(f"/checkout/{booking}/choice", data=choice, headers=form)
+        wrong = await submit(client, f"/checkout/{booking}/choice", choice, cookie)
         assert wrong.status_code == 422
         assert "This is not a code for this event." in wrong.text
         assert 'value="nope"' in wrong.text
@@ -200,9 +201,7 @@ async def test_an_organiser_sets_it_up_on_one_page_and_a_fan_chooses_at_checkout
         assert "ada@example.org" in page.text
         assert "−€6.99" in page.text.replace("-€", "−€")
         assert "€70.91" in page.text  # 50 + 19.90 - 6.99 + 8
-        many = await client.post(
-            f"/checkout/{booking}/choice", data=choice | {"code": "", "add-parking": "3"}, headers=form
-        )
+        many = await submit(client, f"/checkout/{booking}/choice", choice | {"code": "", "add-parking": "3"}, cookie)
         assert "Cars: only 2 left." in many.text
         plain = await client.get(f"/v1/events/{EVENT_ID}/room/", headers=BROWSER)
         assert "Verified-fan code" not in plain.text
@@ -274,7 +273,7 @@ async def test_an_organiser_hides_a_type_and_makes_its_code_on_the_page_and_over
         owner = await member(platform, Role.OWNER, "org_default")
         cookie, path = {"cookie": f"{SESSION_COOKIE}={owner.session}"}, f"/organiser/events/{EVENT_ID}/options"
         typed = {"csrf": csrf_of(owner.session), "tname0": "Adult", "tname1": "Member", "thidden1": "1"}
-        nothing = await client.post(path, data=typed | {"dcode0": "CLUB"}, headers=FORM | cookie)
+        nothing = await submit(client, path, typed | {"dcode0": "CLUB"}, cookie)
         assert "Enter a percentage, an amount or a hidden ticket type to unlock." in nothing.text
         assert (await client.post(path, data=typed, headers=FORM | cookie)).status_code == 303
         page = await client.get(path, headers=BROWSER | cookie)

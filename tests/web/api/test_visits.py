@@ -17,6 +17,7 @@ from frontrow.waitingroom.model.errors import NotYourTurn, RoomFull
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.web.server.app import run_platform
 from tests.support.eventually import eventually
+from tests.support.form_answers import submit
 from tests.web.api.script import Buyer, a_buyer
 from tests.web.api.support import EVENT_ID, a_client, put_event, settings_for
 
@@ -128,7 +129,7 @@ async def test_the_pages_ask_for_a_visit_as_the_api_does(shop: Shop) -> None:
     before = (await shop.platform.ledger.booking(booking)).hold_expires_at_us  # type: ignore[union-attr]
     shop.ahead_s = 60
     for act in ("extend", "release", "pay"):
-        refused = await shop.client.post(f"/checkout/{booking}/{act}", headers=FORM, content=b"")
+        refused = await submit(shop.client, f"/checkout/{booking}/{act}", {})
         assert refused.status_code == 401, act
         assert "Your visit has ended" in refused.text
     for name, body in (("extend_hold", {"extend": True}), ("release_hold", None), ("pay", {"method": "pm_card_visa"})):

@@ -10,6 +10,7 @@ from frontrow.boxoffice.holds.model.holds import ShopPass
 from frontrow.boxoffice.messages.mail_links import LinkPurpose
 from frontrow.core.clock import US_PER_S
 from tests.support.browser_headers import BROWSER, FORM
+from tests.support.form_answers import submit
 from tests.web.api.support import EVENT_ID, a_client, a_platform, one_row
 
 DAY_US = 86_400 * US_PER_S
@@ -24,7 +25,7 @@ async def bought(platform: Platform, seat: str = "S-A-1") -> str:
 
 
 async def opened(client: httpx.AsyncClient, capability: str) -> httpx.Response:
-    return await client.post("/open", data={"link": f"https://t.example/open#{capability}"}, headers=FORM)
+    return await submit(client, "/open", {"link": f"https://t.example/open#{capability}"})
 
 
 @pytest.mark.parametrize("purpose", [LinkPurpose.BOOKING, LinkPurpose.PRIORITY])
@@ -71,7 +72,7 @@ async def test_b11_somebody_without_an_account_gives_an_address_for_the_offer(tm
         client.cookies.set("frontrow_pass", text)
         path = f"/events/{EVENT_ID}/waitlist"
         assert 'name="email"' in (await client.get(path, headers=BROWSER)).text
-        without = await client.post(path, data={"count": "1"}, headers=FORM)
+        without = await submit(client, path, {"count": "1"})
         assert without.status_code == 409
         joined = await client.post(path, data={"count": "1", "email": "Ada@Example.org"}, headers=FORM | ARABIC)
         assert joined.status_code == 303

@@ -20,6 +20,7 @@ from frontrow.web.site.organiser.form_fields import Reading, local_text, money_t
 from frontrow.web.site.routes import Form
 from tests.boxoffice.people.support import PASSWORD, Person, asking, code_now, fan, member, on_sale, opened
 from tests.support.browser_headers import BROWSER, FORM
+from tests.support.form_answers import submit
 from tests.web.api.support import EVENT_ID
 
 BEHIND = ("", "/details", "/venue", "/prices", "/sale", "/seats", "/preview", "/preview/page", "/preview/map.json")
@@ -77,7 +78,7 @@ async def test_a_half_signed_in_member_is_led_to_the_second_step(platform: Platf
     step = await client.get(answer.headers["location"], headers=BROWSER | cookie(half.secret))
     assert "One more step" in step.text
     given = {"csrf": half.csrf, "code": "000000", "back": "/organiser"}
-    wrong = await client.post("/organiser/sign-in/code", data=given, headers=FORM | cookie(half.secret))
+    wrong = await submit(client, "/organiser/sign-in/code", given, cookie(half.secret))
     assert wrong.status_code == 401
     given["code"] = code_now(platform, owner)
     right = await client.post("/organiser/sign-in/code", data=given, headers=FORM | cookie(half.secret))
@@ -95,7 +96,7 @@ async def test_signing_in_by_password_never_leads_to_another_site(
         answer = await client.post("/organiser/sign-in", data=given, headers=FORM)
         assert (answer.status_code, answer.headers["location"]) == (303, "/organiser/sign-in?back=/organiser")
         client.cookies.clear()
-    wrong = await client.post("/organiser/sign-in", data={**given, "password": "x"}, headers=FORM)
+    wrong = await submit(client, "/organiser/sign-in", {**given, "password": "x"})
     assert wrong.status_code == 401
     assert owner.staff.email in wrong.text, "what was typed is still there"
 
@@ -166,7 +167,7 @@ async def test_an_arrangement_is_saved_or_comes_back_with_what_is_wrong(
     path = f"/organiser/venues/{made.venue.id}/arrange"
 
     async def save(placed: str, tag: str) -> httpx.Response:
-        return await client.post(path, data=form(mine, placed=placed, tag=tag), headers=FORM | cookie(mine.session))
+        return await submit(client, path, form(mine, placed=placed, tag=tag), cookie(mine.session))
 
     assert (await save('{"sections":[{"of":"A"},{"of":"B"}]}', made.tag)).headers["location"].endswith("?done=saved")
     same = await venues.get(editor, made.venue.id)
@@ -203,13 +204,13 @@ async def test_an_edit_of_an_older_version_is_told_and_keeps_what_was_typed(
     owner = await member(platform, Role.OWNER)
     path, headers = f"/organiser/events/{EVENT_ID}/details", FORM | cookie(owner.session)
     given = form(owner, name="Second", description="two", starts="2040-01-01T20:00", tag="an older one")
-    answer = await client.post(path, data=given, headers=headers)
+    answer = await submit(client, path, given, headers)
     assert answer.status_code == 422
     assert "Someone else changed this event in the meantime" in answer.text
     assert 'value="Second"' in answer.text
     tag = re.search(r'name="tag" value="(\w+)"', answer.text)
     assert tag is not None
-    again = await client.post(path, data=given | {"tag": tag[1]}, headers=headers)
+    again = await submit(client, path, given | {"tag": tag[1]}, headers)
     assert again.status_code == 303
     assert (await platform.ledger.catalogue.event(EVENT_ID)).name == "Second"
 

@@ -11,6 +11,7 @@ from frontrow.web.http.access import booking_token
 from tests.boxoffice.organiser.http import EVENTS, a_venue_body, an_event_body
 from tests.boxoffice.organiser.site import a_site
 from tests.support.browser_headers import BROWSER, FORM
+from tests.support.form_answers import submit
 from tests.support.pdf_letters import core_texts
 
 SELLER = "/v1/organiser/seller"
@@ -109,7 +110,7 @@ async def test_an_invoice_is_issued_once_and_a_refund_gets_its_credit_note(tmp_p
         client.cookies.set("frontrow_bookings", token)
         receipt = f"/bookings/{booking.id}/receipt"
         assert "Get an invoice" in (await client.get(receipt, headers=BROWSER)).text
-        bad = await client.post(f"/bookings/{booking.id}/invoice", data={"billed_to": "x" * 501}, headers=FORM)
+        bad = await submit(client, f"/bookings/{booking.id}/invoice", {"billed_to": "x" * 501})
         assert bad.status_code == 422
         asked = {"billed_to": "Analytical Engines\r\n1 Main Street"}
         assert (await client.post(f"/bookings/{booking.id}/invoice", data=asked, headers=FORM)).status_code == 303
@@ -183,7 +184,7 @@ async def test_an_invoice_says_that_the_money_is_taken_so_it_waits_for_that(tmp_
             client.cookies.set("frontrow_bookings", token)
             early = await client.post(address, json={}, headers=own)
             assert (early.status_code, early.json()["code"]) == (409, "payment_not_taken")
-            page = await client.post(f"/bookings/{hold.booking_id}/invoice", data={"billed_to": ""}, headers=FORM)
+            page = await submit(client, f"/bookings/{hold.booking_id}/invoice", {"billed_to": ""})
             assert page.status_code == 422
             assert "still being completed" in page.text
             booking_url = f"/organiser/events/{site.api.event}/bookings/{hold.booking_id}"

@@ -10,6 +10,7 @@ from frontrow.core.clock import US_PER_S
 from frontrow.testing.clock import ManualClock
 from frontrow.web.http.access import booking_token
 from tests.support.browser_headers import BROWSER, FORM
+from tests.support.form_answers import submit
 from tests.support.pdf_letters import core_texts
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
 from tests.web.site.purchases import NOW_US, STARTS_US, buy
@@ -95,7 +96,7 @@ async def test_the_amount_is_shown_before_a_refund_and_another_one_is_never_paid
         }
         ask = {"seat": "S-A-1", "how": "refund"}
         for amount in ("", "5000", "rubbish"):
-            refused = await client.post(f"{path}/give-back", data=ask | {"amount": amount}, headers=FORM)
+            refused = await submit(client, f"{path}/give-back", ask | {"amount": amount})
             assert refused.status_code == 409
             assert "The amount has changed" in refused.text
         assert await platform.ledger.payments.refunds_of(booking_id) == []

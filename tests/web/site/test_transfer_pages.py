@@ -14,6 +14,7 @@ from tests.boxoffice.people.support import api_key, fan, member
 from tests.journeys.mailbox import Mail
 from tests.support.browser_headers import BROWSER, FORM
 from tests.support.eventually import eventually
+from tests.support.form_answers import submit
 from tests.support.signed_tickets import signed_tickets
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
 from tests.web.site.purchases import buy
@@ -51,7 +52,7 @@ async def test_a_ticket_is_sent_accepted_and_only_the_new_code_is_admitted(tmp_p
         ada.cookies.set("frontrow_bookings", booking_token(platform.secrets, booking_id))
         old = (await signed_tickets(platform, booking_id))[0]
         path = f"/bookings/{booking_id}"
-        refused = await ada.post(f"{path}/transfers", data={"seat": "S-A-1", "email": "grace"}, headers=FORM)
+        refused = await submit(ada, f"{path}/transfers", {"seat": "S-A-1", "email": "grace"})
         assert (refused.status_code, "does not look like an email" in refused.text) == (409, True)
         for _ in range(2):  # two clicks
             sent = await ada.post(f"{path}/transfers", data={"seat": "S-A-1", "email": GRACE}, headers=FORM)
@@ -89,7 +90,7 @@ async def test_a_ticket_is_sent_accepted_and_only_the_new_code_is_admitted(tmp_p
         listed = await ada.get(f"/v1{path}/tickets", headers={"frontrow-booking": ada.cookies["frontrow_bookings"]})
         assert [one["seat"] for one in listed.json()["tickets"]] == ["S-A-2"]
         returned = {"seat": "S-A-1", "how": "refund", "amount": "5000"}
-        assert (await ada.post(f"{path}/give-back", data=returned, headers=FORM)).status_code == 409
+        assert (await submit(ada, f"{path}/give-back", returned)).status_code == 409
         assert await platform.ledger.payments.refunds_of(booking_id) == []
 
         gate = Gate(await platform.box_office.gates.bundle(EVENT_ID, platform.clock()), "north")

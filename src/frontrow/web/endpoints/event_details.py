@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Protocol
 import msgspec
 
 from frontrow.boxoffice.events.event_listing import EventBrowser, FreeSeats, Listing
-from frontrow.boxoffice.events.model.events import Event, EventNotFound, EventStatus
+from frontrow.boxoffice.events.model.events import USUAL_CARD_TRIES, Event, EventNotFound, EventStatus
 from frontrow.boxoffice.pricing.model.booking_choices import offered_types, priced_types
 from frontrow.boxoffice.pricing.model.prices import PriceList, cheapest_minor
 from frontrow.boxoffice.pricing.model.sale_options import TicketType
@@ -102,7 +102,7 @@ class EventView(EventSummary):
     description: str = ""
     max_per_person: int = 0
     hold_s: int = 0
-    card_tries: int = 1
+    card_tries: int = USUAL_CARD_TRIES
     map_url: str = ""
     free: int = 0
     seats: int = 0

@@ -16,6 +16,7 @@ LANGUAGE_COOKIES: Final = cookie_names("lang")
 BOOKINGS_COOKIES: Final = cookie_names("bookings")
 LINKS_COOKIES: Final = cookie_names("links")
 READY_COOKIES: Final = cookie_names("ready")
+TOLD_COOKIES: Final = cookie_names("told")
 
 
 def session_cookie(secret: str, life_s: int) -> Cookie:

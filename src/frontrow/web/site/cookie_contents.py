@@ -18,7 +18,14 @@ from frontrow.core.errors import FrontrowError
 from frontrow.shared.cookie_headers import cookie_line, is_https
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.web.http.access import MAX_BOOKING_TOKENS, Caller, booking_token, presented
-from frontrow.web.http.cookies import BOOKINGS_COOKIES, LANGUAGE_COOKIES, LINKS_COOKIES, READY_COOKIES, removed_cookie
+from frontrow.web.http.cookies import (
+    BOOKINGS_COOKIES,
+    LANGUAGE_COOKIES,
+    LINKS_COOKIES,
+    READY_COOKIES,
+    TOLD_COOKIES,
+    removed_cookie,
+)
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.routes import MAX_LINKS, kept_bookings, kept_links, kept_texts
 
@@ -83,7 +90,7 @@ def forget_person(caller: Caller, response: Response[bytes]) -> None:
     response.set_cookie(removed_cookie())
     visit = caller.shop_pass or caller.past_pass
     own_pass = PASS_COOKIES if visit is not None and visit.fan == caller.id else ()
-    for name in (*BOOKINGS_COOKIES, *LINKS_COOKIES, *READY_COOKIES, *own_pass):
+    for name in (*BOOKINGS_COOKIES, *LINKS_COOKIES, *READY_COOKIES, *TOLD_COOKIES, *own_pass):
         secure = name.startswith("__Host-")
         response.set_cookie(Cookie(name, "/", "", 0, httponly=True, samesite="lax", secure=secure))
 

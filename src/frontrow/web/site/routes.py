@@ -2,6 +2,9 @@
 
 `page` is for GET, `action` for forms (POST). A form is accepted only from our own site and, with a session, with that
 session's CSRF token in its field `csrf`. An action takes the fields as `form`; reading them checks the token.
+
+Every action is answered by a redirect (`go_to`, or `told.tell` with something to say). An action of somebody who is
+known here may return a page: it is kept, and the page with the form shows it after the redirect.
 """
 
 import asyncio
@@ -38,6 +41,7 @@ from frontrow.web.http.csrf import check_media_type, check_same_site
 from frontrow.web.platform.access_check import check_access, choose_reads
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.error_pages import on_page_bug, on_page_http_error, on_page_problem
+from frontrow.web.site.told import keep_page, kept_page
 
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 MAX_LINKS: Final = 12
@@ -48,8 +52,8 @@ MAX_FORM_BYTES: Final = 64 * 1024
 class Form:
     """The fields of an accepted form."""
 
-    def __init__(self, fields: list[tuple[str, str]]) -> None:
-        self._fields = fields
+    def __init__(self, fields: list[tuple[str, str]], request: Request[Any, Any, Any] | None = None) -> None:
+        self._fields, self.request = fields, request
 
     def one(self, name: str, most_chars: int = 300) -> str:
         """The first value of a field, without spaces around it; empty when there is none."""
@@ -149,9 +153,10 @@ async def read_form(request: Request[Any, Any, Any]) -> Form:
     if len(body) > request.route_handler.opt.get("most_bytes", MAX_FORM_BYTES):
         raise InvalidInput("this form is too large", param="body")
     try:
-        form = Form(await asyncio.to_thread(_fields, body) if len(body) > MAX_FORM_BYTES else _fields(body))
+        fields = await asyncio.to_thread(_fields, body) if len(body) > MAX_FORM_BYTES else _fields(body)
     except ValueError:
         raise InvalidInput("this form cannot be read", param="body") from None
+    form = Form(fields, request)
     secret = presented(request.headers, secure=True).session_cookie
     caller: Caller = request.state.caller
     if caller.session is not None:
@@ -166,7 +171,7 @@ def _fields(body: bytes) -> list[tuple[str, str]]:
 
 
 def page(path: str, name: str, access: Access = Access.PUBLIC) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
-    """A route for a page (GET)."""
+    """A route for a page (GET). After a form it may be a page that was kept as the answer."""
     return functools.partial(_route, get, path, name, access)
 
 
@@ -179,7 +184,25 @@ def action(
     loads: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
 ) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
     """A route for a page's form (POST); the handler takes `form`, and by its name whatever `loads` loads for it."""
-    return functools.partial(_route, post, path, name, access, most_bytes=most_bytes, loads=loads)
+
+    def route(handler: Callable[..., Any]) -> HTTPRouteHandler:
+        answering = handler if access.kind == "public" else _answer_by_redirect(handler)
+        return _route(post, path, name, access, answering, most_bytes=most_bytes, loads=loads)
+
+    return route
+
+
+def _answer_by_redirect(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """The handler; a page that it returns is kept and shown by the page with the form."""
+
+    @functools.wraps(handler)
+    async def answer(**given: Any) -> Any:
+        response = await handler(**given)
+        if isinstance(response, Response) and response.media_type == "text/html":
+            return await keep_page(given["form"].request, response)
+        return response
+
+    return answer
 
 
 def _route(
@@ -193,7 +216,9 @@ def _route(
     loads: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
 ) -> HTTPRouteHandler:
     provided = {"form": read_form, **loads} if verb is post else {}
-    larger = {"request_max_body_size": most_bytes} if most_bytes > MAX_FORM_BYTES else {}
+    more: dict[str, Any] = {"request_max_body_size": most_bytes} if most_bytes > MAX_FORM_BYTES else {}
+    if verb is get:
+        more["before_request"] = kept_page
     route: HTTPRouteHandler = verb(
         path,
         operation_id=f"page_{name}",
@@ -203,7 +228,7 @@ def _route(
         exception_handlers=ERRORS,
         opt={"access": access, "page": True, "idempotency": "own", "most_bytes": most_bytes},
         status_code=200,
-        **larger,
+        **more,
     )(handler)
     return route
 

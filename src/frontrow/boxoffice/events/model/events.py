@@ -21,6 +21,7 @@ MAX_PER_PERSON = 100
 MAX_HOLD_TTL_S = 3600
 SHOW_US = 6 * 3600 * 1_000_000  # the assumed length of a show without an end
 MAX_CARD_TRIES = 5
+USUAL_CARD_TRIES = 3
 MAX_LINE_UP = 50
 MAX_LINKS = 10
 MAX_LINE_CHARS = 100
@@ -134,7 +135,7 @@ class Event:
     description: str = ""
     refunds: RefundPolicy = DEFAULT_POLICY
     tax_basis_points: int | None = None  # of the tax that prices include; None: the seller's rate
-    card_tries: int = 1  # after this many declined cards the seats are free again
+    card_tries: int = USUAL_CARD_TRIES  # after this many declined cards the seats are free again
     organiser_id: str = "org_default"  # see people.model.people.DEFAULT_ORGANISER
     room: RoomRules = NO_RULES  # how its waiting room is run
     picture: str = ""  # the hash of its picture; empty: a drawn poster

@@ -11,6 +11,7 @@ from frontrow.boxoffice.events.model.events import (
     MAX_LINE_CHARS,
     MAX_LINE_UP,
     MAX_LINKS,
+    USUAL_CARD_TRIES,
     Event,
     EventLink,
     Fee,
@@ -53,7 +54,12 @@ Text = Annotated[str, msgspec.Meta(max_length=10_000)]
 Currency = Annotated[str, msgspec.Meta(min_length=3, max_length=3, examples=["EUR"])]
 Id = Annotated[str, msgspec.Meta(max_length=60)]
 CardTries = Annotated[
-    int, msgspec.Meta(ge=1, le=MAX_CARD_TRIES, description="declined cards after which the seats are free again")
+    int,
+    msgspec.Meta(
+        ge=1,
+        le=MAX_CARD_TRIES,
+        description=f"declined cards after which the seats are free again; {USUAL_CARD_TRIES} if not given",
+    ),
 ]
 PerPerson = Annotated[int, msgspec.Meta(ge=1, le=100, examples=[8])]
 HoldS = Annotated[int, msgspec.Meta(ge=1, le=3600, examples=[600])]
@@ -235,7 +241,7 @@ class OwnEventView(OwnEventSummary):
     room: RoomRulesView | None = None
     rotating_codes: bool = False
     presale_starts_at: Time | None = None
-    card_tries: int = 1
+    card_tries: int = USUAL_CARD_TRIES
     tax_basis_points: int | None = None
     fees_shown: Annotated[
         str,

@@ -5,7 +5,7 @@ request counts for its address. All texts of one visit, from all addresses, coun
 """
 
 from frontrow.core.errors import FrontrowError
-from frontrow.shared.cookies import names_to_read, read_cookie
+from frontrow.shared.cookie_headers import names_to_read, read_cookie
 from frontrow.waitingroom.credentials.passes import MAX_PASS_CHARS, Pass
 from frontrow.waitingroom.entrance.entrance_limits import EntranceLimits
 from frontrow.waitingroom.protect.guard import PASS_COOKIES

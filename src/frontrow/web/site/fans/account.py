@@ -2,6 +2,7 @@
 
 import re
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import msgspec
 from litestar import Request, Response
@@ -25,6 +26,7 @@ from frontrow.web.site.languages import LANGUAGES, N_
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import Form, FromForm, action, go_to, page
 from frontrow.web.site.security_headers import PLAIN
+from frontrow.web.site.told import tell, told
 
 Asked = Request[Any, Any, Any]
 ERASE_WORDS: Final = N_("erase my data")  # nobody does this by mistake
@@ -43,8 +45,17 @@ def back_of(text: str, default: str = "/tickets") -> str:
 @page("/sign-in", "sign_in")
 async def sign_in(request: Asked) -> Response[bytes]:
     """The form that requests a link. The link itself opens this page too (its secret is behind `#`)."""
-    back = back_of(request.query_params.get("back", ""))
-    return render(request, "sign-in.html", script="js/sign-in.js", back=back, sent="", problem="", email="")
+    back, said = back_of(request.query_params.get("back", "")), told(request)
+    return render(
+        request,
+        "sign-in.html",
+        status=said.status,
+        script="js/sign-in.js",
+        back=back,
+        sent=said.text("sent"),
+        problem=said.text("problem"),
+        email=said.text("email"),
+    )
 
 
 @action("/sign-in", "ask_link")
@@ -62,15 +73,15 @@ async def ask_link(request: Asked, platform: FromPlatform, form: FromForm) -> Re
         return _again(request, back, REFUSALS.get(error.code, BAD_EMAIL), email, error.http_status)
     life_s = platform.settings.people.link_life_s
     headers = {"set-cookie": cookie_header(sign_in_cookie(ask, life_s))}
-    return render(
-        request, "sign-in.html", script="js/sign-in.js", headers=headers, back=back, sent=email, problem="", email=email
-    )
+    return tell(request, _sign_in_page(back), {"sent": email, "email": email}, headers=headers)
 
 
 def _again(request: Asked, back: str, problem: str, email: str, status: int) -> Response[bytes]:
-    return render(
-        request, "sign-in.html", status=status, script="js/sign-in.js", back=back, sent="", problem=problem, email=email
-    )
+    return tell(request, _sign_in_page(back), {"problem": problem, "email": email}, status=status)
+
+
+def _sign_in_page(back: str) -> str:
+    return f"/sign-in?{urlencode({'back': back})}"
 
 
 @action("/sign-in/redeem", "redeem_link")
@@ -168,12 +179,15 @@ async def erase(request: Asked, platform: FromPlatform, caller: FromCaller, form
 @page("/ready", "ready")
 async def ready(request: Asked, platform: FromPlatform) -> Response[bytes]:
     """Name and email address, filled in while waiting; kept in this browser only."""
+    said = told(request)
+    typed = Ready(said.text("name"), said.text("email")) if said.says else ready_of(platform, request)
     return render(
         request,
         "ready.html",
-        ready=ready_of(platform, request),
+        status=said.status,
+        ready=typed,
         back=back_of(request.query_params.get("back", ""), "/"),
-        bad="",
+        bad=said.text("bad"),
     )
 
 
@@ -182,7 +196,8 @@ async def keep_ready(request: Asked, platform: FromPlatform, form: FromForm) -> 
     """Save the details and return to the queue."""
     filled, back = Ready(form.one("name", 120), form.one("email", 254)), back_of(form.one("back"), "/")
     if filled.email and not is_email(filled.email):
-        return render(request, "ready.html", status=422, ready=filled, back=back, bad=BAD_EMAIL)
+        page = f"/ready?{urlencode({'back': back})}"
+        return tell(request, page, {"name": filled.name, "email": filled.email, "bad": BAD_EMAIL}, status=422)
     return go_to(back, {"set-cookie": ready_cookie(platform, filled)})
 
 

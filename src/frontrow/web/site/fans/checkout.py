@@ -11,6 +11,8 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.checkout.checkout import CheckoutResult, CheckoutState
+from frontrow.boxoffice.checkout.purchases import is_held
+from frontrow.boxoffice.events.model.events import check_on_sale
 from frontrow.boxoffice.holds.model.bookings import Booking, BookingState, HoldEnded, MoveRefused, StaleFence
 from frontrow.boxoffice.holds.model.holds import MAX_HOLD_FACTOR, ShopPass
 from frontrow.boxoffice.messages.model.messages import Contact
@@ -27,15 +29,16 @@ from frontrow.web.site.cookie_contents import Ready, keep_visit, ready_of, remem
 from frontrow.web.site.event_display import shown
 from frontrow.web.site.fans.choice_form import ChoiceForm, choice_form, say_none_left
 from frontrow.web.site.fans.demo_cards import NEEDED, SHOWN, TypedCard, method_of
+from frontrow.web.site.fans.seats import pass_for
 from frontrow.web.site.languages import N_, Words
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
 from frontrow.web.site.security_headers import PLAIN, STRIPE
+from frontrow.web.site.told import Told, forget_told, tell, told
 
 Asked = Request[Any, Any, Any]
 BAD_EMAIL: Final = N_("This does not look like an email address.")
 NO_ERRORS: Final = {"email": "", "card": "", "expiry": "", "cvc": ""}
-NOTHING_TYPED: Final = TypedCard()
 _OUTCOME_SCRIPTS: Final = {"bank": "js/outcome.js", "retrying": "js/outcome.js", "visit_over": "", "given_up": ""}
 NO_CARD: Final = "none"
 HOSTED: Final = "hosted"  # what a provider of your own gets as the method when its page is to ask the fan
@@ -43,16 +46,15 @@ MISTYPED_CARD: Final = N_(
     "Please check the card number, the expiry date and the security code. Your seats are still held."
 )
 DECLINED_CARD: Final = N_("Your bank declined this card. Nothing was charged, and your seats are still held.")
-ONE_CARD: Final = N_("If your bank declines the card, the seats go back on sale at once.")
-SOME_CARDS: Final = N_(
-    "If your bank declines the card, you can try another. You have {n} tries left before the seats go back on sale."
-)
+PRICE_CHANGED: Final = N_("The price has changed. Please check it and press the button again.")
+VISIT_OVER: Final = "visit_over"
+SEATS_MAY_BE_FREE: Final = frozenset({"declined", "expired"})  # outcomes after which the same seats can be held again
 # reasons of payments that the fan or a timeout ended, not a bank
 ENDED_WITHOUT_BANK: Final = frozenset({"", "released", "stepped_back", "hold_ended"})
 
 
 class PaymentLook(msgspec.Struct):
-    """`open`: a card may still be tried, and `says` what a declined one will do. If not, load the page again."""
+    """`open`: a card may still be tried; after a decline, `says` how often. If not, load the page again."""
 
     open: bool
     says: str = ""
@@ -64,6 +66,8 @@ async def checkout(
 ) -> Response[bytes]:
     """The page for the current state of the booking."""
     booking = await platform.own_bookings.find(caller, booking_id)
+    if told(request).text("outcome") == VISIT_OVER:
+        return await outcome_page(request, platform, booking, VISIT_OVER, 401)
     response = await _checkout(request, platform, caller, booking)
     await keep_visit(platform, request, booking, response)
     return response
@@ -152,6 +156,7 @@ async def outcome_page(
     context = await booking_context(platform, booking)
     if kind in ("released", "expired", "declined", "given_up") and context["one"].state == "cancelled":
         kind = "event_cancelled"
+    may_hold_again = kind in SEATS_MAY_BE_FREE and await _are_free(platform, request.state.caller, booking)
     stripe = kind == "bank" and _uses_stripe(platform)
     return render(
         request,
@@ -161,6 +166,8 @@ async def outcome_page(
         visit_of="" if kind in ("visit_over", "given_up") else booking.event_id,
         policy=STRIPE if stripe else PLAIN,
         kind=kind,
+        may_hold_again=may_hold_again,
+        refusal=told(request).text("refusal"),
         demo=_is_demo(platform),
         action_url=outcome.action_url if outcome else "",
         stripe=stripe,
@@ -169,6 +176,20 @@ async def outcome_page(
         headers=await remember_booking(platform, request, booking),
         **context,
     )
+
+
+async def _are_free(platform: Platform, caller: Caller, booking: Booking) -> bool:
+    """Whether the visitor could hold the seats of an ended booking again: a visit goes on, and nobody has one of them.
+    The claims themselves are asked, because the map hears of freed seats a moment later."""
+    event_id, now_us = booking.event_id, platform.clock()
+    if pass_for(platform, caller, event_id) is None or event_id not in platform.box_office.openings:
+        return False
+    try:
+        check_on_sale(platform.box_office.sales.get(event_id).event, now_us)
+        taken = await platform.stores.claims.states(event_id, now_us, booking.seats)
+    except FrontrowError:  # not sold at the moment, or nobody knows
+        return False
+    return all(one.booking_id == booking.id for one in taken.values())
 
 
 async def booking_context(platform: Platform, booking: Booking) -> dict[str, Any]:
@@ -190,7 +211,6 @@ async def booking_context(platform: Platform, booking: Booking) -> dict[str, Any
         "until": time_text(booking.hold_expires_at_us),
         "left_s": max(0, (booking.hold_expires_at_us - platform.clock()) // US_PER_S),
         "total_s": event.hold_ttl_s,
-        "card_tries": event.card_tries,
         "can_extend": booking.hold_expires_at_us < longest_us - US_PER_S,
     }
 
@@ -202,79 +222,69 @@ async def form_page(
     booking: Booking,
     *,
     headers: dict[str, str] | None = None,
-    filled: Ready | None = None,
-    errors: dict[str, str] | None = None,
-    card: TypedCard = NOTHING_TYPED,
     outcome: CheckoutResult | None = None,
-    refused_choice: tuple[str, str, str] | None = None,
 ) -> Response[bytes]:
-    """The form to pay. `refused_choice` is what was wrong with a choice, with its code, and the code as typed."""
-    contact = await platform.people.fans.contact(booking.fan)
+    """The form to pay, after a refused one with what was typed and what was wrong with it."""
+    contact, said = await platform.people.fans.contact(booking.fan), told(request)
     proven = await platform.people.fans.proven_address(booking.fan)
-    ready = filled or _filled_before(contact, ready_of(platform, request))
-    stripe = _uses_stripe(platform) and booking.amount_minor > 0
-    context = await booking_context(platform, booking)
-    problem, tries_left = (outcome.problem, outcome.tries_left) if outcome else ("", context["card_tries"])
-    words = words_for(request)
-    return render(
+    typed = Ready(said.text("name"), said.text("email"))
+    stripe, words = _uses_stripe(platform), words_for(request)
+    choice = _choice_form(platform, booking, said)
+    problem = words(_problem_text(outcome.problem)) if outcome and outcome.problem else ""
+    response = render(
         request,
         "checkout.html",
         script="js/checkout.js",
         visit_of=booking.event_id,
-        status=422 if errors or refused_choice else 200,
+        status=said.status,
         policy=STRIPE if stripe else PLAIN,
         headers=headers,
-        errors=NO_ERRORS | (errors or {}),
-        ready=ready,
+        errors=NO_ERRORS | {field: said.text(f"{field}_error") for field in NO_ERRORS},
+        ready=typed if "name" in said.says else _filled_before(contact, ready_of(platform, request)),
         contact=contact,
         proven=proven,
-        card=card,
+        card=TypedCard(said.text("card"), said.text("expiry"), said.text("cvc")),
         cards=SHOWN,
         stripe=stripe,
         hosted=_is_hosted(platform),
         free=booking.amount_minor == 0,
         publishable=platform.settings.stripe.publishable_key,
         client_secret=outcome.client_secret if outcome else "",
-        problem=words(_problem_text(problem)) if problem else "",
-        tries_text=_tries_text(words, tries_left),
-        choice=_choice_form(platform, booking, refused_choice),
-        **context,
+        problem=f"{problem} {_tries_text(words, outcome)}".strip() or ("" if choice else said.text("choice_error")),
+        choice=choice,
+        **await booking_context(platform, booking),
     )
+    if said.text("card"):  # made up, for the demo; shown once all the same
+        forget_told(platform, response)
+    return response
 
 
-async def page_again(
+def tell_choice_refused(
     request: Asked,
-    platform: Platform,
-    caller: Caller,
     booking: Booking,
-    filled: Ready,
-    refused_choice: tuple[str, str, str],
+    filled: Ready | None,
+    *,
+    error: str = "",
+    code_error: str = "",
+    code: str = "",
 ) -> Response[bytes]:
-    """The form to pay, with what was wrong with a choice. The provider's own form is opened anew if there is one."""
-    if booking.state not in (BookingState.HELD, BookingState.PAYING) or not booking.live(platform.clock()):
-        return await _ended(request, platform, booking, {})
-    outcome = None
-    if _uses_stripe(platform) and booking.amount_minor:
-        outcome = await platform.box_office.purchases.begin(booking, platform.own_bookings.need_visit(caller, booking))
-        booking = outcome.booking
-        if outcome.state is not CheckoutState.OPEN:
-            return await _led_on(request, platform, outcome, {})
-    return await form_page(
-        request, platform, caller, booking, filled=filled, outcome=outcome, refused_choice=refused_choice
-    )
+    """Go to the form to pay, which says what was wrong with a choice, and shows what was typed."""
+    says = {"choice_error": error, "code_error": code_error, "code": code}
+    typed = {"name": filled.name, "email": filled.email} if filled else {}
+    return tell(request, f"/checkout/{booking.id}#choice", typed | says, status=422)
 
 
-def _choice_form(platform: Platform, booking: Booking, refused: tuple[str, str, str] | None) -> ChoiceForm | None:
+def _choice_form(platform: Platform, booking: Booking, said: Told) -> ChoiceForm | None:
     """What can be chosen for the held seats; None if nothing can."""
     try:
         sale = platform.box_office.sales.get(booking.event_id)
     except NotFound:
         return None
     found = choice_form(sale.event, sale.plan, booking)
-    if found is None or refused is None:
+    error, code_error = said.text("choice_error"), said.text("code_error")
+    if found is None or not (error or code_error):
         return found
-    error, code_error, code = refused
-    return replace(found, error=error, code_error=code_error, code=code, code_works=False)
+    return replace(found, error=error, code_error=code_error, code=said.text("code"), code_works=False)
 
 
 def _problem_text(problem: str) -> str:
@@ -282,9 +292,15 @@ def _problem_text(problem: str) -> str:
     return MISTYPED_CARD if problem in MISTYPED else DECLINED_CARD
 
 
-def _tries_text(words: Words, tries_left: int) -> str:
-    """What a declined card will do."""
-    return words(SOME_CARDS, n=tries_left) if tries_left > 1 else words(ONE_CARD)
+def _tries_text(words: Words, outcome: CheckoutResult | None) -> str:
+    """After a declined card: how many more may be tried. Nobody is warned of a decline before there was one."""
+    if outcome is None or not outcome.problem or outcome.problem in MISTYPED:
+        return ""
+    return words.ngettext(
+        "You can try {n} more time. After that the seats go back on sale.",
+        "You can try {n} more times. After that the seats go back on sale.",
+        outcome.tries_left,
+    )
 
 
 @action("/checkout/{booking_id:str}/pay", "pay", Access.OWNER)
@@ -293,41 +309,41 @@ async def pay(
 ) -> Response[bytes]:
     """Pay with the card of the form."""
     booking = await platform.own_bookings.find(caller, booking_id)
-    if booking.state not in (BookingState.HELD, BookingState.PAYING) or not booking.live(platform.clock()):
-        return await _ended(request, platform, booking, {})
+    page = f"/checkout/{booking.id}"
+    if not is_held(booking, platform.clock()):
+        return go_to(page)
     try:
         visit = platform.own_bookings.need_visit(caller, booking)
     except Unauthorised:
-        return await outcome_page(request, platform, booking, "visit_over", 401)
+        return tell(request, page, {"outcome": VISIT_OVER})
     if form.one("seats", 8_000) not in ("", ",".join(map(str, booking.seats))):  # changed in another tab meanwhile
-        return go_to(f"/checkout/{booking.id}")
+        return go_to(page)
     filled = Ready(form.one("name", 120), form.one("email", 254))
+    if form.one("amount", 20) not in ("", str(booking.amount_minor)):  # nobody pays another price than they saw
+        return tell_choice_refused(request, booking, filled, error=words_for(request)(PRICE_CHANGED))
     proven = await platform.people.fans.proven_address(booking.fan)
     free = booking.amount_minor == 0
     if _uses_stripe(platform) and not free:  # no card number ever comes here: the form was sent without its script
-        return go_to(f"/checkout/{booking.id}")
+        return go_to(page)
     card = TypedCard(form.one("card", 40), form.one("expiry", 20), form.one("cvc", 10))
     chosen = NO_CARD if free else HOSTED if _is_hosted(platform) else method_of(card.number)
     errors = {} if proven or is_email(filled.email) else {"email": BAD_EMAIL if filled.email else NEEDED}
     if chosen not in (NO_CARD, HOSTED):
         errors |= card.errors(platform.clock())
     if errors or chosen is None:
-        return await form_page(request, platform, caller, booking, filled=filled, errors=errors, card=card)
+        typed = {"name": filled.name, "email": filled.email}
+        typed |= {"card": card.number, "expiry": card.expiry, "cvc": card.code}
+        return tell(request, page, typed | {f"{field}_error": text for field, text in errors.items()}, status=422)
     await keep_contact_of(request, platform, booking, filled)
     try:
         outcome = await platform.box_office.purchases.pay(booking, visit, chosen)
-    except HoldEnded:
-        return await outcome_page(request, platform, booking, "expired", 410)
-    except (MoveRefused, StaleFence):  # ended or changed since it was read: its page shows the current state
-        return go_to(f"/checkout/{booking.id}")
+    except (HoldEnded, MoveRefused, StaleFence):  # ended or changed since it was read: its page shows the current state
+        return go_to(page)
     except NoneLeft as refused:  # a shared limit was reached meanwhile: the seats are still held
-        told = (say_none_left(words_for(request), refused), "", "")
-        return await page_again(request, platform, caller, booking, filled, told)
-    if outcome.state is CheckoutState.DECLINED:
-        return await outcome_page(request, platform, outcome.booking, "declined", 402)
+        return tell_choice_refused(request, booking, filled, error=say_none_left(words_for(request), refused))
     if outcome.state is CheckoutState.CONFIRMED:
         return go_to(f"/bookings/{booking.id}", await remember_booking(platform, request, booking))
-    return go_to(f"/checkout/{booking.id}")
+    return go_to(page)
 
 
 @action("/checkout/{booking_id:str}/contact", "keep_contact", Access.OWNER)
@@ -361,7 +377,7 @@ async def check_payment(
             outcome = await platform.box_office.checkout.check(booking.id, booking.fence)
             words = words_for(request)
             if outcome.state is CheckoutState.OPEN:
-                shown = PaymentLook(open=True, says=_tries_text(words, outcome.tries_left))
+                shown = PaymentLook(open=True, says=_tries_text(words, outcome))
     return Response(msgspec.json.encode(shown), status_code=200, media_type="application/json")
 
 
@@ -398,7 +414,7 @@ async def _change_hold(
     try:
         await change(booking, platform.own_bookings.need_visit(caller, booking))
     except Unauthorised:
-        return await outcome_page(request, platform, booking, "visit_over", 401)
+        return tell(request, f"/checkout/{booking.id}", {"outcome": VISIT_OVER})
     except Refused:
         pass  # too late, already sold, or extended before: the page shows the current state
     return go_to(f"/checkout/{booking.id}")
@@ -413,7 +429,7 @@ async def release(
     try:
         await platform.box_office.purchases.release(booking, platform.own_bookings.need_visit(caller, booking))
     except Unauthorised:
-        return await outcome_page(request, platform, booking, "visit_over", 401)
+        return tell(request, f"/checkout/{booking.id}", {"outcome": VISIT_OVER})
     except Unavailable:
         raise
     except FrontrowError:  # being paid, or over: the page says how it stands

@@ -23,6 +23,7 @@ from frontrow.web.site.event_display import seat_places, shown
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
+from frontrow.web.site.told import tell, told
 from frontrow.web.site.wallet_buttons import WALLET_PAGES
 
 Asked = Request[Any, Any, Any]
@@ -40,7 +41,8 @@ OFFER_STATES: Final = {
 @page("/open", "open_link")
 async def open_link(request: Asked) -> Response[bytes]:
     """The page a link in a message opens. Its secret is behind `#`, which browsers do not send."""
-    return render(request, "open-link.html", script="js/open-link.js", problem="")
+    said = told(request)
+    return render(request, "open-link.html", status=said.status, script="js/open-link.js", problem=said.text("problem"))
 
 
 @action("/open", "redeem_mail_link")
@@ -50,7 +52,7 @@ async def redeem_mail_link(request: Asked, platform: FromPlatform, form: FromFor
     link = platform.messaging.links.read(text)
     if link is None or link.ended(platform.clock()):
         problem = NOT_OURS if link is None else ENDED
-        return render(request, "open-link.html", status=410 if link else 422, script="js/open-link.js", problem=problem)
+        return tell(request, "/open", {"problem": problem}, status=410 if link else 422)
     below = f"/{ending}" if ending in WALLET_PAGES.values() else ""
     return go_to(_path(link) + below, remember_link(platform, request, text))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
@@ -26,6 +27,7 @@ from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
 from frontrow.web.site.tier_colours import tier_colours
+from frontrow.web.site.told import Told, tell, told
 
 Asked = Request[Any, Any, Any]
 MAX_BEST: Final = 10
@@ -66,7 +68,11 @@ async def seats(request: Asked, platform: FromPlatform, caller: FromCaller, even
         return go_to(f"/v1/events/{event_id}/room/")
     if event.id not in platform.box_office.openings:
         return go_to(f"/events/{event_id}")
-    return await _seats_page(request, platform, visit, request.query_params.get("section", ""))
+    said = told(request)
+    response = await _seats_page(request, platform, visit, request.query_params.get("section", ""), said)
+    if said.text("refused") == VisitEnded.code:  # it is said; the next click leads to the waiting room
+        await platform.room.passes.end_bought(visit, platform.box_office.purchases)
+    return response
 
 
 @action("/events/{event_id:str}/hold", "hold")
@@ -78,12 +84,11 @@ async def hold(
     visit = pass_for(platform, caller, event_id)
     if visit is None:
         return go_to(f"/v1/events/{event_id}/room/")
-    wanted = form.all("seat")[:100]
+    wanted, section = form.all("seat")[:100], form.one("section", 40)
     wish = None
     try:
         if not wanted:
             dearest = form.number("max_price_minor", 0, 2**53 - 1, -1)
-            section = form.one("section", 40)
             wish = Wish(
                 form.number("count", 1, MAX_BEST, 2),
                 (section,) if section else (),
@@ -98,21 +103,19 @@ async def hold(
     except FrontrowError as error:
         if isinstance(error, VisitEnded):
             await platform.room.passes.end_bought(visit, platform.box_office.purchases)
-        section = form.one("section", 40)
-        return await _seats_page(request, platform, visit, section, error=error, wanted=wanted, wish=wish)
+        apart = "yes" if wish is not None and wish.apart_ok else ""
+        taken = [str(seat) for seat in error.seats] if isinstance(error, SeatsTaken) else []
+        says: dict[str, str | list[str]] = {"refused": error.code, "wanted": wanted, "taken": taken, "apart": apart}
+        page = f"/events/{event.id}/seats?{urlencode({'section': section} if section else {})}"
+        return tell(request, page, says, status=error.http_status)
     return go_to(f"/checkout/{hold.booking_id}")
 
 
 async def _seats_page(
-    request: Asked,
-    platform: Platform,
-    visit: ShopPass,
-    section_id: str,
-    *,
-    error: FrontrowError | None = None,
-    wanted: list[str] | None = None,
-    wish: Wish | None = None,
+    request: Asked, platform: Platform, visit: ShopPass, section_id: str, said: Told
 ) -> Response[bytes]:
+    refused, wanted = said.text("refused"), said.texts("wanted")
+    taken = [int(seat) for seat in said.texts("taken")]
     event_id = visit.event_id
     event = await shown_event(platform, event_id)
     one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
@@ -127,17 +130,17 @@ async def _seats_page(
         request,
         "seats.html",
         script="js/seats.js",
-        status=error.http_status if error else 200,
+        status=said.status,
         one=one,
         visit_of=event_id,
         sections=_sections(plan, one, prices),
         section=_section(*found, states) if found else None,
         prices=prices,
-        wanted=set(wanted or ()),
-        refusal=_refusal_text(error, wish) if error else "",
+        wanted=set(wanted),
+        refusal=_refusal_text(refused, apart_ok=bool(said.text("apart"))) if refused else "",
         states=STATES,
-        instead=_instead(platform.box_office.sales.get(event_id), states, wanted or [], held, error.seats)
-        if isinstance(error, SeatsTaken)
+        instead=_instead(platform.box_office.sales.get(event_id), states, wanted, held, taken)
+        if refused == SeatsTaken.code
         else None,
         page_data={**_page_data(platform, one), "held": held, "colours": tier_colours(event.tiers)},
         held=held,
@@ -145,11 +148,11 @@ async def _seats_page(
     )
 
 
-def _refusal_text(error: FrontrowError, wish: Wish | None) -> str:
+def _refusal_text(code: str, *, apart_ok: bool) -> str:
     """What to tell; seats apart are not proposed to who has asked for them."""
-    if error.code == "no_such_seats" and wish is not None and wish.apart_ok:
+    if code == "no_such_seats" and apart_ok:
         return NOT_EVEN_APART
-    return REFUSALS.get(error.code, REFUSED)
+    return REFUSALS.get(code, REFUSED)
 
 
 def _held(platform: Platform, booking: Booking | None) -> dict[str, Any] | None:

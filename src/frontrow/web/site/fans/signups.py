@@ -24,7 +24,8 @@ from frontrow.web.site.event_display import shown
 from frontrow.web.site.fans.checkout import BAD_EMAIL
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render, words_for
-from frontrow.web.site.routes import FromForm, action, page
+from frontrow.web.site.routes import FromForm, action, go_to, page
+from frontrow.web.site.told import tell, told
 
 Asked = Request[Any, Any, Any]
 REFUSALS: Final = {
@@ -33,6 +34,7 @@ REFUSALS: Final = {
     "registration_closed": N_("Registration for the presale is closed."),
     "presale_not_found": N_("Registration for the presale is closed."),
 }
+PATHS: Final = {Purpose.NOTICE: "notify", Purpose.PRESALE: "presale"}
 TITLES: Final = {Purpose.NOTICE: N_("Notify me when the sale opens"), Purpose.PRESALE: N_("Register for the presale")}
 
 
@@ -58,6 +60,29 @@ async def before_sale(platform: Platform, caller: Caller, event: Event, state: s
     return BeforeSale(presale, takes, await proven_email(platform, caller))
 
 
+@page("/events/{event_id:str}/notify", "notice_asked")
+async def notice_page(request: Asked, platform: FromPlatform, event_id: FromPath[str]) -> Response[bytes]:
+    """What came of asking for a notice."""
+    return await _signed_up(request, platform, event_id, Purpose.NOTICE)
+
+
+@page("/events/{event_id:str}/presale", "presale_asked")
+async def presale_page(request: Asked, platform: FromPlatform, event_id: FromPath[str]) -> Response[bytes]:
+    """What came of registering for the presale."""
+    return await _signed_up(request, platform, event_id, Purpose.PRESALE)
+
+
+async def _signed_up(request: Asked, platform: Platform, event_id: str, purpose: Purpose) -> Response[bytes]:
+    """The page after signing up; the form itself is on the event's page."""
+    event, said = await shown_event(platform, event_id), told(request)
+    if not said.says:
+        return go_to(f"/events/{event.id}")
+    email, problem = said.text("email"), said.text("problem")
+    return await _page(
+        request, platform, event, purpose, said.text("step"), email=email, problem=problem, status=said.status
+    )
+
+
 @action("/events/{event_id:str}/notify", "ask_notice")
 async def ask_notice(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
@@ -79,48 +104,55 @@ async def _sign_up(
 ) -> Response[bytes]:
     event, language = await shown_event(platform, event_id), words_for(request).language
     own = await proven_email(platform, caller)
+    page = f"/events/{event.id}/{PATHS[purpose]}"
     if not own and not is_email(email):
-        return await _page(request, platform, event, purpose, "ask", problem=BAD_EMAIL, email=email, status=422)
+        return tell(request, page, {"step": "ask", "problem": BAD_EMAIL, "email": email}, status=422)
     try:
         if own:
             await platform.presale.signups.sign_up_fan(event, purpose, own, language)
-            return await _page(request, platform, event, purpose, "confirmed", email=own)
+            return tell(request, page, {"step": "confirmed", "email": own})
         await platform.presale.signups.request(event, purpose, email, client_ip(platform, request), language)
     except Unavailable:
         raise
     except FrontrowError as error:
         problem = REFUSALS.get(error.code, BAD_EMAIL)
-        return await _page(
-            request, platform, event, purpose, "ask", problem=problem, email=email, status=error.http_status
-        )
-    return await _page(request, platform, event, purpose, "asked", email=email)
+        says = {"step": "ask", "problem": problem, "email": email}
+        return tell(request, page, says, status=error.http_status)
+    return tell(request, page, {"step": "asked", "email": email})
 
 
 @page("/sign-ups/confirm/{token:str}", "confirm_sign_up")
 async def ask_confirm(request: Asked, platform: FromPlatform, token: FromPath[str]) -> Response[bytes]:
     """A button that confirms the address."""
     signup = await platform.presale.signups.find("confirm", token)
-    step = "confirm" if signup.state is SignupState.ASKED else "confirmed"
+    step, said = "confirm" if signup.state is SignupState.ASKED else "confirmed", told(request)
+    if said.says:
+        return await _of_signup(request, platform, signup, "ask", token, said.text("problem"), said.status)
     return await _of_signup(request, platform, signup, step, token)
 
 
 @action("/sign-ups/confirm/{token:str}", "do_confirm_sign_up")
 async def confirm(request: Asked, platform: FromPlatform, token: FromPath[str], form: FromForm) -> Response[bytes]:
     """Confirm the address."""
+    page = f"/sign-ups/confirm/{token}"
     try:
-        signup = await platform.presale.signups.confirm(token)
+        await platform.presale.signups.confirm(token)
     except SignupNotFound:
         raise
     except FrontrowError as error:
-        signup = await platform.presale.signups.find("confirm", token)
         problem = REFUSALS.get(error.code, N_("That did not work. Please try again."))
-        return await _of_signup(request, platform, signup, "ask", token, problem=problem, status=error.http_status)
-    return await _of_signup(request, platform, signup, "confirmed", token)
+        return tell(request, page, {"problem": problem}, status=error.http_status)
+    return go_to(page)
 
 
 @page("/sign-ups/end/{token:str}", "end_sign_up")
 async def ask_end(request: Asked, platform: FromPlatform, token: FromPath[str]) -> Response[bytes]:
     """A button that stops the emails."""
+    said = told(request)
+    if said.says:
+        event = await shown_event(platform, said.text("event"))
+        purpose = Purpose(said.text("purpose"))
+        return await _page(request, platform, event, purpose, "ended", token=token, email=said.text("email"))
     try:
         signup = await platform.presale.signups.find("end", token)
     except SignupNotFound:
@@ -134,12 +166,13 @@ async def end(request: Asked, platform: FromPlatform, token: FromPath[str], form
     try:
         signup = await platform.presale.signups.end(token)
     except SignupNotFound:
-        return render(request, "signup.html", step="ended", one=None, title=N_("Emails about this sale"))
-    return await _of_signup(request, platform, signup, "ended", token)
+        return go_to(f"/sign-ups/end/{token}")
+    about = {"event": signup.event_id, "purpose": signup.purpose.value, "email": signup.email}
+    return tell(request, f"/sign-ups/end/{token}", about)
 
 
 async def _of_signup(
-    request: Asked, platform: Platform, signup: Signup, step: str, token: str, *, problem: str = "", status: int = 200
+    request: Asked, platform: Platform, signup: Signup, step: str, token: str, problem: str = "", status: int = 200
 ) -> Response[bytes]:
     event = await shown_event(platform, signup.event_id)
     return await _page(
@@ -176,4 +209,13 @@ async def _page(
     )
 
 
-ROUTES: list[HTTPRouteHandler] = [ask_notice, register, ask_confirm, confirm, ask_end, end]
+ROUTES: list[HTTPRouteHandler] = [
+    notice_page,
+    presale_page,
+    ask_notice,
+    register,
+    ask_confirm,
+    confirm,
+    ask_end,
+    end,
+]

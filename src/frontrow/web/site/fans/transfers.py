@@ -19,6 +19,7 @@ from frontrow.web.site.fans.tickets import PRIVATE, in_words, tickets_page
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
+from frontrow.web.site.told import tell, told
 from frontrow.web.site.wallet_buttons import wallet_buttons
 
 Asked = Request[Any, Any, Any]
@@ -80,7 +81,16 @@ async def transfer_page(
     request: Asked, platform: FromPlatform, caller: FromCaller, transfer_id: FromPath[str]
 ) -> Response[bytes]:
     """A ticket that somebody sent: accept it, or show it."""
-    return await _page(request, platform, caller, await received_transfer(platform, caller, transfer_id))
+    transfer, said = await received_transfer(platform, caller, transfer_id), told(request)
+    return await _page(
+        request,
+        platform,
+        caller,
+        transfer,
+        said.text("refusal"),
+        transfer_problem=said.text("problem"),
+        transfer_to=said.text("to"),
+    )
 
 
 async def _page(
@@ -88,10 +98,10 @@ async def _page(
     platform: Platform,
     caller: Caller,
     transfer: Transfer,
-    refusal: str = "",
+    refusal: str,
     *,
-    transfer_problem: str = "",
-    transfer_to: str = "",
+    transfer_problem: str,
+    transfer_to: str,
 ) -> Response[bytes]:
     event = await platform.ledger.catalogue.event(transfer.event_id)
     one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
@@ -134,7 +144,7 @@ async def accept_transfer(
     try:
         await platform.box_office.transfers.accept(transfer.id, form.one("name", 100), words_for(request).language)
     except TransferRefused:
-        return await _page(request, platform, caller, transfer, OVER)
+        return tell(request, f"/transfers/{transfer.id}", {"refusal": OVER})
     return go_to(f"/transfers/{transfer.id}")
 
 
@@ -153,8 +163,7 @@ async def send_received(
     except Unavailable:
         raise
     except FrontrowError as error:
-        problem = _problem(error)
-        return await _page(request, platform, caller, transfer, transfer_problem=problem, transfer_to=email[:254])
+        return tell(request, f"/transfers/{transfer.id}", {"problem": _problem(error), "to": email[:254]})
     return go_to(f"/transfers/{transfer.id}")
 
 

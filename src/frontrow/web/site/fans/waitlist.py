@@ -23,6 +23,7 @@ from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
 from frontrow.web.site.security_headers import PLAIN
+from frontrow.web.site.told import tell, told
 
 Asked = Request[Any, Any, Any]
 MOST: Final = 8
@@ -47,12 +48,10 @@ async def waitlist(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
 ) -> Response[bytes]:
     """The position on the waitlist, or the form to join it."""
-    return await _waitlist(request, platform, caller, event_id)
+    return await _waitlist(request, platform, caller, event_id, told(request).text("refusal"))
 
 
-async def _waitlist(
-    request: Asked, platform: Platform, caller: Caller, event_id: str, refusal: str = ""
-) -> Response[bytes]:
+async def _waitlist(request: Asked, platform: Platform, caller: Caller, event_id: str, refusal: str) -> Response[bytes]:
     event = await shown_event(platform, event_id)
     fan = fan_here(platform, caller, event_id)
     position, offers = None, []
@@ -110,7 +109,7 @@ async def join(
         else:
             email, language = form.one("email", 254), words_for(request).language
             if not await platform.people.fans.keep_address(fan, event_id, email=email, locale=language):
-                return await _waitlist(request, platform, caller, event_id, BAD_EMAIL)
+                return tell(request, f"/events/{event_id}/waitlist", {"refusal": BAD_EMAIL})
             wanted = [one for one in form.all("section") if one][:20]
             count = form.number("count", 1, MOST, 2)
             await platform.box_office.waitlist.join(
@@ -119,7 +118,7 @@ async def join(
     except Unavailable:
         raise
     except FrontrowError as error:
-        return await _waitlist(request, platform, caller, event_id, REFUSALS.get(error.code, REFUSED))
+        return tell(request, f"/events/{event_id}/waitlist", {"refusal": REFUSALS.get(error.code, REFUSED)})
     return go_to(f"/events/{event_id}/waitlist")
 
 
@@ -141,7 +140,7 @@ async def answer(
     except FrontrowError as error:
         if fan_here(platform, caller, offer.event_id) != offer.fan:  # who came by the link sees that offer alone
             return go_to(f"/offers/{offer.id}")
-        return await _waitlist(request, platform, caller, offer.event_id, REFUSALS.get(error.code, REFUSED))
+        return tell(request, f"/events/{offer.event_id}/waitlist", {"refusal": REFUSALS.get(error.code, REFUSED)})
     text, _ = platform.room.passes.beside_the_line(offer.event_id, offer.fan, offer.id)
     return go_to(f"/checkout/{taken.booking_id}", {"set-cookie": pass_cookie(platform, text)})
 

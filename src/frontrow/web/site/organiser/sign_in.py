@@ -22,16 +22,19 @@ from frontrow.web.http.bodies.sign_in import agent_of
 from frontrow.web.http.cookies import cookie_header, removed_cookie, session_cookie
 from frontrow.web.platform.access_check import client_ip
 from frontrow.web.platform.injected import FromCaller, FromPlatform
+from frontrow.web.platform.platform import Platform
 from frontrow.web.site.fans.account import back_of
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
+from frontrow.web.site.told import forget_told, tell, told
 
 Asked = Request[Any, Any, Any]
 HOME: Final = "/organiser"
 SIGN_IN: Final = "/organiser/sign-in"
 SECOND_FACTOR: Final = "/organiser/second-factor"
 MOST_PASSWORD_CHARS: Final = 1_024
+MAX_PENDING_CHARS: Final = 1_000
 WRONG_PASSWORD: Final = N_("Wrong email address or password.")
 WRONG_CODE: Final = N_("This code is wrong or was already used. Wait for the next one and enter it.")
 TOO_MANY: Final = N_("Too many tries. Please wait a few minutes.")
@@ -70,13 +73,20 @@ async def sign_in(request: Asked, caller: FromCaller) -> Response[bytes]:
         return go_to(back)
     if session is not None and session.stage is Stage.ENROL:
         return go_to(SECOND_FACTOR)
-    return _step(request, "code" if session is not None else "password", back)
+    said = told(request)
+    return render(
+        request,
+        "organiser/sign-in.html",
+        status=said.status,
+        step="code" if session is not None else "password",
+        back=back,
+        email=said.text("email"),
+        problem=said.text("problem"),
+    )
 
 
-def _step(
-    request: Asked, step: str, back: str, *, email: str = "", problem: str = "", status: int = 200
-) -> Response[bytes]:
-    return render(request, "organiser/sign-in.html", status=status, step=step, back=back, email=email, problem=problem)
+def _again(request: Asked, back: str, problem: str, status: int, email: str = "") -> Response[bytes]:
+    return tell(request, f"{SIGN_IN}?back={back}", {"problem": problem, "email": email}, status=status)
 
 
 @action(SIGN_IN, "staff_password")
@@ -93,9 +103,9 @@ async def password(request: Asked, platform: FromPlatform, caller: FromCaller, f
             replaces=caller.session,
         )
     except WrongCredentials:
-        return _step(request, "password", back, email=email, problem=WRONG_PASSWORD, status=401)
+        return _again(request, back, WRONG_PASSWORD, 401, email)
     except TooManyTries:
-        return _step(request, "password", back, email=email, problem=TOO_MANY, status=429)
+        return _again(request, back, TOO_MANY, 429, email)
     return entered(signed_in, f"{SIGN_IN}?back={back}")
 
 
@@ -108,19 +118,27 @@ async def code(request: Asked, platform: FromPlatform, caller: FromCaller, form:
     try:
         signed_in = await platform.people.staff.complete_second_step(session, form.one("code", 40))
     except WrongCredentials:
-        return _step(request, "code", back, problem=WRONG_CODE, status=401)
+        return _again(request, back, WRONG_CODE, 401)
     except TooManyTries:
-        return _step(request, "code", back, problem=TOO_MANY, status=429)
+        return _again(request, back, TOO_MANY, 429)
     return entered(signed_in, back)
 
 
 @page(SECOND_FACTOR, "second_factor")
 async def second_factor(request: Asked, platform: FromPlatform, caller: FromCaller) -> Response[bytes]:
-    """A secret for the authenticator app, as a picture and as letters."""
-    session = staff_session(caller)
+    """A secret for the authenticator app, as a picture and as letters; then, once, the recovery codes."""
+    session, said = staff_session(caller), told(request)
+    if said.texts("codes"):
+        return _recovery_codes(request, platform, said.texts("codes"))
     if session is None or session.stage is not Stage.ENROL:
         return go_to(SIGN_IN)
-    return _enrol(request, await platform.people.staff.begin_enrolment(session, ""))
+    if not said.text("pending"):
+        return _enrol(request, await platform.people.staff.begin_enrolment(session, ""))
+    try:
+        begun = await platform.people.staff.reload_enrolment(session, said.text("pending"))
+    except SealBroken:
+        return go_to(SECOND_FACTOR)
+    return _enrol(request, begun, said.text("problem"))
 
 
 def _enrol(request: Asked, begun: Enrolment, problem: str = "") -> Response[bytes]:
@@ -141,7 +159,7 @@ def _enrol(request: Asked, begun: Enrolment, problem: str = "") -> Response[byte
 @action(SECOND_FACTOR, "confirm_second_factor")
 async def confirm(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
     """The first code proves the set-up; recovery codes are shown once."""
-    session, staff, pending = staff_session(caller), platform.people.staff, form.one("pending", 1_000)
+    session, staff, pending = staff_session(caller), platform.people.staff, form.one("pending", MAX_PENDING_CHARS)
     if session is None or session.stage is not Stage.ENROL:
         return go_to(SIGN_IN)
     try:
@@ -149,38 +167,36 @@ async def confirm(request: Asked, platform: FromPlatform, caller: FromCaller, fo
     except SealBroken:  # it ran out: begin again
         return go_to(SECOND_FACTOR)
     except WrongCredentials:
-        return _enrol(request, await staff.reload_enrolment(session, pending), WRONG_CODE)
+        return tell(request, SECOND_FACTOR, {"pending": pending, "problem": WRONG_CODE})
     except TooManyTries:
-        return _enrol(request, await staff.reload_enrolment(session, pending), TOO_MANY)
-    headers = {"set-cookie": _cookie_of(signed_in)}
-    return render(
-        request,
-        "organiser/second-factor.html",
-        headers=headers,
-        codes=codes,
-        begun=None,
-        picture="",
-        groups=[],
-        problem="",
-    )
+        return tell(request, SECOND_FACTOR, {"pending": pending, "problem": TOO_MANY})
+    return tell(request, SECOND_FACTOR, {"codes": list(codes)}, headers={"set-cookie": _cookie_of(signed_in)})
+
+
+def _recovery_codes(request: Asked, platform: Platform, codes: list[str]) -> Response[bytes]:
+    shown = render(request, "organiser/second-factor.html", codes=codes, begun=None, picture="", groups=[], problem="")
+    forget_told(platform, shown)
+    return shown
 
 
 @page("/invitation", "invitation")
 async def invitation(request: Asked) -> Response[bytes]:
     """Where the link of an invitation leads."""
-    return _invited(request)
-
-
-def _invited(request: Asked, problem: str = "", status: int = 200, **typed: str) -> Response[bytes]:
-    given: dict[str, Any] = {"link": "", "name": "", "field": ""} | typed
+    said = told(request)
     return render(
         request,
         "organiser/invitation.html",
-        status=status,
+        status=said.status,
         script="js/organiser/invitation.js",
-        problem=problem,
-        **given,
+        problem=said.text("problem"),
+        link=said.text("link"),
+        name=said.text("name"),
+        field=said.text("field"),
     )
+
+
+def _invited(request: Asked, problem: str, status: int, **typed: str) -> Response[bytes]:
+    return tell(request, "/invitation", {"problem": problem, **typed}, status=status)
 
 
 @action("/invitation", "accept_invitation")

@@ -1,7 +1,11 @@
 // @ts-check
-/** The checkout page: the hold's timer, one press of the button, and the provider's own card form where there is one. */
+/** The checkout page: the hold's timer, a price that changes in place, one press of the button, and the provider's own
+ * card form where there is one. */
 import { checkCardForm } from "./card-form.js";
+import { followChoice } from "./checkout-choice.js";
 import { $, say } from "./dom.js";
+import { fetchPage, takeOver } from "./live-page.js";
+import { openStripeForm } from "./stripe-form.js";
 import "./timer.js";
 import "./visit.js";
 import { t } from "./words.js";
@@ -9,118 +13,79 @@ import { t } from "./words.js";
 const form = /** @type {HTMLFormElement} */ ($("#pay")),
   button = /** @type {HTMLButtonElement} */ ($("#go"));
 const timer = /** @type {import("./timer.js").FrTimer} */ (document.querySelector("fr-timer"));
-const extend = document.querySelector("#extend");
-const price = button.textContent ?? "";
+const choice = /** @type {HTMLFormElement | null} */ (document.querySelector("#choice"));
+let price = button.textContent ?? "";
 
-/** @param {boolean} on */
-function busy(on) {
+/** @param {boolean} on @param {string} why */
+function wait(on, why) {
   button.disabled = on;
-  button.textContent = on ? t("Paying …") : price;
+  button.textContent = on ? why : price;
 }
-// more time is offered when it is needed
-timer.addEventListener("low", () => extend?.classList.remove("later"), { once: true });
-if (timer.left_s <= 120) extend?.classList.remove("later");
+/** While a payment is under way nothing else is chosen. @param {boolean} on */
+function busy(on) {
+  wait(on, t("Paying …"));
+  if (choice) choice.inert = on;
+}
+/** More time is offered when it is needed. */
+function offerTime() {
+  if (timer.left_s <= 120) document.querySelector("#extend")?.classList.remove("later");
+}
+timer.addEventListener("low", offerTime);
+offerTime();
 timer.addEventListener("over", () =>
   setTimeout(() => {
     if (!button.disabled) location.reload();
   }, 1200)
 );
-// the page as it was, from the browser's memory ("back"): look how the booking stands now
-addEventListener("pageshow", (e) => {
-  if (e.persisted) location.reload();
-  else busy(false);
-});
-document.querySelector("[aria-invalid=true]")?.dispatchEvent(new Event("focus"));
 /** @type {HTMLElement | null} */ (document.querySelector("[aria-invalid=true]"))?.focus();
 
-// another ticket type or extra changes the price at once; what was typed beside it comes along
-const choice = /** @type {HTMLFormElement | null} */ (document.querySelector("#choice"));
-choice?.addEventListener("submit", () => {
-  for (const name of ["name", "email"]) {
-    const typed = /** @type {HTMLInputElement | null} */ (form.elements.namedItem(name));
-    /** @type {HTMLInputElement} */ (choice.elements.namedItem(name)).value = typed?.value ?? "";
-  }
-  button.disabled = true; // the price is about to change
-});
-choice?.addEventListener("change", (e) => {
-  if (/** @type {Element} */ (e.target).id !== "code") choice.requestSubmit();
-});
+const stripe = form.dataset.stripe ? openStripeForm(form, busy) : null;
 
-/** Hand over where the tickets go: the provider's form does not come through our server. What is wrong, or nothing. */
-async function kept() {
-  const body = new URLSearchParams(/** @type {any} */ (new FormData(form)));
-  const answer = await fetch(`${form.dataset.back}/contact`, { method: "POST", body }).catch(() => null);
-  if (answer?.status === 422) {
-    document.getElementById("email")?.focus();
-    return t("This does not look like an email address.");
+/** Take over what a newer version of this page says: price, time, and what the button does. @param {Document} page */
+function show(page) {
+  const fresh = /** @type {HTMLFormElement} */ (page.querySelector("#pay"));
+  for (const part of ["#price", "#more-time"]) {
+    const found = page.querySelector(part);
+    if (found) takeOver($(part), found);
   }
-  return answer?.ok ? "" : t("That did not work. Please try again.");
+  for (const name of ["seats", "amount"]) {
+    const field = /** @type {HTMLInputElement} */ (form.elements.namedItem(name));
+    field.value = /** @type {HTMLInputElement} */ (fresh.elements.namedItem(name)).value;
+  }
+  for (const part of ["#payment", "#once"])
+    $(part).hidden = Boolean(/** @type {HTMLElement} */ (page.querySelector(part)).hidden);
+  Object.assign(form.dataset, fresh.dataset);
+  price = $("#go", page).textContent ?? "";
+  if (!button.disabled) button.textContent = price;
+  const until = page.querySelector("fr-timer")?.getAttribute("until");
+  if (until && until !== timer.getAttribute("until")) timer.restart(until);
+  offerTime();
+  stripe?.takePrice();
 }
 
-/** Stripe's form refused a card: let the server look, and say what that means for the seats. Null: load the page again. */
-async function lookAgain() {
-  const body = new URLSearchParams(/** @type {any} */ (new FormData(form)));
-  const answer = await fetch(`${form.dataset.back}/look`, { method: "POST", body }).catch(() => null);
-  if (!answer?.ok) return ""; // the server looks by itself soon
-  const told = await answer.json();
-  return told.open ? told.says : null;
-}
+if (choice) followChoice(choice, { form, show, busy: (on) => wait(on, t("Updating the price …")) });
 
-if (form.dataset.stripe) {
-  /** @type {any} */
-  const maker = /** @type {any} */ (window).Stripe;
-  const failed = $("#stripe-err");
-  /** @param {string} text */
-  const fail = (text) => {
-    failed.hidden = false;
-    failed.textContent = text;
-    busy(false);
-  };
-  if (!maker) fail(t("The payment form could not be loaded. Please reload; your seats are held."));
-  else {
-    const stripe = maker(form.dataset.stripe, { locale: document.documentElement.lang });
-    const elements = stripe.elements({
-      clientSecret: form.dataset.secret,
-      appearance: { theme: matchMedia("(prefers-color-scheme: dark)").matches ? "night" : "stripe" }
-    });
-    const element = elements.create("payment");
-    element.on("loaderror", () => fail(t("The payment form could not be loaded. Please reload; your seats are held.")));
-    element.mount("#stripe");
-    form.addEventListener("submit", async (e) => {
-      e.preventDefault();
-      if (button.disabled) return;
-      busy(true);
-      failed.hidden = true;
-      say(t("Paying …"));
-      const wrong = await kept();
-      if (wrong) {
-        fail(wrong);
-        return;
-      }
-      const back = new URL(form.dataset.back ?? "", location.href).href;
-      const { error } = await stripe
-        .confirmPayment({ elements, confirmParams: { return_url: back }, redirect: "if_required" })
-        .catch(() => ({ error: {} }));
-      if (!error) {
-        location.assign(back);
-        return;
-      }
-      if (error.type === "validation_error") {
-        fail(error.message);
-        return;
-      }
-      const says = await lookAgain();
-      if (says === null) {
-        location.assign(back);
-        return;
-      }
-      if (says) $("#tries").textContent = says;
-      fail(error.message ?? t("That did not work. Please try again."));
-    });
-  }
-} else
+/** Look how the booking stands now, without losing what was typed. @param {string} path @param {URLSearchParams} [sent] */
+async function look(path, sent) {
+  const answer = await fetchPage(path, sent);
+  if (!answer) return;
+  if (answer.page.querySelector("#pay")) show(answer.page);
+  else location.assign(answer.url);
+}
+// the page as it was, from the browser's memory ("back")
+addEventListener("pageshow", (e) => {
+  busy(false);
+  if (e.persisted) look(location.pathname);
+});
+$("#more-time").addEventListener("submit", (e) => {
+  const more = /** @type {HTMLFormElement} */ (e.target);
+  e.preventDefault();
+  look(more.action, new URLSearchParams(/** @type {any} */ (new FormData(more))));
+});
+
+if (!stripe)
   form.addEventListener("submit", (e) => {
-    if (form.elements.namedItem("card") && !checkCardForm(form)) {
+    if (form.elements.namedItem("card") && !$("#payment").hidden && !checkCardForm(form)) {
       e.preventDefault();
       return;
     }

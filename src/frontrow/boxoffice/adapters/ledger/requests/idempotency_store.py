@@ -39,8 +39,12 @@ class IdempotencyStore:
         )
         if rows:
             return None
+        return await self.find(name) or KeptAnswer(asked)
+
+    async def find(self, name: str) -> KeptAnswer | None:
+        """What is stored under a key; None if nothing is."""
         found: list[Row] = await self._store.read(Query("request_by_name", params=(name,)))
-        return KeptAnswer(*found[0]) if found else KeptAnswer(asked)
+        return KeptAnswer(*found[0]) if found else None
 
     async def finish(self, name: str, answer: KeptAnswer, now_us: int) -> None:
         """Store the response."""

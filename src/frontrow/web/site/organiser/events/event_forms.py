@@ -7,6 +7,7 @@ from frontrow.boxoffice.events.event_editing import MAX_DESCRIPTION_CHARS, Event
 from frontrow.boxoffice.events.model.events import (
     MAX_CARD_TRIES,
     MAX_PER_PERSON,
+    USUAL_CARD_TRIES,
     Event,
     EventLink,
     EventStatus,
@@ -158,7 +159,8 @@ def sale(event: Event, plan: Plan, zone: str) -> Values:
         "max_per_person": str(event.max_per_person),
         "hold_min": str(max(1, -(-event.hold_ttl_s // 60))),
         "lonely": str(event.lonely_rule_until_percent),
-        "card_tries": str(event.card_tries),
+        "card_tries": str(event.card_tries if event.card_tries > 1 else USUAL_CARD_TRIES),
+        "first_decline": "yes" if event.card_tries == 1 else "",
         "transfers": "yes" if event.transfers_allowed else "",
         "refunds": "yes" if policy.allowed else "",
         **_step_texts(policy),
@@ -188,7 +190,7 @@ def read_sale(reading: Reading, event: Event, plan: Plan) -> EventEdit:
         max_per_person=reading.whole("max_per_person", 1, MAX_PER_PERSON),
         hold_ttl_s=None if str(hold_min) == shown["hold_min"] else hold_min * 60,  # 90 s stay 90 s
         lonely_rule_until_percent=reading.whole("lonely", 0, 100),
-        card_tries=reading.whole("card_tries", 1, MAX_CARD_TRIES),
+        card_tries=1 if reading.form.one("first_decline") else reading.whole("card_tries", 1, MAX_CARD_TRIES),
         transfers_allowed=bool(reading.form.one("transfers")),
         refunds=policy,
     )

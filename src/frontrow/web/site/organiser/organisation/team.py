@@ -15,6 +15,7 @@ from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.organisation.change_log import ROLE_WORDS, names_of_team
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
+from frontrow.web.site.told import show_once
 
 Asked = Request[Any, Any, Any]
 TEAM: Final = "/organiser/team"
@@ -129,7 +130,7 @@ async def reset(
 
 @action(f"{TEAM}/keys", "team_make_key", Access.staff("keys:write"))
 async def make_key(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
-    """The page itself, with the key: it is shown only once."""
+    """The page with the key, which is shown only once."""
     life = form.one("life", 4)
     life_s = int(life) * DAY_S if life in LIVES and life else None
     try:
@@ -140,7 +141,7 @@ async def make_key(request: Asked, platform: FromPlatform, caller: FromCaller, f
         raise
     except FrontrowError as error:
         return await _team(request, platform, caller, refusal=REFUSALS.get(error.code, REFUSED))
-    return await _team(request, platform, caller, secret=secret)
+    return show_once(await _team(request, platform, caller, secret=secret))
 
 
 @action(f"{TEAM}/keys/{{key_id:str}}/revoke", "team_revoke_key", Access.staff("keys:write"))

@@ -20,6 +20,7 @@ from frontrow.web.site.languages import N_
 from frontrow.web.site.organiser.events.event_names import names_of_events
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
+from frontrow.web.site.told import show_once
 
 Asked = Request[Any, Any, Any]
 HOOKS: Final = "/organiser/webhooks"
@@ -67,7 +68,7 @@ async def _list(
 
 @action(HOOKS, "webhook_create", WRITES)
 async def create(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
-    """The page itself, with the secret: it is shown only once."""
+    """The page with the secret, which is shown only once."""
     facts = [one for one in form.all("fact")[:50] if one in FACTS]
     url = form.one("url", 2048)
     try:
@@ -77,7 +78,7 @@ async def create(request: Asked, platform: FromPlatform, caller: FromCaller, for
         raise
     except FrontrowError:
         return await _list(request, platform, caller, refusal=BAD_URL, url=url)
-    return await _list(request, platform, caller, secret=created.secret)
+    return show_once(await _list(request, platform, caller, secret=created.secret))
 
 
 @page(HOOK, "webhook", WRITES)
@@ -122,7 +123,7 @@ async def rotate(
 ) -> Response[bytes]:
     """A new secret; the old one ends at once."""
     rotated = await platform.organiser.webhooks.rotate(editor_of(caller), webhook_id)
-    return await _one(request, platform, caller, webhook_id, rotated.secret)
+    return show_once(await _one(request, platform, caller, webhook_id, rotated.secret))
 
 
 @action(f"{HOOK}/remove", "webhook_remove", WRITES)

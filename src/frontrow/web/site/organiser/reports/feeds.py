@@ -12,6 +12,7 @@ from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
+from frontrow.web.site.told import show_once
 
 Asked = Request[Any, Any, Any]
 FEEDS: Final = "/organiser/feeds"
@@ -38,8 +39,8 @@ async def _show(request: Asked, platform: Platform, caller: Caller, secret: str 
 
 @action(FEEDS, "feed_create", READS)
 async def create(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
-    """The page itself, with the new address: it is shown only once."""
-    return await _show(request, platform, caller, await platform.organiser.feeds.create(caller.id))
+    """The page with the new address, which is shown only once."""
+    return show_once(await _show(request, platform, caller, await platform.organiser.feeds.create(caller.id)))
 
 
 @action(f"{FEEDS}/end", "feed_end", READS)
