@@ -38,7 +38,7 @@ UV = [sys.executable, "-m", "uv"]
 OTHERS = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
 COMPILED = {"frontrow_limits": "frontrow/limits/stores/_kernel", "frontrow": "frontrow/web/fastpath/_plain_head"}
 MAX_LIMITER_BYTES = 1_000_000  # installed, with the compiled kernel, before Python caches bytecode
-CORE = "background_tasks breaker clock errors failures log_line redis_scripts redis_url settings_loader"
+CORE = "background_tasks breaker clock errors failures forks log_line redis_scripts redis_url settings_loader"
 TRY_LIMITER = """
 from frontrow.limits import Limiter
 limiter = Limiter("2/minute")

@@ -275,8 +275,8 @@ def seats(event: Event, plan: Plan, zone: str) -> Values:
 def read_kept(reading: Reading, event: Event, plan: Plan) -> EventEdit:
     try:
         return EventEdit(withheld=tuple(parse_seat_ranges(plan, reading.form.one("withheld", MAX_SEATS_CHARS))))
-    except InvalidInput:
-        reading.errors["withheld"] = N_("One of these seats is not in the plan.")
+    except InvalidInput as error:
+        reading.errors["withheld"] = error.message  # it says which line
         return EventEdit()
 
 
