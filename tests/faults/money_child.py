@@ -26,7 +26,7 @@ from tests.boxoffice.shop import Shop, shop_event, shop_plan
 async def die(url: str, redis: str, journal: Path, now_us: int, point: str, seat: int, pipe: int) -> None:
     scenario, number, when = point.split(":")
     clock = ManualClock(now_us)
-    shop = Shop(RedisClaims(redis), SqlLedger(PostgresStore(url)), clock, shop_event(), shop_plan())
+    shop = Shop(RedisClaims(redis), SqlLedger(PostgresStore(url)), clock, shop_event(card_tries=1), shop_plan())
     hold = await shop.hold(f"fan{seat}", seat, seat + 1)
     inner = SimulatedProvider(clock, journal=PaymentJournal(journal))
     if "refunded" in scenario:

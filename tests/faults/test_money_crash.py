@@ -44,10 +44,10 @@ KILLED = [
 async def test_killed_processes_leave_nothing_undone(postgres_ledger_url: str, redis_url: str, tmp_path: Path) -> None:
     clock = ManualClock(NOW)
     claims, ledger = RedisClaims(redis_url), SqlLedger(PostgresStore(postgres_ledger_url))
-    shop = Shop(claims, ledger, clock, shop_event(), shop_plan())
+    shop = Shop(claims, ledger, clock, shop_event(card_tries=1), shop_plan())
     try:
         assert await shop.recovery.check(EVENT)
-        await ledger.catalogue.put_event(shop_event(), NOW)
+        await ledger.catalogue.put_event(shop_event(card_tries=1), NOW)
         child = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",

@@ -82,7 +82,7 @@ MUTANTS = (
         "test_two_workers_write_to_different_buyers",
     ),
     unlocked(
-        "aside_by_number",
+        "dead_letter_by_number",
         "a dead letter is tried again once",
         "messages/dead_letters.sql",
         "WHERE number = :number AND (kind = 'poison' OR delivery_state = 'given_up') :for_update",

@@ -127,7 +127,7 @@ MUTANTS = (
             "\n"
             "    async def _free"
         ),
-        ("tests/web/api/test_purchase.py::test_b9_a_declined_card_frees_the_seats_at_once",),
+        ("tests/web/api/test_purchase.py::test_b9_the_last_declined_card_frees_the_seats_at_once",),
     ),
     Mutant(
         "a retry after the hold's end",

@@ -111,7 +111,7 @@ MUTANTS = (
         "web/site/fans/transfers.py",
         "if transfer is None or not (by_link or await _has_address(platform, caller, transfer)):",
         "if transfer is None:",
-        ("tests/web/site/test_transfer_pages.py::test_a_ticket_is_sent_accepted_and_only_the_new_code_opens_the_door",),
+        ("tests/web/site/test_transfer_pages.py::test_a_ticket_is_sent_accepted_and_only_the_new_code_is_admitted",),
     ),
     Mutant(
         "tickets of a forbidding event are sent",

@@ -1,15 +1,15 @@
 // The build shortens the names inside the block. `t` is outside: the texts to translate are found by its name.
 const D = document, $ = (id) => D.getElementById(id), W = JSON.parse($("tr")?.textContent || "{}"), t = (s, v) => (W[s] || s).replace(/{(\w+)}/g, (a, n) => v?.[n] ?? a);
 {
-const E = new TextEncoder(), S = crypto.subtle, J = JSON.stringify, M = Math, H = "SHA-256", Q = "waiting", put = (id, text) => { $(id).textContent = text; }, d = D.body.dataset, base = d.base, nf = new Intl.NumberFormat(D.documentElement.lang + "-u-nu-latn").format;
+const E = new TextEncoder(), S = crypto.subtle, J = JSON.stringify, M = Math, H = "SHA-256", Q = "waiting", put = (id, text) => { $(id).textContent = text; }, F = $("join"), T = $("turn"), d = D.body.dataset, base = d.base, nf = new Intl.NumberFormat(D.documentElement.lang + "-u-nu-latn").format;
 const AHEAD = t("People ahead of you"), DRAWN = t("You are in the draw"), LOST = t("Reconnecting – your place is kept"), SLOW = t("The queue is moving more slowly, so the wait is longer."), WHY = { paused: t("The queue is paused. Nobody loses their place."), queue_all: t("Everyone waits for a moment. Nobody loses their place."), capacity: SLOW, rate: SLOW, slower: SLOW, closed: t("The sale is closed at the moment.") };
 let state = d.state, number = +d.number, lane = +d.lane, from = +d.from, doc = null, said = "", saidAt = 0, messageNo = -1, source = null, fails = 0, timer = 0, busy = false, turned = false;
 const seen = (f) => D.addEventListener("visibilitychange", f, { once: true });
 const show = (id, on) => { if ($(id)) $(id).hidden = !on; };
 const say = (text, now) => { const t = Date.now(); if (text !== said && (now || t - saidAt > 60000)) { said = text; saidAt = t; put("say", text); } };
 const mode = (kind, text) => { $("mode").className = "chip " + kind; put("mode", text); };
-// the server's own words are for programs: people read what its code means
-const told = (b) => W[b.code] || t("That did not work. Please try again.");
+// the server's own words are English: elsewhere its code is translated (in English there is no room for both: 14 KB)
+const told = (b) => W[b.code] || ($("tr") ? "" : b.detail) || t("That did not work. Please try again.");
 const bad = (text) => { put("bad", text); show("bad", !!text); };
 let skew = 0;
 const ask = async (path, init = {}) => { const r = await fetch(base + path, { cache: "no-store", ...init }); skew = Date.parse(r.headers.get("date")) - Date.now() || 0; const body = await r.json().catch(() => ({})); return { ok: r.ok, status: r.status, body, after: +r.headers.get("retry-after") || 0 }; };
@@ -55,7 +55,7 @@ function become() {
 function turn() {
   if (turned) return; turned = true; state = "active";
   show("wait", false); show("ready", false); show("turn", true); put("h", t("You’re in")); D.title = t("It’s your turn");
-  say(t("It is your turn. You are let in now."), true); $("turn").querySelector("button").focus();
+  say(t("It is your turn. You are let in now."), true); T.querySelector("button").focus();
   if (window.Notification?.permission === "granted") new Notification(t("It’s your turn"));
   source?.close();
   // somebody who is looking is taken in by itself; a tab in the background is called, and goes in when looked at
@@ -65,7 +65,7 @@ async function enter() {
   // the same key for every try, also after a reload: an answer that got lost is given again
   const key = (sessionStorage.claim ||= uuid());
   for (let i = 0; i < 400; i++) {
-    let r; try { r = await post("/claim", key, { wish: $("turn").wish.value, proof: await proof() }); } catch { r = { status: 503, after: 2, body: {} }; }
+    let r; try { r = await post("/claim", key, { wish: T.wish.value, proof: await proof() }); } catch { r = { status: 503, after: 2, body: {} }; }
     if (r.ok) { return location.assign(r.body.next || d.next); }
     if (r.status !== 503 && r.status !== 429 && r.body.code !== "not_your_turn" && (i || r.body.code !== "proof_invalid")) { show("turn", false); state = "expired"; become(); bad(told(r.body)); return; }
     await pause(r.after || 2);
@@ -112,12 +112,12 @@ async function proof() {
     return head + "." + b64(await S.sign(EC, pair.privateKey, bytes(head)));
   } catch { return null; }
 }
-$("join").addEventListener("submit", async (e) => {
-  e.preventDefault(); bad(""); const b = $("join").querySelector("button"), code = $("join").code.value.trim(); b.disabled = true; b.textContent = t("Joining…");
+F.addEventListener("submit", async (e) => {
+  e.preventDefault(); bad(""); const b = F.querySelector("button"), code = F.code.value.trim(); b.disabled = true; b.textContent = t("Joining…");
   try {
     const key = uuid(), cnf = await bind();
     // too much is going on, perhaps behind an address that many share: the same join again, by itself
-    for (let i = 0; i < 400; i++) {
+    for (let i = 400; i--;) {
       const r = await post("/join", key, { proof: await prove(), cnf, ...(code && { code }) }), n = M.ceil(r.after * (1 + M.random()));
       if (r.ok) { sessionStorage.removeItem("claim"); return location.reload(); }
       bad(told(r.body) + (n ? " " + t("We try again in {n} s.", { n }) : ""));
@@ -126,8 +126,8 @@ $("join").addEventListener("submit", async (e) => {
     }
   } catch { bad(t("No connection. Please try again.")); } finally { b.disabled = false; b.textContent = t("Join the queue"); }
 });
-$("join").code.value = location.hash.slice(1);
-$("turn").addEventListener("submit", (e) => { e.preventDefault(); enter(); });
+F.code.value = location.hash.slice(1);
+T.onsubmit = (e) => { e.preventDefault(); enter(); };
 addEventListener("pageshow", (e) => { if (e.persisted && state === Q) refresh(); });
 const ping = () => show("ping", window.Notification?.permission === "default"); ping();
 $("ping")?.addEventListener("click", () => Notification.requestPermission().then(ping));

@@ -246,16 +246,16 @@ async def test_an_event_sends_no_more_messages_per_day_than_it_may(bench: RaceBe
 
 
 async def test_a_dead_letter_is_tried_again_by_one(bench: RaceBench) -> None:
-    """`aside_by_number`."""
+    """`dead_letter_by_number`."""
     kind = f"k {bench.event}"
     await put(bench, kind, ("lane", f"{kind}:1"))
-    (one,) = await bench.one.messages.lease_deliveries(kind, bench.now_us, 1_000, 10, 10)
+    (one,) = await bench.one.messages.claim_deliveries(kind, bench.now_us, 1_000, 10, 10)
     given_up = apply_outcome(one, Outcome(False, final=True, reason="410"), bench.now_us, 60)
     await bench.one.messages.save_delivery_results([given_up], bench.now_us)
     won, refused = await bench.won_and_refused(
-        "aside_by_number",
-        lambda: bench.one.dead_letters.retry_aside(one.number, bench.now_us),
-        lambda: bench.two.dead_letters.retry_aside(one.number, bench.now_us),
+        "dead_letter_by_number",
+        lambda: bench.one.dead_letters.retry(one.number, bench.now_us),
+        lambda: bench.two.dead_letters.retry(one.number, bench.now_us),
     )
     assert (len(won), [type(one) for one in refused]) == (1, [DeadLetterNotFound])
 
@@ -268,7 +268,7 @@ async def due_payments(bench: RaceBench) -> Callable[[int], Awaitable[list[str]]
 
     async def lease(number: int) -> list[str]:
         at_us = bench.now_us + MINUTE_US
-        return [one.id for one in await bench.either(number).payments.lease_payments(at_us, at_us + MINUTE_US, 10)]
+        return [one.id for one in await bench.either(number).payments.claim_payments(at_us, at_us + MINUTE_US, 10)]
 
     return lease
 
@@ -279,7 +279,7 @@ async def due_refunds(bench: RaceBench) -> Callable[[int], Awaitable[list[str]]]
 
     async def lease(number: int) -> list[str]:
         until_us = bench.now_us + MINUTE_US
-        return [one.id for one in await bench.either(number).payments.lease_refunds(bench.now_us, until_us, 10)]
+        return [one.id for one in await bench.either(number).payments.claim_refunds(bench.now_us, until_us, 10)]
 
     return lease
 
@@ -288,7 +288,7 @@ async def due_facts(bench: RaceBench) -> Callable[[int], Awaitable[list[str]]]:
     await bench.hold(1)
 
     async def lease(number: int) -> list[str]:
-        leased = await bench.either(number).lease_facts(bench.now_us, MINUTE_US, 10)
+        leased = await bench.either(number).claim_facts(bench.now_us, MINUTE_US, 10)
         return [str(one.number) for one in leased]
 
     return lease
@@ -299,7 +299,7 @@ async def due_deliveries(bench: RaceBench) -> Callable[[int], Awaitable[list[str
     await put(bench, kind, ("lane", f"{kind}:1"))
 
     async def lease(number: int) -> list[str]:
-        leased = await bench.either(number).messages.lease_deliveries(kind, bench.now_us, 1_000, 10, 10)
+        leased = await bench.either(number).messages.claim_deliveries(kind, bench.now_us, 1_000, 10, 10)
         return [one.dedupe for one in leased]
 
     return lease
@@ -311,7 +311,7 @@ async def due_cancellations(bench: RaceBench) -> Callable[[int], Awaitable[list[
 
     async def lease(number: int) -> list[str]:
         until_us = bench.now_us + MINUTE_US
-        return [one[0] for one in await bench.either(number).organiser.lease_cancellations(bench.now_us, until_us, 10)]
+        return [one[0] for one in await bench.either(number).organiser.claim_cancellations(bench.now_us, until_us, 10)]
 
     return lease
 

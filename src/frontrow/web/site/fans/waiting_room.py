@@ -15,6 +15,7 @@ from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.room.page import PageSettings
 from frontrow.web.endpoints.room.page_texts import REFUSALS, REFUSED
 from frontrow.web.http.brand_styles import ShownBrand
+from frontrow.web.http.html import safe
 from frontrow.web.http.messages import EndpointRequest, EndpointResponse
 from frontrow.web.http.notices import Notices
 from frontrow.web.site.assets import texts_in
@@ -87,4 +88,6 @@ def script_words(language: str) -> Any:
     source = (files("frontrow.web") / "templates" / "room.js").read_text("utf-8")
     words = words_of(language)
     found = words.chosen(frozenset(texts_in(source)))
-    return as_json(found | {code: words(text) for code, text in REFUSALS.items()})  # the script has only a code
+    if found:  # the script has only the code of a refusal; in English it shows the refusal's own sentence
+        found |= {code: words(text) for code, text in REFUSALS.items()}
+    return as_json(found) if found else safe("")
