@@ -139,6 +139,7 @@ OWN_TASKS = {
     "boxoffice/tickets/ticket_renderer.py": "awaited by who wants the file",
     "cli/work.py": "awaited",
     "core/background_tasks.py": "the one way",
+    "limits/reservations.py": "awaited by who settles, also if that one is cancelled",
     "shared/jobs.py": "awaited; each runs `keep_running`",
     "shared/coalescer.py": "errors go to the callers' slots",
     "limits/stores/redis_asyncio.py": "errors go to the callers' futures",

@@ -1,6 +1,5 @@
 """A process that forks while its threads use limiters: the child gets its answers, and the parent keeps what it had."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +10,6 @@ from tests.limits.fork_scenarios import SCENARIOS
 
 ROOT = Path(__file__).parents[2]
 IN_MEMORY = ("somebody_waits_in_acquire", "somebody_waits_in_aacquire")
-
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 
 def check_scenario(name: str, url: str) -> None:

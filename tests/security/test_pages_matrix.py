@@ -51,6 +51,9 @@ ROWS = {
     "page_sign_out": "public",
     "page_language": "public",
     "page_docs": "public",
+    "favicon": "public",
+    "page_notice_asked": "public",
+    "page_presale_asked": "public",
     **dict.fromkeys(
         ("page_demo", "page_demo_mails", "page_demo_mail", "page_demo_mail_html", "page_demo_mail_file"), "public"
     ),
@@ -62,6 +65,7 @@ ROWS = {
     "page_door_manifest": "public",
     # -- whose booking it is
     "page_checkout": "owner",
+    "page_hold_again": "owner",
     "page_pay": "owner",
     "page_choose_tickets": "owner",
     "page_keep_contact": "owner",

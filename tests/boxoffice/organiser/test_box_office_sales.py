@@ -12,7 +12,7 @@ from frontrow.boxoffice.holds.model.bookings import BookingState
 from frontrow.boxoffice.holds.model.claims import ClaimedSeats, SeatClaim
 from frontrow.boxoffice.holds.model.holds import IdempotencyMismatch, NewHold, SeatsTaken
 from frontrow.boxoffice.organiser.model.box_office_sales import (
-    MAX_DESK_SEATS,
+    MAX_SEATS_PER_SALE,
     BoxOfficeWish,
     PaidAtBoxOffice,
     PaidBy,
@@ -389,7 +389,7 @@ async def test_nothing_is_sold_of_an_event_that_is_over_and_no_more_than_a_sale_
             with pytest.raises(NotOnSale) as refused:
                 await service.sell(editor, replace(event, status=status), ["S-A-1"], PaidBy.CASH)
             assert refused.value.about["reason"] == status.value
-        seats = [f"S-A-{number}" for number in range(MAX_DESK_SEATS + 1)]
+        seats = [f"S-A-{number}" for number in range(MAX_SEATS_PER_SALE + 1)]
         for many in ([], seats):
             with pytest.raises(InvalidInput, match="sell 1 to 50 seats"):
                 await service.sell(editor, event, many, PaidBy.CASH)

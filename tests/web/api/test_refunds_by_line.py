@@ -21,6 +21,7 @@ from tests.boxoffice.organiser.http import OrganiserApi, an_organiser_api
 from tests.boxoffice.organiser.site import Site
 from tests.boxoffice.shop import shop_event, shop_plan
 from tests.support.browser_headers import BROWSER, FORM
+from tests.support.form_answers import submit
 from tests.web.api.script import Buyer, a_buyer
 from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
 
@@ -125,10 +126,10 @@ async def test_the_fans_dialog_shows_each_line_and_a_form_sent_twice_refunds_onc
         for _ in range(2):
             assert (await client.post(f"{path}/give-back", data=extra, headers=FORM)).status_code == 303
         assert [one.amount_minor for one in await platform.ledger.payments.refunds_of(booking)] == [3300, 800]
-        assert (await client.post(f"{path}/give-back", data=extra | {"number": "3"}, headers=FORM)).status_code == 409
+        assert (await submit(client, f"{path}/give-back", extra | {"number": "3"})).status_code == 409
         # a dialog that was open while something else went back is shown again
         late = {"seat": ["S-A-3"], "how": "refund", "amount": "25199", "number": "2"}
-        overtaken = await client.post(f"{path}/give-back", data=late, headers=FORM)
+        overtaken = await submit(client, f"{path}/give-back", late)
         assert (overtaken.status_code, "The amount has changed" in overtaken.text) == (409, True)
         assert 'name="number" value="3"' in overtaken.text
         assert len(await platform.ledger.payments.refunds_of(booking)) == 2
@@ -145,7 +146,7 @@ async def test_an_add_on_alone_cannot_be_offered_for_resale(tmp_path: Path) -> N
         shown = await client.get(f"{path}/return?extra.dinner=1&how=pool", headers=BROWSER)
         assert (shown.status_code, "Select what you want to return" in shown.text) == (409, True)
         form = {"extra.dinner": "1", "how": "pool", "amount": "30199", "number": "0"}
-        assert (await client.post(f"{path}/give-back", data=form, headers=FORM)).status_code == 409
+        assert (await submit(client, f"{path}/give-back", form)).status_code == 409
         assert await platform.ledger.returns.returns_of(booking) == []
 
 
@@ -170,7 +171,7 @@ async def test_the_dialog_says_what_the_step_of_the_day_refunds(tmp_path: Path) 
         assert "Only a part is refunded this close to the event" in half
         assert "€26" in half
         late = {"seat": "S-A-1", "how": "refund", "amount": "5199", "number": "1"}
-        again = await client.post(f"{path}/give-back", data=late, headers=FORM)
+        again = await submit(client, f"{path}/give-back", late)
         assert (again.status_code, "The amount has changed" in again.text) == (409, True), "agreed to the other amount"
         clock.now_us = event.starts_at_us - 5 * DAY_US
         assert "See the refund" in (await client.get(path, headers=BROWSER)).text  # for resale

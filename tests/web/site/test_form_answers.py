@@ -112,7 +112,7 @@ async def test_every_form_is_answered_by_a_redirect(walk: Walk, handler: HTTPRou
     for fields in ({}, NONSENSE):
         answer = await walk.send(handler, dict(fields))
         assert not (is_html(answer) and answer.status_code == 200), f"{handler.operation_id} answers with a page"
-        if is_html(answer):
+        if is_html(answer) and answer.status_code != 404:
             assert is_problem(answer), f"{handler.operation_id} answers {answer.status_code} with a form"
 
 

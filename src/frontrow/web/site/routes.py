@@ -205,6 +205,11 @@ def _answer_by_redirect(handler: Callable[..., Any]) -> Callable[..., Any]:
     return answer
 
 
+async def _show_kept_page(request: Request[Any, Any, Any]) -> Response[bytes] | None:
+    """The page that a form has left for this request, if there is one."""
+    return await kept_page(request)
+
+
 def _route(
     verb: Any,
     path: str,
@@ -218,7 +223,7 @@ def _route(
     provided = {"form": read_form, **loads} if verb is post else {}
     more: dict[str, Any] = {"request_max_body_size": most_bytes} if most_bytes > MAX_FORM_BYTES else {}
     if verb is get:
-        more["before_request"] = kept_page
+        more["before_request"] = _show_kept_page
     route: HTTPRouteHandler = verb(
         path,
         operation_id=f"page_{name}",

@@ -101,8 +101,6 @@ async def hold(
             )
         hold = await platform.box_office.purchases.place_or_change(event.id, visit, wanted, wish)
     except FrontrowError as error:
-        if isinstance(error, VisitEnded):
-            await platform.room.passes.end_bought(visit, platform.box_office.purchases)
         apart = "yes" if wish is not None and wish.apart_ok else ""
         taken = [str(seat) for seat in error.seats] if isinstance(error, SeatsTaken) else []
         says: dict[str, str | list[str]] = {"refused": error.code, "wanted": wanted, "taken": taken, "apart": apart}

@@ -74,7 +74,7 @@ async def add(
     except (Unavailable, NotFound):
         raise
     except FrontrowError as error:
-        reading.errors.add_error(error)
+        reading.errors["form"] = error.message  # it says which date
     return await _page(request, platform, caller, one, _typed(form), reading.errors, meant, looked=not reading.errors)
 
 
