@@ -114,8 +114,21 @@ def test_a_decision_that_was_not_awaited_is_not_true() -> None:
     """`if limiter.acheck(key):` would allow everything. In plain Python it is a coroutine, which is always true."""
     if CompiledStore is None:
         return
+    limiter = Limiter("5/minute")
     with pytest.raises(TypeError, match="write: await limiter.acheck"):
-        assert Limiter("5/minute").acheck("a")
+        print("allowed" if limiter.acheck("a") else "refused")
+
+
+@KERNELS
+async def test_a_task_of_a_check_can_be_printed(compiled: bool) -> None:
+    """Whoever prints a task asks whether its coroutine is true: asyncio itself from Python 3.12 on."""
+    limiter = Limiter("5/minute", compiled=compiled)
+    task = asyncio.ensure_future(limiter.acheck("a"))
+    coroutine = task.get_coro()
+    assert "Task pending" in repr(task)
+    assert coroutine
+    assert (await task).remaining == 4
+    assert "Task finished" in repr(task)
 
 
 def view(request: Any = None) -> str:

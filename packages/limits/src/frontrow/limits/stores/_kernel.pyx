@@ -14,7 +14,7 @@ from cpython.dict cimport PyDict_CheckExact, PyDict_Next, PyDict_Size
 from cpython.exc cimport PyErr_Clear
 from cpython.long cimport PyLong_CheckExact, PyLong_FromLongLong
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_REFCNT, Py_XDECREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_CheckExact, PyUnicode_GET_LENGTH
 from libc.stdint cimport int64_t, uint64_t
@@ -1240,6 +1240,12 @@ cdef class AwaitableCheck:
         return self
 
     def __bool__(self):
+        """Refuse `if limiter.acheck(key):`, where the object belongs to nobody else.
+
+        A task that holds it may ask too: `repr(task)` does so from Python 3.12 on.
+        """
+        if Py_REFCNT(self) > 1:
+            return True
         self.done = True
         raise TypeError("acheck(…) has not been awaited, so it is no decision yet; write: await limiter.acheck(…)")
 
